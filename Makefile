@@ -1,0 +1,53 @@
+# Two commands matter: `make up` and `make test`. Each installs what it needs into .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST_ARGS ?=
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help up test check bench demo lock system clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps name what is installed: a changed lock file or pyproject.toml installs again.
+$(VENV)/base.stamp: requirements/base.lock pyproject.toml | $(VENV)/bin/python
+	@if [ -f $(VENV)/test.stamp ]; then true; else $(PIP) install -q --require-hashes -r requirements/base.lock; fi
+	$(PIP) install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/test.stamp: requirements/test.lock pyproject.toml | $(VENV)/bin/python
+	$(PIP) install -q --require-hashes -r requirements/test.lock
+	$(PIP) install -q --no-deps --no-build-isolation -e .
+	@touch $@ $(VENV)/base.stamp
+
+up: $(VENV)/base.stamp ## install, then start everything on loopback (Ctrl-C stops)
+	@exec $(BIN)/headgate up
+
+check: $(VENV)/test.stamp ## lint, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: $(VENV)/test.stamp system check ## install all that the tests need, then run every check and test
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: $(VENV)/test.stamp system ## every benchmark, ours and the peer side by side; tables in benchmarks/results
+	$(BIN)/python -m benchmarks
+
+demo: $(VENV)/base.stamp ## a tour: start, produce, consume, inspect
+	@$(BIN)/python examples/tour.py
+
+system: ## a JDK and Maven (for Kafka's own tools in the tests), where the package manager can
+	@sh requirements/system.sh
+
+lock: $(VENV)/bin/python ## resolve the lock files again
+	@sh requirements/lock.sh $(BIN)
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

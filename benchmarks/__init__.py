@@ -1,0 +1,1 @@
+"""Us and a peer, side by side in one run."""

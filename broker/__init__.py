@@ -1,0 +1,1 @@
+"""Kafka-protocol broker: a durable log, embedded in one process."""

@@ -1,0 +1,1 @@
+"""The composition root: settings, process and command line."""

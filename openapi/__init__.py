@@ -1,0 +1,1 @@
+"""The HTTP contract: documents, media types and the error body."""

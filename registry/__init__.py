@@ -1,0 +1,1 @@
+"""Subjects, versions and compatibility."""

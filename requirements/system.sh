@@ -1,0 +1,17 @@
+#!/bin/sh
+# System parts the tests use and no Python package brings: a JDK 17+ and Maven, to fetch and run Apache Kafka.
+# Installed with the machine's package manager where that is allowed; elsewhere a printed reason, and the tests that
+# need them are skipped with the same reason (never under CI=true).
+missing=""
+command -v java >/dev/null 2>&1 || missing="$missing openjdk-17-jdk-headless"
+command -v mvn >/dev/null 2>&1 || missing="$missing maven"
+[ -z "$missing" ] && exit 0
+if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+  echo "installing$missing"
+  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null && exit 0
+  echo "apt-get could not install$missing" >&2
+  [ "${CI:-}" = true ] && exit 1
+else
+  echo "not installed:$missing (needs root and apt-get); tests against Apache Kafka will be skipped" >&2
+fi
+exit 0

@@ -1,0 +1,96 @@
+"""Holds the import table of ARCHITECTURE.md: who may import whom, read from the source with `ast`."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("broker", "gateway", "openapi", "proxy", "registry", "serdes", "spark_udfs")
+
+# What each package may import of ours. An entry with a dot allows that module and what lies below it.
+ALLOWED: dict[str, frozenset[str]] = {
+    "gateway": frozenset(PACKAGES),
+    "proxy": frozenset({"serdes", "openapi"}),
+    "spark_udfs": frozenset({"serdes"}),
+    "serdes": frozenset({"registry.model", "registry.formats", "registry.errors", "registry.limits"}),
+    "registry": frozenset(),
+    "registry.api": frozenset({"openapi"}),
+    "broker": frozenset(),
+    "openapi": frozenset(),
+}
+
+SERVER_LIBRARIES = ("fastapi", "starlette", "uvicorn", "granian", "sqlite_utils")
+
+
+def modules(package: str) -> Iterator[tuple[str, Path]]:
+    for path in sorted((ROOT / package).rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def imports_of(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import; write the package's name"
+            assert node.module is not None
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", node.lineno
+
+
+def may_import(importer: str, imported: str) -> bool:
+    own, target = importer.split(".")[0], imported.split(".")[0]
+    if own == target or target not in PACKAGES:
+        return True
+    allowed = set(ALLOWED[own])
+    for name, extra in ALLOWED.items():
+        if "." in name and (importer + ".").startswith(name + "."):
+            allowed |= extra
+    return any((imported + ".").startswith(name + ".") for name in allowed)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_follow_the_table(package: str) -> None:
+    offences = [
+        f"{module}:{line} imports {imported}"
+        for module, path in modules(package)
+        for imported, line in imports_of(path)
+        if not may_import(module, imported)
+    ]
+    assert offences == []
+
+
+def test_asyncio_lives_in_the_brokers_server_alone() -> None:
+    offences = [
+        f"{module}:{line} imports {imported}"
+        for module, path in modules("broker")
+        for imported, line in imports_of(path)
+        if imported.split(".")[0] in {"asyncio", "uvloop"} and not (module + ".").startswith("broker.server.")
+    ]
+    assert offences == []
+
+
+@pytest.mark.parametrize("package", ["spark_udfs", "serdes"])
+def test_importing_a_client_side_package_loads_no_server_library(package: str) -> None:
+    code = f"import sys, {package}; print([m for m in {SERVER_LIBRARIES!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_package_init_files_hold_no_code(package: str) -> None:
+    for module, path in modules(package):
+        if path.name != "__init__.py":
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            plain = isinstance(node, (ast.Import, ast.ImportFrom)) or (
+                isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            )
+            names = isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__all__"]
+            assert plain or names, f"{module}:{node.lineno} holds code"
