@@ -1,0 +1,1 @@
+"""May this reader read what that writer wrote? One checker per language."""

@@ -1,0 +1,1 @@
+"""Schema languages: text to something understood."""

@@ -1,0 +1,1 @@
+"""Where registered schemas live."""

@@ -1,0 +1,1 @@
+"""A batch of framed Avro to Arrow columns and back."""
