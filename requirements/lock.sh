@@ -4,6 +4,6 @@ set -eu
 bin=$1
 "$bin/python" -m pip install -q uv
 compile() { "$bin/uv" pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url "$@"; }
-printf 'hatchling\n' > requirements/build.in
+printf 'editables\nhatchling\n' > requirements/build.in
 compile pyproject.toml requirements/build.in -o requirements/base.lock
 compile pyproject.toml requirements/build.in --extra bench -c requirements/base.lock -o requirements/test.lock

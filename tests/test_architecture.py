@@ -45,7 +45,7 @@ def imports_of(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def may_import(importer: str, imported: str) -> bool:
-    own, target = importer.split(".")[0], imported.split(".")[0]
+    own, target = importer.split(".", maxsplit=1)[0], imported.split(".", maxsplit=1)[0]
     if own == target or target not in PACKAGES:
         return True
     allowed = set(ALLOWED[own])
