@@ -1,0 +1,130 @@
+"""Side-by-side timing for every benchmark: warm up, then alternate the contenders, and compare their medians.
+
+Alternating matters more than repeating: a machine that slows down for a second slows both. A benchmark builds a
+`Report`, calls `compare` for each question, and `write`s the table to `benchmarks/results/<name>.md`. Every comparison
+also prints one line, `RESULT <metric> <ours> <peer> <ratio>`, for scripts; the ratio is above 1 where ours is better.
+"""
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One way to do the work. `run` does all of it once; `work` is how many units (rows, requests, bytes) that is."""
+
+    name: str
+    run: Callable[[], object]
+    work: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    metric: str
+    unit: str
+    ours: float
+    peer: float | None
+    peer_name: str
+    ratio: float | None
+    note: str
+
+
+def seconds_of(run: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    run()
+    return time.perf_counter() - started
+
+
+def alternate(contenders: list[Contender], rounds: int, warm_ups: int) -> list[float]:
+    """Median units per second of each contender, timed in turn so that a slow moment of the machine hits them all."""
+    for contender in contenders:
+        for _ in range(warm_ups):
+            contender.run()
+    seconds: list[list[float]] = [[] for _ in contenders]
+    for round_number in range(rounds):
+        turn = range(len(contenders)) if round_number % 2 == 0 else range(len(contenders) - 1, -1, -1)
+        for index in turn:
+            seconds[index].append(seconds_of(contenders[index].run))
+    return [contender.work / statistics.median(times) for contender, times in zip(contenders, seconds, strict=True)]
+
+
+def number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+@dataclass(slots=True)
+class Report:
+    name: str
+    question: str
+    rows: list[Row] = field(default_factory=list)
+
+    def compare(
+        self,
+        metric: str,
+        ours: Contender,
+        peer: Contender,
+        *,
+        unit: str = "rows/s",
+        rounds: int = 5,
+        warm_ups: int = 1,
+        note: str = "",
+    ) -> float:
+        """Time both, print the RESULT line, keep the row; the ratio of rates, ours over the peer's."""
+        our_rate, peer_rate = alternate([ours, peer], rounds, warm_ups)
+        return self.record(metric, our_rate, peer_rate, unit=unit, peer_name=peer.name, note=note)
+
+    def record(
+        self,
+        metric: str,
+        ours: float,
+        peer: float,
+        *,
+        unit: str,
+        peer_name: str,
+        higher_is_better: bool = True,
+        note: str = "",
+    ) -> float:
+        """Keep two figures measured elsewhere (latencies, sizes); a ratio above 1 is in our favour."""
+        ratio = ours / peer if higher_is_better else peer / ours
+        self.rows.append(Row(metric, unit, ours, peer, peer_name, ratio, note))
+        print(f"RESULT {metric} {ours:.6g} {peer:.6g} {ratio:.3f}", flush=True)
+        return ratio
+
+    def state(self, metric: str, value: float, unit: str, note: str = "") -> None:
+        """Keep a figure that has no peer (a compile time, memory); its RESULT line has `-` for peer and ratio."""
+        self.rows.append(Row(metric, unit, value, None, "", None, note))
+        print(f"RESULT {metric} {value:.6g} - -", flush=True)
+
+    def write(self) -> Path:
+        RESULTS.mkdir(exist_ok=True)
+        lines = [
+            f"# {self.name}",
+            "",
+            self.question,
+            "",
+            f"{platform.python_implementation()} {platform.python_version()}, {platform.machine()}, "
+            f"{os.cpu_count()} cores. Medians of alternating runs.",
+            "",
+            "| metric | unit | ours | peer | against | ratio | note |",
+            "|---|---|---:|---:|---|---:|---|",
+        ]
+        for row in self.rows:
+            ratio = "-" if row.ratio is None else f"{row.ratio:.2f}x"
+            lines.append(
+                f"| {row.metric} | {row.unit} | {number(row.ours)} | {number(row.peer)} | {row.peer_name or '-'} "
+                f"| {ratio} | {row.note} |"
+            )
+        path = RESULTS / f"{self.name}.md"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
