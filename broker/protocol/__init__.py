@@ -1,0 +1,1 @@
+"""Kafka's wire protocol: frames, messages through kio, record batches, compression."""

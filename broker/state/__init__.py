@@ -1,0 +1,1 @@
+"""State of the broker, pure: topics, configs, groups, offsets, producers."""
