@@ -1,0 +1,168 @@
+"""Apache Kafka 4.3.1 from Maven Central: its jars, one KRaft node, and its command-line tools.
+
+The jars land once in `.cache/` of the checkout. The suite and the benchmarks both start nodes through this module; what
+a test does when Java is missing (skip, or fail on CI) is the fixtures' matter: here it is `KafkaUnavailable`.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.live.ports import accepts, free_port
+from tests.live.process import ServerProcess
+
+KAFKA_VERSION = "4.3.1"
+ROOT = Path(__file__).resolve().parents[2]
+LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}" / "libs"
+POM = Path(__file__).with_name("pom.xml")
+LOG4J = Path(__file__).with_name("log4j2.properties")
+INSTALL_SECONDS_MAX = 600
+TOOL_SECONDS_MAX = 90.0
+CLUSTER_ID = "aGVhZGdhdGUtdGVzdHM0Mg"
+
+# A tool lives for a second: the optimising compiler and a parallel collector would only cost start-up time.
+TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto")
+
+# What a single node needs changed to work at all; everything else stays at Kafka's defaults.
+SINGLE_NODE: Mapping[str, str] = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+
+
+class KafkaUnavailable(RuntimeError):
+    """No Java, no Maven, or the jars could not be fetched; the message says which."""
+
+
+class ToolFailed(AssertionError):
+    """A Java tool ended with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return [line for line in self.out.splitlines() if line.strip()]
+
+
+def require_java() -> str:
+    java = shutil.which("java")
+    if java is None:
+        raise KafkaUnavailable("java is not installed (make system installs it)")
+    return java
+
+
+def install() -> Path:
+    """The folder of Kafka's jars, fetched on the first call; safe for several processes at once."""
+    require_java()
+    complete = LIBS.parent / "complete"
+    LIBS.parent.mkdir(parents=True, exist_ok=True)
+    with (LIBS.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if complete.exists():
+            return LIBS
+        maven = shutil.which("mvn")
+        if maven is None:
+            raise KafkaUnavailable("mvn is not installed (make system installs it)")
+        command = [maven, "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={LIBS}"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS_MAX, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise KafkaUnavailable(f"mvn did not fetch Kafka's jars in {INSTALL_SECONDS_MAX} s") from error
+        if done.returncode != 0:
+            raise KafkaUnavailable(f"mvn could not fetch Kafka's jars: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        complete.touch()
+    return LIBS
+
+
+def java_command(main_class: str, *arguments: str, flags: Sequence[str] = TOOL_FLAGS) -> list[str]:
+    return [
+        require_java(),
+        *flags,
+        f"-Dlog4j2.configurationFile={LOG4J}",
+        "-cp",
+        f"{install()}/*",
+        main_class,
+        *arguments,
+    ]
+
+
+def run_tool(
+    main_class: str,
+    *arguments: str,
+    stdin: str | bytes = b"",
+    seconds: float = TOOL_SECONDS_MAX,
+    check: bool = True,
+) -> ToolResult:
+    """Runs one of Kafka's tools to its end. Raises ToolFailed on a non-zero exit code unless told not to check."""
+    done = subprocess.run(
+        java_command(main_class, *arguments),
+        input=stdin.encode() if isinstance(stdin, str) else stdin,
+        capture_output=True,
+        timeout=seconds,
+        check=False,
+    )
+    result = ToolResult(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+    if check and result.code != 0:
+        raise ToolFailed(
+            f"{main_class} {arguments} ended with {result.code}\n{result.out[-4000:]}\n{result.err[-4000:]}"
+        )
+    return result
+
+
+class KafkaNode:
+    """One combined-mode KRaft node on loopback."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, heap_mb: int = 512) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.controller_port = free_port()
+        self._settings = dict(settings or {})
+        self._heap_mb = heap_mb
+        self.process: ServerProcess | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def format(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        properties = {
+            **SINGLE_NODE,
+            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "log.dirs": str(self.folder / "data"),
+            **self._settings,
+        }
+        text = "".join(f"{name}={value}\n" for name, value in properties.items())
+        (self.folder / "server.properties").write_text(text, encoding="utf-8")
+        run_tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self.folder / "server.properties"))
+
+    def start(self) -> None:
+        if not (self.folder / "server.properties").exists():
+            self.format()
+        flags = (f"-Xmx{self._heap_mb}m", f"-Xms{self._heap_mb}m", "-XX:+UseG1GC")
+        command = java_command("kafka.Kafka", str(self.folder / "server.properties"), flags=flags)
+        # The node logs its own start; LOG_DIR would otherwise point into the working directory.
+        self.process = ServerProcess(command, self.folder / "node.log", environment={"LOG_DIR": os.fspath(self.folder)})
+        self.process.start(lambda: accepts(self.address))
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.stop()

@@ -1,0 +1,33 @@
+"""Free TCP ports on loopback, below the range that the kernel hands out to outgoing connections."""
+
+import os
+import random
+import socket
+import time
+
+# Linux gives clients' ports from 32768 on: a server port from there may be taken between the check and the bind.
+FIRST_PORT = 15000
+LAST_PORT = 31999
+
+
+def free_port() -> int:
+    # Seeded by the process, so that two test runs side by side walk different ports.
+    order = random.Random(f"{os.getpid()} {time.monotonic_ns()}")
+    for _ in range(200):
+        port = order.randint(FIRST_PORT, LAST_PORT)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
+    raise RuntimeError(f"no free port between {FIRST_PORT} and {LAST_PORT}")
+
+
+def accepts(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=1):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,104 @@
+"""Starts servers as child processes that never outlive the run: own process group, killed at exit whatever happens."""
+
+import atexit
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+START_SECONDS_MAX = 90.0
+STOP_SECONDS_MAX = 30.0
+LOG_TAIL_BYTES = 4000
+
+
+class ServerDied(RuntimeError):
+    """The child ended, or did not come up in time; the message ends with the tail of its log."""
+
+
+class ServerProcess:
+    """One child in its own process group, its output in a file."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        *,
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.command = list(command)
+        self.log = log
+        self._cwd = cwd
+        self._environment = {**os.environ, **(environment or {})}
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def start(self, ready: Callable[[], bool], seconds: float = START_SECONDS_MAX) -> None:
+        with self.log.open("ab") as sink:
+            self._child = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                cwd=self._cwd,
+                env=self._environment,
+                start_new_session=True,
+            )
+        atexit.register(self.kill)
+        deadline = time.monotonic() + seconds
+        while not ready():
+            if self._child.poll() is not None:
+                raise ServerDied(f"{self._describe()} ended with {self._child.returncode}: {self.tail()}")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise ServerDied(f"{self._describe()} not ready in {seconds:.0f} s: {self.tail()}")
+            time.sleep(0.05)
+
+    @property
+    def pid(self) -> int:
+        if self._child is None:
+            raise ServerDied(f"{self._describe()} was never started")
+        return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    def stop(self, seconds: float = STOP_SECONDS_MAX) -> int | None:
+        """Asks with SIGTERM, insists with SIGKILL; the exit code, or None where nothing ran."""
+        if self._child is None:
+            return None
+        if self._child.poll() is None:
+            self._child.terminate()
+            try:
+                self._child.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        atexit.unregister(self.kill)
+        return self._child.returncode
+
+    def kill(self) -> None:
+        """kill -9 to the whole group."""
+        if self._child is None or self._child.poll() is not None:
+            return
+        os.killpg(self._child.pid, signal.SIGKILL)
+        self._child.wait()
+
+    def tail(self) -> str:
+        if not self.log.exists():
+            return "(no log)"
+        return self.log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace")
+
+    def _describe(self) -> str:
+        return Path(self.command[0]).name + " " + " ".join(self.command[-3:])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

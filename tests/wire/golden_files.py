@@ -1,0 +1,68 @@
+"""The golden answers of Apache Kafka: one JSON file per area, one entry per scenario.
+
+`python -m tests.wire.golden_files [area ...]` starts a Kafka and records them again; `--at HOST:PORT` asks one that runs.
+"""
+
+import argparse
+import importlib
+import inspect
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.live.apache_kafka import KafkaNode
+from tests.wire.transcript import Scenario, run_scenario
+
+GOLDEN = Path(__file__).with_name("golden")
+AREAS = ("configs",)
+# No wait for more members before a first rebalance: the scenarios join one by one.
+NODE_SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+
+
+def scenarios_of(area: str) -> dict[str, Scenario]:
+    """The public functions of an area's module that take a `wire` and nothing else, in the order they are written."""
+    module = importlib.import_module(f"tests.wire.scenarios.{area}")
+    found: dict[str, Scenario] = {}
+    for name, function in vars(module).items():
+        if name.startswith("_") or not inspect.isfunction(function) or function.__module__ != module.__name__:
+            continue
+        if list(inspect.signature(function).parameters) == ["wire"]:
+            found[name] = function
+    return found
+
+
+def load(area: str) -> dict[str, Any]:
+    path = GOLDEN / f"{area}.json"
+    golden: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return golden
+
+
+def record(address: str, area: str) -> None:
+    answers = {name: run_scenario(address, name, scenario) for name, scenario in scenarios_of(area).items()}
+    GOLDEN.mkdir(exist_ok=True)
+    lines = json.dumps(answers, indent=1, ensure_ascii=True)
+    (GOLDEN / f"{area}.json").write_text(lines + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Record Apache Kafka's answers again.")
+    parser.add_argument("areas", nargs="*", default=list(AREAS))
+    parser.add_argument("--at", metavar="HOST:PORT", help="a Kafka 4.3.1 that runs already, fresh, with NODE_SETTINGS")
+    arguments = parser.parse_args()
+    if arguments.at:
+        for area in arguments.areas:
+            record(arguments.at, area)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        node = KafkaNode(Path(folder), NODE_SETTINGS)
+        node.start()
+        try:
+            for area in arguments.areas:
+                record(node.address, area)
+        finally:
+            node.stop()
+
+
+if __name__ == "__main__":
+    main()
