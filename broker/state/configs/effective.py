@@ -1,0 +1,95 @@
+"""The configs that hold for a topic: its own, else the broker's, else the default.
+
+`TopicSettings` is computed once per change, so that the paths of produce and fetch read plain attributes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from broker.state.configs.definition import Definition, parse_all
+from broker.state.configs.topic_definitions import TOPIC_CONFIGS
+from broker.state.configs.values import Value
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+
+_UNIT_MS: Mapping[str, int] = {
+    "log.retention.minutes": MINUTE_MS,
+    "log.retention.hours": HOUR_MS,
+    "log.roll.hours": HOUR_MS,
+    "log.roll.jitter.hours": HOUR_MS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """A topic's configs as values. An attribute is the config's name with underscores; the rest is derived below."""
+
+    cleanup_policy: tuple[str, ...]
+    compression_type: str
+    delete_retention_ms: int
+    file_delete_delay_ms: int
+    flush_messages: int
+    flush_ms: int
+    index_interval_bytes: int
+    max_compaction_lag_ms: int
+    max_message_bytes: int
+    message_timestamp_after_max_ms: int
+    message_timestamp_before_max_ms: int
+    message_timestamp_type: str
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    min_insync_replicas: int
+    preallocate: bool
+    retention_bytes: int
+    retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    segment_jitter_ms: int
+    segment_ms: int
+
+    is_compacted: bool
+    deletes_old_segments: bool
+    uses_log_append_time: bool
+
+
+def effective_topic_settings(broker_values: Mapping[str, Value], overrides: Mapping[str, str]) -> TopicSettings:
+    """The settings of a topic with these overrides; raises InvalidConfig when one of them is not valid."""
+    values = effective_topic_values(broker_values, overrides)
+    internal_segment_bytes = values["internal.segment.bytes"]
+    if internal_segment_bytes is not None:
+        values["segment.bytes"] = internal_segment_bytes
+    cleanup_policy = values["cleanup.policy"]
+    assert isinstance(cleanup_policy, tuple)
+    fields = {
+        TOPIC_CONFIGS[name].attribute: value
+        for name, value in values.items()
+        if TOPIC_CONFIGS[name].attribute in TopicSettings.__dataclass_fields__
+    }
+    return TopicSettings(
+        **fields,  # type: ignore[arg-type]  # a test holds the annotations against the definitions' types
+        is_compacted="compact" in cleanup_policy,
+        deletes_old_segments="delete" in cleanup_policy,
+        uses_log_append_time=values["message.timestamp.type"] == "LogAppendTime",
+    )
+
+
+def effective_topic_values(broker_values: Mapping[str, Value], overrides: Mapping[str, str]) -> dict[str, Value]:
+    values = {name: topic_default(definition, broker_values) for name, definition in TOPIC_CONFIGS.items()}
+    values.update(parse_all(TOPIC_CONFIGS, overrides, "topic"))
+    return values
+
+
+def topic_default(definition: Definition, broker_values: Mapping[str, Value]) -> Value:
+    """What holds when the topic does not set it: the first of the broker's configs that has a value."""
+    for name in definition.broker_names:
+        value = broker_values.get(name)
+        if value is None:
+            continue
+        unit_ms = _UNIT_MS.get(name)
+        if unit_ms is None:
+            return value
+        assert isinstance(value, int)
+        # Kafka reads any negative retention as "no bound".
+        return -1 if value < 0 else value * unit_ms
+    return definition.default

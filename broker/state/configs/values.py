@@ -1,0 +1,150 @@
+"""Config values: their types, how text becomes a value, what a value must satisfy, and how it is written back.
+
+Follows Kafka's ConfigDef to the letter of its messages, because tools show them: text is trimmed, booleans ignore case,
+numbers are those of Java, lists are split at commas. What a config means is not known here.
+"""
+
+import enum
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import TypeAlias
+
+Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
+Check: TypeAlias = Callable[[str, Value], None]
+"""Raises InvalidConfig when the value of the config of that name will not do."""
+
+
+class InvalidConfig(Exception):
+    """A config value or name that is refused; the text is what the client reads."""
+
+    @classmethod
+    def of(cls, name: str, value: object, reason: str) -> "InvalidConfig":
+        return cls(f"Invalid value {value} for configuration {name}: {reason}")
+
+
+class ConfigType(enum.IntEnum):
+    """The numbers are those of DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+# The number of digits is bounded so that a hostile value costs nothing to refuse.
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,40}\Z")
+_FRACTION = re.compile(r"[+-]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?[dDfF]?\Z")
+
+
+def parse(name: str, config_type: ConfigType, text: str) -> Value:
+    """The value that `text` stands for; raises InvalidConfig."""
+    trimmed = text.strip()
+    if config_type is ConfigType.BOOLEAN:
+        lowered = trimmed.lower()
+        if lowered not in ("true", "false"):
+            raise InvalidConfig.of(name, text, "Expected value to be either true or false")
+        return lowered == "true"
+    if config_type in _BITS:
+        bits = _BITS[config_type]
+        number = int(trimmed) if _WHOLE_NUMBER.match(trimmed) else None
+        if number is None or not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+            raise InvalidConfig.of(name, text, f"Not a number of type {config_type.name}")
+        return number
+    if config_type is ConfigType.DOUBLE:
+        if not _FRACTION.match(trimmed):
+            raise InvalidConfig.of(name, text, "Not a number of type DOUBLE")
+        return float(trimmed.rstrip("dDfF"))
+    if config_type is ConfigType.LIST:
+        return tuple(item.strip() for item in trimmed.split(",")) if trimmed else ()
+    return trimmed
+
+
+def text_of(value: Value) -> str | None:
+    """The value as DescribeConfigs writes it."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _java_double(value)
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value)
+
+
+def _java_double(value: float) -> str:
+    """Java's Double.toString: scientific notation outside of 10^-3 .. 10^7, and always a digit after the point."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    number = Decimal(repr(value)).normalize()
+    digits = "".join(map(str, number.as_tuple().digits))
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{number.adjusted()}"
+
+
+def at_least(minimum: int) -> Check:
+    def check(name: str, value: Value) -> None:
+        if isinstance(value, (int, float)) and value < minimum:
+            raise InvalidConfig.of(name, value, f"Value must be at least {minimum}")
+
+    return check
+
+
+def between(minimum: int, maximum: int) -> Check:
+    lower = at_least(minimum)
+
+    def check(name: str, value: Value) -> None:
+        lower(name, value)
+        if isinstance(value, (int, float)) and value > maximum:
+            raise InvalidConfig.of(name, value, f"Value must be no more than {maximum}")
+
+    return check
+
+
+def between_or(minimum: int, maximum: int, special: int) -> Check:
+    def check(name: str, value: Value) -> None:
+        if isinstance(value, int) and value != special and not minimum <= value <= maximum:
+            raise InvalidConfig.of(name, value, f"Value must be between {minimum} and {maximum} or equal to {special}")
+
+    return check
+
+
+def one_of(*allowed: str) -> Check:
+    def check(name: str, value: Value) -> None:
+        if value not in allowed:
+            raise InvalidConfig.of(name, value, f"String must be one of: {', '.join(allowed)}")
+
+    return check
+
+
+def each_of(*allowed: str) -> Check:
+    each = one_of(*allowed)
+
+    def check(name: str, value: Value) -> None:
+        items = value if isinstance(value, tuple) else ()
+        if "" in items:
+            raise InvalidConfig(f"Configuration '{name}' values must not be empty.")
+        for item in items:
+            each(name, item)
+
+    return check
+
+
+def throttled_replicas(name: str, value: Value) -> None:
+    items = value if isinstance(value, tuple) else ()
+    if items != ("*",) and not all(re.fullmatch(r"[0-9]+:[0-9]+", item) for item in items):
+        shown = f"[{', '.join(items)}]"
+        form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        raise InvalidConfig.of(
+            name, shown, f"{name} must be the literal '*' or a list of replicas in the following format: {form}"
+        )
