@@ -1,0 +1,181 @@
+"""JSON text to values and back, exactly: numbers keep their digits, objects their order.
+
+Python's own parser recurses and rounds, so the nesting is measured before it runs and every number is read as `int` or
+`Decimal`. What a value means is left to the other modules. Follows RFC 8259; the compact form is the one Confluent's
+registry stores (Jackson's: no spaces, no escapes that JSON does not need, decimals as `BigDecimal` prints them).
+"""
+
+import json
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Any, NoReturn
+
+from registry.errors import InvalidSchema
+
+# Deeper than any schema written by hand or by a generator, and half of what Python's stack holds: its JSON reader and
+# writer take one frame for each level.
+DEPTH_LEVELS_MAX = 500
+
+# Longer integers cost quadratic time to convert, and no data type holds them.
+NUMBER_DIGITS_MAX = 1_000
+
+# Keeps the exact arithmetic of `multipleOf` small: 10 to this power still has only a thousand digits.
+EXPONENT_MAX = 1_000
+
+_STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+"?+|[\[\]{}]', re.DOTALL)
+_CONTROL_ESCAPE = re.compile(r"\\u00[01][0-9a-f]")
+_ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
+    0x08: "\\b",
+    0x09: "\\t",
+    0x0A: "\\n",
+    0x0C: "\\f",
+    0x0D: "\\r",
+    0x22: '\\"',
+    0x5C: "\\\\",
+}
+
+
+def read(text: str) -> Any:
+    """The value of a JSON text. Of members with the same name the last one counts, as with Confluent's reader."""
+    check_depth(text)
+    try:
+        value = json.loads(text, parse_int=_integer, parse_float=_decimal, parse_constant=_constant)
+    except json.JSONDecodeError as error:
+        raise InvalidSchema(f"not JSON: {error.msg}, line {error.lineno} column {error.colno}") from None
+    except RecursionError:
+        raise InvalidSchema("nested too deep") from None
+    return value
+
+
+def check_depth(text: str) -> None:
+    if text.count("{") + text.count("[") <= DEPTH_LEVELS_MAX:
+        return
+    depth = 0
+    for match in _STRUCTURE.finditer(text):
+        mark = match.group()[0]
+        if mark in "{[":
+            depth += 1
+            if depth > DEPTH_LEVELS_MAX:
+                raise InvalidSchema(f"nested more than {DEPTH_LEVELS_MAX} levels deep, at character {match.start()}")
+        elif mark in "}]":
+            depth -= 1
+
+
+def compact(value: Any, *, sort: bool = False) -> str:
+    """The shortest text of a value; with `sort`, members stand in the order of their names (UTF-16, as Java sorts)."""
+    try:
+        text = json.dumps(_sorted(value) if sort else value, separators=(",", ":"), ensure_ascii=False)
+    except TypeError:  # a Decimal, which the C writer does not know
+        return _write(_sorted(value) if sort else value)
+    return _write(_sorted(value) if sort else value) if _CONTROL_ESCAPE.search(text) else text
+
+
+def same_key(value: Any) -> str:
+    """Equal for values that JSON Schema calls equal: members in any order, 1 and 1.0 alike, true unlike 1."""
+    return _write(_sorted(value), by_value=True)
+
+
+def shortened(value: Any, characters_max: int = 120) -> str:
+    text = compact(value)
+    return text if len(text) <= characters_max else text[: characters_max - 1] + "…"
+
+
+def _write(root: Any, *, by_value: bool = False) -> str:
+    parts: list[str] = []
+    # Either a finished piece of text (in a tuple, to tell it from a JSON string) or a value still to write.
+    stack: list[Any] = [root]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, tuple):
+            parts.append(item[0])
+        elif isinstance(item, dict):
+            stack.append(("}",))
+            members = list(item.items())
+            for index in range(len(members) - 1, -1, -1):
+                name, value = members[index]
+                stack.append(value)
+                stack.append((f"{',' if index else ''}{_quoted(name)}:",))
+            stack.append(("{",))
+        elif isinstance(item, list):
+            stack.append(("]",))
+            for index in range(len(item) - 1, -1, -1):
+                stack.append(item[index])
+                if index:
+                    stack.append((",",))
+            stack.append(("[",))
+        else:
+            parts.append(_scalar(item, by_value))
+    return "".join(parts)
+
+
+def _scalar(value: Any, by_value: bool) -> str:
+    if isinstance(value, str):
+        return _quoted(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        if by_value:
+            return _numeral(value)
+        return str(value.copy_abs() if value.is_zero() else value)
+    return str(value)
+
+
+def _numeral(value: Decimal) -> str:
+    """One spelling for each number. `Decimal.normalize` would round to its context's precision."""
+    if value == value.to_integral_value():
+        return str(int(value))
+    sign, digits, exponent = value.as_tuple()
+    significant = "".join(map(str, digits)).rstrip("0")
+    assert isinstance(exponent, int)  # NaN and the infinities are not read
+    return f"{'-' if sign else ''}{significant}e{exponent + len(digits) - len(significant)}"
+
+
+def _quoted(text: str) -> str:
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def _sorted(root: Any) -> Any:
+    """A copy with sorted members, made level by level so that depth costs no stack."""
+    holder: list[Any] = [root]
+    todo: list[tuple[Any, Any]] = [(holder, 0)]
+    while todo:
+        container, slot = todo.pop()
+        value = container[slot]
+        if isinstance(value, dict):
+            copy: Any = {name: value[name] for name in sorted(value, key=_utf16)}
+            container[slot] = copy
+            todo.extend((copy, name) for name in copy)
+        elif isinstance(value, list):
+            copy = list(value)
+            container[slot] = copy
+            todo.extend((copy, index) for index in range(len(copy)))
+    return holder[0]
+
+
+def _utf16(name: str) -> bytes:
+    return name.encode("utf-16-be", "surrogatepass")
+
+
+def _integer(text: str) -> int:
+    if len(text) > NUMBER_DIGITS_MAX:
+        raise InvalidSchema(f"a number of more than {NUMBER_DIGITS_MAX} digits: {text[:20]}…")
+    return int(text)
+
+
+def _decimal(text: str) -> Decimal:
+    if len(text) > NUMBER_DIGITS_MAX:
+        raise InvalidSchema(f"a number of more than {NUMBER_DIGITS_MAX} digits: {text[:20]}…")
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise InvalidSchema(f"a number beyond any range: {text[:40]}") from None
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(exponent) > EXPONENT_MAX or abs(value.adjusted()) > EXPONENT_MAX:
+        raise InvalidSchema(f"a number beyond 10 to the power of {EXPONENT_MAX}: {text[:40]}")
+    return value
+
+
+def _constant(text: str) -> NoReturn:
+    raise InvalidSchema(f"{text} is not JSON")

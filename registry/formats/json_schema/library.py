@@ -1,0 +1,216 @@
+"""Documents taken apart, addressed, and their references followed.
+
+Follows the drafts' rules of identification: `$id` (`id` in draft-04) sets the base address, `$anchor` and its kin name a
+place, JSON pointers (RFC 6901) lead anywhere in a document. Addresses are never fetched: what is neither in the schema,
+nor among the references of the registry, nor a published meta-schema, does not exist.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin
+
+import jsonschema_specifications
+from referencing.exceptions import NoSuchResource
+
+from registry.errors import InvalidSchema
+from registry.formats.json_schema.drafts import Draft, declared
+from registry.formats.json_schema.keywords import KEYWORDS, Holds, complaint
+from registry.formats.json_schema.subschema import Subschema, escaped
+
+# A text of 10 MB could hold millions of `{}`; no schema of people or generators comes near this.
+SUBSCHEMAS_MAX = 200_000
+
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+class Library:
+    """All documents of one schema while it is taken apart."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._documents: dict[str, Any] = {}
+        self._names: dict[str, Subschema] = {}
+        self._resources: dict[str, Subschema] = {}
+        self._anchors: dict[tuple[str, str], Subschema] = {}
+        self._places: dict[tuple[str, str], Subschema] = {}
+        self._unresolved: list[Subschema] = []
+
+    def add(self, name: str, value: Any, base: str) -> Subschema:
+        """Take a document apart. References stay open until `resolve`."""
+        if not isinstance(value, (dict, bool)):
+            raise InvalidSchema("a schema is an object or a boolean", f"{name}#" if name else "/")
+        self._documents[name] = value
+        root = self._take_apart(value, declared(value) or self._draft, base, name, "")
+        self._resources.setdefault(base, root)
+        if name:
+            self._names[name] = root
+        return root
+
+    def resolve(self) -> None:
+        """Follow every reference. Places reached only by pointer are taken apart on the way."""
+        while self._unresolved:
+            node = self._unresolved.pop()
+            for keyword in _REFERENCES:
+                if keyword in KEYWORDS[node.draft] and keyword in node.value:
+                    node.targets.append(self._target(node, keyword, node.value[keyword]))
+        self._refuse_endless_references()
+
+    def _take_apart(self, value: Any, draft: Draft, base: str, document: str, path: str) -> Subschema:
+        root = Subschema(value, draft, base, document, path)
+        todo = [root]
+        while todo:
+            node = todo.pop()
+            if len(self._places) >= SUBSCHEMAS_MAX:
+                raise InvalidSchema(f"holds more than {SUBSCHEMAS_MAX} subschemas", node.place())
+            self._places[node.document, node.path] = node
+            if isinstance(node.value, dict):
+                self._identify(node)
+                if (fault := complaint(node.value, node.draft)) is not None:
+                    keyword, words = fault
+                    raise InvalidSchema(f"{keyword} {words}", node.place(keyword))
+                if any(keyword in node.value for keyword in _REFERENCES):
+                    self._unresolved.append(node)
+                todo.extend(_divide(node))
+        return root
+
+    def _identify(self, node: Subschema) -> None:
+        value = node.value
+        own = value.get(node.draft.id_keyword)
+        if isinstance(own, str) and not (node.draft.reference_stands_alone and "$ref" in value):
+            if own.startswith("#"):
+                self._anchors[node.base, own[1:]] = node
+            else:
+                node.draft = declared(value) or node.draft
+                node.base = urldefrag(self._joined(node, own)).url
+                self._resources[node.base] = node
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            if keyword in KEYWORDS[node.draft] and isinstance(value.get(keyword), str):
+                self._anchors[node.base, value[keyword]] = node
+
+    def _joined(self, node: Subschema, address: str) -> str:
+        try:
+            return urljoin(node.base, address)
+        except ValueError as error:
+            raise InvalidSchema(f"not an address: {address!r} ({error})", node.place()) from None
+
+    def _target(self, node: Subschema, keyword: str, reference: str) -> Subschema:
+        place = node.place(keyword)
+        if reference.startswith("#"):
+            address, fragment = node.base, reference[1:]
+        else:
+            address, fragment = urldefrag(self._joined(node, reference))
+        resource = self._resource(address, reference)
+        if resource is None:
+            raise InvalidSchema(f"nothing is known by the reference {reference!r}", place)
+        fragment = unquote(fragment)
+        if not fragment:
+            return resource
+        if not fragment.startswith("/"):
+            found = self._anchors.get((resource.base, fragment))
+        else:
+            found = self._at_pointer(resource, fragment)
+        if found is None:
+            raise InvalidSchema(f"the reference {reference!r} leads to no schema", place)
+        return found
+
+    def _resource(self, address: str, reference: str) -> Subschema | None:
+        plain = reference.partition("#")[0]
+        for name in (plain, plain.removeprefix("./"), reference, unquote(plain)):
+            if name in self._names and address not in self._resources:
+                return self._names[name]
+        if address in self._resources:
+            return self._resources[address]
+        try:
+            published = jsonschema_specifications.REGISTRY.contents(address)
+        except NoSuchResource:
+            return None
+        return self.add(address, published, address)
+
+    def _at_pointer(self, resource: Subschema, pointer: str) -> Subschema | None:
+        path = resource.path + "".join(f"/{escaped(key)}" for key in _keys(pointer))
+        if (known := self._places.get((resource.document, path))) is not None:
+            return known
+        value = resource.value
+        base, draft = resource.base, resource.draft
+        walked = resource.path
+        for key in _keys(pointer):
+            walked += f"/{escaped(key)}"
+            if isinstance(value, dict) and key in value:
+                value = value[key]
+            elif isinstance(value, list) and key.isascii() and key.isdecimal() and int(key[:9]) < len(value):
+                value = value[int(key[:9])]
+            else:
+                return None
+            if (passed := self._places.get((resource.document, walked))) is not None:
+                base, draft = passed.base, passed.draft
+        if not isinstance(value, (dict, bool)):
+            return None
+        return self._take_apart(value, draft, base, resource.document, path)
+
+    def _refuse_endless_references(self) -> None:
+        """No schema may apply itself to the very value it is judging: no validator could ever answer."""
+        done: set[Subschema] = set()
+        for start in list(self._places.values()):
+            if start in done:
+                continue
+            open_nodes: dict[Subschema, Iterator[Subschema]] = {start: start.in_place()}
+            while open_nodes:
+                node, following = next(reversed(open_nodes.items()))
+                for child in following:
+                    if child in open_nodes:
+                        raise InvalidSchema("refers to itself without end", node.place())
+                    if child not in done:
+                        open_nodes[child] = child.in_place()
+                        break
+                else:
+                    del open_nodes[node]
+                    done.add(node)
+
+
+def _divide(node: Subschema) -> Iterator[Subschema]:
+    """Make the children of a node, keyword by keyword."""
+    table = KEYWORDS[node.draft]
+    for name, content in node.value.items():
+        keyword = table.get(name)
+        if keyword is None or keyword.holds is Holds.NOTHING:
+            continue
+        prefix = f"{node.path}/{escaped(name)}"
+        if isinstance(content, list):
+            items = [_below(node, each, f"{prefix}/{index}") for index, each in enumerate(content)]
+            node.children[name] = items
+            yield from items
+        elif isinstance(content, dict) and keyword.holds in (Holds.SCHEMA_MAP, Holds.DEPENDENCIES):
+            # A dependency may be a list of names, which is no schema.
+            members = {
+                key: _below(node, each, f"{prefix}/{escaped(key)}")
+                for key, each in content.items()
+                if isinstance(each, (dict, bool))
+            }
+            node.children[name] = members
+            yield from members.values()
+        else:
+            only = _below(node, content, prefix)
+            node.children[name] = only
+            yield only
+
+
+def _below(node: Subschema, value: Any, path: str) -> Subschema:
+    return Subschema(value, node.draft, node.base, node.document, path)
+
+
+def _keys(pointer: str) -> list[str]:
+    return [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]
+
+
+def assemble(value: Any, references: Mapping[str, Any], draft: Draft) -> Subschema:
+    """The schema with everything it refers to. `references` are by the name used for them, already read."""
+    library = Library(draft)
+    root = library.add("", value, "")
+    for name, referenced in references.items():
+        try:
+            base = urldefrag(urljoin(root.base, name)).url
+        except ValueError:
+            base = name
+        library.add(name, referenced, base)
+    library.resolve()
+    return root

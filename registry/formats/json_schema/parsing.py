@@ -1,0 +1,62 @@
+"""The text of a JSON Schema understood: checked against its draft, references followed.
+
+Drafts 04, 06, 07, 2019-09 and 2020-12, by `$schema`; draft-07 when it does not say, as in Confluent's registry.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from registry.errors import InvalidSchema
+from registry.formats.json_schema.document import compact, read
+from registry.formats.json_schema.drafts import DEFAULT, Draft, declared
+from registry.formats.json_schema.library import assemble
+from registry.formats.json_schema.subschema import Subschema
+from registry.formats.json_schema.validation import Validator
+from registry.model import SchemaType
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchema:
+    """`registry.formats.base.ParsedSchema` for JSON Schema."""
+
+    text: str
+    canonical: str
+    draft: Draft
+    root: Subschema = field(repr=False, compare=False)
+    value: Any = field(repr=False, compare=False)
+    references: Mapping[str, Any] = field(repr=False)
+    """The documents it refers to, read, by the name used for them."""
+
+    @property
+    def type(self) -> SchemaType:
+        return SchemaType.JSON
+
+    def normalized(self) -> str:
+        return compact(self.value, sort=True)
+
+    def validator(self) -> Validator:
+        """Made anew at each call: keep it."""
+        return Validator(self.value, self.draft, self.references)
+
+
+def parse(text: str, references: Mapping[str, str]) -> JsonSchema:
+    """`registry.formats.base.Parser` for JSON Schema."""
+    value = _document(text, "")
+    documents = {name: _document(referenced, name) for name, referenced in references.items()}
+    draft = declared(value) or DEFAULT
+    canonical = compact(value)
+    root = assemble(value, documents, draft)
+    return JsonSchema(text, canonical, draft, root, value, documents)
+
+
+def _document(text: str, name: str) -> Any:
+    place = f"{name}#" if name else ""
+    try:
+        value = read(text)
+        compact(value).encode()
+    except InvalidSchema as error:
+        raise InvalidSchema(error.reason, place or error.path) from None
+    except UnicodeEncodeError as error:
+        raise InvalidSchema("holds half of a surrogate pair, which is no character", place) from error
+    return value

@@ -1,0 +1,85 @@
+"""Regular expressions of ECMA-262, which JSON Schema uses, matched in bounded time.
+
+`regex` takes the place of `re` because it knows `\\p{…}` and because a search can be given a time limit: a pattern such
+as `(a+)+$` would otherwise hold the process for as long as an attacker likes.
+"""
+
+import functools
+
+import regex
+
+# A sane pattern over a short text takes microseconds; one that takes longer is backtracking without end.
+SEARCH_SECONDS_MAX = 0.25
+
+PATTERN_CHARACTERS_MAX = 10_000
+
+_TOKEN = regex.compile(r"\\u\{([0-9A-Fa-f]+)\}|\\c([A-Za-z])|\\k<(\w+)>|\\(.)|(\[\^?\]?)|(\])|(\(\?<(?![=!]))|(\$)", regex.DOTALL)
+
+# Where the two languages give one escape two meanings, ECMA-262's is kept: digits and word characters are ASCII.
+_ESCAPES = {"d": "[0-9]", "D": "[^0-9]", "w": "[A-Za-z0-9_]", "W": "[^A-Za-z0-9_]"}
+_ESCAPES_IN_CLASS = {"d": "0-9", "w": "A-Za-z0-9_"}
+
+
+class TooCostly(Exception):
+    """The search was given up: the pattern backtracks without end on this text."""
+
+
+@functools.lru_cache(maxsize=4096)
+def translate(pattern: str) -> "regex.Pattern[str]":
+    """Raises `regex.error` for what is no regular expression."""
+    if len(pattern) > PATTERN_CHARACTERS_MAX:
+        raise regex.error(f"longer than {PATTERN_CHARACTERS_MAX} characters")
+    try:
+        return regex.compile(_rewritten(pattern), regex.V0)
+    except (RecursionError, OverflowError, ValueError, MemoryError) as error:
+        raise regex.error(f"too complex: {type(error).__name__}") from None
+
+
+def found(pattern: str, text: str) -> bool:
+    """Whether the pattern matches anywhere in the text, which is what `pattern` and `patternProperties` ask."""
+    try:
+        return translate(pattern).search(text, timeout=SEARCH_SECONDS_MAX) is not None
+    except TimeoutError:
+        raise TooCostly(pattern) from None
+
+
+def _rewritten(pattern: str) -> str:
+    in_class = False
+
+    def token(match: "regex.Match[str]") -> str:
+        nonlocal in_class
+        code, control, name, escaped, opening, closing, group, end = match.groups()
+        if code is not None:
+            return regex.escape(chr(min(int(code, 16), 0x10FFFF)))
+        if control is not None:
+            return f"\\x{ord(control) % 32:02x}"
+        if name is not None:
+            return f"(?P={name})"
+        if escaped is not None:
+            return _escape(escaped, in_class)
+        if opening is not None:
+            if in_class:  # only the first bracket opens a class; this one is a character of it
+                in_class = not opening.endswith("]")
+                return f"\\{opening}"
+            if opening == "[]":
+                return "(?!)"  # ECMA-262: the empty class, which matches nothing
+            if opening == "[^]":
+                return "(?s:.)"
+            in_class = True
+            return str(opening)
+        if closing is not None:
+            in_class = False
+            return "]"
+        if in_class:
+            return match.group()
+        return "(?P<" if group is not None else r"\Z" if end is not None else match.group()
+
+    return _TOKEN.sub(token, pattern)
+
+
+def _escape(letter: str, in_class: bool) -> str:
+    if in_class:
+        return _ESCAPES_IN_CLASS.get(letter, f"\\{letter}")
+    if letter == "/":
+        return "/"
+    return _ESCAPES.get(letter, f"\\{letter}")

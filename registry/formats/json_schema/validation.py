@@ -1,0 +1,135 @@
+"""Judging values by a schema: `jsonschema`'s validators, with bounded patterns and no way to the network."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jsonschema
+import jsonschema.validators
+import regex
+from referencing import Registry, Resource
+from referencing.exceptions import NoSuchResource, Unresolvable
+from referencing.jsonschema import specification_with
+
+from registry.formats.json_schema.document import compact
+from registry.formats.json_schema.drafts import Draft
+from registry.formats.json_schema.patterns import TooCostly, found
+from registry.formats.json_schema.subschema import escaped
+
+# A value that breaks the schema in thousands of places is told by the first ones.
+FAULTS_MAX = 100
+
+_SPECIFICATIONS = {
+    Draft.DRAFT_4: "http://json-schema.org/draft-04/schema#",
+    Draft.DRAFT_6: "http://json-schema.org/draft-06/schema#",
+    Draft.DRAFT_7: "http://json-schema.org/draft-07/schema#",
+    Draft.DRAFT_2019: "https://json-schema.org/draft/2019-09/schema",
+    Draft.DRAFT_2020: "https://json-schema.org/draft/2020-12/schema",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One place of a value that breaks the schema."""
+
+    path: str
+    """JSON pointer into the value; "" for the whole."""
+    message: str
+    keyword: str
+    """The keyword that is broken, as a JSON pointer into the schema."""
+
+
+class Validator:
+    """A schema ready to judge values. Safe to share between threads."""
+
+    __slots__ = ("_validator",)
+
+    def __init__(self, value: Any, draft: Draft, references: Mapping[str, Any]) -> None:
+        specification = specification_with(_SPECIFICATIONS[draft])
+        # The validators compute with floats; the exact numbers of the parsed document would not mix with them.
+        documents = {name: json.loads(compact(document)) for name, document in references.items()}
+
+        def retrieve(address: str) -> Resource[Any]:
+            for name in (address, address.removeprefix("./")):
+                if name in documents:
+                    return Resource.from_contents(documents[name], default_specification=specification)
+            for name, document in documents.items():
+                if address.endswith("/" + name.removeprefix("./")):
+                    return Resource.from_contents(document, default_specification=specification)
+            raise NoSuchResource(ref=address)
+
+        registry: Registry[Any] = Registry(retrieve=retrieve).with_resources(
+            (name, Resource.from_contents(document, default_specification=specification))
+            for name, document in documents.items()
+        )
+        cls = _CLASSES[draft]
+        self._validator = cls(json.loads(compact(value)), registry=registry)
+
+    def accepts(self, instance: object) -> bool:
+        return next(self.faults(instance), None) is None
+
+    def faults(self, instance: object) -> Iterator[Fault]:
+        """What is wrong with a value (of `dict`, `list`, `str`, numbers, `bool`, None), at most `FAULTS_MAX` places."""
+        try:
+            for count, error in enumerate(self._validator.iter_errors(instance)):
+                if count == FAULTS_MAX:
+                    return
+                keyword = "".join(f"/{escaped(str(key))}" for key in error.absolute_schema_path)
+                yield Fault("".join(f"/{escaped(str(key))}" for key in error.absolute_path), error.message, keyword)
+        except RecursionError:
+            yield Fault("", "is nested too deep to be judged", "")
+        except TooCostly as error:
+            yield Fault("", f"the pattern {error} takes too long to match", "")
+        except Unresolvable as error:
+            yield Fault("", f"the schema refers to what is not there: {error}", "")
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
+    if validator.is_type(instance, "string") and not found(pattern, instance):
+        yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: dict[str, Any], instance: Any, schema: Any
+) -> Iterator[jsonschema.ValidationError]:
+    if validator.is_type(instance, "object"):
+        for pattern, subschema in patterns.items():
+            for name, value in instance.items():
+                if found(pattern, name):
+                    yield from validator.descend(value, subschema, path=name, schema_path=pattern)
+
+
+def _additional_properties(
+    validator: Any, additional: Any, instance: Any, schema: Any
+) -> Iterator[jsonschema.ValidationError]:
+    if not validator.is_type(instance, "object"):
+        return
+    known = schema.get("properties", {})
+    patterns = schema.get("patternProperties", {})
+    extras = [name for name in instance if name not in known and not any(found(each, name) for each in patterns)]
+    if additional is False:
+        if extras:
+            names = ", ".join(repr(name) for name in extras[:10])
+            yield jsonschema.ValidationError(f"additional properties are not allowed: {names}")
+        return
+    for name in extras:
+        yield from validator.descend(instance[name], additional, path=name)
+
+
+_OWN = {
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+    "additionalProperties": _additional_properties,
+}
+
+_CLASSES: Mapping[Draft, Any] = {
+    draft: jsonschema.validators.extend(base, _OWN)
+    for draft, base in {
+        Draft.DRAFT_4: jsonschema.Draft4Validator,
+        Draft.DRAFT_6: jsonschema.Draft6Validator,
+        Draft.DRAFT_7: jsonschema.Draft7Validator,
+        Draft.DRAFT_2019: jsonschema.Draft201909Validator,
+        Draft.DRAFT_2020: jsonschema.Draft202012Validator,
+    }.items()
+}
