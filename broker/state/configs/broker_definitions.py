@@ -11,6 +11,7 @@ from broker.state.configs.values import (
     LONG_MAX,
     Check,
     ConfigType,
+    InvalidConfig,
     Value,
     at_least,
     between,
@@ -58,6 +59,11 @@ def text(
     return Definition(
         name, config_type, default, documentation, importance=Importance.HIGH, without_effect=without_effect
     )
+
+
+def retention(name: str, value: Value) -> None:
+    if isinstance(value, int) and value < 1 and value != -1:
+        raise InvalidConfig(f"{name} must be unlimited (-1) or, greater than or equal to 1")
 
 
 HIGH, LOW = Importance.HIGH, Importance.LOW
@@ -219,6 +225,7 @@ LOG = (
         "log.flush.interval.ms",
         None,
         "The default of flush.ms; log.flush.scheduler.interval.ms when not set.",
+        at_least(0),
         type=LONG,
         importance=HIGH,
         update=DYNAMIC,
@@ -250,19 +257,21 @@ LOG = (
         "log.retention.hours",
         168,
         "The default of retention.ms in hours, when neither log.retention.ms nor log.retention.minutes is set.",
+        retention,
         importance=HIGH,
     ),
     whole(
         "log.retention.minutes",
         None,
         "The default of retention.ms in minutes, when log.retention.ms is not set.",
+        retention,
         importance=HIGH,
     ),
     whole(
         "log.retention.ms",
         None,
         "The default of retention.ms; -1 for no bound.",
-        at_least(-1),
+        retention,
         type=LONG,
         importance=HIGH,
         update=DYNAMIC,
@@ -281,8 +290,16 @@ LOG = (
         at_least(0),
         importance=HIGH,
     ),
-    whole("log.roll.jitter.ms", None, "The default of segment.jitter.ms.", type=LONG, importance=HIGH, update=DYNAMIC),
-    whole("log.roll.ms", None, "The default of segment.ms.", type=LONG, importance=HIGH, update=DYNAMIC),
+    whole(
+        "log.roll.jitter.ms",
+        None,
+        "The default of segment.jitter.ms.",
+        at_least(0),
+        type=LONG,
+        importance=HIGH,
+        update=DYNAMIC,
+    ),
+    whole("log.roll.ms", None, "The default of segment.ms.", at_least(1), type=LONG, importance=HIGH, update=DYNAMIC),
     topic_default("log.segment.bytes", "segment.bytes", HIGH),
     topic_default("log.segment.delete.delay.ms", "file.delete.delay.ms", HIGH),
     topic_default("message.max.bytes", "max.message.bytes", HIGH),

@@ -8,10 +8,17 @@ from dataclasses import dataclass
 
 from broker.state.configs.definition import Definition, parse_all
 from broker.state.configs.topic_definitions import TOPIC_CONFIGS
-from broker.state.configs.values import Value
+from broker.state.configs.values import InvalidConfig, Value
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
+
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    definition.broker_names[0]: definition.broker_names
+    for definition in TOPIC_CONFIGS.values()
+    if len(definition.broker_names) > 1
+}
+"""The broker's configs that others stand in for when they are not set: milliseconds, then minutes, then hours."""
 
 _UNIT_MS: Mapping[str, int] = {
     "log.retention.minutes": MINUTE_MS,
@@ -77,7 +84,17 @@ def effective_topic_settings(broker_values: Mapping[str, Value], overrides: Mapp
 def effective_topic_values(broker_values: Mapping[str, Value], overrides: Mapping[str, str]) -> dict[str, Value]:
     values = {name: topic_default(definition, broker_values) for name, definition in TOPIC_CONFIGS.items()}
     values.update(parse_all(TOPIC_CONFIGS, overrides, "topic"))
+    _check_together(values)
     return values
+
+
+def _check_together(values: Mapping[str, Value]) -> None:
+    """What no single config can know to be wrong."""
+    shortest, longest = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+    if isinstance(shortest, int) and isinstance(longest, int) and shortest > longest:
+        raise InvalidConfig(
+            f"conflict topic config setting min.compaction.lag.ms ({shortest}) > max.compaction.lag.ms ({longest})"
+        )
 
 
 def topic_default(definition: Definition, broker_values: Mapping[str, Value]) -> Value:

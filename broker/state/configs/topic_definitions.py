@@ -5,6 +5,8 @@ from broker.state.configs.values import (
     INT_MAX,
     LONG_MAX,
     ConfigType,
+    InvalidConfig,
+    Value,
     at_least,
     between,
     between_or,
@@ -24,6 +26,15 @@ ONE_NODE = "there is one node"
 NO_TIERS = "there is no tiered storage"
 NO_RECOMPRESSION = "batches are kept as they were sent"
 NOT_COMPACTED = "topics are not compacted yet"
+
+
+def no_tiered_storage(name: str, value: Value) -> None:
+    if value:
+        raise InvalidConfig(
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
+
 
 TOPIC_CONFIGS = index(
     Definition(
@@ -249,6 +260,7 @@ TOPIC_CONFIGS = index(
         ConfigType.BOOLEAN,
         False,
         "Tiered storage of the topic; `true` is refused.",
+        no_tiered_storage,
         without_effect=NO_TIERS,
     ),
     Definition(

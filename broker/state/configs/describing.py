@@ -1,0 +1,104 @@
+"""Configs as DescribeConfigs and CreateTopics show them: value, where it comes from, and the values it hides."""
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from broker.settings import BrokerSettings, Scope
+from broker.state.configs.broker_definitions import BROKER_CONFIGS
+from broker.state.configs.definition import Definition, Update
+from broker.state.configs.effective import SYNONYMS, topic_default
+from broker.state.configs.topic_definitions import TOPIC_CONFIGS
+from broker.state.configs.values import Value, text_of
+
+
+class Source(enum.IntEnum):
+    """The numbers are those of DescribeConfigs."""
+
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    name: str
+    value: str | None
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    definition: Definition
+    value: str | None
+    source: Source
+    read_only: bool
+    synonyms: tuple[Synonym, ...]
+    """The layers that could give the value, the one that does first."""
+
+
+def topic_entries(settings: BrokerSettings, overrides: Mapping[str, str]) -> Iterator[ConfigEntry]:
+    """Every config of a topic, in the order of their names."""
+    for name, definition in TOPIC_CONFIGS.items():
+        if definition.hidden and name not in overrides:
+            continue
+        synonyms = _broker_synonyms(settings, definition.broker_names[0]) if definition.broker_names else []
+        if name in overrides:
+            value = definition.parse(overrides[name])
+            synonyms.insert(0, Synonym(name, text_of(value), Source.DYNAMIC_TOPIC_CONFIG))
+        else:
+            value = topic_default(definition, settings.values)
+        yield _entry(definition, value, synonyms, read_only=False)
+
+
+def broker_entries(settings: BrokerSettings) -> Iterator[ConfigEntry]:
+    """Every config of this broker."""
+    for name, definition in BROKER_CONFIGS.items():
+        synonyms = _broker_synonyms(settings, name)
+        yield _entry(definition, settings.values[name], synonyms, definition.update is Update.READ_ONLY)
+
+
+def cluster_entries(settings: BrokerSettings) -> Iterator[ConfigEntry]:
+    """What was altered for all brokers, and nothing else."""
+    for name, text in settings.dynamic(Scope.ALL_BROKERS).items():
+        definition = BROKER_CONFIGS[name]
+        value = definition.parse(text)
+        synonym = Synonym(name, text_of(value), Source.DYNAMIC_DEFAULT_BROKER_CONFIG)
+        yield _entry(definition, value, [synonym], definition.update is Update.READ_ONLY)
+
+
+def _entry(definition: Definition, value: Value, synonyms: list[Synonym], read_only: bool) -> ConfigEntry:
+    source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
+    shown = None if definition.sensitive else text_of(value)
+    return ConfigEntry(definition, shown, source, read_only, tuple(synonyms))
+
+
+def _broker_synonyms(settings: BrokerSettings, name: str) -> list[Synonym]:
+    """The layers of a broker's config and of those that stand in for it, e.g. the hours for the milliseconds.
+
+    As in Kafka, what comes before the first mention of the name itself is dropped: a retention set in hours alone has
+    no synonyms.
+    """
+    names = SYNONYMS.get(name, (name,))
+    layers: list[tuple[Mapping[str, str], Source]] = [
+        (settings.dynamic(Scope.THIS_BROKER), Source.DYNAMIC_BROKER_CONFIG),
+        (settings.dynamic(Scope.ALL_BROKERS), Source.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (settings.static, Source.STATIC_BROKER_CONFIG),
+    ]
+    found: list[Synonym] = []
+    for layer, source in layers:
+        for synonym in names:
+            if synonym in layer:
+                definition = BROKER_CONFIGS[synonym]
+                value = None if definition.sensitive else text_of(definition.parse(layer[synonym]))
+                found.append(Synonym(synonym, value, source))
+    found.extend(
+        Synonym(synonym, text_of(BROKER_CONFIGS[synonym].default), Source.DEFAULT_CONFIG)
+        for synonym in names
+        if BROKER_CONFIGS[synonym].default is not None
+    )
+    first = next((i for i, synonym in enumerate(found) if synonym.name == name), len(found))
+    return found[first:]
