@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Deferred(Generic[T]):
@@ -40,3 +41,9 @@ class Deferred(Generic[T]):
             callback(self._result)  # type: ignore[arg-type]  # `done` says that the result is a T
         else:
             self._callbacks.append(callback)
+
+    def map(self, change: Callable[[T], U]) -> "Deferred[U]":
+        """The same answer in another form, when it comes."""
+        mapped: Deferred[U] = Deferred()
+        self.then(lambda result: mapped.complete(change(result)))
+        return mapped

@@ -1,0 +1,33 @@
+"""DeleteGroups, versions 0 to 2: delete groups without members, with their offsets. A group named twice counts once."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.protocol.entities import Answer, Request
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 42
+VERSIONS = range(3)
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer]:
+    answer: Deferred[Answer] = Deferred()
+    group_ids = list(dict.fromkeys(request.groups_names))
+    results: dict[str, ErrorCode] = {}
+
+    def collect(group_id: str, error: ErrorCode) -> None:
+        results[group_id] = error
+        if len(results) == len(group_ids):
+            answer.complete({"results": [{"group_id": each, "error_code": results[each]} for each in group_ids]})
+
+    if not group_ids:
+        answer.complete({"results": []})
+    for group_id in group_ids:
+        broker.groups.delete(group_id).then(partial(collect, group_id))
+    return answer

@@ -1,0 +1,41 @@
+"""FindCoordinator, versions 0 to 6: which broker coordinates a group.
+
+There is one broker, so it coordinates everything. From version 4 on several keys come at once. A transactional id is
+answered with this broker too: what it cannot do yet is said by InitProducerId, at once, where an unavailable
+coordinator would make the client ask forever. Share coordinators (key type 2) and unknown types are INVALID_REQUEST.
+
+Deviations from Kafka: never COORDINATOR_NOT_AVAILABLE, because no offsets topic has to be made first.
+"""
+
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 10
+VERSIONS = range(7)
+
+FIRST_BATCHED_VERSION = 4
+KEY_TYPES = (0, 1)
+"""Groups and transactions."""
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    is_known = getattr(request, "key_type", 0) in KEY_TYPES
+    host, port = broker.advertised() if is_known else ("", -1)
+    found = {
+        "node_id": broker.node_id if is_known else -1,
+        "host": host,
+        "port": port,
+        "error_code": ErrorCode.none if is_known else ErrorCode.invalid_request,
+    }
+    if context.api_version < FIRST_BATCHED_VERSION:
+        # Kafka spells the absence of an error out in these versions.
+        return {**found, "error_message": "NONE" if is_known else "Unknown coordinator type."}
+    message = "" if is_known else "Unknown coordinator type."
+    return {"coordinators": [{**found, "key": key, "error_message": message} for key in request.coordinator_keys]}

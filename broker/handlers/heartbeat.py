@@ -1,0 +1,22 @@
+"""Heartbeat, versions 0 to 4: a member is alive, and learns of a rebalance (REBALANCE_IN_PROGRESS)."""
+
+from typing import TYPE_CHECKING
+
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 12
+VERSIONS = range(5)
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    error = broker.groups.heartbeat(
+        request.group_id,
+        request.generation_id,
+        request.member_id,
+        getattr(request, "group_instance_id", None),
+    )
+    return {"error_code": error}

@@ -1,0 +1,43 @@
+"""LeaveGroup, versions 0 to 5: members go, one each up to version 2, several from version 3 on.
+
+From version 3 on a static member can be named by its instance id alone, which is how administrators remove it.
+
+Deviations from Kafka: the answer does not wait for the journal when the last member goes. After a crash the members
+would come back and run into their session timeouts.
+"""
+
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+from broker.state.groups.messages import MemberIdentity
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 13
+VERSIONS = range(6)
+
+FIRST_BATCHED_VERSION = 3
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    if context.api_version < FIRST_BATCHED_VERSION:
+        result = broker.groups.leave(request.group_id, [MemberIdentity(request.member_id, None)])
+        errors = [result.error, *(error for _, error in result.members)]
+        return {"error_code": next((error for error in errors if error is not ErrorCode.none), ErrorCode.none)}
+    leaving = [MemberIdentity(each.member_id, each.group_instance_id) for each in request.members]
+    result = broker.groups.leave(request.group_id, leaving)
+    return {
+        "error_code": result.error,
+        "members": [
+            {
+                "member_id": identity.member_id,
+                "group_instance_id": identity.group_instance_id,
+                "error_code": error,
+            }
+            for identity, error in result.members
+        ],
+    }

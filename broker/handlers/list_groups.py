@@ -1,0 +1,36 @@
+"""ListGroups, versions 0 to 5: every group, by state (from version 4 on) and type (from version 5 on) if asked.
+
+Both filters ignore case and an unknown word matches nothing, as in Kafka. All groups are of the classic type.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 16
+VERSIONS = range(6)
+
+CLASSIC = "classic"
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    states = {state.lower() for state in getattr(request, "states_filter", ())}
+    types = {each.lower() for each in getattr(request, "types_filter", ())}
+    if types and CLASSIC not in types:
+        return {"groups": []}
+    return {
+        "groups": [
+            {
+                "group_id": group.group_id,
+                "protocol_type": group.protocol_type,
+                "group_state": group.state,
+                "group_type": CLASSIC.capitalize(),
+            }
+            for group in broker.groups.all()
+            if not states or group.state.lower() in states
+        ]
+    }

@@ -1,0 +1,83 @@
+"""OffsetCommit, versions 2 to 10: remember how far a group has read, with the metadata as it was sent.
+
+The answer waits until the offsets are durable. Members name their generation; without one (-1) anybody may commit to a
+group that has no members. Version 10 names topics by id. Versions 2 to 4 may bring their own retention time.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.protocol.entities import Answer, Request, milliseconds
+from broker.state.groups.messages import CommitRequest, PartitionCommit
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 8
+VERSIONS = range(2, 11)
+
+FIRST_VERSION_OF_KIP_848 = 9
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer]:
+    by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    topics = [
+        broker.topics.find_by_id(topic.topic_id) if by_id else broker.topics.find(topic.name)
+        for topic in request.topics
+    ]
+    commits = {
+        (topic.name, partition.partition_index): PartitionCommit(
+            topic=topic.name,
+            partition=partition.partition_index,
+            offset=partition.committed_offset,
+            leader_epoch=getattr(partition, "committed_leader_epoch", -1),
+            metadata=partition.committed_metadata or "",
+        )
+        for asked, topic in zip(request.topics, topics, strict=True)
+        if topic is not None
+        for partition in asked.partitions
+        if 0 <= partition.partition_index < len(topic.partitions)
+    }
+    no_topic = ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
+
+    def render(results: Mapping[tuple[str, int], ErrorCode]) -> Answer:
+        answers = []
+        for asked, topic in zip(request.topics, topics, strict=True):
+            partitions = []
+            for partition in asked.partitions:
+                index = partition.partition_index
+                error = no_topic
+                if topic is not None:
+                    error = results.get((topic.name, index), ErrorCode.unknown_topic_or_partition)
+                partitions.append({"partition_index": index, "error_code": error})
+            named = {"topic_id": asked.topic_id} if by_id else {"name": asked.name}
+            answers.append({**named, "partitions": partitions})
+        return {"topics": answers}
+
+    if not commits:
+        # As in Kafka, nothing to commit is no reason to look at the group.
+        return render({})
+    return broker.groups.commit(commit_request(context, request, list(commits.values()))).map(render)
+
+
+def commit_request(context: RequestContext, request: Request, partitions: Sequence[PartitionCommit]) -> CommitRequest:
+    retention_time = getattr(request, "retention_time", None)
+    retention_ms = milliseconds(retention_time) if retention_time is not None else -1
+    return CommitRequest(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        group_instance_id=getattr(request, "group_instance_id", None),
+        generation_id=request.generation_id_or_member_epoch,
+        retention_ms=retention_ms if retention_ms != -1 else None,
+        unknown_group_error=(
+            ErrorCode.group_id_not_found
+            if context.api_version >= FIRST_VERSION_OF_KIP_848
+            else ErrorCode.illegal_generation
+        ),
+        partitions=partitions,
+    )

@@ -1,0 +1,56 @@
+"""OffsetDelete, version 0: forget committed offsets, except of topics that the group's members subscribe to.
+
+Partitions that do not exist are UNKNOWN_TOPIC_OR_PARTITION; a partition without an offset is deleted without an error.
+The answer waits until the deletions are durable.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.protocol.entities import Answer, Request
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 47
+VERSIONS = range(1)
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer]:
+    existing = []
+    for asked in request.topics:
+        topic = broker.topics.find(asked.name)
+        if topic is not None:
+            existing += [
+                (asked.name, partition.partition_index)
+                for partition in asked.partitions
+                if 0 <= partition.partition_index < len(topic.partitions)
+            ]
+
+    def render(outcome: tuple[ErrorCode, Mapping[tuple[str, int], ErrorCode]]) -> Answer:
+        error, results = outcome
+        if error is not ErrorCode.none:
+            return {"error_code": error}
+        return {
+            "topics": [
+                {
+                    "name": asked.name,
+                    "partitions": [
+                        {
+                            "partition_index": partition.partition_index,
+                            "error_code": results.get(
+                                (asked.name, partition.partition_index), ErrorCode.unknown_topic_or_partition
+                            ),
+                        }
+                        for partition in asked.partitions
+                    ],
+                }
+                for asked in request.topics
+            ]
+        }
+
+    return broker.groups.delete_offsets(request.group_id, existing).map(render)

@@ -1,0 +1,108 @@
+"""OffsetFetch, versions 1 to 10: the committed offsets of groups, of the asked partitions or (null) of all.
+
+A partition without an offset is answered with -1 and no error, whether or not its group or topic exists. From version 7
+on `require_stable` waits for commits that are under way. From version 8 on several groups come at once. The member id
+and epoch of version 9 count only for groups of KIP-848. Version 10 names topics by id: an unknown id is
+UNKNOWN_TOPIC_ID, and "all" leaves out topics that are no more.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.protocol.entities import Answer, Request
+from broker.state.groups.records import CommittedOffset
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 9
+VERSIONS = range(1, 11)
+
+FIRST_BATCHED_VERSION = 8
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+
+Offsets = Mapping[tuple[str, int], CommittedOffset]
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer]:
+    require_stable = getattr(request, "require_stable", False)
+    by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+
+    def fetch(group: Any) -> Deferred[Answer]:
+        return broker.groups.fetch_offsets(group.group_id, require_stable).map(
+            lambda offsets: {
+                "group_id": group.group_id,
+                "topics": _asked(broker, by_id, group.topics, offsets)
+                if group.topics is not None
+                else _all(broker, by_id, offsets),
+            }
+        )
+
+    if context.api_version < FIRST_BATCHED_VERSION:
+        return fetch(request)
+    return _gather([fetch(group) for group in request.groups]).map(lambda groups: {"groups": groups})
+
+
+def _asked(broker: "Broker", by_id: bool, topics: Sequence[Any], offsets: Offsets) -> list[Answer]:
+    answers: list[Answer] = []
+    for asked in topics:
+        topic = broker.topics.find_by_id(asked.topic_id) if by_id else None
+        is_unknown_id = by_id and topic is None
+        name = topic.name if topic is not None else getattr(asked, "name", "")
+        error = ErrorCode.unknown_topic_id if is_unknown_id else ErrorCode.none
+        named: dict[str, object] = {"topic_id": asked.topic_id} if by_id else {"name": name}
+        partitions = [
+            _partition(index, None if is_unknown_id else offsets.get((name, index)), error)
+            for index in asked.partition_indexes
+        ]
+        answers.append({**named, "partitions": partitions})
+    return answers
+
+
+def _all(broker: "Broker", by_id: bool, offsets: Offsets) -> list[Answer]:
+    by_topic: dict[str, list[Answer]] = {}
+    for (name, index), committed in offsets.items():
+        by_topic.setdefault(name, []).append(_partition(index, committed, ErrorCode.none))
+    answers: list[Answer] = []
+    for name, partitions in by_topic.items():
+        named: dict[str, str | UUID] = {"name": name}
+        if by_id:
+            topic = broker.topics.find(name)
+            if topic is None:
+                continue
+            named = {"topic_id": topic.topic_id}
+        answers.append({**named, "partitions": partitions})
+    return answers
+
+
+def _partition(index: int, committed: CommittedOffset | None, error: ErrorCode) -> Answer:
+    return {
+        "partition_index": index,
+        "committed_offset": committed.offset if committed is not None else -1,
+        "committed_leader_epoch": committed.leader_epoch if committed is not None else -1,
+        "metadata": committed.metadata if committed is not None else "",
+        "error_code": error,
+    }
+
+
+def _gather(waiting: Sequence[Deferred[Answer]]) -> Deferred[Sequence[Answer]]:
+    """All answers, in the order of the questions, when the last one has come."""
+    gathered: Deferred[Sequence[Answer]] = Deferred()
+    answers: dict[int, Answer] = {}
+
+    def collect(index: int, answer: Answer) -> None:
+        answers[index] = answer
+        if len(answers) == len(waiting):
+            gathered.complete([answers[each] for each in range(len(waiting))])
+
+    if not waiting:
+        gathered.complete([])
+    for index, deferred in enumerate(waiting):
+        deferred.then(partial(collect, index))
+    return gathered

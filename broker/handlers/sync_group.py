@@ -1,0 +1,50 @@
+"""SyncGroup, versions 0 to 5: the leader's assignment in, each member's part of it out.
+
+The leader's answer and all others wait until the generation is durable. From version 5 on the protocol's type and name
+are mandatory and must be the group's.
+
+Deviations from Kafka: a member that is removed while it waits here is told UNKNOWN_MEMBER_ID instead of nothing.
+"""
+
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.protocol.entities import Answer, Request
+from broker.state.groups.messages import SyncRequest, SyncResult
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 14
+VERSIONS = range(6)
+
+FIRST_VERSION_WITH_PROTOCOL = 5
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer]:
+    protocol_type = getattr(request, "protocol_type", None)
+    protocol_name = getattr(request, "protocol_name", None)
+    if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and (protocol_type is None or protocol_name is None):
+        return render(SyncResult(ErrorCode.inconsistent_group_protocol))
+    sync = SyncRequest(
+        group_id=request.group_id,
+        generation_id=request.generation_id,
+        member_id=request.member_id,
+        group_instance_id=getattr(request, "group_instance_id", None),
+        protocol_type=protocol_type,
+        protocol_name=protocol_name,
+        assignments={each.member_id: bytes(each.assignment) for each in request.assignments},
+    )
+    return broker.groups.sync(sync).map(render)
+
+
+def render(result: SyncResult) -> Answer:
+    return {
+        "error_code": result.error,
+        "protocol_type": result.protocol_type,
+        "protocol_name": result.protocol_name,
+        "assignment": result.assignment,
+    }

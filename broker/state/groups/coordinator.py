@@ -1,0 +1,357 @@
+"""The group coordinator: all classic groups and their offsets, as the handlers use them.
+
+Every method checks, changes state at once and answers now or through a `Deferred`; time comes from the clock and the
+timers, durability from the journal. Which topics exist is for the handlers to ask. Follows Kafka 4.3's
+`GroupCoordinatorService` and `GroupMetadataManager` for classic groups.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from kio.schema.errors import ErrorCode
+
+from broker.clock import Clock, Timer, Timers
+from broker.deferred import Deferred
+from broker.state.groups.expiry import expired_partitions
+from broker.state.groups.group import Group
+from broker.state.groups.joining import Joining
+from broker.state.groups.journal import GroupJournal, Journal, answer_for
+from broker.state.groups.loading import Loading
+from broker.state.groups.messages import (
+    UNKNOWN_MEMBER_ID,
+    CommitRequest,
+    GroupDescription,
+    JoinRequest,
+    JoinResult,
+    LeaveResult,
+    MemberIdentity,
+    PartitionCommit,
+    SyncRequest,
+    SyncResult,
+)
+from broker.state.groups.offsets import Offsets, TopicPartition
+from broker.state.groups.outbox import Outbox
+from broker.state.groups.rebalance import Rebalance
+from broker.state.groups.records import CommittedOffset, OffsetKey, encode_offset_key, encode_offset_value
+from broker.state.groups.settings import (
+    GROUP_ID_BYTES_MAX,
+    GROUPS_MAX,
+    MEMBER_NAME_BYTES_MAX,
+    OFFSET_METADATA_BYTES_MAX,
+    GroupConfig,
+)
+from broker.state.groups.states import GroupState
+from broker.state.groups.subscription import CONSUMER_PROTOCOL_TYPE
+from broker.state.groups.syncing import Syncing
+
+log = logging.getLogger(__name__)
+
+
+class GroupCoordinator:
+    def __init__(self, clock: Clock, timers: Timers, journal: Journal, settings: GroupConfig) -> None:
+        self._clock = clock
+        self._timers = timers
+        self._config = settings
+        self._outbox = Outbox()
+        self._journal = GroupJournal(journal)
+        self._groups: dict[str, Group] = {}
+        self._offsets = Offsets(journal.append)
+        self._rebalance = Rebalance(clock, timers, settings, self._journal, self._outbox)
+        self._joining = Joining(timers, settings, self._journal, self._outbox, self._rebalance)
+        self._syncing = Syncing(self._journal, self._outbox, self._rebalance)
+        self._expiry_timer: Timer | None = None
+        self._plan_expiry()
+
+    def load(self, entries: Iterable[tuple[bytes | None, bytes | None]]) -> None:
+        """Replay the journal, oldest entry first, before the first request. Sessions start anew."""
+        Loading(self._groups, self._offsets, self._journal, self._outbox).replay(entries, self._clock.wall_ms())
+        for group_id in self._offsets.groups():
+            self._groups.setdefault(group_id, Group(group_id, self._clock.wall_ms(), self._outbox))
+        for group in self._groups.values():
+            for member in group.members.values():
+                self._rebalance.sessions.renew(group, member)
+            if len(group.members) > self._config.group_max_size:
+                self._rebalance.prepare(group, "the group has more members than are allowed now")
+        self._outbox.send()
+
+    def snapshot(self) -> Iterator[tuple[bytes, bytes]]:
+        """Entries that replay to the same state as everything appended so far, appends under way included."""
+        yield from self._journal.entries(list(self._groups))
+        for key, value in self._offsets.newest():
+            yield encode_offset_key(key), encode_offset_value(value)
+
+    def stop(self) -> None:
+        """Let go of everyone who waits, so that clients look for a coordinator again."""
+        if self._expiry_timer is not None:
+            self._expiry_timer.cancel()
+        for group in self._groups.values():
+            self._rebalance.stop(group)
+            for member in group.members.values():
+                group.answer_join(member, JoinResult(ErrorCode.not_coordinator, member.member_id))
+                group.answer_sync(member, SyncResult(ErrorCode.not_coordinator))
+        self._outbox.send()
+
+    def join(self, request: JoinRequest) -> Deferred[JoinResult]:
+        error = self._check_join(request)
+        group = self._groups.get(request.group_id)
+        if error is ErrorCode.none and group is None:
+            if request.member_id != UNKNOWN_MEMBER_ID:
+                error = ErrorCode.unknown_member_id
+            else:
+                group, error = self._create(request.group_id)
+        if group is None or error is not ErrorCode.none:
+            return Deferred.of(JoinResult(error, request.member_id))
+        deferred = self._joining.join(group, request)
+        self._outbox.send()
+        return deferred
+
+    def sync(self, request: SyncRequest) -> Deferred[SyncResult]:
+        error = check_group_id(request.group_id)
+        group = self._groups.get(request.group_id)
+        if group is None or error is not ErrorCode.none:
+            return Deferred.of(SyncResult(error if error is not ErrorCode.none else ErrorCode.unknown_member_id))
+        deferred = self._syncing.sync(group, request)
+        self._outbox.send()
+        return deferred
+
+    def heartbeat(self, group_id: str, generation_id: int, member_id: str, group_instance_id: str | None) -> ErrorCode:
+        error = check_group_id(group_id)
+        if error is not ErrorCode.none:
+            return error
+        group = self._groups.get(group_id)
+        if group is None:
+            return ErrorCode.unknown_member_id
+        error = group.check_member(member_id, group_instance_id)
+        if error is not ErrorCode.none:
+            return error
+        if generation_id != group.generation_id:
+            return ErrorCode.illegal_generation
+        self._rebalance.sessions.renew(group, group.members[member_id])
+        is_rebalancing = group.state is GroupState.PREPARING_REBALANCE
+        return ErrorCode.rebalance_in_progress if is_rebalancing else ErrorCode.none
+
+    def leave(self, group_id: str, members: Sequence[MemberIdentity]) -> LeaveResult:
+        error = check_group_id(group_id)
+        if error is not ErrorCode.none:
+            return LeaveResult(error)
+        group = self._groups.get(group_id)
+        if group is None:
+            return LeaveResult(ErrorCode.none, [(each, ErrorCode.unknown_member_id) for each in members])
+        results = [(each, self._leave_one(group, each)) for each in members]
+        if any(result is ErrorCode.none for _, result in results):
+            if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+                self._rebalance.prepare(group, "members left")
+            else:
+                self._rebalance.complete_join_if_all_are_here(group)
+        self._outbox.send()
+        return LeaveResult(ErrorCode.none, results)
+
+    def commit(self, request: CommitRequest) -> Deferred[Mapping[TopicPartition, ErrorCode]]:
+        """The error of each partition, when what was accepted is durable."""
+        error = self._admit_commit(request)
+        if error is not ErrorCode.none:
+            return Deferred.of({(each.topic, each.partition): error for each in request.partitions})
+        now_ms = self._clock.wall_ms()
+        expire_ms = now_ms + request.retention_ms if request.retention_ms is not None else None
+        results: dict[TopicPartition, ErrorCode] = {}
+        changes: list[tuple[OffsetKey, CommittedOffset]] = []
+        for each in request.partitions:
+            if self._is_metadata_too_large(each):
+                results[each.topic, each.partition] = ErrorCode.offset_metadata_too_large
+                continue
+            results[each.topic, each.partition] = ErrorCode.none
+            value = CommittedOffset(each.offset, each.leader_epoch, each.metadata, now_ms, expire_ms)
+            changes.append((OffsetKey(request.group_id, each.topic, each.partition), value))
+        if not changes:
+            return Deferred.of(results)
+        answer: Deferred[Mapping[TopicPartition, ErrorCode]] = Deferred()
+
+        def stored(error: ErrorCode) -> None:
+            if error is not ErrorCode.none:
+                log.error("group %r: a commit was not stored: %s", request.group_id, error.name)
+                for partition, result in results.items():
+                    results[partition] = answer_for(error) if result is ErrorCode.none else result
+            answer.complete(results)
+
+        self._offsets.change(changes, group_id=request.group_id).then(stored)
+        return answer
+
+    def fetch_offsets(self, group_id: str, require_stable: bool) -> Deferred[Mapping[TopicPartition, CommittedOffset]]:
+        """All durable offsets of a group; `require_stable` first waits for the commits that are under way."""
+        answer: Deferred[Mapping[TopicPartition, CommittedOffset]] = Deferred()
+        settled = self._offsets.when_settled(group_id) if require_stable else Deferred.of(ErrorCode.none)
+        settled.then(lambda _: answer.complete(self._offsets.of_group(group_id)))
+        return answer
+
+    def delete_offsets(
+        self, group_id: str, partitions: Sequence[TopicPartition]
+    ) -> Deferred[tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]]:
+        error = check_group_id(group_id)
+        group = self._groups.get(group_id)
+        if error is ErrorCode.none and group is None:
+            error = ErrorCode.group_id_not_found
+        if group is not None and group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            error = ErrorCode.non_empty_group
+        if group is None or error is not ErrorCode.none:
+            return Deferred.of((error, {}))
+        known = self._offsets.known_partitions(group_id)
+        results: dict[TopicPartition, ErrorCode] = {}
+        for partition in partitions:
+            is_subscribed = group.is_subscribed_to(partition[0])
+            results[partition] = ErrorCode.group_subscribed_to_topic if is_subscribed else ErrorCode.none
+        deletions = [key for key, result in results.items() if result is ErrorCode.none and key in known]
+        answer: Deferred[tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]] = Deferred()
+
+        def stored(error: ErrorCode) -> None:
+            answer.complete((answer_for(error), results if error is ErrorCode.none else {}))
+
+        self._delete(group_id, deletions).then(stored)
+        return answer
+
+    def describe(self, group_id: str) -> GroupDescription | None:
+        group = self._groups.get(group_id)
+        return group.describe() if group is not None else None
+
+    def all(self) -> list[GroupDescription]:
+        return [group.describe() for group in self._groups.values()]
+
+    def delete(self, group_id: str) -> Deferred[ErrorCode]:
+        group = self._groups.get(group_id)
+        if group is None:
+            return Deferred.of(ErrorCode.group_id_not_found)
+        if group.state is not GroupState.EMPTY:
+            return Deferred.of(ErrorCode.non_empty_group)
+        answer: Deferred[ErrorCode] = Deferred()
+        self._drop(group).then(lambda error: answer.complete(answer_for(error)))
+        return answer
+
+    def on_topic_deleted(self, topic: str) -> None:
+        """Offsets of a topic that is no more would otherwise be taken for those of its successor."""
+        self.forget_topics(lambda name: name != topic)
+
+    def forget_topics(self, exists: Callable[[str], bool]) -> None:
+        """Drop the offsets of topics that do not exist. After `load`, a deletion may have been cut short by a crash."""
+        for group_id in list(self._offsets.groups()):
+            gone = [each for each in self._offsets.known_partitions(group_id) if not exists(each[0])]
+            if gone:
+                self._delete(group_id, gone).then(self._log_failure)
+
+    def expire(self) -> None:
+        """Delete the offsets that have outlived their retention, and empty groups that have none left."""
+        now_ms = self._clock.wall_ms()
+        retention_ms = self._config.offsets_retention_minutes * 60_000
+        for group in list(self._groups.values()):
+            expired = list(expired_partitions(group, self._offsets, now_ms, retention_ms))
+            is_idle = group.state is GroupState.EMPTY and not group.pending_members
+            if is_idle and set(expired) == self._offsets.known_partitions(group.group_id):
+                self._drop(group).then(self._log_failure)
+            elif expired:
+                self._delete(group.group_id, expired).then(self._log_failure)
+
+    def _plan_expiry(self) -> None:
+        def run() -> None:
+            self.expire()
+            self._plan_expiry()
+
+        self._expiry_timer = self._timers.after(self._config.offsets_retention_check_interval_ms, run)
+
+    def _create(self, group_id: str) -> tuple[Group | None, ErrorCode]:
+        if len(self._groups) >= GROUPS_MAX:
+            log.error("no room for group %r: there are %d groups", group_id, len(self._groups))
+            return None, ErrorCode.coordinator_not_available
+        group = self._groups[group_id] = Group(group_id, self._clock.wall_ms(), self._outbox)
+        return group, ErrorCode.none
+
+    def _drop(self, group: Group) -> Deferred[ErrorCode]:
+        group_id = group.group_id
+        self._rebalance.stop(group)
+        group.transition(GroupState.DEAD, self._clock.wall_ms())
+        del self._groups[group_id]
+        partitions = self._offsets.known_partitions(group_id)
+        tombstone = self._journal.tombstone(group_id)
+        return self._offsets.change([(OffsetKey(group_id, *each), None) for each in partitions], [tombstone], group_id)
+
+    def _delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> Deferred[ErrorCode]:
+        changes = [(OffsetKey(group_id, *each), None) for each in partitions]
+        return self._offsets.change(changes, group_id=group_id) if changes else Deferred.of(ErrorCode.none)
+
+    def _log_failure(self, error: ErrorCode) -> None:
+        if error is not ErrorCode.none:
+            log.error("groups journal: a deletion was not stored: %s", error.name)
+
+    def _check_join(self, request: JoinRequest) -> ErrorCode:
+        error = check_group_id(request.group_id)
+        if error is not ErrorCode.none:
+            return error
+        config = self._config
+        if not (
+            config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms
+        ):
+            return ErrorCode.invalid_session_timeout
+        if request.group_instance_id is not None and is_too_long(request.group_instance_id):
+            return ErrorCode.invalid_request
+        if is_too_long(request.protocol_type) or any(is_too_long(name) for name in request.protocols):
+            return ErrorCode.inconsistent_group_protocol
+        return ErrorCode.none
+
+    def _leave_one(self, group: Group, identity: MemberIdentity) -> ErrorCode:
+        member_id = identity.member_id
+        if member_id == UNKNOWN_MEMBER_ID:
+            # An administrator names a static member by its instance id alone.
+            owner = group.static_members.get(identity.group_instance_id or "")
+            if identity.group_instance_id is None or owner is None:
+                return ErrorCode.unknown_member_id
+            member_id = owner
+        elif member_id in group.pending_members:
+            group.forget_pending(member_id)
+            return ErrorCode.none
+        else:
+            error = group.check_member(member_id, identity.group_instance_id)
+            if error is not ErrorCode.none:
+                return error
+        self._rebalance.forget(group, group.members[member_id])
+        return ErrorCode.none
+
+    def _admit_commit(self, request: CommitRequest) -> ErrorCode:
+        group = self._groups.get(request.group_id)
+        if group is None:
+            if len(request.group_id.encode()) > GROUP_ID_BYTES_MAX:
+                return ErrorCode.invalid_group_id
+            if request.generation_id >= 0:
+                return request.unknown_group_error
+            # A consumer that assigns its own partitions, or an administrator: the group is there for its offsets.
+            _, error = self._create(request.group_id)
+            return error
+        if request.generation_id < 0 and group.state is GroupState.EMPTY:
+            return ErrorCode.none
+        is_anonymous = (
+            request.generation_id < 0 and request.member_id == UNKNOWN_MEMBER_ID and request.group_instance_id is None
+        )
+        if is_anonymous:
+            return ErrorCode.unknown_member_id
+        error = group.check_member(request.member_id, request.group_instance_id)
+        if error is not ErrorCode.none:
+            return error
+        if request.generation_id != group.generation_id:
+            return ErrorCode.illegal_generation
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            # It knows the new generation, so it should wait for its assignment before it commits.
+            return ErrorCode.rebalance_in_progress
+        self._rebalance.sessions.renew(group, group.members[request.member_id])
+        return ErrorCode.none
+
+    def _is_metadata_too_large(self, commit: PartitionCommit) -> bool:
+        # Kafka counts the UTF-16 units of Java's strings.
+        units = len(commit.metadata) + sum(character > "\uffff" for character in commit.metadata)
+        return (
+            units > self._config.offset_metadata_max_bytes or len(commit.metadata.encode()) > OFFSET_METADATA_BYTES_MAX
+        )
+
+
+def check_group_id(group_id: str) -> ErrorCode:
+    is_valid = bool(group_id) and len(group_id.encode()) <= GROUP_ID_BYTES_MAX
+    return ErrorCode.none if is_valid else ErrorCode.invalid_group_id
+
+
+def is_too_long(name: str) -> bool:
+    return len(name.encode()) > MEMBER_NAME_BYTES_MAX

@@ -1,0 +1,67 @@
+"""A member of a classic group: who it is, what it supports, and which answer it waits for."""
+
+from dataclasses import dataclass, field
+
+from broker.clock import Timer
+from broker.deferred import Deferred
+from broker.state.groups.messages import JoinedMember, JoinRequest, JoinResult, MemberDescription, SyncResult
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: dict[str, bytes]
+    assignment: bytes = b""
+    is_new: bool = False
+    """Has not had its first answer to JoinGroup, so it cannot send heartbeats yet."""
+    awaiting_join: Deferred[JoinResult] | None = None
+    awaiting_sync: Deferred[SyncResult] | None = None
+    session_deadline_ms: int = 0
+    session_timer: Timer | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_request(cls, request: JoinRequest, member_id: str) -> "Member":
+        return cls(
+            member_id=member_id,
+            group_instance_id=request.group_instance_id,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            protocols=request.protocols,
+            is_new=True,
+        )
+
+    @property
+    def is_static(self) -> bool:
+        return self.group_instance_id is not None
+
+    @property
+    def is_held_by_a_rebalance(self) -> bool:
+        """A member whose request is parked here is alive as far as anyone can know, unless it is new."""
+        return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
+
+    def supports_the_same_as(self, protocols: dict[str, bytes]) -> bool:
+        return list(self.protocols.items()) == list(protocols.items())
+
+    def joined(self, protocol_name: str | None) -> JoinedMember:
+        return JoinedMember(self.member_id, self.group_instance_id, self.metadata(protocol_name))
+
+    def metadata(self, protocol_name: str | None) -> bytes:
+        return self.protocols.get(protocol_name, b"") if protocol_name is not None else b""
+
+    def describe(self, protocol_name: str | None) -> MemberDescription:
+        """Without a protocol (the group is rebalancing) metadata and assignment mean nothing and stay out."""
+        return MemberDescription(
+            self.member_id,
+            self.group_instance_id,
+            self.client_id,
+            self.client_host,
+            self.metadata(protocol_name),
+            self.assignment if protocol_name is not None else b"",
+        )

@@ -1,0 +1,129 @@
+"""What goes into and comes out of the coordinator, free of API versions."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kio.schema.errors import ErrorCode
+
+from broker.state.groups.settings import CLIENT_ID_CHARACTERS_IN_MEMBER_ID_MAX
+
+UNKNOWN_MEMBER_ID = ""
+"""A JoinGroup without a member id comes from a new member."""
+
+NO_GENERATION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRequest:
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: dict[str, bytes]
+    """Metadata by protocol name, most preferred first."""
+    member_id_required: bool
+    """From version 4 on a new dynamic member first gets its id and joins with that (KIP-394)."""
+    may_skip_assignment: bool
+    """From version 9 on a returning static leader is told not to assign (KIP-814)."""
+
+    def new_member_id(self) -> str:
+        name = self.group_instance_id
+        if name is None:
+            name = self.client_id[:CLIENT_ID_CHARACTERS_IN_MEMBER_ID_MAX]
+        return f"{name}-{uuid.uuid4()}"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedMember:
+    member_id: str
+    group_instance_id: str | None
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JoinResult:
+    error: ErrorCode
+    member_id: str
+    generation_id: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str = ""
+    skip_assignment: bool = False
+    members: Sequence[JoinedMember] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SyncRequest:
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+    protocol_type: str | None
+    protocol_name: str | None
+    assignments: dict[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    error: ErrorCode
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberIdentity:
+    member_id: str
+    group_instance_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveResult:
+    error: ErrorCode
+    members: Sequence[tuple[MemberIdentity, ErrorCode]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    group_id: str
+    state: str
+    protocol_type: str
+    protocol_name: str
+    members: Sequence[MemberDescription]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCommit:
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+    retention_ms: int | None
+    """Versions 2 to 4 may say how long the offsets live; None leaves it to the settings."""
+    unknown_group_error: ErrorCode
+    """For a generation of a group that does not exist: the versions differ."""
+    partitions: Sequence[PartitionCommit]

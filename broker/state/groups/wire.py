@@ -1,0 +1,85 @@
+"""Kafka's primitive types for the records of the groups' journal, plain and flexible (KIP-482)."""
+
+import struct
+
+STRING_BYTES_MAX = 32_767
+
+
+class Malformed(ValueError):
+    """The bytes are not the record that they claim to be."""
+
+
+class Reader:
+    """Takes primitives off the front of `data`; anything that does not fit is `Malformed`."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+        self.is_flexible = False
+
+    def int16(self) -> int:
+        return int.from_bytes(self._take(2), signed=True)
+
+    def int32(self) -> int:
+        return int.from_bytes(self._take(4), signed=True)
+
+    def int64(self) -> int:
+        return int.from_bytes(self._take(8), signed=True)
+
+    def nullable_string(self) -> str | None:
+        length = self._unsigned_varint() - 1 if self.is_flexible else self.int16()
+        if length < 0:
+            return None
+        try:
+            return self._take(length).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Malformed(f"a string is not UTF-8: {error}") from error
+
+    def string(self) -> str:
+        value = self.nullable_string()
+        if value is None:
+            raise Malformed("null where a string is due")
+        return value
+
+    def byte_string(self) -> bytes:
+        return self._take(self.array_length())
+
+    def array_length(self) -> int:
+        length = self._unsigned_varint() - 1 if self.is_flexible else self.int32()
+        if not 0 <= length <= len(self._data) - self._position:
+            raise Malformed(f"a length of {length} with {len(self._data) - self._position} bytes left")
+        return length
+
+    def skip_tagged_fields(self) -> None:
+        if self.is_flexible:
+            for _ in range(self._unsigned_varint()):
+                self._unsigned_varint()
+                self._take(self._unsigned_varint())
+
+    def _unsigned_varint(self) -> int:
+        value = 0
+        for shift in range(0, 35, 7):
+            byte = self._take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise Malformed("a varint of more than five bytes")
+
+    def _take(self, length: int) -> bytes:
+        end = self._position + length
+        if end > len(self._data):
+            raise Malformed(f"{length} bytes wanted, {len(self._data) - self._position} left")
+        taken = self._data[self._position : end]
+        self._position = end
+        return taken
+
+
+def write_string(value: str | None) -> bytes:
+    if value is None:
+        return struct.pack(">h", -1)
+    data = value.encode("utf-8")
+    return struct.pack(">h", len(data)) + data
+
+
+def write_bytes(value: bytes) -> bytes:
+    return struct.pack(">i", len(value)) + value
