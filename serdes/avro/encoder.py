@@ -28,7 +28,7 @@ from serdes.avro.schema import (
 )
 
 UNION_ATTEMPTS_MAX = 10_000
-"""Branches tried in vain for one value: records that differ only at their deepest leaf double the work at each level."""
+"""Branches tried in vain for one value: records that differ only at their deepest leaf double the work per level."""
 
 _INTEGER_BITS = {"int": 32, "long": 64}
 _FLOATING = {"float": struct.Struct("<f"), "double": struct.Struct("<d")}
@@ -338,6 +338,22 @@ def _record(
     return write
 
 
+def _preferring(schema: Union, *kinds: str) -> list[int]:
+    def is_other(index: int) -> bool:
+        branch = schema.branches[index]
+        return not (isinstance(branch, Primitive) and branch.kind in kinds)
+
+    return sorted(range(len(schema.branches)), key=is_other)
+
+
+def _distance(fields: frozenset[str] | None, value: Mapping[Any, Any]) -> tuple[int, int]:
+    """Less is nearer: the more fields shared, the fewer left to defaults. What is no record comes last."""
+    if fields is None:
+        return 1, 0
+    shared = len(fields.intersection(value))
+    return -shared, len(fields) - shared
+
+
 def _union(schema: Union, writers: list[Write]) -> Write:
     names: dict[str, int] = {}
     for index, branch in enumerate(schema.branches):
@@ -349,6 +365,10 @@ def _union(schema: Union, writers: list[Write]) -> Write:
         for index, branch in enumerate(schema.branches)
         if isinstance(branch, Record)
     }
+
+    default_order = list(range(len(writers)))
+    # A number goes where it keeps its value: an int not into a float, a float not into four bytes, given the choice.
+    orders = {int: _preferring(schema, "int", "long"), float: _preferring(schema, "double")}
 
     def attempt(out: _Buffer, value: Any, depth: int, index: int) -> EncodeError | None:
         start = len(out)
@@ -368,9 +388,9 @@ def _union(schema: Union, writers: list[Write]) -> Write:
             write_long(out, names[value[0]])
             writers[names[value[0]]](out, value[1], depth)
             return
-        order = list(range(len(writers)))
-        if isinstance(value, Mapping) and len(records) > 1:
-            order.sort(key=lambda index: -len(records[index].intersection(value)) if index in records else 1)
+        order = orders.get(type(value), default_order)
+        if len(records) > 1 and isinstance(value, Mapping):
+            order = sorted(order, key=lambda index: _distance(records.get(index), value))
         deepest: EncodeError | None = None
         for index in order:
             error = attempt(out, value, depth, index)

@@ -2,8 +2,8 @@
 
 Follows the Avro 1.12 specification, "Logical Types". Dates, times and timestamps are `datetime` types, decimals
 `Decimal`, uuids `UUID`; a timestamp in nanoseconds, which `datetime` cannot hold, is a `Nanoseconds`, a duration a
-`Duration`. What Python and Spark cannot hold (a year outside 1 to 9999, a time past midnight) is a `ValueError`: the caller makes
-it `INVALID_VALUE`.
+`Duration`. What Python and Spark cannot hold (a year outside 1 to 9999, a time past midnight) is a `ValueError`: the
+caller makes it `INVALID_VALUE`.
 """
 
 import re
