@@ -6,6 +6,7 @@ registry stores (Jackson's: no spaces, no escapes that JSON does not need, decim
 """
 
 import json
+import math
 import re
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
@@ -76,18 +77,21 @@ def same_key(value: Any) -> str:
 
 
 def shortened(value: Any, characters_max: int = 120) -> str:
-    text = compact(value)
+    text = _write(value, characters_max=characters_max)
     return text if len(text) <= characters_max else text[: characters_max - 1] + "…"
 
 
-def _write(root: Any, *, by_value: bool = False) -> str:
+def _write(root: Any, *, by_value: bool = False, characters_max: float = math.inf) -> str:
+    """Without recursion. Stops soon after `characters_max`."""
     parts: list[str] = []
+    written = 0
     # Either a finished piece of text (in a tuple, to tell it from a JSON string) or a value still to write.
     stack: list[Any] = [root]
-    while stack:
+    while stack and written <= characters_max:
         item = stack.pop()
         if isinstance(item, tuple):
             parts.append(item[0])
+            written += len(item[0])
         elif isinstance(item, dict):
             stack.append(("}",))
             members = list(item.items())
@@ -105,6 +109,7 @@ def _write(root: Any, *, by_value: bool = False) -> str:
             stack.append(("[",))
         else:
             parts.append(_scalar(item, by_value))
+            written += len(parts[-1])
     return "".join(parts)
 
 

@@ -1,8 +1,8 @@
 """Documents taken apart, addressed, and their references followed.
 
-Follows the drafts' rules of identification: `$id` (`id` in draft-04) sets the base address, `$anchor` and its kin name a
-place, JSON pointers (RFC 6901) lead anywhere in a document. Addresses are never fetched: what is neither in the schema,
-nor among the references of the registry, nor a published meta-schema, does not exist.
+Follows the drafts' rules of identification: `$id` (`id` in draft-04) sets the base address, `$anchor` and its kin name
+a place, JSON pointers (RFC 6901) lead anywhere in a document. Addresses are never fetched: what is neither in the
+schema, nor among the references of the registry, nor a published meta-schema, does not exist.
 """
 
 from collections.abc import Iterator, Mapping

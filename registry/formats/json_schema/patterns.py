@@ -13,7 +13,9 @@ SEARCH_SECONDS_MAX = 0.25
 
 PATTERN_CHARACTERS_MAX = 10_000
 
-_TOKEN = regex.compile(r"\\u\{([0-9A-Fa-f]+)\}|\\c([A-Za-z])|\\k<(\w+)>|\\(.)|(\[\^?\]?)|(\])|(\(\?<(?![=!]))|(\$)", regex.DOTALL)
+_TOKEN = regex.compile(
+    r"\\u\{([0-9A-Fa-f]+)\}|\\c([A-Za-z])|\\k<(\w+)>|\\(.)|(\[\^?\]?)|(\])|(\(\?<(?![=!]))|(\$)", regex.DOTALL
+)
 
 # Where the two languages give one escape two meanings, ECMA-262's is kept: digits and word characters are ASCII.
 _ESCAPES = {"d": "[0-9]", "D": "[^0-9]", "w": "[A-Za-z0-9_]", "W": "[^A-Za-z0-9_]"}

@@ -3,11 +3,10 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
 import jsonschema.validators
-import regex
 from referencing import Registry, Resource
 from referencing.exceptions import NoSuchResource, Unresolvable
 from referencing.jsonschema import specification_with
@@ -57,9 +56,9 @@ class Validator:
             for name, document in documents.items():
                 if address.endswith("/" + name.removeprefix("./")):
                     return Resource.from_contents(document, default_specification=specification)
-            raise NoSuchResource(ref=address)
+            raise cast(Any, NoSuchResource)(ref=address)
 
-        registry: Registry[Any] = Registry(retrieve=retrieve).with_resources(
+        registry: Registry[Any] = cast(Any, Registry)(retrieve=retrieve).with_resources(
             (name, Resource.from_contents(document, default_specification=specification))
             for name, document in documents.items()
         )
@@ -124,7 +123,7 @@ _OWN = {
 }
 
 _CLASSES: Mapping[Draft, Any] = {
-    draft: jsonschema.validators.extend(base, _OWN)
+    draft: cast(Any, jsonschema.validators).extend(base, _OWN)
     for draft, base in {
         Draft.DRAFT_4: jsonschema.Draft4Validator,
         Draft.DRAFT_6: jsonschema.Draft6Validator,

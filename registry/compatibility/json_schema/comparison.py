@@ -1,0 +1,189 @@
+"""The comparison of two schemas as a set of pairs, each of which is readable or not.
+
+A pair is judged by looking at its own keywords and asking for the pairs below it. Nothing recurses: a pair asked for is
+taken as readable and put on a list; when it turns out unreadable, the pairs that asked for it are judged again. A pair
+turns at most once, so the work ends, whatever refers to whatever, at the greatest set of readable pairs: recursion
+alone makes nothing unreadable, and no real difference is hidden by it. How one pair is judged is `judgement`'s.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from registry.compatibility.incompatibility import Incompatibility, Policy
+from registry.compatibility.json_schema.explanations import explain
+from registry.compatibility.json_schema.kinds import TOLERATED, Difference
+from registry.compatibility.json_schema.shapes import Shape, Shapes
+from registry.formats.json_schema.document import shortened
+from registry.formats.json_schema.patterns import TooCostly, found
+from registry.formats.json_schema.subschema import Subschema
+
+# A schema of a thousand properties needs a few thousand; a hundred alternatives of a hundred properties, all against
+# all, a million. This many take some seconds.
+JUDGEMENTS_MAX = 100_000
+
+# Enough to see what is wrong. Shared definitions would otherwise be reported once for each way that leads to them.
+INCOMPATIBILITIES_MAX = 500
+
+# Ways through the graph of pairs that the report looks at, where most end in what is already being reported.
+REPORT_STEPS_MAX = 20_000
+
+Pair = tuple[Shape, Shape]
+
+_WHOLE = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    kind: Difference
+    path: str
+    original: Any
+    """The value of the keyword that differs, or of the whole schema; None where there is none."""
+    update: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """All that is wrong with another pair, at a path below this one."""
+
+    path: str
+    pair: Pair
+
+
+class Exhausted(Exception):
+    """The comparison took more steps than it is given."""
+
+
+class Asking:
+    """One judgement under way: what it finds, and the pairs it asks for."""
+
+    __slots__ = ("_comparison", "_pair", "asked", "found")
+
+    def __init__(self, comparison: "Comparison", pair: Pair) -> None:
+        self._comparison = comparison
+        self._pair = pair
+        self.found: list[Found | Below] = []
+        self.asked: list[Pair] = []
+
+    @property
+    def shapes(self) -> Shapes:
+        return self._comparison.shapes
+
+    def difference(self, kind: Difference, path: str = "", original: Any = _WHOLE, update: Any = _WHOLE) -> None:
+        if kind not in self._comparison.tolerated:
+            before, after = self._pair
+            self.found.append(
+                Found(
+                    kind,
+                    path,
+                    before.source.value if original is _WHOLE else original,
+                    after.source.value if update is _WHOLE else update,
+                )
+            )
+
+    def readable(self, original: Subschema | Shape, update: Subschema | Shape) -> bool:
+        """Whether everything `original` allows is taken by `update`, as far as is known now."""
+        pair = self.shapes.of(original), self.shapes.of(update)
+        self.asked.append(pair)
+        return not self._comparison.verdicts.get(pair)
+
+    def compare(self, path: str, original: Subschema | Shape, update: Subschema | Shape) -> bool:
+        """The same, and what is found is part of this pair's findings."""
+        if self.readable(original, update):
+            return True
+        self.found.append(Below(path, self.asked[-1]))
+        return False
+
+    def matches(self, pattern: str, name: str) -> bool:
+        return self._comparison.matches(pattern, name)
+
+
+Judge = Callable[[Asking, Shape, Shape], None]
+
+
+class Comparison:
+    def __init__(self, policy: Policy, judge: Judge) -> None:
+        self.shapes = Shapes()
+        self.tolerated = TOLERATED[policy]
+        self.verdicts: dict[Pair, list[Found | Below]] = {}
+        """What is wrong with each pair judged so far; an empty list for a readable one."""
+        self._judge = judge
+        self._matches: dict[tuple[str, str], bool] = {}
+
+    def matches(self, pattern: str, name: str) -> bool:
+        key = pattern, name
+        if key not in self._matches:
+            self._matches[key] = found(pattern, name)
+        return self._matches[key]
+
+    def run(self, original: Subschema, update: Subschema) -> list[Incompatibility]:
+        root = self.shapes.of(original), self.shapes.of(update)
+        try:
+            self._settle(root)
+        except (Exhausted, TooCostly):
+            return [_incompatibility(Found(Difference.COMPARISON_TOO_COSTLY, "", original.value, update.value), "")]
+        return self._report(root)
+
+    def _settle(self, root: Pair) -> None:
+        asked_by: dict[Pair, set[Pair]] = {}
+        waiting = [root]
+        judgements = 0
+        while waiting:
+            pair = waiting.pop()
+            if self.verdicts.get(pair):
+                continue  # unreadable already, and nothing can make it readable
+            judgements += 1
+            if judgements > JUDGEMENTS_MAX:
+                raise Exhausted
+            asking = self._judged(pair)
+            self.verdicts[pair] = asking.found
+            for other in asking.asked:
+                asked_by.setdefault(other, set()).add(pair)
+                if other not in self.verdicts:
+                    waiting.append(other)
+            if asking.found:
+                waiting.extend(asked_by.get(pair, ()))
+
+    def _judged(self, pair: Pair) -> Asking:
+        asking = Asking(self, pair)
+        self._judge(asking, *pair)
+        return asking
+
+    def _report(self, root: Pair) -> list[Incompatibility]:
+        incompatibilities: dict[tuple[Difference, str], Incompatibility] = {}
+        if not self.verdicts[root]:
+            return []
+        # What was found first may not be all: pairs asked for then were still taken as readable.
+        final: dict[Pair, list[Found | Below]] = {root: self._judged(root).found}
+        above = {root}
+        stack = [("", root, iter(final[root]))]
+        steps = 0
+        while stack and len(incompatibilities) < INCOMPATIBILITIES_MAX and steps < REPORT_STEPS_MAX:
+            steps += 1
+            prefix, pair, findings = stack[-1]
+            finding = next(findings, None)
+            if finding is None:
+                stack.pop()
+                above.discard(pair)
+            elif isinstance(finding, Found):
+                path = prefix + finding.path
+                incompatibilities.setdefault((finding.kind, path), _incompatibility(finding, path))
+            elif finding.pair not in above:
+                if finding.pair not in final:
+                    final[finding.pair] = self._judged(finding.pair).found
+                above.add(finding.pair)
+                stack.append((prefix + finding.path, finding.pair, iter(final[finding.pair])))
+        return list(incompatibilities.values())
+
+
+def _incompatibility(finding: Found, path: str) -> Incompatibility:
+    place = f"#{path}" if path else "#/"
+    message, advice = explain(finding.kind, place)
+    return Incompatibility(
+        kind=finding.kind.value,
+        path=place,
+        message=message,
+        reader="" if finding.update is None else shortened(finding.update),
+        writer="" if finding.original is None else shortened(finding.original),
+        advice=advice,
+    )
