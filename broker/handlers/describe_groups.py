@@ -1,6 +1,6 @@
 """DescribeGroups, versions 0 to 6: the state, protocol and members of groups.
 
-Metadata and assignments are shown while the group is stable. A group that does not exist is Dead; from version 6 on it
+Metadata is shown while the group is stable. A group that does not exist is Dead; from version 6 on it
 is GROUP_ID_NOT_FOUND as well, with a message. Authorized operations are those of an open cluster: all.
 """
 

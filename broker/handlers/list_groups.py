@@ -28,7 +28,7 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
                 "group_id": group.group_id,
                 "protocol_type": group.protocol_type,
                 "group_state": group.state,
-                "group_type": CLASSIC.capitalize(),
+                "group_type": CLASSIC,
             }
             for group in broker.groups.all()
             if not states or group.state.lower() in states

@@ -56,12 +56,12 @@ class Member:
         return self.protocols.get(protocol_name, b"") if protocol_name is not None else b""
 
     def describe(self, protocol_name: str | None) -> MemberDescription:
-        """Without a protocol (the group is rebalancing) metadata and assignment mean nothing and stay out."""
+        """Without a protocol (the group is rebalancing) there is no metadata to show; the assignment is the last one."""
         return MemberDescription(
             self.member_id,
             self.group_instance_id,
             self.client_id,
             self.client_host,
             self.metadata(protocol_name),
-            self.assignment if protocol_name is not None else b"",
+            self.assignment,
         )
