@@ -128,12 +128,20 @@ def run_tool(
 class KafkaNode:
     """One combined-mode KRaft node on loopback."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, heap_mb: int = 512) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        heap_mb: int = 512,
+        format_arguments: Sequence[str] = (),
+    ) -> None:
         self.folder = folder
         self.port = free_port()
         self.controller_port = free_port()
         self._settings = dict(settings or {})
         self._heap_mb = heap_mb
+        self._format_arguments = tuple(format_arguments)
         self.process: ServerProcess | None = None
 
     @property
@@ -152,7 +160,8 @@ class KafkaNode:
         }
         text = "".join(f"{name}={value}\n" for name, value in properties.items())
         (self.folder / "server.properties").write_text(text, encoding="utf-8")
-        run_tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self.folder / "server.properties"))
+        where = str(self.folder / "server.properties")
+        run_tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", where, *self._format_arguments)
 
     def start(self) -> None:
         if not (self.folder / "server.properties").exists():

@@ -17,7 +17,6 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader, entity_writer
-from kio.static.primitive import Records
 
 from tests.wire.record_batches import parse_batches
 
@@ -74,8 +73,6 @@ def _data_schema(name: str, version: int) -> Any:
 def to_plain(value: object) -> Any:
     if isinstance(value, ErrorCode):
         return value.name.upper()
-    if isinstance(value, Records):
-        return parse_batches(bytes(value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         plain: Plain = {}
         for field in dataclasses.fields(value):

@@ -1,6 +1,6 @@
 """The golden answers of Apache Kafka: one JSON file per area, one entry per scenario.
 
-`python -m tests.wire.golden_files [area ...]` starts a Kafka and records them again; `--at HOST:PORT` asks one that runs.
+`python -m tests.wire.golden_files [area ...]` starts a Kafka and records them again; `--at` asks one that runs already.
 """
 
 import argparse
@@ -15,9 +15,11 @@ from tests.live.apache_kafka import KafkaNode
 from tests.wire.transcript import Scenario, run_scenario
 
 GOLDEN = Path(__file__).with_name("golden")
-AREAS = ("configs",)
+AREAS = ("configs", "fetching", "framing", "groups", "metadata", "offsets", "producers", "producing", "topics")
 # No wait for more members before a first rebalance: the scenarios join one by one.
 NODE_SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+# Eligible leader replicas are about replication; with them on, Kafka makes min.insync.replicas a dynamic setting.
+FORMAT_ARGUMENTS = ("--feature", "eligible.leader.replicas.version=0")
 
 
 def scenarios_of(area: str) -> dict[str, Scenario]:
@@ -55,7 +57,7 @@ def main() -> None:
             record(arguments.at, area)
         return
     with tempfile.TemporaryDirectory() as folder:
-        node = KafkaNode(Path(folder), NODE_SETTINGS)
+        node = KafkaNode(Path(folder), NODE_SETTINGS, format_arguments=FORMAT_ARGUMENTS)
         node.start()
         try:
             for area in arguments.areas:

@@ -1,6 +1,6 @@
 """Record batches by hand, each field settable, so that wrong ones can be sent; and the reader for what comes back.
 
-Kafka's record-batch format v2. Written apart from the broker's own code on purpose: a shared mistake would be invisible.
+Kafka's record-batch format v2. Written apart from the broker's own code on purpose: a shared mistake would not show.
 """
 
 import struct

@@ -57,6 +57,8 @@ class Wire:
     def group(self, part: str) -> str:
         """A group's name, once its coordinator is ready (a fresh Kafka needs seconds to make its offsets topic)."""
         group = self.name(part)
+        sought = {"key": group, "key_type": 0}
+        self.until("find_coordinator", 3, sought, lambda answer: answer["error_code"] not in NOT_YET)
         self.until(
             "offset_fetch",
             7,
@@ -100,7 +102,19 @@ class Wire:
             parts_ready = all(part["error_code"] == "NONE" for part in topic["partitions"])
             return bool(topic["error_code"] == wanted and parts_ready)
 
-        self.until("metadata", 12, body, settled)
+        seen = self.until("metadata", 12, body, settled)
+        # Kafka tells of a partition before it can serve it.
+        for part in seen["topics"][0]["partitions"]:
+            self.await_partition(name, part["partition_index"])
+
+    def await_partition(self, name: str, partition: int) -> None:
+        asked = {"name": name, "partitions": [{"partition_index": partition, "timestamp": -1}]}
+        self.until(
+            "list_offsets",
+            7,
+            {"replica_id": -1, "topics": [asked]},
+            lambda answer: answer["topics"][0]["partitions"][0]["error_code"] == "NONE",
+        )
 
     def produce(self, topic: str, *batches: Batch, partition: int = 0, version: int = 9, acks: int = -1) -> Plain:
         """Appends and is not part of the record; the partition's answer, which must be free of errors."""
@@ -182,7 +196,7 @@ class Wire:
             if field not in {"records", "batches"} and all(isinstance(item, (dict, str, int)) for item in items):
                 items.sort(key=_order)
             return items
-        if field in BLANKED and value not in (None, ""):
+        if field in BLANKED and value not in (None, "", -1):
             return f"<{field}>"
         if isinstance(value, bytes):
             value = value.decode("latin-1")

@@ -1,0 +1,283 @@
+"""Fetch, ListOffsets and OffsetForLeaderEpoch: positions, limits, waiting, sessions."""
+
+import time
+from typing import Any
+
+from tests.wire.entities import Plain
+from tests.wire.record_batches import Batch, NewRecord
+from tests.wire.transcript import Wire, fetch_body
+
+NOBODY = "00000000-0000-4000-8000-00000000dead"
+T0 = 1_700_000_000_000
+
+
+def _filled(wire: Wire, part: str, batches: int = 3, records: int = 4) -> str:
+    topic = wire.topic(part)
+    for i in range(batches):
+        first = i * records
+        made = [NewRecord(f"v{first + j}".encode(), timestamp=T0 + 1000 * (first + j)) for j in range(records)]
+        wire.produce(topic, Batch(made))
+    return topic
+
+
+def _without_session(answer: Plain) -> Plain:
+    answer.pop("session_id", None)
+    return answer
+
+
+def every_version(wire: Wire) -> None:
+    topic = _filled(wire, "versions", 2, 2)
+    topic_id = wire.topic_id(topic)
+    for version in range(4, 19):
+
+        def ask(label: str, body: Plain, at: int = version) -> None:
+            wire.ask("fetch", at, body, label=label, keep=_without_session)
+
+        ask("from the start", fetch_body(topic, 0, topic_id=topic_id))
+        ask("inside the last batch", fetch_body(topic, 3, topic_id=topic_id))
+        ask("at the end", fetch_body(topic, 4, topic_id=topic_id))
+        ask("past the end", fetch_body(topic, 5, topic_id=topic_id))
+        ask("before the start", fetch_body(topic, -5, topic_id=topic_id))
+        ask("unknown partition", fetch_body(topic, 0, partition=7, topic_id=topic_id))
+        ask("unknown topic", fetch_body(wire.name("absent"), 0, topic_id=NOBODY))
+        ask("committed only", fetch_body(topic, 0, topic_id=topic_id, isolation_level=1))
+
+
+def every_offset_of_a_log(wire: Wire) -> None:
+    topic = _filled(wire, "offsets")
+    for offset in range(-1, 14):
+        wire.ask("fetch", 11, fetch_body(topic, offset), label=f"offset {offset}", keep=_bounds)
+
+
+def _bounds(answer: Plain) -> Any:
+    part = answer["responses"][0]["partitions"][0]
+    batches = part["records"] or []
+    return {
+        "error_code": part["error_code"],
+        "high_watermark": part["high_watermark"],
+        "log_start_offset": part["log_start_offset"],
+        "batches": [[batch["base_offset"], batch["last_offset_delta"]] for batch in batches],
+    }
+
+
+def limits_on_bytes(wire: Wire) -> None:
+    topic = wire.topic("limits", 2)
+    for partition in (0, 1):
+        for _ in range(3):
+            wire.produce(topic, Batch([NewRecord(b"x" * 1000)]), partition=partition)
+
+    def ask(label: str, version: int = 11, **limits: Any) -> None:
+        part = {"fetch_offset": 0, "partition_max_bytes": limits.pop("partition_max_bytes", 1 << 20)}
+        parts = [{**part, "partition": 0}, {**part, "partition": 1}]
+        body = {"max_wait": 0, "min_bytes": 0, "max_bytes": 1 << 20, "topics": [{"topic": topic, "partitions": parts}]}
+        wire.ask("fetch", version, {**body, **limits}, label=label, keep=_counts)
+
+    ask("room for all")
+    ask("the first batch comes whole, however small the limit", partition_max_bytes=1)
+    ask("one byte in all", max_bytes=1)
+    ask("nothing in all", max_bytes=0)
+    ask("nothing per partition", partition_max_bytes=0)
+    ask("one batch and a half per partition", partition_max_bytes=1600)
+    ask("two batches per partition", partition_max_bytes=2200)
+    ask("two batches in all", max_bytes=2200)
+    ask("negative limits", max_bytes=-1, partition_max_bytes=-1)
+
+
+def _counts(answer: Plain) -> Any:
+    parts = sorted(
+        (part["partition_index"], part["error_code"], [batch.get("base_offset", "cut") for batch in part["records"] or []])
+        for topic in answer["responses"]
+        for part in topic["partitions"]
+    )
+    return {"batches": [list(part) for part in parts]}
+
+
+def a_reader_waits_for_data(wire: Wire) -> None:
+    topic = wire.topic("waiting")
+    reader = wire.connect()
+    reader.send("fetch", 11, fetch_body(topic, 0, max_wait=10_000, min_bytes=1))
+    started = time.monotonic()
+    wire.produce(topic, Batch())
+    answer = reader.receive()
+    wire.note("fetch", 11, {}, _without_session(answer), "woken by the first record")
+    assert time.monotonic() - started < 8, "the fetch ran to its limit instead of being woken"
+    reader.send("fetch", 11, fetch_body(topic, 1, max_wait=300, min_bytes=1))
+    started = time.monotonic()
+    wire.note("fetch", 11, {}, _without_session(reader.receive()), "nothing came")
+    assert time.monotonic() - started > 0.2, "the fetch did not wait for its time"
+    reader.send("fetch", 11, fetch_body(topic, 0, max_wait=300, min_bytes=100_000))
+    wire.note("fetch", 11, {}, _without_session(reader.receive()), "less than it asked for, after its time")
+    started = time.monotonic()
+    wire.ask("fetch", 11, fetch_body(topic, 9, max_wait=10_000, min_bytes=1), label="an error does not wait", keep=_bounds)
+    assert time.monotonic() - started < 8, "an error was held back"
+
+
+def topic_ids(wire: Wire) -> None:
+    topic = _filled(wire, "identified", 1, 1)
+    topic_id = wire.topic_id(topic)
+    for version in (13, 15, 17, 18):
+        body = fetch_body(topic, 0, topic_id=NOBODY)
+        body["topics"] += fetch_body(topic, 0, topic_id=topic_id)["topics"]
+        wire.ask("fetch", version, body, label="one unknown id among good", keep=_without_session)
+        wire.ask("fetch", version, fetch_body(topic, 0), label="no id", keep=_without_session)
+    made = wire.topic("remade")
+    old = wire.topic_id(made)
+    wire.learn(old, "<old id>")
+    wire.main.ask("delete_topics", 6, {"topics": [{"name": made}], "timeout": 10_000})
+    wire.await_topic(made, present=False)
+    wire.main.ask("create_topics", 7, {"topics": [{"name": made, "num_partitions": 1, "replication_factor": 1}]})
+    wire.await_topic(made)
+    wire.ask("fetch", 17, fetch_body(made, 0, topic_id=old), label="the id before it was made again", keep=_without_session)
+
+
+def leader_epochs(wire: Wire) -> None:
+    topic = _filled(wire, "epochs", 1, 2)
+    for epoch in (-1, 0, 1, 99):
+        body = fetch_body(topic, 0, current_leader_epoch=epoch)
+        wire.ask("fetch", 12, body, label=f"current leader epoch {epoch}", keep=_without_session)
+    for epoch in (0, 1, 99):
+        body = fetch_body(topic, 0, last_fetched_epoch=epoch)
+        wire.ask("fetch", 12, body, label=f"last fetched epoch {epoch}", keep=_without_session)
+    for version in (2, 3, 4):
+        for asked in (0, 1, -1, 99):
+            part = {"partition": 0, "current_leader_epoch": -1, "leader_epoch": asked}
+            body = {"replica_id": -1, "topics": [{"topic": topic, "partitions": [part]}]}
+            wire.ask("offset_for_leader_epoch", version, body, label=f"the end of epoch {asked}")
+        part = {"partition": 0, "current_leader_epoch": 99, "leader_epoch": 0}
+        body = {"replica_id": -1, "topics": [{"topic": topic, "partitions": [part]}]}
+        wire.ask("offset_for_leader_epoch", version, body, label="current leader epoch 99")
+        part = {"partition": 9, "current_leader_epoch": -1, "leader_epoch": 0}
+        body = {"replica_id": -1, "topics": [{"topic": topic, "partitions": [part]}]}
+        wire.ask("offset_for_leader_epoch", version, body, label="unknown partition")
+        body = {"replica_id": -1, "topics": [{"topic": wire.name("absent"), "partitions": [part]}]}
+        wire.ask("offset_for_leader_epoch", version, body, label="unknown topic")
+
+
+def sessions_that_do_not_exist(wire: Wire) -> None:
+    topic = _filled(wire, "sessions", 1, 1)
+    for session, epoch in ((12345, 1), (12345, 5), (0, 3)):
+        body = fetch_body(topic, 0, session_id=session, session_epoch=epoch)
+        wire.ask("fetch", 11, body, label=f"session {session} epoch {epoch}")
+    body = fetch_body(topic, 0, session_id=0, session_epoch=-1)
+    wire.ask("fetch", 11, body, label="no session wanted")
+    body = fetch_body(topic, 0, session_id=12345, session_epoch=-1)
+    wire.ask("fetch", 11, body, label="closing a session that is not there")
+
+
+def a_session_sees_what_changed(wire: Wire) -> None:
+    """A broker may refuse sessions by answering with id 0; then each fetch is a full one, as the client asks it."""
+    topic = _filled(wire, "session", 1, 1)
+    quiet = wire.topic("session-quiet")
+    body = fetch_body(topic, 0, session_id=0, session_epoch=0)
+    body["topics"] += fetch_body(quiet, 0)["topics"]
+    first = wire.main.ask("fetch", 11, body)
+    wire.note("fetch", 11, {}, _counts_by_topic(first), "a full fetch")
+    session = first["session_id"]
+    if session:
+        body = fetch_body(topic, 1, session_id=session, session_epoch=1)
+    else:
+        body = fetch_body(topic, 1, session_id=0, session_epoch=0)
+        body["topics"] += fetch_body(quiet, 0)["topics"]
+    wire.produce(quiet, Batch([NewRecord(b"news")]))
+    second = wire.main.ask("fetch", 11, body)
+    seen = {topic: batches for topic, batches in _counts_by_topic(second).items() if batches}
+    wire.note("fetch", 11, {}, seen, "what is new")
+
+
+def _counts_by_topic(answer: Plain) -> Plain:
+    return {
+        topic["topic"].split(".")[0]: [record["value"] for part in topic["partitions"] for record in _records(part)]
+        for topic in answer["responses"]
+    }
+
+
+def _records(part: Plain) -> list[Plain]:
+    return [record for batch in part["records"] or [] for record in batch["records"]]
+
+
+def odd_fetches(wire: Wire) -> None:
+    topic = _filled(wire, "odd", 1, 1)
+    wire.ask("fetch", 11, {"max_wait": 0, "topics": []}, label="no topics", keep=_without_session)
+    body = fetch_body(topic, 0)
+    body["topics"][0]["partitions"] *= 2
+    wire.ask("fetch", 11, body, label="the same partition twice", keep=_counts)
+    wire.ask("fetch", 11, fetch_body("bad name", 0), label="invalid name", keep=_without_session)
+    wire.ask("fetch", 11, fetch_body(topic, 0, isolation_level=7), label="no such isolation level", keep=_counts)
+    wire.ask("fetch", 11, fetch_body(topic, 0, partition=-1), label="partition -1", keep=_without_session)
+
+
+SPECIAL = {-1: "latest", -2: "earliest", -3: "max timestamp", -4: "earliest local", -5: "latest tiered", -6: "pending"}
+
+
+def list_offsets_at_every_version(wire: Wire) -> None:
+    topic = _filled(wire, "listed")
+    for version in range(1, 12):
+
+        def ask(label: str, timestamp: int, at: int = version, name: str = topic, **more: Any) -> None:
+            part = {"partition_index": more.pop("partition", 0), "timestamp": timestamp, "current_leader_epoch": -1}
+            body = {"replica_id": -1, "topics": [{"name": name, "partitions": [part]}], **more}
+            wire.ask("list_offsets", at, body, label=label)
+
+        for timestamp, label in SPECIAL.items():
+            ask(label, timestamp)
+        for timestamp in (0, T0, T0 + 1, T0 + 5000, T0 + 5001, T0 + 11_000, T0 + 11_001):
+            ask(f"time {timestamp}", timestamp)
+        ask("a time that is none", -99)
+        ask("latest, committed only", -1, isolation_level=1)
+        ask("unknown partition", -1, partition=9)
+        ask("unknown topic", -1, name=wire.name("absent"))
+
+
+def list_offsets_of_an_empty_log(wire: Wire) -> None:
+    topic = wire.topic("empty")
+    for version in (1, 3, 7, 11):
+        for timestamp in (-1, -2, -3, 0, T0):
+            part = {"partition_index": 0, "timestamp": timestamp, "current_leader_epoch": -1}
+            body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}
+            wire.ask("list_offsets", version, body, label=SPECIAL.get(timestamp, f"time {timestamp}"))
+    for epoch in (0, 1, 5):
+        part = {"partition_index": 0, "timestamp": -1, "current_leader_epoch": epoch}
+        body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}
+        wire.ask("list_offsets", 7, body, label=f"current leader epoch {epoch}")
+    part = {"partition_index": 0, "timestamp": -1, "current_leader_epoch": -1}
+    body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [part, {**part, "timestamp": -2}]}]}
+    wire.ask("list_offsets", 7, body, label="the same partition twice")
+    wire.ask("list_offsets", 7, {"replica_id": -1, "topics": []}, label="no topics")
+
+
+def times_out_of_order(wire: Wire) -> None:
+    topic = wire.topic("disorder")
+    for stamps in ((50, 10, 90), (20, 95), (70,), (90,)):
+        wire.produce(topic, Batch([NewRecord(b"x", timestamp=T0 + stamp) for stamp in stamps]))
+    for stamp in (0, 10, 11, 51, 60, 90, 91, 95, 96):
+        part = {"partition_index": 0, "timestamp": T0 + stamp}
+        body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}
+        wire.ask("list_offsets", 7, body, label=f"the first record from time {stamp} on")
+    part = {"partition_index": 0, "timestamp": -3}
+    wire.ask("list_offsets", 7, {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}, label="newest")
+
+
+def times_in_compressed_batches(wire: Wire) -> None:
+    for codec in ("gzip", "snappy", "lz4", "zstd"):
+        topic = wire.topic(f"times-{codec}")
+        for first in (0, 3):
+            made = [NewRecord(b"x", timestamp=T0 + 10 * (first + i)) for i in range(3)]
+            wire.produce(topic, Batch(made, codec=codec))
+        for stamp in (0, 11, 20, 21, 41, 51):
+            part = {"partition_index": 0, "timestamp": T0 + stamp}
+            body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}
+            wire.ask("list_offsets", 7, body, label=f"{codec}: time {stamp}")
+        part = {"partition_index": 0, "timestamp": -3}
+        wire.ask("list_offsets", 7, {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}, label="newest")
+
+
+def offsets_after_records_were_deleted(wire: Wire) -> None:
+    topic = _filled(wire, "trimmed")
+    partitions = [{"partition_index": 0, "offset": 6}]
+    wire.ask("delete_records", 2, {"topics": [{"name": topic, "partitions": partitions}], "timeout": 10_000})
+    for offset in (0, 4, 5, 6, 7, 12):
+        wire.ask("fetch", 11, fetch_body(topic, offset), label=f"offset {offset}", keep=_bounds)
+    for timestamp in (-2, -1, -3, T0, T0 + 5000, T0 + 6000, T0 + 6001):
+        part = {"partition_index": 0, "timestamp": timestamp}
+        body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}
+        wire.ask("list_offsets", 7, body, label=SPECIAL.get(timestamp, f"time {timestamp}"))

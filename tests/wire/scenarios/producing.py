@@ -1,0 +1,259 @@
+"""Produce: what is taken, what is refused and how, idempotence, and the rules of timestamps."""
+
+import time
+from typing import Any
+
+from tests.wire.entities import Plain
+from tests.wire.record_batches import CODECS, Batch, NewRecord, old_message_set, varint
+from tests.wire.transcript import Wire, fetch_body, produce_body
+
+NOBODY = "00000000-0000-4000-8000-00000000dead"
+LOG_APPEND_TIME = 8
+TRANSACTIONAL = 16
+CONTROL = 32
+
+
+def _produce(wire: Wire, topic: str, *batches: Batch | bytes, label: str, version: int = 9, **more: Any) -> Plain:
+    return wire.ask("produce", version, _visible(produce_body(topic, *batches, **more)), label=label)
+
+
+def _visible(body: Plain) -> Plain:
+    return body
+
+
+def _read(wire: Wire, topic: str, offset: int = 0, label: str = "read back") -> None:
+    wire.ask("fetch", 11, fetch_body(topic, offset), label=label, keep=_records_only)
+
+
+def _records_only(answer: Plain) -> Any:
+    return [part["records"] for topic in answer["responses"] for part in topic["partitions"]]
+
+
+def every_version(wire: Wire) -> None:
+    topic = wire.topic("versions")
+    topic_id = wire.topic_id(topic)
+    for version in range(3, 14):
+        for acks in (-1, 1):
+            body = produce_body(topic, Batch(), topic_id=topic_id, acks=acks)
+            wire.ask("produce", version, body, label=f"acks={acks}")
+        absent = produce_body(wire.name("absent"), Batch(), topic_id=NOBODY)
+        wire.ask("produce", version, absent, label="unknown topic")
+        wire.ask("produce", version, produce_body(topic, Batch(), partition=9, topic_id=topic_id), label="partition 9")
+        refused = produce_body(topic, Batch(crc=1), topic_id=topic_id)
+        wire.ask("produce", version, refused, label="wrong CRC")
+    _read(wire, topic, 20)
+
+
+def acknowledgements(wire: Wire) -> None:
+    topic = wire.topic("acks")
+    for acks in (2, -2, 32767):
+        _produce(wire, topic, Batch(), acks=acks, label=f"acks={acks}")
+    connection = wire.connect()
+    connection.send("produce", 9, produce_body(topic, Batch([NewRecord(b"unanswered")]), acks=0), answered=False)
+    latest = {"replica_id": -1, "topics": [{"name": topic, "partitions": [{"partition_index": 0, "timestamp": -1}]}]}
+    wire.ask(
+        "list_offsets",
+        7,
+        latest,
+        on=connection,
+        label="acks=0 is not answered but appended",
+        settled=lambda answer: answer["topics"][0]["partitions"][0]["offset"] == 1,
+    )
+    connection.send("produce", 9, produce_body(topic, Batch(crc=1), acks=0), answered=False)
+    wire.ask("list_offsets", 7, latest, on=connection, label="after acks=0 of a bad batch")
+    wire.ask("produce", 9, {"acks": -1, "timeout": 1000, "topic_data": []}, label="nothing to append")
+    _read(wire, topic)
+
+
+def every_codec_passes_through(wire: Wire) -> None:
+    topic = wire.topic("codecs")
+    for codec in CODECS:
+        records = [NewRecord(f"{codec} {i}".encode() * 20, key=f"k{i}".encode()) for i in range(3)]
+        _produce(wire, topic, Batch(records, codec=codec), label=codec, version=9)
+        _produce(wire, topic, Batch(records, codec=codec), label=f"{codec} before zstd was known", version=5)
+    _read(wire, topic)
+
+
+def what_a_record_may_hold(wire: Wire) -> None:
+    topic = wire.topic("contents")
+    records = [
+        NewRecord(None),
+        NewRecord(None, key=b"tombstone"),
+        NewRecord(b"", key=b""),
+        NewRecord(b"v", headers=(("h", b"1"), ("h", None), ("", b""))),
+        NewRecord(bytes(range(256))),
+    ]
+    _produce(wire, topic, Batch(records), label="nulls, empties, headers and any byte")
+    _read(wire, topic)
+    _read(wire, topic, 3, "from the middle of the batch")
+
+
+def several_batches_and_partitions(wire: Wire) -> None:
+    topic = wire.topic("several", 2)
+    _produce(wire, topic, Batch(), Batch(), label="two batches for one partition")
+    data = [
+        {"index": 0, "records": Batch().encode()},
+        {"index": 1, "records": Batch().encode()},
+        {"index": 7, "records": Batch().encode()},
+        {"index": 1, "records": Batch(crc=5).encode()},
+    ]
+    body = {"acks": -1, "timeout": 5000, "topic_data": [{"name": topic, "partition_data": data[:3]}]}
+    wire.ask("produce", 9, body, label="one bad partition among good")
+    body = {"acks": -1, "timeout": 5000, "topic_data": [{"name": topic, "partition_data": [data[1], data[3]]}]}
+    wire.ask("produce", 9, body, label="the same partition twice")
+    _read(wire, topic)
+
+
+def broken_batches(wire: Wire) -> None:
+    topic = wire.topic("broken")
+    good = Batch([NewRecord(b"a"), NewRecord(b"b")])
+    raw = good.encode()
+    cases: list[tuple[str, Batch | bytes]] = [
+        ("wrong CRC", Batch(crc=12345)),
+        ("magic 0", old_message_set(0)),
+        ("magic 1", old_message_set(1)),
+        ("magic 3", Batch(magic=3)),
+        ("magic -1", Batch(magic=-1)),
+        ("record count too high", Batch([NewRecord(b"a")], count=2)),
+        ("record count too low", Batch([NewRecord(b"a"), NewRecord(b"b")], count=1)),
+        ("record count zero", Batch([NewRecord(b"a")], count=0)),
+        ("record count negative", Batch([NewRecord(b"a")], count=-1)),
+        ("last offset delta too high", Batch([NewRecord(b"a")], last_offset_delta=5)),
+        ("last offset delta too low", Batch([NewRecord(b"a"), NewRecord(b"b")], last_offset_delta=0)),
+        ("last offset delta negative", Batch([NewRecord(b"a")], last_offset_delta=-1)),
+        ("record offset deltas with a gap", Batch([NewRecord(b"a"), NewRecord(b"b", offset_delta=5)])),
+        ("record offset deltas out of order", Batch([NewRecord(b"a", offset_delta=1), NewRecord(b"b", offset_delta=0)])),
+        ("no records", Batch([])),
+        ("empty bytes", b""),
+        ("cut short", raw[:-3]),
+        ("cut in the header", raw[:40]),
+        ("a few bytes", raw[:5]),
+        ("bytes after the batch", raw + b"tail"),
+        ("length too small", Batch(length=10)),
+        ("length negative", Batch(length=-1)),
+        ("length too large", Batch(length=1_000_000)),
+        ("base offset not zero", Batch(base_offset=77)),
+        ("base offset negative", Batch(base_offset=-1)),
+        ("a leader epoch", Batch(leader_epoch=9)),
+        ("control batch", Batch(attributes=CONTROL)),
+        ("transactional without an id", Batch(attributes=TRANSACTIONAL)),
+        ("unknown codec 5", Batch(attributes=5)),
+        ("unknown codec 7", Batch(attributes=7)),
+        ("log append time from the client", Batch(attributes=LOG_APPEND_TIME)),
+        ("unused attribute bits", Batch(attributes=0x4000)),
+        ("max timestamp too low", Batch([NewRecord(b"a", timestamp=1_700_000_000_500)], max_timestamp=1)),
+        ("max timestamp -1", Batch([NewRecord(b"a")], max_timestamp=-1)),
+        ("record length past the end", Batch([NewRecord(b"a")], body=varint(500) + b"\x00\x00\x00\x01\x02a\x00")),
+        ("record length negative", Batch([NewRecord(b"a")], body=varint(-1) + b"\x00\x00\x00\x01\x02a\x00")),
+        ("bytes after the last record", Batch([NewRecord(b"a")], body=b"\x0e\x00\x00\x00\x01\x02a\x00" + b"junk")),
+        ("gzip that is no gzip", Batch([NewRecord(b"a")], codec="gzip", body=b"not gzip at all")),
+        ("snappy that is no snappy", Batch([NewRecord(b"a")], codec="snappy", body=b"not snappy")),
+        ("lz4 that is no lz4", Batch([NewRecord(b"a")], codec="lz4", body=b"not lz4 at all")),
+        ("zstd that is no zstd", Batch([NewRecord(b"a")], codec="zstd", body=b"not zstd at all")),
+        ("good", good),
+    ]
+    for label, batch in cases:
+        _produce(wire, topic, batch, label=label)
+    _produce(wire, topic, Batch(crc=12345), label="wrong CRC before record errors were reported", version=7)
+    null = produce_body(topic)
+    null["topic_data"][0]["partition_data"][0]["records"] = None
+    wire.ask("produce", 9, null, label="null records")
+    latest = {"replica_id": -1, "topics": [{"name": topic, "partitions": [{"partition_index": 0, "timestamp": -1}]}]}
+    wire.ask("list_offsets", 7, latest, label="what was taken")
+
+
+def too_large(wire: Wire) -> None:
+    topic = wire.topic("large", configs={"max.message.bytes": "1000"})
+    for size in (900, 931, 932, 1000, 5000):
+        _produce(wire, topic, Batch([NewRecord(b"x" * size)]), label=f"a value of {size} bytes where 1000 are allowed")
+    _produce(wire, topic, Batch([NewRecord(b"x" * 5000)], codec="gzip"), label="5000 bytes that compress well")
+    _produce(wire, topic, Batch([NewRecord(b"x" * 500)]), Batch([NewRecord(b"x" * 600)]), label="two that fit alone")
+    usual = wire.topic("usual")
+    _produce(wire, usual, Batch([NewRecord(b"x" * 1_048_500)]), label="1048500 bytes by default")
+    _produce(wire, usual, Batch([NewRecord(b"x" * 1_048_588)]), label="1048588 bytes by default")
+
+
+def timestamps_too_far_away(wire: Wire) -> None:
+    now = int(time.time() * 1000)
+    day = 24 * 3600 * 1000
+    topic = wire.topic("times", configs={"message.timestamp.before.max.ms": "3600000"})
+    _produce(wire, topic, Batch([NewRecord(b"x", timestamp=now)]), label="now")
+    _far(wire, topic, now - 2 * day, "two days old where an hour is allowed")
+    _far(wire, topic, now + 2 * day, "in two days where an hour is the default")
+    _far(wire, topic, -1, "no timestamp")
+    mixed = Batch([NewRecord(b"x", timestamp=now), NewRecord(b"old", timestamp=now - 2 * day)])
+    answer = wire.main.ask("produce", 9, produce_body(topic, mixed))
+    wire.note("produce", 9, {}, answer, "one record too old among two")
+    free = wire.topic("free")
+    _far(wire, free, now + 2 * day, "in two days, by default")
+    _far(wire, free, 0, "1970, by default")
+    _far(wire, free, -1, "no timestamp, by default")
+    _far(wire, free, -5, "a negative timestamp, by default")
+    future = wire.topic("future", configs={"message.timestamp.after.max.ms": str(10 * day)})
+    _far(wire, future, now + 2 * day, "in two days where ten are allowed")
+
+
+def _far(wire: Wire, topic: str, timestamp: int, label: str) -> None:
+    body = produce_body(topic, Batch([NewRecord(b"x", timestamp=timestamp)]))
+    answer = wire.main.ask("produce", 9, body)
+    # The request holds a clock's reading: only the answer is kept.
+    wire.note("produce", 9, {}, answer, label)
+
+
+def log_append_time(wire: Wire) -> None:
+    topic = wire.topic("appended", configs={"message.timestamp.type": "LogAppendTime"})
+    records = [NewRecord(b"a", timestamp=5), NewRecord(b"b", timestamp=10)]
+    for version in (3, 7, 9):
+        _produce(wire, topic, Batch(records), label="the broker's clock is the timestamp", version=version)
+    _produce(wire, topic, Batch(records, codec="gzip"), label="compressed")
+    wire.ask("fetch", 11, fetch_body(topic, 0), keep=_batch_times, label="what consumers see")
+    by_time = {"replica_id": -1, "topics": [{"name": topic, "partitions": [{"partition_index": 0, "timestamp": 7}]}]}
+    wire.ask("list_offsets", 7, by_time, label="all were appended after time 7")
+
+
+def _batch_times(answer: Plain) -> Any:
+    batches = answer["responses"][0]["partitions"][0]["records"]
+    return [
+        {name: batch[name] for name in ("base_offset", "timestamp_type", "base_timestamp", "max_timestamp", "crc_is_right")}
+        for batch in batches
+    ]
+
+
+def keyless_records_on_a_compacted_topic(wire: Wire) -> None:
+    topic = wire.topic("compacted", configs={"cleanup.policy": "compact"})
+    _produce(wire, topic, Batch([NewRecord(b"x", key=b"k")]), label="with a key")
+    for version in (7, 8, 9):
+        _produce(wire, topic, Batch([NewRecord(b"x")]), label="without a key", version=version)
+    two = [NewRecord(b"x", key=b"k"), NewRecord(b"x"), NewRecord(b"y")]
+    _produce(wire, topic, Batch(two), label="one of three with a key")
+    _produce(wire, topic, Batch(two, codec="gzip"), label="one of three with a key, compressed")
+    both = wire.topic("both", configs={"cleanup.policy": "compact,delete"})
+    _produce(wire, both, Batch([NewRecord(b"x")]), label="compacted and deleted, without a key")
+
+
+def topic_names_and_ids(wire: Wire) -> None:
+    topic = wire.topic("named")
+    topic_id = wire.topic_id(topic)
+    wire.ask("produce", 13, produce_body(topic, Batch(), topic_id=topic_id), label="by id")
+    wire.ask("produce", 13, produce_body(topic, Batch(), topic_id=NOBODY), label="unknown id")
+    wire.ask("produce", 13, produce_body(topic, Batch()), label="no id")
+    wire.ask("produce", 9, produce_body("bad name", Batch()), label="invalid name")
+    wire.ask("produce", 9, produce_body("", Batch()), label="empty name")
+    wire.ask("produce", 9, produce_body(topic, Batch(), partition=-1), label="partition -1")
+
+
+def a_topic_is_not_made_by_producing(wire: Wire) -> None:
+    name = wire.name("not-made")
+    _produce(wire, name, Batch(), label="unknown topic")
+    asked = {"topics": [{"name": name}], "allow_auto_topic_creation": False}
+    wire.ask("metadata", 9, asked, label="still unknown")
+
+
+def compression_of_the_topics_own(wire: Wire) -> None:
+    topic = wire.topic("squeezed", configs={"compression.type": "gzip"})
+    _produce(wire, topic, Batch([NewRecord(b"x" * 200), NewRecord(b"y" * 200)]), label="plain to a topic that is gzip")
+    _produce(wire, topic, Batch([NewRecord(b"x" * 200)], codec="lz4"), label="lz4 to a topic that is gzip")
+    _read(wire, topic)
+    plain = wire.topic("unsqueezed", configs={"compression.type": "uncompressed"})
+    _produce(wire, plain, Batch([NewRecord(b"x" * 200)], codec="gzip"), label="gzip to a topic without compression")
+    _read(wire, plain)
