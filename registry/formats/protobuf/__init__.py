@@ -1,0 +1,9 @@
+"""Protobuf: proto2, proto3 and editions, as text or as a serialized descriptor.
+
+`parse` is the one way in. Compatibility of two schemas is `registry.compatibility.protobuf`'s business.
+"""
+
+from registry.formats.protobuf.known_files import KNOWN_FILES
+from registry.formats.protobuf.schema import ProtobufSchema, file_descriptor_set, parse
+
+__all__ = ["KNOWN_FILES", "ProtobufSchema", "file_descriptor_set", "parse"]

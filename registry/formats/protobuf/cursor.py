@@ -1,0 +1,99 @@
+"""A position in the tokens of a text: look, take, expect, and fail naming line and column."""
+
+from typing import NoReturn
+
+from registry.errors import InvalidSchema
+from registry.formats.protobuf.lexer import Kind, literal, tokenize
+
+NESTING_MAX = 32
+"""protoc's own limit for messages in messages; serialized descriptors deeper than 100 do not parse at all."""
+
+INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
+DIGITS_MAX = 400
+"""A double has at most 309 digits before its point; longer numbers only cost time."""
+
+
+class Cursor:
+    """What the grammar is written with; the grammar itself is in the classes that build on this one."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = tokenize(text)
+        self._kinds = self._tokens.kinds
+        self._texts = self._tokens.texts
+        self._at = 0
+        self._depth = 0
+        self._line = 1
+        self._line_offset = 0
+
+    def _string(self) -> bytes:
+        parts: list[bytes] = []
+        while self._kinds[self._at] == Kind.TEXT:
+            parts.append(literal(self._texts[self._at], self._tokens.place(self._at)))
+            self._at += 1
+        if not parts:
+            self._fail("Expected a string in quotes")
+        return b"".join(parts)
+
+    def _integer(self, lowest: int, highest: int) -> int:
+        negative = self._take("-")
+        word = self._texts[self._at]
+        if self._kinds[self._at] != Kind.NUMBER or len(word) > DIGITS_MAX:
+            self._fail("Expected a whole number")
+        try:
+            octal = len(word) > 1 and word[0] == "0" and word[1] not in "xX"
+            number = int(word, 8 if octal else 0)
+        except ValueError:
+            self._fail("Expected a whole number")
+        number = -number if negative else number
+        if not lowest <= number <= highest:
+            self._fail(f"{number} is not between {lowest} and {highest}")
+        self._at += 1
+        return number
+
+    def _type_name(self) -> str:
+        leading = "." if self._take(".") else ""
+        return leading + self._full_name()
+
+    def _full_name(self) -> str:
+        parts = [self._name()]
+        while self._take("."):
+            parts.append(self._name())
+        return ".".join(parts)
+
+    def _name(self) -> str:
+        if self._kinds[self._at] != Kind.NAME:
+            self._fail("Expected a name")
+        self._at += 1
+        return self._texts[self._at - 1]
+
+    def _next(self) -> str:
+        return self._texts[self._at + 1]
+
+    def _take(self, text: str) -> bool:
+        if self._texts[self._at] == text:
+            self._at += 1
+            return True
+        return False
+
+    def _expect(self, text: str) -> None:
+        if self._texts[self._at] != text:
+            self._fail(f"Expected {text}")
+        self._at += 1
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth > NESTING_MAX:
+            self._fail(f"Nested more than {NESTING_MAX} deep")
+
+    def _here(self) -> int:
+        """The current line, counted on from the last one asked for so that a file is scanned once."""
+        offset = self._tokens.offsets[self._at]
+        self._line += self._tokens.source.count("\n", self._line_offset, offset)
+        self._line_offset = offset
+        return self._line
+
+    def _fail(self, reason: str, at: int | None = None) -> NoReturn:
+        index = self._at if at is None else at
+        found = self._texts[index]
+        shown = f"found {found[:40]!r}" if found else "the file ends here"
+        raise InvalidSchema(f"{reason}; {shown}", self._tokens.place(index))

@@ -1,0 +1,215 @@
+"""From one schema and its references to linked, checked descriptors of every file it needs, dependencies first.
+
+The order of work for each file: draft, declare its names, link, built-in options, rules, then a build in the protobuf
+library itself, so that whatever is accepted can be turned into message classes later.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from google.protobuf import descriptor_pb2
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from registry.errors import InvalidSchema
+from registry.formats.protobuf import syntax_tree as tree
+from registry.formats.protobuf.cursor import NESTING_MAX
+from registry.formats.protobuf.descriptors import Draft, draft, json_name, walk_messages
+from registry.formats.protobuf.from_descriptor import to_tree
+from registry.formats.protobuf.known_files import KNOWN_FILES, known_descriptor, known_text
+from registry.formats.protobuf.lexer import TEXT_CHARACTERS_MAX
+from registry.formats.protobuf.linker import link
+from registry.formats.protobuf.options import set_built_in, set_custom
+from registry.formats.protobuf.parser import parse_text
+from registry.formats.protobuf.symbols import FileSymbols, View, check_no_clash, declare
+from registry.formats.protobuf.validation import validate
+
+FileProto = descriptor_pb2.FileDescriptorProto
+
+MAIN_FILE = "default"
+"""The name of the schema's own file in descriptors; Confluent's choice, which clients replace by their own."""
+
+FILES_MAX = 1_000
+"""Imports of one schema, transitively. Real closures have tens; the bound keeps a hostile one from costing minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A file whose names are resolved."""
+
+    proto: FileProto
+    view: View
+    tree: tree.File | None
+    """None for files of the runtime, which nobody prints."""
+
+
+def read(text: str) -> tree.File | FileProto:
+    """Text of the language, or base64 of a FileDescriptorProto; the first error counts when it is neither."""
+    if not text or text.isspace():
+        raise InvalidSchema("The schema is empty")
+    try:
+        return parse_text(text)
+    except InvalidSchema as error:
+        serialized = _read_serialized(text)
+        if serialized is None:
+            raise error
+        return serialized
+
+
+def _read_serialized(text: str) -> FileProto | None:
+    if len(text) > TEXT_CHARACTERS_MAX:
+        return None
+    try:
+        proto = FileProto.FromString(base64.b64decode("".join(text.split()), validate=True))
+        for _path, message in walk_messages(proto.message_type, proto.package):
+            str(message.name)
+        if len(UnknownFieldSet(proto)) or not proto.ListFields():
+            return None
+    except (binascii.Error, ValueError, DecodeError):
+        return None
+    # Whoever sends a descriptor sends it as its compiler left it: comments and all. Only the schema counts.
+    proto.ClearField("source_code_info")
+    return proto
+
+
+def load(text: str, references: Mapping[str, str]) -> list[Linked]:
+    """Every file of the schema, itself last."""
+    sources = _closure(read(text), references)
+    linked: dict[str, Linked] = {}
+    pool = DescriptorPool()
+    for name, source in sources.items():
+        try:
+            linked[name] = _link(name, source, linked, pool)
+        except InvalidSchema as error:
+            if name == MAIN_FILE:
+                raise
+            raise InvalidSchema(error.reason, f"{name}: {error.path}" if error.path else name) from error
+    return list(linked.values())
+
+
+Source = tree.File | FileProto
+
+
+def _closure(main: Source, references: Mapping[str, str]) -> dict[str, Source]:
+    """All files reached by imports, each after those it imports. Iterative: the chain may be long."""
+    done: dict[str, Source] = {}
+    open_files: dict[str, Iterator[tuple[str, int]]] = {MAIN_FILE: _imports(main)}
+    sources: dict[str, Source] = {MAIN_FILE: main}
+    while open_files:
+        name = next(reversed(open_files))
+        wanted = next(open_files[name], None)
+        if wanted is None:
+            del open_files[name]
+            done[name] = sources[name]
+            continue
+        path, line = wanted
+        if path in done:
+            continue
+        place = (f"line {line}" if line else "imports") if name == MAIN_FILE else name
+        if path in open_files:
+            raise InvalidSchema(f"The files import each other in a circle, through {path!r}", place)
+        if len(sources) >= FILES_MAX:
+            raise InvalidSchema(f"The schema imports more than {FILES_MAX} files", place)
+        sources[path] = _source(path, references, place)
+        open_files[path] = _imports(sources[path])
+    return done
+
+
+def _source(path: str, references: Mapping[str, str], place: str) -> Source:
+    if path in references:
+        try:
+            return read(references[path])
+        except InvalidSchema as error:
+            raise InvalidSchema(error.reason, f"{path}: {error.path}" if error.path else path) from error
+    if path in KNOWN_FILES:
+        serialized = known_descriptor(path)
+        return parse_text(known_text(path)) if serialized is None else FileProto.FromString(serialized)
+    raise InvalidSchema(f"The import {path!r} is neither a reference of the schema nor a well-known file", place)
+
+
+def _imports(source: Source) -> Iterator[tuple[str, int]]:
+    if isinstance(source, tree.File):
+        return ((one.path, one.line) for one in source.imports)
+    return ((path, 0) for path in (*source.dependency, *source.option_dependency))
+
+
+def _link(name: str, source: Source, linked: Mapping[str, Linked], pool: DescriptorPool) -> Linked:
+    if isinstance(source, tree.File):
+        return _finish(draft(source, name), source, linked, pool)
+    proto = FileProto()
+    proto.CopyFrom(source)
+    proto.name = name
+    if name in KNOWN_FILES and source.name == name:
+        view = View(_known_symbols(name), ())
+        _build(proto, pool)
+        return Linked(proto, view, None)
+    _prepare_serialized(proto)
+    return _finish(Draft(proto), None, linked, pool)
+
+
+def _finish(drafted: Draft, parsed: tree.File | None, linked: Mapping[str, Linked], pool: DescriptorPool) -> Linked:
+    proto = drafted.proto
+    visible = dict(_visible(proto, linked))
+    view = View(declare(proto), visible.values())
+    check_no_clash(view, visible)
+    link(proto, view)
+    custom = set_built_in(drafted.options, view)
+    validate(proto, view)
+    _build(proto, pool)
+    set_custom(custom, view, lambda: pool)
+    return Linked(proto, view, parsed if parsed is not None else to_tree(proto, pool))
+
+
+def _visible(proto: FileProto, linked: Mapping[str, Linked]) -> Iterator[tuple[str, FileSymbols]]:
+    waiting = [*proto.dependency, *proto.option_dependency]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        imported = linked[name].proto
+        yield name, linked[name].view.own
+        waiting += [imported.dependency[index] for index in imported.public_dependency]
+
+
+def _build(proto: FileProto, pool: DescriptorPool) -> None:
+    try:
+        pool.AddSerializedFile(proto.SerializeToString())
+    except Exception as error:
+        reason = str(error).removeprefix("Couldn't build proto file into descriptor pool: ")[:300]
+        raise InvalidSchema(f"The schema cannot be built: {reason}") from error
+
+
+def _prepare_serialized(proto: FileProto) -> None:
+    """Bring a descriptor of any compiler to the form our own have, and refuse what has no text."""
+    if proto.syntax not in ("", "proto2", "proto3", "editions"):
+        raise InvalidSchema(f"Syntax {proto.syntax!r} is not one of Protobuf", "syntax")
+    if proto.syntax == "editions" and proto.edition not in (
+        descriptor_pb2.EDITION_2023,
+        descriptor_pb2.EDITION_2024,
+    ):
+        raise InvalidSchema(f"Edition {proto.edition} is not supported", "edition")
+    for index in (*proto.public_dependency, *proto.weak_dependency):
+        if not 0 <= index < len(proto.dependency):
+            raise InvalidSchema(f"Import {index} is called public or weak but does not exist", "imports")
+    for path, message in walk_messages(proto.message_type, proto.package):
+        if path.count(".") - proto.package.count(".") > NESTING_MAX + 1:
+            raise InvalidSchema(f"Nested more than {NESTING_MAX} deep", path)
+        for field in (*message.field, *message.extension):
+            if not field.HasField("json_name"):
+                field.json_name = json_name(field.name)
+    for field in proto.extension:
+        if not field.HasField("json_name"):
+            field.json_name = json_name(field.name)
+
+
+@cache
+def _known_symbols(name: str) -> FileSymbols:
+    serialized = known_descriptor(name)
+    assert serialized is not None
+    return declare(FileProto.FromString(serialized))

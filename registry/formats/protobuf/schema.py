@@ -1,0 +1,56 @@
+"""A Protobuf schema that was understood: its text, its canonical and normalized forms, its descriptors."""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from google.protobuf import descriptor_pb2
+
+from registry.formats.protobuf import syntax_tree as tree
+from registry.formats.protobuf.files import Linked, load
+from registry.formats.protobuf.normalizer import normalize
+from registry.formats.protobuf.printer import print_file
+from registry.model import SchemaType
+
+
+@dataclass(frozen=True, slots=True)
+class ProtobufSchema:
+    """Immutable by agreement: the descriptors are shared, so nobody changes them."""
+
+    text: str
+    canonical: str
+    files: tuple[Linked, ...]
+    """Dependencies first; the schema itself is the last."""
+
+    @property
+    def type(self) -> SchemaType:
+        return SchemaType.PROTOBUF
+
+    @property
+    def main(self) -> Linked:
+        return self.files[-1]
+
+    def normalized(self) -> str:
+        """Sorted, and with every name in full: equal for schemas that mean the same."""
+        return print_file(normalize(self._tree(), self.main.view))
+
+    def serialized(self) -> str:
+        """Base64 of the FileDescriptorProto: what Confluent's API calls `format=serialized`."""
+        return base64.b64encode(self.main.proto.SerializeToString(deterministic=True)).decode("ascii")
+
+    def _tree(self) -> tree.File:
+        assert self.main.tree is not None
+        return self.main.tree
+
+
+def parse(text: str, references: Mapping[str, str]) -> ProtobufSchema:
+    """Understand a .proto text or a base64 FileDescriptorProto. Raises InvalidSchema and nothing else."""
+    files = load(text, references)
+    main = files[-1].tree
+    assert main is not None
+    return ProtobufSchema(text, print_file(main), tuple(files))
+
+
+def file_descriptor_set(schema: ProtobufSchema) -> descriptor_pb2.FileDescriptorSet:
+    """All files the schema needs, well-known ones included, each after those it imports."""
+    return descriptor_pb2.FileDescriptorSet(file=[one.proto for one in schema.files])

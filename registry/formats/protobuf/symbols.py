@@ -1,0 +1,169 @@
+"""What every full name in a set of files stands for, and which of them a file can see.
+
+Follows protoc's scoping: a name is looked up from the innermost scope outwards by its first part, and only the files a
+file imports (and what those import publicly) are visible to it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from google.protobuf import descriptor_pb2
+
+from registry.errors import InvalidSchema
+
+FileProto = descriptor_pb2.FileDescriptorProto
+
+
+class Kind(StrEnum):
+    PACKAGE = "package"
+    MESSAGE = "message"
+    ENUM = "enum"
+    CONSTANT = "enum constant"
+    FIELD = "field"
+    EXTENSION = "extension"
+    ONEOF = "oneof"
+    SERVICE = "service"
+    METHOD = "method"
+
+
+TYPES = frozenset({Kind.MESSAGE, Kind.ENUM})
+_AGGREGATES = frozenset({Kind.PACKAGE, Kind.MESSAGE, Kind.ENUM, Kind.SERVICE})
+
+
+@dataclass(frozen=True, slots=True)
+class FileSymbols:
+    """The names one file declares, by full name."""
+
+    file: str
+    kinds: dict[str, Kind]
+    messages: dict[str, descriptor_pb2.DescriptorProto] = field(default_factory=dict)
+    enums: dict[str, descriptor_pb2.EnumDescriptorProto] = field(default_factory=dict)
+    extensions: dict[str, descriptor_pb2.FieldDescriptorProto] = field(default_factory=dict)
+
+
+def declare(proto: FileProto) -> FileSymbols:
+    """Collect the names of a file; the same name twice is an error."""
+    symbols = FileSymbols(proto.name, {})
+    parts = proto.package.split(".") if proto.package else []
+    for end in range(1, len(parts) + 1):
+        symbols.kinds[".".join(parts[:end])] = Kind.PACKAGE
+    scope = proto.package
+    for message in proto.message_type:
+        _declare_message(symbols, message, scope)
+    for enum in proto.enum_type:
+        _declare_enum(symbols, enum, scope)
+    for extension in proto.extension:
+        _add(symbols, scope, extension.name, Kind.EXTENSION)
+        symbols.extensions[_join(scope, extension.name)] = extension
+    for service in proto.service:
+        path = _add(symbols, scope, service.name, Kind.SERVICE)
+        for method in service.method:
+            _add(symbols, path, method.name, Kind.METHOD)
+    return symbols
+
+
+def _declare_message(symbols: FileSymbols, message: descriptor_pb2.DescriptorProto, scope: str) -> None:
+    path = _add(symbols, scope, message.name, Kind.MESSAGE)
+    symbols.messages[path] = message
+    for one in message.field:
+        _add(symbols, path, one.name, Kind.FIELD)
+    for oneof in message.oneof_decl:
+        _add(symbols, path, oneof.name, Kind.ONEOF)
+    for nested in message.nested_type:
+        _declare_message(symbols, nested, path)
+    for enum in message.enum_type:
+        _declare_enum(symbols, enum, path)
+    for extension in message.extension:
+        _add(symbols, path, extension.name, Kind.EXTENSION)
+        symbols.extensions[_join(path, extension.name)] = extension
+
+
+def _declare_enum(symbols: FileSymbols, enum: descriptor_pb2.EnumDescriptorProto, scope: str) -> None:
+    path = _add(symbols, scope, enum.name, Kind.ENUM)
+    symbols.enums[path] = enum
+    for value in enum.value:
+        # Constants live beside their enum, as in C++, not inside it.
+        _add(symbols, scope, value.name, Kind.CONSTANT)
+
+
+def _add(symbols: FileSymbols, scope: str, name: str, kind: Kind) -> str:
+    path = _join(scope, name)
+    known = symbols.kinds.get(path)
+    if known is not None:
+        raise InvalidSchema(f"The name {name!r} of the {kind} is taken by another {known}", path)
+    symbols.kinds[path] = kind
+    return path
+
+
+def _join(scope: str, name: str) -> str:
+    return f"{scope}.{name}" if scope else name
+
+
+class View:
+    """What one file sees: its own names and those of the files it imports."""
+
+    def __init__(self, own: FileSymbols, imported: Iterable[FileSymbols]) -> None:
+        self.own = own
+        self._visible = (own, *imported)
+
+    def kind(self, full_name: str) -> Kind | None:
+        for symbols in self._visible:
+            found = symbols.kinds.get(full_name)
+            if found is not None:
+                return found
+        return None
+
+    def defined_here(self, full_name: str) -> bool:
+        return full_name in self.own.kinds
+
+    def message(self, full_name: str) -> descriptor_pb2.DescriptorProto | None:
+        for symbols in self._visible:
+            if full_name in symbols.messages:
+                return symbols.messages[full_name]
+        return None
+
+    def enum(self, full_name: str) -> descriptor_pb2.EnumDescriptorProto | None:
+        for symbols in self._visible:
+            if full_name in symbols.enums:
+                return symbols.enums[full_name]
+        return None
+
+    def extension(self, full_name: str) -> descriptor_pb2.FieldDescriptorProto | None:
+        for symbols in self._visible:
+            if full_name in symbols.extensions:
+                return symbols.extensions[full_name]
+        return None
+
+    def resolve(self, name: str, scope: str, wanted: frozenset[Kind]) -> str | None:
+        """The full name, without leading dot, that `name` means inside `scope`."""
+        if name.startswith("."):
+            return name[1:] if self.kind(name[1:]) in wanted else None
+        first, _, rest = name.partition(".")
+        while True:
+            candidate = _join(scope, first)
+            kind = self.kind(candidate)
+            if kind is not None:
+                if not rest:
+                    if kind in wanted:
+                        return candidate
+                elif kind in _AGGREGATES:
+                    full = f"{candidate}.{rest}"
+                    found = self.kind(full)
+                    # A package of the same first name does not hide a type further out unless it holds the rest.
+                    if found in wanted:
+                        return full
+                    if kind is not Kind.PACKAGE:
+                        return None
+            if not scope:
+                return None
+            scope = scope.rpartition(".")[0]
+
+
+def check_no_clash(view: View, imported: Mapping[str, FileSymbols]) -> None:
+    """A full name is declared by one file only (packages excepted)."""
+    for name, kind in view.own.kinds.items():
+        for other in imported.values():
+            known = other.kinds.get(name)
+            if known is not None and not (known is Kind.PACKAGE and kind is Kind.PACKAGE):
+                raise InvalidSchema(f"The {kind} {name!r} is also declared in {other.file!r}", name)

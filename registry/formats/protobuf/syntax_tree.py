@@ -1,0 +1,200 @@
+"""What a .proto file says, as frozen values in the order it says it.
+
+Nothing here is resolved: type names stand as written. `parser` and `from_descriptor` build these trees, `printer`
+writes them back, `descriptors` turns them into a FileDescriptorProto.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TAG_MAX = (1 << 29) - 1
+"""The highest field number: a key on the wire has 32 bits, three of them for the wire type."""
+
+SCALARS = frozenset(
+    {
+        *("double", "float", "bool", "string", "bytes"),
+        *(sign + size for sign in ("int", "uint", "sint", "fixed", "sfixed") for size in ("32", "64")),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """An identifier as a value: true, inf, or the name of an enum constant."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """As written, sign included: 0x10 and 16 are the same value but not the same text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string literal after its escapes; the language allows any bytes."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A message literal `{ key: value }`; the key of an extension keeps its brackets."""
+
+    entries: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A list literal `[a, b]` inside an aggregate."""
+
+    items: tuple[Value, ...]
+
+
+Value = Word | Number | Text | Aggregate | Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class NamePart:
+    """One step of an option's name; `(my.option)` is an extension, `deprecated` is not."""
+
+    text: str
+    extension: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    name: tuple[NamePart, ...]
+    value: Value
+    line: int = 0
+
+    @property
+    def spelled(self) -> str:
+        return ".".join(f"({part.text})" if part.extension else part.text for part in self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field, a map field (`key_type` set, `type` is the value's) or a group (`group` set)."""
+
+    label: str | None
+    type: str
+    name: str
+    number: int
+    options: tuple[Option, ...] = ()
+    key_type: str | None = None
+    group: Message | None = None
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    name: str
+    fields: tuple[Field, ...]
+    options: tuple[Option, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers from start to end, both included; `single` when written as one number."""
+
+    start: int
+    end: int
+    single: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """One `reserved` statement: ranges and names in their order (a statement has one of the two)."""
+
+    values: tuple[Range | str, ...]
+    quoted: bool = True
+    """Names stand in quotes, except in editions."""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    ranges: tuple[Range, ...]
+    options: tuple[Option, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    extendee: str
+    fields: tuple[Field, ...]
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EnumConstant:
+    name: str
+    number: int
+    options: tuple[Option, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    name: str
+    constants: tuple[EnumConstant, ...] = ()
+    options: tuple[Option, ...] = ()
+    reserved: tuple[Reserved, ...] = ()
+    visibility: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`body` keeps the order of what a descriptor orders: fields, oneofs, nested types and extensions."""
+
+    name: str
+    body: tuple[Field | OneOf | Message | Enum | Extend, ...] = ()
+    options: tuple[Option, ...] = ()
+    reserved: tuple[Reserved, ...] = ()
+    extensions: tuple[Extensions, ...] = ()
+    visibility: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    name: str
+    input_type: str
+    output_type: str
+    input_streaming: bool = False
+    output_streaming: bool = False
+    options: tuple[Option, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    name: str
+    methods: tuple[Method, ...] = ()
+    options: tuple[Option, ...] = ()
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    path: str
+    modifier: str = ""
+    """"", "public", "weak" or "option"."""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    syntax: str | None
+    """"proto2", "proto3", or None when the file does not say (then proto2) or says an edition."""
+    edition: str | None = None
+    package: str = ""
+    imports: tuple[Import, ...] = ()
+    options: tuple[Option, ...] = ()
+    body: tuple[Message | Enum | Extend | Service, ...] = ()
