@@ -342,7 +342,8 @@ PRODUCERS = (
 )
 
 GROUPS = (
-    whole("group.initial.rebalance.delay.ms", 3000, "How long a new group's first rebalance waits for more members."),
+    # Kafka's code says 3000, the server.properties that it ships says 0: nobody waits for members that do not come.
+    whole("group.initial.rebalance.delay.ms", 0, "How long a new group's first rebalance waits for more members."),
     whole("group.max.session.timeout.ms", 1_800_000, "The longest session timeout that a member may ask for."),
     whole("group.max.size", INT_MAX, "Members of one group.", at_least(1)),
     whole("group.min.session.timeout.ms", 6000, "The shortest session timeout that a member may ask for."),

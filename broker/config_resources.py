@@ -1,0 +1,205 @@
+"""The resources that have configs, and changes to them: what AlterConfigs and IncrementalAlterConfigs share.
+
+A resource is a topic, this broker, all brokers, or this broker's loggers. One that is refused fails alone. Groups and
+client metrics are resources of Kafka too; nothing of theirs can be set here, and they say so.
+"""
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker import loggers
+from broker.errors import StorageError
+from broker.protocol.messages import clipped
+from broker.refusal import Refusal
+from broker.settings import ProtectedConfig, Scope
+from broker.state.configs.alterations import Alteration, Operation, altered
+from broker.state.configs.broker_definitions import BROKER_CONFIGS
+from broker.state.configs.effective import effective_topic_settings, topic_default
+from broker.state.configs.topic_definitions import TOPIC_CONFIGS
+from broker.state.configs.values import InvalidConfig, text_of
+from broker.state.topic_names import topic_name_fault
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+class ResourceType(enum.IntEnum):
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceChange:
+    """What a request asks of one resource: all configs replaced, or some altered."""
+
+    resource_type: int
+    resource_name: str
+    alterations: Sequence[tuple[str, int, str | None]]
+    replaces_all: bool
+
+
+def change_resources(
+    broker: "Broker", changes: Sequence[ResourceChange], *, validate_only: bool
+) -> list[dict[str, object]]:
+    """The answer for each resource, in their order; good ones take effect although others are refused."""
+    times = Counter((change.resource_type, change.resource_name) for change in changes)
+    answers: list[dict[str, object]] = []
+    for change in changes:
+        code, message = ErrorCode.none, None
+        try:
+            if times[change.resource_type, change.resource_name] > 1:
+                raise Refusal(ErrorCode.invalid_request, "Each resource must appear at most once.")
+            _change(broker, change, validate_only=validate_only)
+        except Refusal as refusal:
+            code, message = refusal.code, refusal.message
+        except StorageError as error:
+            code, message = ErrorCode.kafka_storage_error, str(error)
+        answers.append(
+            {
+                "error_code": code,
+                "error_message": clipped(message),
+                "resource_type": change.resource_type,
+                "resource_name": change.resource_name,
+            }
+        )
+    return answers
+
+
+def _change(broker: "Broker", change: ResourceChange, *, validate_only: bool) -> None:
+    alterations = _checked(change)
+    match change.resource_type:
+        case ResourceType.TOPIC:
+            _change_topic(broker, change, alterations, validate_only=validate_only)
+        case ResourceType.BROKER:
+            _change_broker(broker, change, alterations, validate_only=validate_only)
+        case ResourceType.BROKER_LOGGER if not change.replaces_all:
+            _change_loggers(broker, change.resource_name, alterations, validate_only=validate_only)
+        case ResourceType.CLIENT_METRICS:
+            _refuse_each(alterations, ErrorCode.invalid_request, "Unknown client metrics configuration: ")
+        case ResourceType.GROUP:
+            if not change.resource_name:
+                raise Refusal(ErrorCode.invalid_request, "Default group resources are not allowed.")
+            _refuse_each(alterations, ErrorCode.invalid_config, "Unknown group config name: ")
+        case _:
+            raise Refusal(ErrorCode.invalid_request, f"Unknown resource type {change.resource_type}")
+
+
+def _checked(change: ResourceChange) -> list[Alteration]:
+    names = [name for name, _, _ in change.alterations]
+    if len(set(names)) < len(names):
+        raise Refusal(ErrorCode.invalid_request, "Error due to duplicate config keys")
+    operations = {operation.value for operation in Operation}
+    for _, operation, _ in change.alterations:
+        if operation not in operations:
+            raise Refusal(ErrorCode.invalid_request, f"Unknown config operation {operation}")
+    nulls = [name for name, operation, value in change.alterations if value is None and operation != Operation.DELETE]
+    if nulls:
+        raise Refusal(ErrorCode.invalid_request, f"Null value not supported for : {','.join(nulls)}")
+    return [Alteration(name, Operation(operation), value) for name, operation, value in change.alterations]
+
+
+def _change_topic(
+    broker: "Broker", change: ResourceChange, alterations: Iterable[Alteration], *, validate_only: bool
+) -> None:
+    name = change.resource_name
+    if not name:
+        raise Refusal(ErrorCode.invalid_request, "Default topic resources are not allowed.")
+    fault = topic_name_fault(name)
+    if fault is not None:
+        raise Refusal(ErrorCode.invalid_topic_exception, fault)
+    topic = broker.topics.find(name)
+    if topic is None:
+        raise Refusal(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
+    before = {} if change.replaces_all else topic.overrides
+    broker_values = broker.settings.values
+
+    def default_text(config: str) -> str | None:
+        return text_of(topic_default(TOPIC_CONFIGS[config], broker_values))
+
+    try:
+        after = altered(TOPIC_CONFIGS, before, alterations, default_text)
+        effective_topic_settings(broker_values, after)
+    except InvalidConfig as error:
+        raise Refusal(ErrorCode.invalid_config, str(error)) from error
+    if not validate_only and after != dict(topic.overrides):
+        broker.topics.set_overrides(topic, after)
+
+
+def _change_broker(
+    broker: "Broker", change: ResourceChange, alterations: Iterable[Alteration], *, validate_only: bool
+) -> None:
+    scope = Scope.ALL_BROKERS if not change.resource_name else Scope.THIS_BROKER
+    if scope is Scope.THIS_BROKER:
+        _check_node_id(broker, change.resource_name, "Unexpected broker id, expected {}, but received {}")
+    settings = broker.settings
+    current = settings.dynamic(scope)
+    before: Mapping[str, str] = {} if change.replaces_all else current
+
+    def default_text(config: str) -> str | None:
+        return text_of(settings.values[config])
+
+    try:
+        after = altered(BROKER_CONFIGS, before, alterations, default_text)
+        settings.check(scope, after)
+        if not validate_only and after != dict(current):
+            settings.alter(scope, after)
+    except ProtectedConfig as error:
+        raise Refusal(ErrorCode.invalid_config, str(error)) from error
+    except InvalidConfig as error:
+        raise Refusal(ErrorCode.invalid_request, str(error)) from error
+
+
+def _change_loggers(
+    broker: "Broker", resource_name: str, alterations: Sequence[Alteration], *, validate_only: bool
+) -> None:
+    _check_node_id(broker, resource_name, "Unexpected node id. Expected {}, but received {}")
+    known = set(loggers.logger_names())
+    for alteration in alterations:
+        name, operation = alteration.name, alteration.operation
+        if operation in (Operation.APPEND, Operation.SUBTRACT):
+            raise Refusal(
+                ErrorCode.invalid_request,
+                f"{operation.name} operation is not allowed for the BROKER_LOGGER resource",
+            )
+        if name not in known:
+            raise Refusal(ErrorCode.invalid_config, f"Logger {name} does not exist!")
+        if operation is Operation.DELETE and name == loggers.ROOT:
+            raise Refusal(ErrorCode.invalid_request, "Removing the log level of the root logger is not allowed")
+        if operation is Operation.SET and alteration.value not in loggers.LEVELS:
+            raise Refusal(
+                ErrorCode.invalid_config,
+                f"Cannot set the log level of {name} to {alteration.value} as it is not a supported log level. "
+                f"Valid log levels are {', '.join(loggers.LEVELS)}",
+            )
+    if not validate_only:
+        for alteration in alterations:
+            loggers.set_level(alteration.name, alteration.value if alteration.operation is Operation.SET else None)
+
+
+def _check_node_id(broker: "Broker", text: str, unexpected: str) -> None:
+    number = node_id(text)
+    if number is None:
+        raise Refusal(ErrorCode.invalid_request, f"Node id must be an integer, but it is: {text}")
+    if number != broker.node_id:
+        raise Refusal(ErrorCode.invalid_request, unexpected.format(broker.node_id, number))
+
+
+def node_id(text: str) -> int | None:
+    """The number that a resource's name stands for; None when it is none."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 10 else None
+
+
+def _refuse_each(alterations: Iterable[Alteration], code: ErrorCode, prefix: str) -> None:
+    """Nothing is known by any name; taking away what is not there is fine."""
+    for alteration in alterations:
+        if alteration.operation is not Operation.DELETE:
+            raise Refusal(code, prefix + alteration.name)

@@ -1,0 +1,34 @@
+"""AlterConfigs (33), versions 0-2: replaces all dynamic configs of a resource by those named.
+
+What the request does not name goes back to its default. Kept for old clients; IncrementalAlterConfigs took its place.
+
+Deviations:
+- Groups and client metrics have no configs yet: naming one is refused as unknown.
+- A broker's config that is not defined here is refused with INVALID_REQUEST; Kafka stores any name.
+"""
+
+from typing import TYPE_CHECKING
+
+from broker.config_resources import ResourceChange, change_resources
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+from broker.state.configs.alterations import Operation
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 33
+VERSIONS = range(3)
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    changes = [
+        ResourceChange(
+            int(resource.resource_type),
+            resource.resource_name,
+            [(config.name, Operation.SET.value, config.value) for config in resource.configs],
+            replaces_all=True,
+        )
+        for resource in request.resources
+    ]
+    return {"responses": change_resources(broker, changes, validate_only=request.validate_only)}

@@ -1,0 +1,85 @@
+"""CreatePartitions (37), versions 0-3: more partitions for existing topics, or a trial of that.
+
+Each topic succeeds or fails alone. The new partitions are on disk before the answer, so the timeout never strikes.
+
+Deviations:
+- Past headgate.topic.partitions.max and headgate.partitions.max the answer is INVALID_PARTITIONS, past 10,000 new
+  partitions in one request POLICY_VIOLATION; Kafka fails with UNKNOWN_SERVER_ERROR.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.errors import StorageError
+from broker.handlers.create_topics import REQUEST_PARTITIONS_MAX, check_partition_limits
+from broker.protocol.entities import Answer, Request
+from broker.protocol.messages import clipped
+from broker.refusal import Refusal
+from broker.state.assignments import InvalidAssignment, check_replicas
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 37
+VERSIONS = range(4)
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    times = Counter(topic.name for topic in request.topics)
+    distinct = {topic.name: topic for topic in request.topics}
+    left = REQUEST_PARTITIONS_MAX
+    answers: list[dict[str, object]] = []
+    for name, asked in distinct.items():
+        code, message = ErrorCode.none, None
+        try:
+            if times[name] > 1:
+                raise Refusal(ErrorCode.invalid_request, "Duplicate topic name.")
+            left -= _grow(broker, asked, left, validate_only=request.validate_only)
+        except Refusal as refusal:
+            code, message = refusal.code, clipped(refusal.message)
+        answers.append({"name": name, "error_code": code, "error_message": message})
+    return {"results": answers}
+
+
+def _grow(broker: "Broker", asked: Request, left: int, *, validate_only: bool) -> int:
+    """How many partitions were added, or would be."""
+    topic = broker.topics.find(asked.name)
+    if topic is None:
+        raise Refusal(ErrorCode.unknown_topic_or_partition, None)
+    already = len(topic.partitions)
+    if asked.count == already:
+        raise Refusal(ErrorCode.invalid_partitions, f"Topic already has {already} partition(s).")
+    if asked.count < already:
+        raise Refusal(
+            ErrorCode.invalid_partitions,
+            f"The topic {topic.name} currently has {already} partition(s); {asked.count} would not be an increase.",
+        )
+    new = asked.count - already
+    if new > left:
+        raise Refusal(ErrorCode.policy_violation, "Excessively large number of partitions per request.")
+    check_partition_limits(broker, already=already, total=asked.count)
+    if asked.assignments is not None:
+        _check_assignments(broker, asked.assignments, new)
+    if not validate_only:
+        try:
+            broker.topics.add_partitions(topic, asked.count)
+        except StorageError as error:
+            raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error
+    return int(new)
+
+
+def _check_assignments(broker: "Broker", assignments: Request, new: int) -> None:
+    if len(assignments) != new:
+        raise Refusal(
+            ErrorCode.invalid_replica_assignment,
+            f"Attempted to add {new} additional partition(s), but only {len(assignments)} assignment(s) "
+            "were specified.",
+        )
+    try:
+        for assignment in assignments:
+            check_replicas(assignment.broker_ids, frozenset({broker.node_id}))
+    except InvalidAssignment as error:
+        raise Refusal(ErrorCode.invalid_replica_assignment, str(error)) from error

@@ -1,0 +1,186 @@
+"""CreateTopics (19), versions 2-7: new topics with their partitions and configs, or a trial of that.
+
+Each topic succeeds or fails alone. From version 5 on the answer holds the topic's configs (KIP-525), from 7 on its id.
+A topic is on disk before the answer, so the timeout never strikes.
+
+Deviations:
+- `cleanup.policy=compact` is accepted and kept, but nothing is compacted yet: such a topic keeps every record.
+- Internal topics (`__consumer_offsets`) cannot be created by hand under a name that is in use here.
+- All topics together have at most headgate.partitions.max partitions, one topic headgate.topic.partitions.max: past
+  them INVALID_PARTITIONS.
+"""
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.errors import StorageError
+from broker.protocol.entities import Answer, Request
+from broker.protocol.messages import clipped
+from broker.refusal import Refusal
+from broker.state.assignments import InvalidAssignment, partition_count_of
+from broker.state.configs.describing import topic_entries
+from broker.state.configs.values import InvalidConfig
+from broker.state.topic_names import METADATA_TOPIC, TakenNames, topic_name_fault
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 19
+VERSIONS = range(2, 8)
+
+REQUEST_PARTITIONS_MAX = 10_000
+"""Kafka's own bound: a request makes its partitions one after the other, and others wait for it."""
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    times = Counter(topic.name for topic in request.topics)
+    distinct = {topic.name: topic for topic in request.topics}
+    excessive = _partitions_asked(broker, distinct) > REQUEST_PARTITIONS_MAX
+    taken = TakenNames(topic.name for topic in broker.topics.all())
+    answers: list[dict[str, object]] = []
+    for name, topic in distinct.items():
+        try:
+            if times[name] > 1:
+                raise Refusal(ErrorCode.invalid_request, "Duplicate topic name.")
+            if excessive:
+                raise Refusal(ErrorCode.policy_violation, "Excessively large number of partitions per request.")
+            answers.append(_create(broker, topic, taken, validate_only=request.validate_only))
+            taken.add(name)
+        except Refusal as refusal:
+            answers.append(
+                {
+                    "name": name,
+                    "error_code": refusal.code,
+                    "error_message": clipped(refusal.message),
+                    "num_partitions": -1,
+                    "replication_factor": -1,
+                    "configs": (),
+                }
+            )
+    return {"topics": answers}
+
+
+def _partitions_asked(broker: "Broker", topics: Mapping[str, Request]) -> int:
+    return sum(
+        len(topic.assignments)
+        or (broker.settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions)
+        for topic in topics.values()
+    )
+
+
+def _create(broker: "Broker", topic: Request, taken: TakenNames, *, validate_only: bool) -> dict[str, object]:
+    name = topic.name
+    _check_name(broker, name, taken)
+    overrides = _checked_configs(broker, topic)
+    partition_count = _checked_partition_count(broker, topic)
+    topic_id = uuid.uuid4()
+    if not validate_only:
+        try:
+            topic_id = broker.topics.create(name, partition_count, overrides).topic_id
+        except StorageError as error:
+            raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error
+    return {
+        "name": name,
+        "topic_id": topic_id,
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "num_partitions": partition_count,
+        "replication_factor": 1,
+        "configs": [
+            {
+                "name": entry.definition.name,
+                # As it was given, spaces and all; DescribeConfigs tidies it.
+                "value": overrides.get(entry.definition.name, entry.value),
+                "read_only": entry.read_only,
+                "config_source": entry.source.value,
+                "is_sensitive": entry.definition.sensitive,
+            }
+            for entry in topic_entries(broker.settings, overrides)
+        ],
+    }
+
+
+def _check_name(broker: "Broker", name: str, taken: TakenNames) -> None:
+    fault = topic_name_fault(name)
+    if fault is not None:
+        raise Refusal(ErrorCode.invalid_topic_exception, fault)
+    if name == METADATA_TOPIC:
+        raise Refusal(ErrorCode.invalid_request, f"Creation of internal topic {name} is prohibited.")
+    if broker.topics.find(name) is not None:
+        raise Refusal(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+    other = taken.colliding_with(name)
+    if other is not None:
+        raise Refusal(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topic: {other}")
+
+
+def _checked_configs(broker: "Broker", topic: Request) -> dict[str, str]:
+    nulls = [config.name for config in topic.configs if config.value is None]
+    if nulls:
+        raise Refusal(ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(nulls)}")
+    # A config that is given twice takes its last value.
+    overrides = {config.name: config.value for config in topic.configs}
+    try:
+        broker.settings.topic_settings(overrides)
+    except InvalidConfig as error:
+        raise Refusal(ErrorCode.invalid_config, str(error)) from error
+    return overrides
+
+
+def _checked_partition_count(broker: "Broker", topic: Request) -> int:
+    if topic.assignments:
+        for field, value in (("replication factor", topic.replication_factor), ("numPartitions", topic.num_partitions)):
+            if value != -1:
+                raise Refusal(
+                    ErrorCode.invalid_request,
+                    f"A manual partition assignment was specified, but {field} was not set to -1.",
+                )
+        try:
+            count = partition_count_of(
+                [(assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments],
+                frozenset({broker.node_id}),
+            )
+        except InvalidAssignment as error:
+            raise Refusal(ErrorCode.invalid_replica_assignment, str(error)) from error
+    else:
+        count = _unassigned_count(broker, topic.num_partitions, topic.replication_factor)
+    check_partition_limits(broker, already=0, total=count)
+    return count
+
+
+def _unassigned_count(broker: "Broker", num_partitions: int, replication_factor: int) -> int:
+    if replication_factor < -1 or replication_factor == 0:
+        raise Refusal(
+            ErrorCode.invalid_replication_factor,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if num_partitions < -1 or num_partitions == 0:
+        raise Refusal(ErrorCode.invalid_partitions, "Number of partitions was set to an invalid non-positive value.")
+    replicas = broker.settings.default_replication_factor if replication_factor == -1 else replication_factor
+    if replicas > 1:
+        raise Refusal(
+            ErrorCode.invalid_replication_factor,
+            f"Unable to replicate the partition {replicas} time(s): The target replication factor of {replicas} "
+            "cannot be reached because only 1 broker(s) are registered.",
+        )
+    return broker.settings.num_partitions if num_partitions == -1 else num_partitions
+
+
+def check_partition_limits(broker: "Broker", *, already: int, total: int) -> None:
+    """Raises Refusal when a topic that has `already` so many partitions may not have `total`."""
+    settings = broker.settings
+    if total > settings.headgate_topic_partitions_max:
+        raise Refusal(
+            ErrorCode.invalid_partitions,
+            f"{total} partitions are more than headgate.topic.partitions.max={settings.headgate_topic_partitions_max}.",
+        )
+    if broker.topics.partition_count + total - already > settings.headgate_partitions_max:
+        raise Refusal(
+            ErrorCode.invalid_partitions,
+            f"The broker has {broker.topics.partition_count} partitions and "
+            f"headgate.partitions.max={settings.headgate_partitions_max}.",
+        )

@@ -1,0 +1,59 @@
+"""DeleteRecords (21), versions 0-2: moves the start of partitions up to an offset; -1 is the high watermark.
+
+What lies before the new start is never served again, and its segments are dropped by retention.
+
+Deviations:
+- None that a client sees; the timeout never strikes.
+"""
+
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.errors import StorageError
+from broker.log.partition_log import OffsetOutOfRange
+from broker.protocol.entities import Answer, Request
+from broker.state.topics import Topic
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 21
+VERSIONS = range(3)
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    return {
+        "topics": [
+            {
+                "name": asked.name,
+                "partitions": [
+                    _delete(broker.topics.find(asked.name), partition.partition_index, partition.offset)
+                    # A partition that is named twice is cut at the last offset given.
+                    for partition in {partition.partition_index: partition for partition in asked.partitions}.values()
+                ],
+            }
+            for asked in request.topics
+        ]
+    }
+
+
+def _delete(topic: Topic | None, index: int, offset: int) -> dict[str, object]:
+    code, low_watermark = _cut(topic, index, offset)
+    return {"partition_index": index, "low_watermark": low_watermark, "error_code": code}
+
+
+def _cut(topic: Topic | None, index: int, offset: int) -> tuple[ErrorCode, int]:
+    if topic is None or not 0 <= index < len(topic.partitions):
+        return ErrorCode.unknown_topic_or_partition, -1
+    if topic.internal:
+        return ErrorCode.invalid_topic_exception, -1
+    if not topic.settings.deletes_old_segments:
+        return ErrorCode.policy_violation, -1
+    try:
+        return ErrorCode.none, topic.partitions[index].log.delete_records(offset)
+    except OffsetOutOfRange:
+        return ErrorCode.offset_out_of_range, -1
+    except StorageError:
+        return ErrorCode.kafka_storage_error, -1

@@ -1,0 +1,100 @@
+"""DeleteTopics (20), versions 1-6: topics by name, from version 6 on also by id.
+
+Each topic succeeds or fails alone. The deletion is on disk before the answer; the files go away afterwards.
+
+Deviations:
+- None that a client sees; the timeout never strikes.
+"""
+
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.errors import StorageError
+from broker.protocol.entities import Answer, Request
+from broker.protocol.messages import clipped
+from broker.refusal import Refusal
+from broker.state.topics import Topic
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 20
+VERSIONS = range(1, 7)
+
+UNKNOWN_NAME = "This server does not host this topic-partition."
+UNKNOWN_ID = "This server does not host this topic ID."
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    asked = list(_asked(request))
+    names = Counter(name for name, _ in asked if name is not None)
+    ids = Counter(topic_id for name, topic_id in asked if name is None and topic_id is not None)
+    answers: list[dict[str, object]] = []
+    for name, topic_id in dict.fromkeys(asked):
+        answer: dict[str, object] = {"name": name, "topic_id": topic_id}
+        code, message = ErrorCode.none, None
+        try:
+            topic = _find(broker, name, topic_id, names, ids)
+            if topic.topic_id in ids and name is not None:
+                answer["topic_id"] = topic.topic_id
+                raise Refusal(
+                    ErrorCode.invalid_request, "The provided topic name maps to an ID that was already supplied."
+                )
+            if name is None and topic.name in names:
+                # Answered under its name.
+                continue
+            _delete(broker, topic)
+            answer = {"name": topic.name, "topic_id": topic.topic_id}
+        except Refusal as refusal:
+            code, message = refusal.code, clipped(refusal.message)
+        answers.append({**answer, "error_code": code, "error_message": message})
+    return {"responses": answers}
+
+
+def _asked(request: Request) -> Iterator[tuple[str | None, uuid.UUID | None]]:
+    if hasattr(request, "topics"):
+        for topic in request.topics:
+            yield topic.name, topic.topic_id
+    else:
+        for name in request.topic_names:
+            yield name, None
+
+
+def _find(
+    broker: "Broker",
+    name: str | None,
+    topic_id: uuid.UUID | None,
+    names: Counter[str],
+    ids: Counter[uuid.UUID],
+) -> Topic:
+    if name is not None and topic_id is not None:
+        raise Refusal(ErrorCode.invalid_request, "You may not specify both topic name and topic id.")
+    if name is not None:
+        if names[name] > 1:
+            raise Refusal(ErrorCode.invalid_request, "Duplicate topic name.")
+        topic = broker.topics.find(name)
+        if topic is None:
+            raise Refusal(ErrorCode.unknown_topic_or_partition, UNKNOWN_NAME)
+        return topic
+    if topic_id is None:
+        raise Refusal(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
+    if ids[topic_id] > 1:
+        raise Refusal(ErrorCode.invalid_request, "Duplicate topic id.")
+    topic = broker.topics.find_by_id(topic_id)
+    if topic is None:
+        raise Refusal(ErrorCode.unknown_topic_id, UNKNOWN_ID)
+    return topic
+
+
+def _delete(broker: "Broker", topic: Topic) -> None:
+    if not broker.settings.delete_topic_enable:
+        raise Refusal(ErrorCode.topic_deletion_disabled, "Topic deletion is disabled.")
+    try:
+        broker.topics.delete(topic)
+    except StorageError as error:
+        raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error

@@ -1,0 +1,60 @@
+"""DescribeCluster (60), versions 0-2: the brokers of the cluster and its controller, which is one and the same here.
+
+Deviations:
+- None.
+"""
+
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+from broker.state.operations import CLUSTER_OPERATIONS, UNASKED_OPERATIONS
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 60
+VERSIONS = range(3)
+
+BROKERS, CONTROLLERS = 1, 2
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    endpoint_type = getattr(request, "endpoint_type", BROKERS)
+    if endpoint_type == CONTROLLERS:
+        wanted = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        return _refused(ErrorCode.mismatched_endpoint_type, wanted)
+    if endpoint_type != BROKERS:
+        return _refused(ErrorCode.unsupported_endpoint_type, f"Unsupported endpoint type {endpoint_type}")
+    host, port = broker.advertised()
+    return {
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "endpoint_type": BROKERS,
+        "cluster_id": broker.cluster_id,
+        "controller_id": broker.node_id,
+        "brokers": [
+            {
+                "broker_id": broker.node_id,
+                "host": host,
+                "port": port,
+                "rack": broker.settings.broker_rack,
+                "is_fenced": False,
+            }
+        ],
+        "cluster_authorized_operations": (
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else UNASKED_OPERATIONS
+        ),
+    }
+
+
+def _refused(code: ErrorCode, message: str) -> Answer:
+    return {
+        "error_code": code,
+        "error_message": message,
+        "endpoint_type": BROKERS,
+        "controller_id": -1,
+        "cluster_authorized_operations": UNASKED_OPERATIONS,
+    }

@@ -1,0 +1,74 @@
+"""DescribeLogDirs (35), versions 1-5: the data directory, what its partitions take, and the room on its disk (KIP-827).
+
+Topics and partitions that do not exist are left out, as in Kafka; null means all topics.
+
+Deviations:
+- There is one directory, and no replica ever moves between two.
+"""
+
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+from broker.state.topics import Partition, Topic
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 35
+VERSIONS = range(1, 6)
+
+UNKNOWN_BYTES = -1
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    total_bytes, usable_bytes = _room(broker)
+    result = {
+        "error_code": ErrorCode.none,
+        "log_dir": str(broker.directory.path),
+        "topics": [
+            {"name": topic.name, "partitions": [_partition(partition) for partition in partitions]}
+            for topic, partitions in _chosen(broker, request)
+            if partitions
+        ],
+        "total_bytes": total_bytes,
+        "usable_bytes": usable_bytes,
+        "is_cordoned": False,
+    }
+    return {"error_code": ErrorCode.none, "results": [result]}
+
+
+def _chosen(broker: "Broker", request: Request) -> Iterator[tuple[Topic, list[Partition]]]:
+    if request.topics is None:
+        for topic in broker.topics.all():
+            yield topic, list(topic.partitions)
+        return
+    # Collected by name first: a topic that is named many times is answered once.
+    wanted: dict[str, set[int]] = {}
+    for asked in request.topics:
+        wanted.setdefault(asked.topic, set()).update(asked.partitions)
+    for name, indexes in wanted.items():
+        found = broker.topics.find(name)
+        if found is not None:
+            yield found, [partition for partition in found.partitions if partition.index in indexes]
+
+
+def _partition(partition: Partition) -> dict[str, object]:
+    return {
+        "partition_index": partition.index,
+        "partition_size": partition.log.size_bytes,
+        "offset_lag": 0,
+        "is_future_key": False,
+    }
+
+
+def _room(broker: "Broker") -> tuple[int, int]:
+    try:
+        usage = shutil.disk_usage(broker.directory.path)
+    except OSError:
+        return UNKNOWN_BYTES, UNKNOWN_BYTES
+    return usage.total, usage.free

@@ -1,0 +1,70 @@
+"""DescribeProducers (61), version 0: the idempotent producers that a partition remembers (KIP-664).
+
+Deviations:
+- There are no transactions yet: coordinator_epoch and current_txn_start_offset are always -1.
+"""
+
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+from broker.protocol.messages import clipped
+from broker.state.producers import ProducerState
+from broker.state.topic_names import topic_name_fault
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 61
+VERSIONS = range(1)
+
+UNKNOWN = "This server does not host this topic-partition."
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    # Collected by name first: a partition that is named many times is answered once.
+    wanted: dict[str, dict[int, None]] = {}
+    for asked in request.topics:
+        wanted.setdefault(asked.name, {}).update(dict.fromkeys(asked.partition_indexes))
+    return {
+        "topics": [
+            {"name": name, "partitions": [_describe(broker, name, index) for index in indexes]}
+            for name, indexes in wanted.items()
+        ]
+    }
+
+
+def _describe(broker: "Broker", name: str, index: int) -> dict[str, object]:
+    fault = topic_name_fault(name)
+    if fault is not None:
+        return _refused(index, ErrorCode.invalid_topic_exception, clipped(fault))
+    topic = broker.topics.find(name)
+    if topic is None:
+        return _refused(index, ErrorCode.unknown_topic_or_partition, UNKNOWN)
+    if not 0 <= index < len(topic.partitions):
+        return _refused(index, ErrorCode.unknown_topic_or_partition, None)
+    producers = topic.partitions[index].log.producers.by_id
+    return {
+        "partition_index": index,
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "active_producers": [_producer(producer_id, state) for producer_id, state in producers.items()],
+    }
+
+
+def _producer(producer_id: int, state: ProducerState) -> dict[str, object]:
+    last = state.batches[-1] if state.batches else None
+    return {
+        "producer_id": producer_id,
+        "producer_epoch": state.epoch,
+        "last_sequence": last.last_sequence if last is not None else -1,
+        "last_timestamp": last.timestamp if last is not None else state.last_timestamp,
+        "coordinator_epoch": -1,
+        "current_txn_start_offset": -1,
+    }
+
+
+def _refused(index: int, code: ErrorCode, message: str | None) -> dict[str, object]:
+    return {"partition_index": index, "error_code": code, "error_message": message, "active_producers": ()}

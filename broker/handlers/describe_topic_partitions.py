@@ -1,0 +1,86 @@
+"""DescribeTopicPartitions (75), version 0: topics and partitions in pages with a cursor (KIP-966).
+
+Topics come in the order of their names; no names mean all. A page ends after as many partitions as the client or
+max.request.partition.size.limit allow, and the cursor says where the next one begins.
+
+Deviations:
+- An empty topic name gets INVALID_TOPIC_EXCEPTION; Kafka fails with UNKNOWN_SERVER_ERROR.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+from broker.state.operations import TOPIC_OPERATIONS, UNASKED_OPERATIONS
+from broker.state.topic_names import topic_name_fault
+from broker.state.topics import Partition
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 75
+VERSIONS = range(1)
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    cursor = request.cursor
+    names: Iterable[str] = {topic.name for topic in request.topics}
+    if cursor is not None and (cursor.partition_index < 0 or (names and cursor.topic_name not in names)):
+        return {"topics": [_refused(topic.name) for topic in request.topics], "next_cursor": None}
+    if not names:
+        names = (topic.name for topic in broker.topics.all())
+    if cursor is not None:
+        names = (name for name in names if name >= cursor.topic_name)
+    left = max(1, min(request.response_partition_limit, broker.settings.max_request_partition_size_limit))
+    topics: list[dict[str, object]] = []
+    for name in sorted(names):
+        if left == 0:
+            return {"topics": topics, "next_cursor": {"topic_name": name, "partition_index": 0}}
+        start = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+        answer, described, remaining = _describe(broker, name, start, left)
+        topics.append(answer)
+        left -= described
+        if remaining:
+            next_cursor = {"topic_name": name, "partition_index": start + described}
+            return {"topics": topics, "next_cursor": next_cursor}
+    return {"topics": topics, "next_cursor": None}
+
+
+def _describe(broker: "Broker", name: str, start: int, limit: int) -> tuple[dict[str, object], int, int]:
+    """The topic, how many of its partitions are described, and how many are left for another page."""
+    topic = broker.topics.find(name)
+    if topic is None:
+        faulty = topic_name_fault(name) is not None
+        code = ErrorCode.invalid_topic_exception if faulty else ErrorCode.unknown_topic_or_partition
+        return {"error_code": code, "name": name, "topic_authorized_operations": TOPIC_OPERATIONS}, 0, 0
+    page = topic.partitions[start : start + limit]
+    answer: dict[str, object] = {
+        "error_code": ErrorCode.none,
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "is_internal": topic.internal,
+        "partitions": [_partition(broker.node_id, partition) for partition in page],
+        "topic_authorized_operations": TOPIC_OPERATIONS,
+    }
+    return answer, len(page), max(0, len(topic.partitions) - start - len(page))
+
+
+def _partition(node_id: int, partition: Partition) -> dict[str, object]:
+    return {
+        "error_code": ErrorCode.none,
+        "partition_index": partition.index,
+        "leader_id": node_id,
+        "leader_epoch": partition.leader_epoch,
+        "replica_nodes": (node_id,),
+        "isr_nodes": (node_id,),
+        "eligible_leader_replicas": (),
+        "last_known_elr": (),
+        "offline_replicas": (),
+    }
+
+
+def _refused(name: str) -> dict[str, object]:
+    return {"error_code": ErrorCode.invalid_request, "name": name, "topic_authorized_operations": UNASKED_OPERATIONS}

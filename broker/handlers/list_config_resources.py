@@ -1,0 +1,44 @@
+"""ListConfigResources (74), versions 0-1: the resources that have configs (KIP-1142).
+
+Version 0 lists the subscriptions of client metrics alone. Version 1 lists the types asked for, all when none is named.
+
+Deviations:
+- Groups and client metrics have no configs yet, so none is listed.
+"""
+
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.config_resources import ResourceType
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 74
+VERSIONS = range(2)
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    if context.api_version == 0:
+        return {"error_code": ErrorCode.none, "config_resources": ()}
+    known = {resource_type.value for resource_type in ResourceType}
+    wanted = {int(resource_type) for resource_type in request.resource_types} or known
+    if not wanted <= known:
+        return {"error_code": ErrorCode.unsupported_version, "config_resources": ()}
+    resources: list[tuple[int, str]] = []
+    if ResourceType.TOPIC in wanted:
+        resources.extend((ResourceType.TOPIC.value, topic.name) for topic in broker.topics.all())
+    resources.extend(
+        (resource_type.value, str(broker.node_id))
+        for resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
+        if resource_type in wanted
+    )
+    return {
+        "error_code": ErrorCode.none,
+        "config_resources": [
+            {"resource_name": name, "resource_type": resource_type} for resource_type, name in resources
+        ],
+    }

@@ -1,0 +1,22 @@
+"""ListPartitionReassignments (46), version 0: always empty, because with one node no replica can move.
+
+Deviations:
+- None.
+"""
+
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 46
+VERSIONS = range(1)
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+    return {"error_code": ErrorCode.none, "error_message": None, "topics": ()}
