@@ -3,14 +3,60 @@
 Pure data: parsing is `registry.formats`, decisions are `registry.service`, HTTP is `registry.api`.
 """
 
-from dataclasses import dataclass
+import hashlib
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from typing import Any, Final, Self
 
 
 class SchemaType(StrEnum):
     AVRO = "AVRO"
     JSON = "JSON"
     PROTOBUF = "PROTOBUF"
+
+
+class Level(StrEnum):
+    """Whom a new version may not break."""
+
+    NONE = "NONE"
+    BACKWARD = "BACKWARD"
+    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
+    FORWARD = "FORWARD"
+    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
+    FULL = "FULL"
+    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+
+    @property
+    def transitive(self) -> bool:
+        return self.endswith("_TRANSITIVE")
+
+    @property
+    def backward(self) -> bool:
+        """The new schema must read what earlier ones wrote."""
+        return self.startswith(("BACKWARD", "FULL"))
+
+    @property
+    def forward(self) -> bool:
+        """Earlier schemas must read what the new one writes."""
+        return self.startswith(("FORWARD", "FULL"))
+
+
+class Mode(StrEnum):
+    READWRITE = "READWRITE"
+    READONLY = "READONLY"
+    READONLY_OVERRIDE = "READONLY_OVERRIDE"
+    IMPORT = "IMPORT"
+    FORWARD = "FORWARD"
+
+    @property
+    def read_only(self) -> bool:
+        return self in (Mode.READONLY, Mode.READONLY_OVERRIDE)
+
+    @property
+    def takes_explicit_ids(self) -> bool:
+        return self in (Mode.IMPORT, Mode.FORWARD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +66,186 @@ class Reference:
     name: str
     subject: str
     version: int
+
+
+CONFLUENT_VERSION: Final = "confluent:version"
+RESERVED_FIELDS: Final = "confluent:reserved"
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Tags by path, properties, and which properties are sensitive. Empty and absent are the same."""
+
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    sensitive: tuple[str, ...] = ()
+
+    def merged(self, over: "Metadata | None") -> "Metadata":
+        """This, with the entries of `over` added and winning."""
+        if over is None:
+            return self
+        return Metadata(
+            tags={**self.tags, **over.tags},
+            properties={**self.properties, **over.properties},
+            sensitive=tuple(sorted({*self.sensitive, *over.sensitive})),
+        )
+
+    def with_version(self, version: int) -> "Metadata":
+        return replace(self, properties={**self.properties, CONFLUENT_VERSION: str(version)})
+
+    def without_version(self) -> "Metadata":
+        return replace(self, properties={k: v for k, v in self.properties.items() if k != CONFLUENT_VERSION})
+
+    @property
+    def empty(self) -> bool:
+        return not (self.tags or self.properties or self.sensitive)
+
+    def hashed(self) -> Iterator[str]:
+        for path in sorted(self.tags):
+            yield path
+            yield from self.tags[path]
+        for key in sorted(self.properties):
+            yield key
+            yield self.properties[key]
+        yield from sorted(self.sensitive)
+
+
+def merged_metadata(under: Metadata | None, over: Metadata | None) -> Metadata | None:
+    return over if under is None else under.merged(over)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule that serializers apply. Its form is checked here, its expression by whoever runs it."""
+
+    name: str
+    kind: str | None = None
+    mode: str | None = None
+    type: str | None = None
+    doc: str | None = None
+    tags: tuple[str, ...] = ()
+    params: Mapping[str, str] = field(default_factory=dict)
+    expr: str | None = None
+    on_success: str | None = None
+    on_failure: str | None = None
+    disabled: bool = False
+
+    def hashed(self) -> Iterator[str]:
+        yield from (v for v in (self.name, self.doc, self.kind, self.mode, self.type) if v is not None)
+        yield from self.tags
+        for key in sorted(self.params):
+            yield key
+            yield self.params[key]
+        yield from (v for v in (self.expr, self.on_success, self.on_failure) if v is not None)
+        yield "true" if self.disabled else "false"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    migration_rules: tuple[Rule, ...] = ()
+    domain_rules: tuple[Rule, ...] = ()
+    encoding_rules: tuple[Rule, ...] = ()
+
+    def __iter__(self) -> Iterator[Rule]:
+        yield from self.migration_rules
+        yield from self.domain_rules
+        yield from self.encoding_rules
+
+    def merged(self, over: "RuleSet | None") -> "RuleSet":
+        """This, with the rules of `over` behind it; a rule of the same name replaces the older one."""
+        if over is None:
+            return self
+        return RuleSet(
+            _merged_rules(self.migration_rules, over.migration_rules),
+            _merged_rules(self.domain_rules, over.domain_rules),
+            _merged_rules(self.encoding_rules, over.encoding_rules),
+        )
+
+    def without(self, names: frozenset[str]) -> "RuleSet":
+        return RuleSet(
+            tuple(rule for rule in self.migration_rules if rule.name not in names),
+            tuple(rule for rule in self.domain_rules if rule.name not in names),
+            tuple(rule for rule in self.encoding_rules if rule.name not in names),
+        )
+
+    @property
+    def empty(self) -> bool:
+        return not (self.migration_rules or self.domain_rules or self.encoding_rules)
+
+
+def _merged_rules(under: tuple[Rule, ...], over: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    names = {rule.name for rule in over}
+    return (*(rule for rule in under if rule.name not in names), *over)
+
+
+def merged_rule_sets(under: RuleSet | None, over: RuleSet | None) -> RuleSet | None:
+    return over if under is None else under.merged(over)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What makes a schema the same schema: text, references, metadata and rules. Its id and guid follow from it."""
+
+    type: SchemaType
+    text: str
+    references: tuple[Reference, ...] = ()
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+
+    def fingerprint(self) -> bytes:
+        """MD5, as Confluent's registry computes the guid."""
+        digest = hashlib.md5(self.text.encode("utf-8", "surrogatepass"), usedforsecurity=False)
+        for reference in self.references:
+            digest.update(reference.name.encode("utf-8", "surrogatepass"))
+            digest.update(reference.subject.encode("utf-8", "surrogatepass"))
+            digest.update((reference.version & 0xFFFFFFFF).to_bytes(4, "big"))
+        if self.metadata is not None:
+            for part in self.metadata.hashed():
+                digest.update(part.encode("utf-8", "surrogatepass"))
+        if self.rule_set is not None:
+            for rule in self.rule_set:
+                for part in rule.hashed():
+                    digest.update(part.encode("utf-8", "surrogatepass"))
+        return digest.digest()
+
+
+def guid_of(fingerprint: bytes) -> str:
+    return str(uuid.UUID(bytes=fingerprint))
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings of a subject, a context or everything; None where the next wider scope decides."""
+
+    compatibility_level: Level | None = None
+    alias: str | None = None
+    normalize: bool | None = None
+    validate_fields: bool | None = None
+    validate_names: bool | None = None
+    validate_rules: bool | None = None
+    compatibility_group: str | None = None
+    compatibility_policy: str | None = None
+    default_metadata: Metadata | None = None
+    override_metadata: Metadata | None = None
+    default_rule_set: RuleSet | None = None
+    override_rule_set: RuleSet | None = None
+
+    def over(self, wider: "Config") -> "Config":
+        """This, with its gaps filled from `wider`. An alias belongs to its own scope alone."""
+        gaps: dict[str, Any] = {
+            f.name: getattr(wider, f.name) for f in fields(self) if f.name != "alias" and getattr(self, f.name) is None
+        }
+        return replace(self, **gaps) if gaps else self
+
+    def changed(self, values: Mapping[str, Any]) -> Self:
+        return replace(self, **values)
+
+    @property
+    def merges_content(self) -> bool:
+        """Whether a schema registered under it is stored other than it was sent."""
+        return not (
+            self.default_metadata is None
+            and self.override_metadata is None
+            and self.default_rule_set is None
+            and self.override_rule_set is None
+        )

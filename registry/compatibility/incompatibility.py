@@ -20,6 +20,8 @@ class Incompatibility:
     """The writer's fragment at that place, shortened."""
     advice: str = ""
     """What to change to make it compatible, in plain words."""
+    detail: str = ""
+    """What a checker of Java's Avro reports besides the kind and the path: a name, the missing symbols."""
 
 
 class Policy(StrEnum):

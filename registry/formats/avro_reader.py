@@ -1,0 +1,475 @@
+"""JSON to an Avro type tree, with the refusals of Java's parser (Avro 1.12) that Confluent's registry shows its users.
+
+Names may be used before the schema defines them, and an enum or fixed may be declared twice if both say the same.
+Stricter than Java about what no reader could use: the default of an enum must be a symbol, of a fixed have its size, of
+bytes be below U+0100; a decimal needs a precision that its type can hold; a record cannot be declared inside itself.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from registry import limits
+from registry.errors import InvalidSchema
+from registry.formats.avro_types import (
+    PRIMITIVES,
+    Array,
+    AvroType,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Name,
+    Named,
+    Primitive,
+    Properties,
+    Record,
+    Union,
+)
+from registry.formats.json_text import dump
+
+_Leaf = TypeVar("_Leaf", Enum, Fixed)
+
+_STRICT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_SCHEMA_RESERVED: Final = frozenset(
+    {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
+)
+_ENUM_RESERVED: Final = _SCHEMA_RESERVED | {"default"}
+_FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
+_ORDERS: Final = frozenset({"ascending", "descending", "ignore"})
+
+
+class Reader:
+    """Reads the referenced schemas, then the schema, into one table of names.
+
+    `strict` is for new schemas. Those already stored, here or in the registry they are imported from, are taken with
+    the names and defaults they have.
+    """
+
+    def __init__(self, *, strict: bool) -> None:
+        self.strict = strict
+        self.names: dict[str, Named] = {}
+        self._forward: list[tuple[str, str, str, Callable[[AvroType], None]]] = []
+        self._unions: list[tuple[Union, str]] = []
+        self._defaults: list[tuple[Field, str]] = []
+
+    def read(self, document: Any) -> AvroType:
+        """One whole schema. Names it uses must be defined in it or in what was read before."""
+        root: list[AvroType] = []
+        self._type(document, "", "", 0, root.append)
+        for name, namespace, path, put in self._forward:
+            known = self._find(name, namespace)
+            if known is None:
+                raise InvalidSchema(f"Undefined schema: {_full(name, namespace)}", path)
+            put(known)
+        self._forward.clear()
+        for union, path in self._unions:
+            _check_union(union, path)
+        self._unions.clear()
+        if self.strict:
+            for field, path in self._defaults:
+                if not fits(field.type, field.default):
+                    given, wanted = _brief(field.default), _describe(field.type)
+                    raise InvalidSchema(
+                        f"Invalid default for field {field.name}: {given} not a {wanted}", f"{path}/default"
+                    )
+        self._defaults.clear()
+        return root[0]
+
+    def _find(self, name: str, namespace: str) -> Named | None:
+        return self.names.get(_full(name, namespace)) or self.names.get(name.removeprefix("."))
+
+    def _type(self, document: Any, namespace: str, path: str, depth: int, put: Callable[[AvroType], None]) -> None:
+        if depth > limits.schema_depth_max:
+            raise InvalidSchema(f"The schema is nested more than {limits.schema_depth_max} types deep", path)
+        if isinstance(document, str):
+            self._reference(document, {}, namespace, path, put)
+        elif isinstance(document, list):
+            union = Union([])
+            put(union)
+            self._unions.append((union, path))
+            for index, branch in enumerate(document):
+                union.branches.append(_PENDING)
+                self._type(branch, namespace, f"{path}/{index}", depth + 1, _replace_in(union.branches, index))
+        elif isinstance(document, dict):
+            kind = document.get("type")
+            if not isinstance(kind, str):
+                raise InvalidSchema(f"No type: {_brief(document)}", path)
+            if kind in ("record", "error"):
+                self._record(document, kind, namespace, path, depth, put)
+            elif kind == "enum":
+                put(self._enum(document, namespace, path))
+            elif kind == "fixed":
+                put(self._fixed(document, namespace, path))
+            elif kind == "array":
+                self._container(document, "items", "Array", namespace, path, depth, put)
+            elif kind == "map":
+                self._container(document, "values", "Map", namespace, path, depth, put)
+            else:
+                self._reference(kind, document, namespace, path, put)
+        else:
+            raise InvalidSchema(f"Schema not yet supported: {_brief(document)}", path)
+
+    def _reference(
+        self, kind: str, document: dict[str, Any], namespace: str, path: str, put: Callable[[AvroType], None]
+    ) -> None:
+        if kind in PRIMITIVES:
+            properties = _properties(document, _SCHEMA_RESERVED)
+            if properties:
+                self._check_decimal(kind, 0, properties, path)
+            put(Primitive(kind, properties))
+            return
+        known = self._find(kind, namespace)
+        if known is None:
+            put(_PENDING)
+            self._forward.append((kind, namespace, path, put))
+        else:
+            put(known)
+
+    def _container(
+        self,
+        document: dict[str, Any],
+        key: str,
+        label: str,
+        namespace: str,
+        path: str,
+        depth: int,
+        put: Callable[[AvroType], None],
+    ) -> None:
+        if document.get(key) is None:
+            raise InvalidSchema(f"{label} has no {key} type: {_brief(document)}", path)
+        properties = _properties(document, _SCHEMA_RESERVED)
+        if key == "items":
+            array = Array(_PENDING, properties)
+            put(array)
+            self._type(document[key], namespace, f"{path}/items", depth + 1, _set_items(array))
+        else:
+            mapping = Map(_PENDING, properties)
+            put(mapping)
+            self._type(document[key], namespace, f"{path}/values", depth + 1, _set_values(mapping))
+
+    def _name(self, document: dict[str, Any], namespace: str, path: str) -> Name:
+        given = document.get("name")
+        if not isinstance(given, str):
+            raise InvalidSchema(f"No name in schema: {_brief(document)}", path)
+        own = document.get("namespace")
+        space, dot, simple = given.rpartition(".")
+        if not dot:
+            space = own if isinstance(own, str) else namespace
+        name = Name(simple, space)
+        self._check_name(simple, f"{path}/name")
+        if space:
+            for part in space.split("."):
+                try:
+                    self._check_name(part, f"{path}/namespace")
+                except InvalidSchema as error:
+                    raise InvalidSchema(f'Namespace part "{part}" is invalid: {error.reason}', error.path) from None
+        if name.full in PRIMITIVES:
+            raise InvalidSchema(f"Schemas may not be named after primitives: {name.full}", f"{path}/name")
+        return name
+
+    def _check_name(self, name: str, path: str) -> None:
+        if not self.strict:
+            return
+        if not name:
+            raise InvalidSchema("Empty name", path)
+        if not _STRICT_NAME.match(name):
+            first = name[0]
+            bad_start = not (first.isascii() and (first.isalpha() or first == "_"))
+            raise InvalidSchema(f"Illegal {'initial character' if bad_start else 'character in'}: {name}", path)
+
+    def _aliases(self, document: dict[str, Any], namespace: str, path: str) -> tuple[Name, ...]:
+        aliases = []
+        for text in _alias_texts(document, path):
+            space, dot, simple = text.rpartition(".")
+            self._check_name(simple, f"{path}/aliases")
+            aliases.append(Name(simple, space if dot else namespace))
+        return tuple({alias.full: alias for alias in aliases}.values())
+
+    def _record(
+        self,
+        document: dict[str, Any],
+        declared_as: str,
+        namespace: str,
+        path: str,
+        depth: int,
+        put: Callable[[AvroType], None],
+    ) -> None:
+        name = self._name(document, namespace, path)
+        if name.full in self.names:
+            raise InvalidSchema(f"Can't redefine: {name.full}", f"{path}/name")
+        fields = document.get("fields")
+        if not isinstance(fields, list):
+            raise InvalidSchema(f"Record has no fields: {_brief(document)}", path)
+        record = Record(
+            name,
+            doc=_text(document, "doc"),
+            aliases=self._aliases(document, name.namespace, path),
+            properties=_properties(document, _SCHEMA_RESERVED),
+            declared_as=declared_as,
+        )
+        self.names[name.full] = record
+        put(record)
+        positions: dict[str, int] = {}
+        for index, field in enumerate(fields):
+            place = f"{path}/fields/{index}"
+            read = self._field(field, name.namespace, place, depth)
+            if read.name in positions:
+                raise InvalidSchema(
+                    f"Duplicate field {read.name} in record {name.full}: "
+                    f"at positions {positions[read.name]} and {index}",
+                    place,
+                )
+            positions[read.name] = index
+            record.fields.append(read)
+
+    def _field(self, document: Any, namespace: str, path: str, depth: int) -> Field:
+        if not isinstance(document, dict) or not isinstance(document.get("name"), str):
+            raise InvalidSchema(f"No field name: {_brief(document)}", path)
+        name = document["name"]
+        self._check_name(name, f"{path}/name")
+        if document.get("type") is None:
+            raise InvalidSchema(f"No field type: {_brief(document)}", path)
+        order = document.get("order")
+        if order is None:
+            order = "ascending"
+        elif not isinstance(order, str) or order.lower() not in _ORDERS:
+            raise InvalidSchema(f"Unknown order {_brief(order)}: ascending, descending or ignore", f"{path}/order")
+        field = Field(
+            name,
+            _PENDING,
+            doc=_text(document, "doc"),
+            order=order.lower(),
+            aliases=tuple(dict.fromkeys(_alias_texts(document, path))),
+            properties=_properties(document, _FIELD_RESERVED),
+        )
+        self._type(document["type"], namespace, f"{path}/type", depth + 1, _set_type(field))
+        if "default" in document:
+            default = document["default"]
+            if (
+                isinstance(default, str)
+                and isinstance(field.type, Primitive)
+                and field.type.kind in ("float", "double")
+            ):
+                default = _number_of(default, path)
+            field.default = default
+            self._defaults.append((field, path))
+        return field
+
+    def _enum(self, document: dict[str, Any], namespace: str, path: str) -> Enum:
+        name = self._name(document, namespace, path)
+        symbols = document.get("symbols")
+        if not isinstance(symbols, list):
+            raise InvalidSchema(f"Enum has no symbols: {_brief(document)}", path)
+        seen: set[str] = set()
+        for index, symbol in enumerate(symbols):
+            place = f"{path}/symbols/{index}"
+            if not isinstance(symbol, str):
+                raise InvalidSchema(f"Enum symbol is not a string: {_brief(symbol)}", place)
+            self._check_name(symbol, place)
+            if symbol in seen:
+                raise InvalidSchema(f"Duplicate enum symbol: {symbol}", place)
+            seen.add(symbol)
+        default = _text(document, "default")
+        if default is not None and default not in seen:
+            raise InvalidSchema(
+                f"The Enum Default: {default} is not in the enum symbol set: [{', '.join(symbols)}]", f"{path}/default"
+            )
+        enum = Enum(
+            name,
+            tuple(symbols),
+            default,
+            _text(document, "doc"),
+            self._aliases(document, name.namespace, path),
+            _properties(document, _ENUM_RESERVED),
+        )
+        known = self.names.get(name.full)
+        if isinstance(known, Enum) and known.symbols == enum.symbols and known.properties == enum.properties:
+            return known
+        return self._define(enum, path)
+
+    def _fixed(self, document: dict[str, Any], namespace: str, path: str) -> Fixed:
+        name = self._name(document, namespace, path)
+        size = document.get("size")
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise InvalidSchema(f"Invalid or no size: {_brief(document)}", path)
+        if size < 0:
+            raise InvalidSchema(f"Malformed data. Length is negative: {size}", f"{path}/size")
+        if size > limits.id_max:
+            raise InvalidSchema(f"Invalid or no size: {size} is more than a Java int", f"{path}/size")
+        properties = _properties(document, _SCHEMA_RESERVED)
+        self._check_decimal("fixed", size, properties, path)
+        aliases = self._aliases(document, name.namespace, path)
+        known = self.names.get(name.full)
+        if isinstance(known, Fixed) and known.size == size and known.properties == properties:
+            return known
+        return self._define(Fixed(name, size, _text(document, "doc"), aliases, properties), path)
+
+    def _define(self, named: _Leaf, path: str) -> _Leaf:
+        if named.name.full in self.names:
+            raise InvalidSchema(f"Can't redefine: {named.name.full}", f"{path}/name")
+        self.names[named.name.full] = named
+        return named
+
+    def _check_decimal(self, kind: str, size: int, properties: Properties, path: str) -> None:
+        if not self.strict or properties.get("logicalType") != "decimal" or kind not in ("bytes", "fixed"):
+            return
+        problem = decimal_problem(kind, size, properties)
+        if problem:
+            raise InvalidSchema(problem, path)
+
+
+_PENDING: Final = Primitive("pending")
+"""Stands where a type is still being read; never seen outside `Reader.read`."""
+
+
+def decimal_problem(kind: str, size: int, properties: Properties) -> str:
+    """Why these properties make no decimal, "" if they do."""
+    precision, scale = properties.get("precision"), properties.get("scale", 0)
+    if kind not in ("bytes", "fixed"):
+        return f"Logical type decimal must be backed by fixed or bytes, not {kind}"
+    if not isinstance(precision, int) or isinstance(precision, bool) or precision <= 0:
+        return f"Invalid decimal precision: {_brief(precision)} (must be positive)"
+    if not isinstance(scale, int) or isinstance(scale, bool) or scale < 0:
+        return f"Invalid decimal scale: {_brief(scale)} (must not be negative)"
+    if scale > precision:
+        return f"Invalid decimal scale: {scale} (greater than precision: {precision})"
+    if kind == "fixed":
+        digits = math.floor(math.log10(2) * (8 * size - 1)) if size else 0
+        if precision > digits:
+            return f"fixed({size}) cannot store {precision} digits (max {digits})"
+    return ""
+
+
+def fits(avro_type: AvroType, value: Any) -> bool:
+    """Whether `value` can be a default of `avro_type`: for a union, of any of its branches (Avro 1.12)."""
+    match avro_type:
+        case Primitive(kind=kind):
+            return _fits_primitive(kind, value)
+        case Enum():
+            return isinstance(value, str) and value in avro_type.symbols
+        case Fixed():
+            return isinstance(value, str) and len(value) == avro_type.size and _is_bytes(value)
+        case Array():
+            return isinstance(value, list) and all(fits(avro_type.items, item) for item in value)
+        case Map():
+            return isinstance(value, dict) and all(fits(avro_type.values, item) for item in value.values())
+        case Union():
+            return any(fits(branch, value) for branch in avro_type.branches)
+        case Record():
+            return isinstance(value, dict) and all(
+                fits(field.type, value[field.name]) if field.name in value else field.has_default
+                for field in avro_type.fields
+            )
+
+
+def _fits_primitive(kind: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    match kind:
+        case "null":
+            return value is None
+        case "int":
+            return isinstance(value, int) and -(2**31) <= value < 2**31
+        case "long":
+            return isinstance(value, int) and -(2**63) <= value < 2**63
+        case "float" | "double":
+            return isinstance(value, int | float)
+        case "string":
+            return isinstance(value, str)
+        case "bytes":
+            return isinstance(value, str) and _is_bytes(value)
+    return False
+
+
+def _is_bytes(value: str) -> bool:
+    return all(ord(character) < 256 for character in value)
+
+
+def _check_union(union: Union, path: str) -> None:
+    seen: set[str] = set()
+    for index, branch in enumerate(union.branches):
+        if isinstance(branch, Union):
+            raise InvalidSchema("Nested union", f"{path}/{index}")
+        name = branch.name.full if isinstance(branch, Record | Enum | Fixed) else branch.kind
+        if name in seen:
+            raise InvalidSchema(f"Duplicate in union:{name}", f"{path}/{index}")
+        seen.add(name)
+
+
+def _alias_texts(document: dict[str, Any], path: str) -> list[str]:
+    aliases = document.get("aliases")
+    if aliases is None:
+        return []
+    if not isinstance(aliases, list):
+        raise InvalidSchema(f"aliases not an array: {_brief(document)}", path)
+    for alias in aliases:
+        if not isinstance(alias, str):
+            raise InvalidSchema(f"alias not a string: {_brief(alias)}", f"{path}/aliases")
+    return aliases
+
+
+def _properties(document: dict[str, Any], reserved: frozenset[str]) -> Properties:
+    return {key: value for key, value in document.items() if key not in reserved}
+
+
+def _text(document: dict[str, Any], key: str) -> str | None:
+    value = document.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _number_of(text: str, path: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidSchema(f'For input string: "{text}"', f"{path}/default") from None
+
+
+def _full(name: str, namespace: str) -> str:
+    if "." in name:
+        return name.removeprefix(".") if name.count(".") == 1 else name
+    return f"{namespace}.{name}" if namespace else name
+
+
+def _describe(avro_type: AvroType) -> str:
+    match avro_type:
+        case Record() | Enum() | Fixed():
+            return f"{avro_type.kind} {avro_type.name.full}"
+        case Union():
+            return "union"
+        case _:
+            return f'"{avro_type.kind}"'
+
+
+def _brief(value: Any) -> str:
+    text = dump(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def _replace_in(branches: list[AvroType], index: int) -> Callable[[AvroType], None]:
+    def put(avro_type: AvroType) -> None:
+        branches[index] = avro_type
+
+    return put
+
+
+def _set_items(array: Array) -> Callable[[AvroType], None]:
+    def put(avro_type: AvroType) -> None:
+        array.items = avro_type
+
+    return put
+
+
+def _set_values(mapping: Map) -> Callable[[AvroType], None]:
+    def put(avro_type: AvroType) -> None:
+        mapping.values = avro_type
+
+    return put
+
+
+def _set_type(field: Field) -> Callable[[AvroType], None]:
+    def put(avro_type: AvroType) -> None:
+        field.type = avro_type
+
+    return put

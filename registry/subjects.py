@@ -1,0 +1,74 @@
+"""Subject names and the contexts they live in: `:.context:name`, or a bare name in the default context.
+
+Follows Confluent's qualified subjects. A context name starts with a dot; the default one is just the dot. `:*:` stands
+for every context and `:.__GLOBAL:` names the scope that every context's configuration falls back to.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from registry import limits
+from registry.errors import InvalidSubject
+
+DEFAULT_CONTEXT: Final = "."
+WILDCARD: Final = ":*:"
+GLOBAL_CONTEXT: Final = ".__GLOBAL"
+GLOBAL_NAME: Final = "__GLOBAL"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Subject:
+    """A subject in its context. An empty name stands for the context itself (as a scope of configuration)."""
+
+    context: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Subject":
+        """Split a name as it comes from a client; `:.:name` and `name` are the same subject."""
+        if text.startswith(":."):
+            context, _, name = text[1:].partition(":")
+            return cls(context, name)
+        return cls(DEFAULT_CONTEXT, text)
+
+    @property
+    def qualified(self) -> str:
+        return self.name if self.context == DEFAULT_CONTEXT else f":{self.context}:{self.name}"
+
+    @property
+    def qualified_context(self) -> str:
+        """The prefix of its context's names: "" in the default context."""
+        return "" if self.context == DEFAULT_CONTEXT else f":{self.context}:"
+
+    @property
+    def in_default_context(self) -> bool:
+        return self.context == DEFAULT_CONTEXT
+
+    def moved_to(self, context: str) -> "Subject":
+        return Subject(context, self.name)
+
+    def sibling(self, text: str) -> "Subject":
+        """A name used inside this subject: bare names belong to its context."""
+        other = Subject.parse(text)
+        return other.moved_to(self.context) if other.in_default_context and not text.startswith(":.") else other
+
+
+def checked(text: str) -> Subject:
+    """The subject that `text` names, for an operation that creates something under it."""
+    subject = Subject.parse(text)
+    if _CONTROL.search(text) or len(text) > limits.subject_chars_max or subject.name == GLOBAL_NAME:
+        raise InvalidSubject(text)
+    return subject
+
+
+def context_prefix(context: str) -> str:
+    """What a path segment after /contexts/ puts before a subject: `.x`, `x`, `:.x:` all give `:.x:`."""
+    bare = context.removeprefix(":")
+    bare = bare.removesuffix(":")
+    if ":" in bare:
+        raise InvalidSubject(context)
+    if not bare.startswith("."):
+        bare = f".{bare}"
+    return "" if bare == DEFAULT_CONTEXT else f":{bare}:"
