@@ -5,7 +5,6 @@ A topic is on disk before the answer, so the timeout never strikes.
 
 Deviations:
 - `cleanup.policy=compact` is accepted and kept, but nothing is compacted yet: such a topic keeps every record.
-- Internal topics (`__consumer_offsets`) cannot be created by hand under a name that is in use here.
 - All topics together have at most headgate.partitions.max partitions, one topic headgate.topic.partitions.max: past
   them INVALID_PARTITIONS.
 """

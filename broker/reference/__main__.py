@@ -1,0 +1,17 @@
+"""Writes the reference pages: `python -m broker.reference [folder]`, docs/ unless told."""
+
+import sys
+from pathlib import Path
+
+from broker.reference.pages import pages
+
+
+def main() -> None:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs")
+    folder.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
