@@ -1,0 +1,43 @@
+"""Runs tests/cases/json_schema.json on the checker itself. Its format is described beside it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from registry.compatibility.incompatibility import Policy
+from registry.compatibility.json_schema import check
+from registry.formats.json_schema import JsonSchema, parse
+
+CASES: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[3] / "cases" / "json_schema.json").read_text(encoding="utf-8")
+)
+
+
+def parsed(case: dict[str, Any], side: str) -> JsonSchema:
+    references = {name: json.dumps(schema) for name, schema in case.get("references", {}).items()}
+    return parse(json.dumps(case[side]), references)
+
+
+def test_the_names_of_the_cases_are_unique() -> None:
+    assert len({case["name"] for case in CASES}) == len(CASES) >= 500
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_the_checker_finds_what_the_table_says(case: dict[str, Any], policy: Policy) -> None:
+    original, update = parsed(case, "original"), parsed(case, "update")
+    for direction, reader, writer in (("backward", update, original), ("forward", original, update)):
+        expected = case[direction]
+        if policy is Policy.LENIENT:
+            expected = case.get(f"lenient_{direction}", expected)
+        found = check(reader, writer, policy)
+        assert sorted(f"{each.kind} {each.path}" for each in found) == sorted(expected), direction
+        assert all(each.message and each.advice for each in found)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_every_schema_of_the_table_reads_what_it_wrote_itself(case: dict[str, Any]) -> None:
+    for side in ("original", "update"):
+        assert check(parsed(case, side), parsed(case, side)) == []
