@@ -16,7 +16,7 @@ from broker import loggers
 from broker.errors import StorageError
 from broker.protocol.messages import clipped
 from broker.refusal import Refusal
-from broker.settings import ProtectedConfig, Scope
+from broker.settings import Scope
 from broker.state.configs.alterations import Alteration, Operation, altered
 from broker.state.configs.broker_definitions import BROKER_CONFIGS
 from broker.state.configs.effective import effective_topic_settings, topic_default
@@ -148,11 +148,9 @@ def _change_broker(
 
     try:
         after = altered(BROKER_CONFIGS, before, alterations, default_text)
-        settings.check(scope, after)
+        settings.check(after)
         if not validate_only and after != dict(current):
             settings.alter(scope, after)
-    except ProtectedConfig as error:
-        raise Refusal(ErrorCode.invalid_config, str(error)) from error
     except InvalidConfig as error:
         raise Refusal(ErrorCode.invalid_request, str(error)) from error
 

@@ -15,12 +15,6 @@ from broker.state.configs.definition import Update, parse_all
 from broker.state.configs.effective import TopicSettings, effective_topic_settings
 from broker.state.configs.values import InvalidConfig, Value
 
-MIN_ISR = "min.insync.replicas"
-
-
-class ProtectedConfig(InvalidConfig):
-    """A valid value, but not one that may be set or unset there."""
-
 
 class Scope(enum.Enum):
     """Whose dynamic configs: DescribeConfigs knows them as broker `<id>` and broker `""`."""
@@ -88,7 +82,7 @@ class BrokerSettings:
         self.journal = journal
         self.on_change: list[Callable[[], None]] = []
         """Called after each change, e.g. to compute the settings of every topic anew."""
-        self._dynamic = {scope: self._seeded(scope, (dynamic or {}).get(scope, {})) for scope in Scope}
+        self._dynamic = {scope: dict((dynamic or {}).get(scope, {})) for scope in Scope}
         self.values: Mapping[str, Value] = {}
         self._apply()
 
@@ -101,19 +95,15 @@ class BrokerSettings:
 
     def alter(self, scope: Scope, overrides: Mapping[str, str]) -> None:
         """Make `overrides` the dynamic configs of the scope: checked, then durable, then in effect."""
-        self.check(scope, overrides)
+        self.check(overrides)
         if self.journal is not None:
             self.journal.save_broker_overrides(scope, overrides)
         self._replace(scope, overrides)
         for callback in self.on_change:
             callback()
 
-    def check(self, scope: Scope, overrides: Mapping[str, str]) -> None:
-        """Raises InvalidConfig unless `overrides` may become the scope's configs while the broker runs."""
-        if scope is Scope.ALL_BROKERS and MIN_ISR not in overrides:
-            raise ProtectedConfig(f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled.")
-        if scope is Scope.THIS_BROKER and MIN_ISR in overrides:
-            raise ProtectedConfig(f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled.")
+    def check(self, overrides: Mapping[str, str]) -> None:
+        """Raises InvalidConfig unless `overrides` may be made while the broker runs."""
         read_only = sorted(
             name for name in overrides if name in BROKER_CONFIGS and BROKER_CONFIGS[name].update is Update.READ_ONLY
         )
@@ -125,15 +115,9 @@ class BrokerSettings:
         """The settings that hold for a topic with these overrides; raises InvalidConfig."""
         return effective_topic_settings(self.values, overrides)
 
-    def _seeded(self, scope: Scope, overrides: Mapping[str, str]) -> dict[str, str]:
-        """Kafka 4 keeps min.insync.replicas for all brokers from the first start on (KIP-966)."""
-        if scope is Scope.THIS_BROKER:
-            return dict(overrides)
-        return {MIN_ISR: self.static.get(MIN_ISR, "1"), **overrides}
-
     def _replace(self, scope: Scope, overrides: Mapping[str, str]) -> None:
         before = self._dynamic[scope]
-        self._dynamic[scope] = self._seeded(scope, overrides)
+        self._dynamic[scope] = dict(overrides)
         try:
             self._apply()
         except InvalidConfig:

@@ -1,0 +1,42 @@
+"""`python -m broker`: the broker alone, as a process of its own."""
+
+import argparse
+import gc
+import logging
+import sys
+from pathlib import Path
+
+from broker.errors import BrokerError
+from broker.server.run import run
+from broker.settings import BrokerSettings
+from broker.state.configs.values import InvalidConfig
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m broker", description="Kafka-protocol broker, durable, one process")
+    parser.add_argument("--data-dir", type=Path, default=Path(".headgate/broker"))
+    parser.add_argument("--listen", default="127.0.0.1:9092", metavar="HOST:PORT")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a Kafka broker config")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    host, _, port = arguments.listen.rpartition(":")
+    static = dict(pair.partition("=")[::2] for pair in arguments.set)
+    try:
+        settings = BrokerSettings(static)
+        # What exists now lives as long as the process; looking at it again is wasted work.
+        gc.freeze()
+        run(
+            arguments.data_dir,
+            settings,
+            host.strip("[]"),
+            int(port),
+            lambda host, port: print(f"broker listening on {host}:{port}", file=sys.stderr, flush=True),
+        )
+    except (BrokerError, InvalidConfig, OSError) as error:
+        print(f"broker: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

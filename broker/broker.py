@@ -1,0 +1,187 @@
+"""The broker put together: its data directory, topics, groups and the work that comes round by itself.
+
+Knows no socket. `broker.server` drives it: requests through `broker.engine`, time through `timers`, results of other
+threads through `post`.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kio.schema.errors import ErrorCode
+
+from broker.clock import Clock, SystemClock, Timers
+from broker.deferred import Deferred
+from broker.errors import StorageError
+from broker.log.directory import DataDirectory
+from broker.log.group_commit import GroupCommit, Post
+from broker.log.journal import Entry, Journal
+from broker.log.partition_log import PartitionLog
+from broker.log.recovery import open_log
+from broker.settings import BrokerSettings
+from broker.state.groups.coordinator import GroupCoordinator
+from broker.state.producer_ids import ProducerIds
+from broker.state.topic_names import topic_name_fault
+from broker.state.topics import Topic, Topics
+
+logger = logging.getLogger("headgate.broker")
+
+METADATA_LOG = "__cluster_metadata"
+OFFSETS_TOPIC = "__consumer_offsets"
+
+# How far a recovery after a crash has to read back, at most, is what was written in this time (Kafka's default).
+checkpoint_interval_ms = 60_000
+
+# How often the journals look whether compaction is due.
+compaction_check_interval_ms = 5_000
+
+
+class Broker:
+    def __init__(self, data_directory: Path, settings: BrokerSettings, post: Post, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock: Clock = clock or SystemClock()
+        self.timers = Timers(self.clock)
+        self.directory = DataDirectory(data_directory)
+        self.group_commit = GroupCommit(post)
+        self.node_id = settings.node_id
+        self.cluster_id = ""
+        self.address: tuple[str, int] = ("127.0.0.1", 9092)
+        """Where the server listens; set by it."""
+        self.api_versions: Sequence[Mapping[str, int]] = ()
+        """What the engine speaks; set by it."""
+        self.topics: Topics
+        self.groups: GroupCoordinator
+        self.producer_ids: ProducerIds
+        self._metadata: Journal
+        self._offsets: Journal | None = None
+
+    def open(self) -> None:
+        """Take the data directory, recover what it holds and start the housekeeping. Raises BrokerError."""
+        directory = self.directory
+        directory.open()
+        directory.remove_set_aside()
+        self.cluster_id, leader_epoch = directory.identity()
+        self.topics = Topics(directory, self.settings, self.clock, leader_epoch)
+        self._metadata = Journal(self._open_internal_log(METADATA_LOG, leader_epoch), self.clock, self.topics.snapshot)
+        self.topics.journal = self._metadata
+        self.topics.load(self._metadata.entries())
+        self.settings.journal = self.topics
+        self.producer_ids = ProducerIds(self.topics.allocate_producer_ids)
+        self.groups = GroupCoordinator(self.clock, self.timers, self, self.settings)
+        if self.topics.find(OFFSETS_TOPIC) is not None:
+            self.groups.load(self._offsets_journal().entries())
+        self.topics.on_delete.append(lambda topic: self.groups.on_topic_deleted(topic.name))
+        self.group_commit.start()
+        self.timers.after(self.settings.log_retention_check_interval_ms, self._retention)
+        self.timers.after(checkpoint_interval_ms, self._checkpoint)
+        self.timers.after(compaction_check_interval_ms, self._compact_journals)
+
+    def close(self) -> None:
+        """Flush everything and leave the directory so that the next start is instant."""
+        self.group_commit.stop()
+        clean = True
+        points: dict[str, int] = {}
+        for log in self._logs():
+            try:
+                log.close()
+                clean = clean and log.failure is None
+            except StorageError as error:
+                logger.error("%s was not closed cleanly: %s", log.name, error)
+                clean = False
+            points[log.name] = log.flushed_offset
+        self.directory.write_recovery_points(points)
+        self.directory.close(clean=clean)
+
+    def advertised(self) -> tuple[str, int]:
+        """The address that clients are told to connect to."""
+        for listener in self.settings.advertised_listeners or ():
+            host, _, port = listener.rpartition("://")[2].rpartition(":")
+            return host.strip("[]"), int(port)
+        return self.address
+
+    def auto_create(self, name: str) -> Topic | None:
+        """A topic that a client named before creating it; None when its name will not do."""
+        if topic_name_fault(name) is not None:
+            return None
+        return self.topics.create(name, self.settings.num_partitions, {})
+
+    def append(self, entries: Sequence[Entry]) -> Deferred[ErrorCode]:
+        """The groups' journal (`broker.state.groups.journal.Journal`): the topic `__consumer_offsets`."""
+        try:
+            return self._offsets_journal().append(entries)
+        except StorageError as error:
+            logger.error("cannot keep group state: %s", error)
+            return Deferred.of(ErrorCode.kafka_storage_error)
+
+    def _offsets_journal(self) -> Journal:
+        if self._offsets is None:
+            topic = self.topics.find(OFFSETS_TOPIC)
+            if topic is None:
+                segment_bytes = str(self.settings.offsets_topic_segment_bytes)
+                overrides = {
+                    "cleanup.policy": "compact",
+                    "compression.type": "producer",
+                    "segment.bytes": segment_bytes,
+                }
+                topic = self.topics.create(OFFSETS_TOPIC, 1, overrides)
+            self._offsets = Journal(topic.partitions[0].log, self.clock, self.groups.snapshot)
+            self._offsets.group_commit = self.group_commit
+        return self._offsets
+
+    def _open_internal_log(self, name: str, leader_epoch: int) -> PartitionLog:
+        path = self.directory.path / f"{name}-0"
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot create {path.name}: {error.strerror}", error.errno) from error
+        return open_log(
+            path,
+            self.settings.topic_settings({}),
+            self.directory.last_run,
+            self.directory.recovery_points.get(path.name, 0),
+            leader_epoch,
+            self.clock.wall_ms(),
+        )
+
+    def _logs(self) -> list[PartitionLog]:
+        return [self._metadata.log, *self.topics.logs()]
+
+    def _retention(self) -> None:
+        now_ms = self.clock.wall_ms()
+        for log in list(self.topics.logs()):
+            try:
+                removed = log.apply_retention(now_ms)
+            except StorageError as error:
+                log.fail(error)
+                continue
+            if removed:
+                logger.info("%s: retention removed %d segments", log.name, removed)
+            log.producers.expire(now_ms - self.settings.producer_id_expiration_ms)
+        self.directory.remove_set_aside()
+        self.timers.after(self.settings.log_retention_check_interval_ms, self._retention)
+
+    def _checkpoint(self) -> None:
+        """Flush what is not yet on the disk, so that a recovery starts there."""
+        for log in self._logs():
+            if log.failure is None and log.flushed_offset < log.log_end_offset:
+                self.group_commit.flush(log).then(lambda error, log=log: self._checkpointed(log, error))  # type: ignore[misc]
+        self.timers.after(checkpoint_interval_ms, self._checkpoint)
+
+    def _checkpointed(self, log: PartitionLog, error: StorageError | None) -> None:
+        if error is not None:
+            return
+        try:
+            log.checkpoint()
+            points = {**self.directory.recovery_points, log.name: log.flushed_offset}
+            self.directory.write_recovery_points(points)
+        except StorageError as failure:
+            log.fail(failure)
+
+    def _compact_journals(self) -> None:
+        for journal in (self._metadata, self._offsets):
+            if journal is not None:
+                try:
+                    journal.compact_if_due()
+                except StorageError as error:
+                    journal.log.fail(error)
+        self.timers.after(compaction_check_interval_ms, self._compact_journals)

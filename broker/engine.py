@@ -1,0 +1,126 @@
+"""From a frame to an answer: reads the header, finds the handler, builds the response frame. No I/O.
+
+What has no answer in the protocol (an unknown API, bytes that are not the message they claim to be) ends the
+connection with a reason that the server logs, which is what Kafka does.
+"""
+
+import logging
+import struct
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kio.index import load_request_schema
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader
+from kio.serial.errors import DecodeError
+
+from broker.broker import Broker
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.handlers.table import HANDLERS
+from broker.protocol.entities import (
+    Answer,
+    MalformedRequest,
+    read_request,
+    response_header_is_flexible,
+    response_writer,
+)
+from broker.protocol.payload import Disconnect, NoReply, Payload
+
+logger = logging.getLogger("headgate.broker.engine")
+
+_PREFIX = struct.Struct(">hhi")
+_SIZE_AND_CORRELATION = struct.Struct(">ii")
+_API_VERSIONS = 18
+
+Reply = Payload | NoReply | Disconnect
+"""Ready for the socket: a whole frame, nothing, or the end of the connection."""
+
+
+class _Route(NamedTuple):
+    handle: Callable[..., Any]
+    read_header: Callable[[memoryview, int], tuple[Any, int]]
+    header_tail: bytes
+
+
+class Engine:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._routes: dict[tuple[int, int], _Route] = {}
+        broker.api_versions = tuple(
+            {"api_key": api_key, "min_version": versions.start, "max_version": versions.stop - 1}
+            for api_key, (versions, _) in sorted(HANDLERS.items())
+        )
+
+    def execute(self, frame: memoryview, client_host: str, connection_id: int) -> Reply | Deferred[Reply]:
+        """Answer one request. `frame` is only valid during the call."""
+        if len(frame) < _PREFIX.size:
+            return Disconnect(f"a frame of {len(frame)} bytes is no request")
+        api_key, version, correlation_id = _PREFIX.unpack_from(frame)
+        route = self._routes.get((api_key, version)) or self._find_route(api_key, version)
+        if route is None:
+            return self._unsupported(api_key, version, correlation_id)
+        try:
+            header, position = route.read_header(frame, 0)
+            request = read_request(api_key, version, frame, position)
+        except (MalformedRequest, DecodeError, ValueError) as error:
+            return Disconnect(f"malformed request: {error}")
+        context = RequestContext(version, header.client_id, client_host, connection_id)
+        try:
+            outcome = route.handle(self._broker, context, request)
+        except Exception:
+            logger.exception("API %d version %d failed", api_key, version)
+            return Disconnect(f"API {api_key} version {version} failed; see the traceback above")
+        if isinstance(outcome, Deferred):
+            if outcome.done:
+                ready: list[Reply] = []
+                outcome.then(lambda result: ready.append(_framed(result, api_key, version, correlation_id, route)))
+                return ready[0]
+            reply: Deferred[Reply] = Deferred()
+            outcome.then(lambda result: reply.complete(_framed(result, api_key, version, correlation_id, route)))
+            return reply
+        return _framed(outcome, api_key, version, correlation_id, route)
+
+    def _find_route(self, api_key: int, version: int) -> _Route | None:
+        versions, handle = HANDLERS.get(api_key, (range(0), None))
+        if handle is None or version not in versions:
+            return None
+        header_schema = load_request_schema(api_key, version).__header_schema__
+        tail = b"\x00" if response_header_is_flexible(api_key, version) else b""
+        route = _Route(handle, entity_reader(header_schema), tail)
+        self._routes[api_key, version] = route
+        return route
+
+    def _unsupported(self, api_key: int, version: int, correlation_id: int) -> Reply:
+        if api_key != _API_VERSIONS:
+            known = HANDLERS.get(api_key)
+            if known is None:
+                return Disconnect(f"API {api_key} is not supported")
+            return Disconnect(
+                f"API {api_key} is supported from version {known[0].start} to {known[0].stop - 1}, not {version}"
+            )
+        answer: Answer = {
+            "error_code": ErrorCode.unsupported_version,
+            "api_keys": [entry for entry in self._broker.api_versions if entry["api_key"] == _API_VERSIONS],
+        }
+        body = response_writer(_API_VERSIONS, 0)(answer)
+        return Payload((_SIZE_AND_CORRELATION.pack(4 + len(body), correlation_id) + body,), 8 + len(body))
+
+
+def _framed(
+    outcome: Answer | Payload | NoReply | Disconnect, api_key: int, version: int, correlation_id: int, route: _Route
+) -> Reply:
+    if isinstance(outcome, NoReply | Disconnect):
+        return outcome
+    tail = route.header_tail
+    if isinstance(outcome, Payload):
+        size = 4 + len(tail) + outcome.length
+        head = _SIZE_AND_CORRELATION.pack(size, correlation_id) + tail
+        chunks = outcome.chunks
+        first = chunks[0]
+        if isinstance(first, bytes):
+            return Payload((head + first, *chunks[1:]), size + 4)
+        return Payload((head, *chunks), size + 4)
+    body = response_writer(api_key, version)(outcome)
+    size = 4 + len(tail) + len(body)
+    return Payload((_SIZE_AND_CORRELATION.pack(size, correlation_id) + tail + body,), size + 4)

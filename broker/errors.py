@@ -1,0 +1,23 @@
+"""The broker's own faults. Handlers turn them into Kafka error codes; `broker.engine` holds the table for the rest."""
+
+import errno
+
+
+class BrokerError(Exception):
+    """The root of what the broker raises on purpose."""
+
+
+class StorageError(BrokerError):
+    """The disk said no. `recoverable` when nothing was left half done and a later try may succeed (a full disk)."""
+
+    def __init__(self, message: str, error_number: int | None = None) -> None:
+        super().__init__(message)
+        self.error_number = error_number
+
+    @property
+    def recoverable(self) -> bool:
+        return self.error_number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE)
+
+
+class DataDirectoryLocked(BrokerError):
+    """Another process has the data directory."""

@@ -1,0 +1,29 @@
+"""ApiVersions v0-4: which APIs and versions this broker speaks (KIP-35, KIP-511).
+
+A version that is too new is answered with a v0 body and UNSUPPORTED_VERSION, which the engine does, so that a newer
+client can ask again with what is listed. No features are advertised: clients then keep to the classic group protocol
+and the first transaction protocol.
+"""
+
+from kio.schema.errors import ErrorCode
+
+from broker.broker import Broker
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+
+API_KEY = 18
+VERSIONS = range(5)
+
+
+def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+    name = getattr(request, "client_software_name", "none")
+    version = getattr(request, "client_software_version", "none")
+    if context.api_version >= 3 and not (_is_software_word(name) and _is_software_word(version)):
+        return {"error_code": ErrorCode.invalid_request, "api_keys": ()}
+    return {"error_code": ErrorCode.none, "api_keys": broker.api_versions}
+
+
+def _is_software_word(word: str) -> bool:
+    """KIP-511: letters, digits, dots and dashes, beginning and ending with a letter or digit."""
+    inner = word.replace(".", "").replace("-", "")
+    return word.isascii() and inner.isalnum() and word[0].isalnum() and word[-1].isalnum()

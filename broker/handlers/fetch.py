@@ -1,0 +1,255 @@
+"""Fetch v4-18: batches from an offset on, waiting for them if asked to (topic ids from v13, KIP-516).
+
+A fetch is answered at once when it has `min_bytes`, an error, or no time to wait; else when enough bytes arrive in one
+of its partitions or `max_wait_ms` has passed. Records are stretches of segment files, sent without being read; the last
+batch of a partition may be cut where `partition_max_bytes` ends, as the protocol allows, and the first batch of a
+response is whole however large (KIP-74).
+
+Deviations: fetch sessions (KIP-227) are refused as the protocol provides: every answer carries session id 0, so
+clients send full requests. A session id or epoch that claims otherwise gets FETCH_SESSION_ID_NOT_FOUND. There are no
+followers to fetch from, and requests in the name of one are served like a consumer's. A batch whose checksum no longer
+matches is answered with CORRUPT_MESSAGE, where Kafka sends it and lets the client find out.
+"""
+
+from functools import cache
+
+from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode
+
+from broker.broker import Broker
+from broker.clock import Timer
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.errors import StorageError
+from broker.log.partition_log import OffsetOutOfRange
+from broker.log.segment import Region
+from broker.protocol.entities import Answer, Request, milliseconds
+from broker.protocol.payload import Chunk, Payload
+from broker.protocol.record_batch import CorruptBatch
+from broker.protocol.templates import ArrayTemplate, NumbersTemplate, compact_length, encode, item_type
+from broker.state.topics import Partition, Topic
+
+API_KEY = 1
+VERSIONS = range(4, 19)
+
+READ_COMMITTED = 1
+
+
+def handle(broker: Broker, context: RequestContext, request: Request) -> Payload | Deferred[Payload]:
+    version = context.api_version
+    shape = _shape(version)
+    if getattr(request, "session_id", 0) != 0 or getattr(request, "session_epoch", -1) > 0:
+        return shape.refusal(ErrorCode.fetch_session_id_not_found)
+    fetch = _Fetch(broker, request, shape)
+    payload, found_bytes, answer_now = fetch.collect()
+    wait_ms = milliseconds(request.max_wait)
+    if answer_now or found_bytes >= request.min_bytes or wait_ms <= 0 or not fetch.partitions:
+        return payload
+    return fetch.wait(request.min_bytes - found_bytes, wait_ms)
+
+
+class _Fetch:
+    """One request: what it asks of which partitions, and its wait."""
+
+    __slots__ = (
+        "_answer",
+        "_broker",
+        "_missing_bytes",
+        "_request",
+        "_shape",
+        "_timer",
+        "partitions",
+    )
+
+    def __init__(self, broker: Broker, request: Request, shape: "_Shape") -> None:
+        self._broker = broker
+        self._request = request
+        self._shape = shape
+        self.partitions: list[Partition] = []
+        self._missing_bytes = 0
+        self._answer: Deferred[Payload] = Deferred()
+        self._timer: Timer | None = None
+
+    def collect(self) -> tuple[Payload, int, bool]:
+        """(the response as of now, how many bytes of records it has, whether something in it must not wait)."""
+        request, shape = self._request, self._shape
+        by_id = shape.version >= 13
+        topics = self._broker.topics
+        isolation = request.isolation_level
+        budget = min(request.max_bytes, self._broker.settings.fetch_max_bytes)
+        found_bytes, answer_now = 0, False
+        self.partitions = waiting = []
+        chunks: list[Chunk] = []
+        pieces: list[bytes] = [shape.response.head, shape.response.length(len(request.topics))]
+        for wanted in request.topics:
+            topic = topics.find_by_id(wanted.topic_id) if by_id else topics.find(wanted.topic)
+            pieces.append(shape.topic_head(topic, wanted))
+            pieces.append(shape.topic_length(len(wanted.partitions)))
+            for asked in wanted.partitions:
+                partition = _find(topic, asked.partition)
+                try:
+                    if partition is None:
+                        raise _Refused(_unknown(topic, by_id=by_id))
+                    region = _read(partition, asked, budget, at_least_one=found_bytes == 0)
+                except _Refused as refusal:
+                    answer_now = True
+                    pieces.append(shape.failure(asked.partition, refusal, partition))
+                    continue
+                waiting.append(partition)
+                pieces.append(shape.success(partition, isolation))
+                if region is None or region.length == 0:
+                    pieces.append(shape.no_records)
+                    continue
+                found_bytes += region.length
+                budget -= region.length
+                pieces.append(shape.records_length(region.length))
+                chunks.append(b"".join(pieces))
+                chunks.append(region)
+                pieces = [shape.records_tail]
+            pieces.append(shape.topic_tail)
+        pieces.append(shape.response.tail)
+        chunks.append(b"".join(pieces))
+        length = sum(chunk.length if isinstance(chunk, Region) else len(chunk) for chunk in chunks)
+        return Payload(chunks, length), found_bytes, answer_now
+
+    def wait(self, missing_bytes: int, wait_ms: int) -> Deferred[Payload]:
+        self._missing_bytes = missing_bytes
+        for partition in self.partitions:
+            partition.waiters[self] = self._arrived
+        self._timer = self._broker.timers.after(wait_ms, self._finish)
+        return self._answer
+
+    def _arrived(self, arrived_bytes: int) -> None:
+        self._missing_bytes -= arrived_bytes
+        # Zero bytes say that something else happened to the partition, such as its deletion.
+        if self._missing_bytes <= 0 or arrived_bytes == 0:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._answer.done:
+            return
+        for partition in self.partitions:
+            partition.waiters.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._answer.complete(self.collect()[0])
+
+
+class _Refused(Exception):
+    def __init__(self, error: ErrorCode) -> None:
+        super().__init__(error.name)
+        self.error = error
+
+
+def _find(topic: Topic | None, index: int) -> Partition | None:
+    return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
+
+
+def _unknown(topic: Topic | None, *, by_id: bool) -> ErrorCode:
+    return ErrorCode.unknown_topic_id if topic is None and by_id else ErrorCode.unknown_topic_or_partition
+
+
+def _read(partition: Partition, asked: Request, budget: int, *, at_least_one: bool) -> Region | None:
+    log = partition.log
+    epoch = getattr(asked, "current_leader_epoch", -1)
+    if epoch >= 0 and epoch != log.leader_epoch:
+        fenced = epoch < log.leader_epoch
+        raise _Refused(ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch)
+    max_bytes = min(asked.partition_max_bytes, budget)
+    if max_bytes <= 0 and not at_least_one:
+        return None
+    try:
+        return log.read(asked.fetch_offset, max(max_bytes, 0), at_least_one=at_least_one)
+    except OffsetOutOfRange:
+        raise _Refused(ErrorCode.offset_out_of_range) from None
+    except CorruptBatch:
+        raise _Refused(ErrorCode.corrupt_message) from None
+    except (StorageError, OSError):
+        raise _Refused(ErrorCode.kafka_storage_error) from None
+
+
+class _Shape:
+    """The response's layout at one version, as templates."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self._schema = load_response_schema(API_KEY, version)
+        self._topic_schema = item_type(self._schema, "responses")
+        self._partition_schema = item_type(self._topic_schema, "partitions")
+        self.response = ArrayTemplate(self._schema, {}, "responses", {"partitions": ()})
+        probe = self._topic_template("", None)
+        self.topic_tail = probe.tail
+        self.topic_length = probe.length
+        # The records are a partition's last field: a length, the bytes and, in flexible versions, no tagged fields.
+        self._flexible = probe.flexible
+        self._empty = b"\x01\x00" if self._flexible else b"\x00\x00\x00\x00"
+        self.records_tail = b"\x00" if self._flexible else b""
+        self.no_records = self._empty
+
+    def records_length(self, length: int) -> bytes:
+        return compact_length(length) if self._flexible else length.to_bytes(4)
+
+    def refusal(self, error: ErrorCode) -> Payload:
+        body = encode(self._schema, {"error_code": error, "responses": ()})
+        return Payload((body,), len(body))
+
+    def _topic_template(self, name: str, topic_id: object) -> ArrayTemplate:
+        fields: Answer = {"topic": name, "topic_id": topic_id}
+        return ArrayTemplate(self._topic_schema, fields, "partitions", {"aborted_transactions": None})
+
+    def topic_head(self, topic: Topic | None, wanted: Request) -> bytes:
+        if topic is None:
+            return self._topic_template(getattr(wanted, "topic", ""), getattr(wanted, "topic_id", None)).head
+        key = (API_KEY, self.version)
+        head = topic.templates.get(key)
+        if head is None:
+            head = topic.templates[key] = self._topic_template(topic.name, topic.topic_id).head
+        return head
+
+    def success(self, partition: Partition, isolation: int) -> bytes:
+        """A partition without an error, up to the length of its records."""
+        key = (API_KEY, self.version, isolation)
+        template = partition.templates.get(key)
+        if template is None:
+            template = partition.templates[key] = self._partition_template(partition, isolation)
+        log = partition.log
+        end = log.log_end_offset
+        if self.version >= 5:
+            return template.head + template.pack(end, end, log.log_start_offset) + template.tail
+        return template.head + template.pack(end, end) + template.tail
+
+    def _partition_template(self, partition: Partition, isolation: int) -> NumbersTemplate:
+        template = NumbersTemplate(
+            self._partition_schema,
+            {
+                "partition_index": partition.index,
+                "error_code": ErrorCode.none,
+                "aborted_transactions": () if isolation == READ_COMMITTED else None,
+                "preferred_read_replica": -1,
+                "records": b"",
+            },
+            ("high_watermark", "last_stable_offset", "log_start_offset"),
+        )
+        template.tail = template.tail.removesuffix(self._empty)
+        return template
+
+    def failure(self, index: int, refusal: _Refused, partition: Partition | None) -> bytes:
+        out_of_range = refusal.error is ErrorCode.offset_out_of_range and partition is not None
+        return encode(
+            self._partition_schema,
+            {
+                "partition_index": index,
+                "error_code": refusal.error,
+                "high_watermark": -1,
+                "last_stable_offset": -1,
+                "log_start_offset": partition.log.log_start_offset if out_of_range and partition is not None else -1,
+                "aborted_transactions": None,
+                "preferred_read_replica": -1,
+                "records": b"",
+            },
+        )
+
+
+@cache
+def _shape(version: int) -> _Shape:
+    return _Shape(version)

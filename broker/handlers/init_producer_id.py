@@ -1,0 +1,30 @@
+"""InitProducerId v0-5: a producer id for an idempotent producer (KIP-98, KIP-360).
+
+Without a transactional id every request gets an id of its own with epoch 0, whatever id it names.
+
+Deviations: a transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED until transactions exist.
+"""
+
+from kio.schema.errors import ErrorCode
+
+from broker.broker import Broker
+from broker.context import RequestContext
+from broker.errors import StorageError
+from broker.protocol.entities import Answer, Request
+
+API_KEY = 22
+VERSIONS = range(6)
+
+_FAILED = {"producer_id": -1, "producer_epoch": -1}
+
+
+def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+    if request.transactional_id is not None:
+        if request.transactional_id == "":
+            return {"error_code": ErrorCode.invalid_request, **_FAILED}
+        return {"error_code": ErrorCode.transactional_id_authorization_failed, **_FAILED}
+    try:
+        producer_id = broker.producer_ids.take()
+    except StorageError:
+        return {"error_code": ErrorCode.kafka_storage_error, **_FAILED}
+    return {"error_code": ErrorCode.none, "producer_id": producer_id, "producer_epoch": 0}

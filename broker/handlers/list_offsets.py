@@ -1,0 +1,84 @@
+"""ListOffsets v1-11: earliest, latest, by timestamp, and the record with the largest timestamp (KIP-734).
+
+Special timestamps: -1 latest, -2 earliest, -3 largest timestamp (v7+), -4 earliest local (v8+), -5 latest tiered (v9+),
+-6 earliest pending upload (v11+). Without tiered storage, earliest local is earliest and the tiered ones are unknown.
+"""
+
+from kio.schema.errors import ErrorCode
+
+from broker.broker import Broker
+from broker.context import RequestContext
+from broker.errors import StorageError
+from broker.log.partition_log import PartitionLog
+from broker.protocol.entities import Answer, Request
+from broker.protocol.record_batch import InvalidBatch
+
+API_KEY = 2
+VERSIONS = range(1, 12)
+
+LATEST, EARLIEST, LARGEST_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+_SINCE_VERSION = {LARGEST_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_UNKNOWN = {"timestamp": -1, "offset": -1, "leader_epoch": -1}
+
+
+def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+    return {
+        "topics": tuple(
+            {
+                "name": topic.name,
+                "partitions": _partitions(broker, context, topic),
+            }
+            for topic in request.topics
+        )
+    }
+
+
+def _partitions(broker: Broker, context: RequestContext, topic: Request) -> tuple[Answer, ...]:
+    indexes = [asked.partition_index for asked in topic.partitions]
+    return tuple(
+        {"partition_index": asked.partition_index, **_answer(broker, context, topic.name, asked)}
+        if indexes.count(asked.partition_index) == 1
+        else {"partition_index": asked.partition_index, "error_code": ErrorCode.invalid_request, **_UNKNOWN}
+        for asked in topic.partitions
+    )
+
+
+def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) -> Answer:
+    topic = broker.topics.find(name)
+    if topic is None or not 0 <= asked.partition_index < len(topic.partitions):
+        return {"error_code": ErrorCode.unknown_topic_or_partition, **_UNKNOWN}
+    log = topic.partitions[asked.partition_index].log
+    epoch = getattr(asked, "current_leader_epoch", -1)
+    if epoch >= 0 and epoch != log.leader_epoch:
+        fenced = epoch < log.leader_epoch
+        return {"error_code": ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch, **_UNKNOWN}
+    if context.api_version < _SINCE_VERSION.get(asked.timestamp, 0):
+        return {"error_code": ErrorCode.unsupported_version, **_UNKNOWN}
+    try:
+        found = _find(log, asked.timestamp)
+    except InvalidBatch:
+        return {"error_code": ErrorCode.corrupt_message, **_UNKNOWN}
+    except StorageError:
+        return {"error_code": ErrorCode.kafka_storage_error, **_UNKNOWN}
+    if found is None:
+        return {"error_code": ErrorCode.none, **_UNKNOWN}
+    offset, timestamp = found
+    return {
+        "error_code": ErrorCode.none,
+        "timestamp": timestamp,
+        "offset": offset,
+        "leader_epoch": log.epoch_of(offset),
+    }
+
+
+def _find(log: PartitionLog, timestamp: int) -> tuple[int, int] | None:
+    """(offset, timestamp)"""
+    if timestamp == LATEST:
+        return log.high_watermark, -1
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return log.log_start_offset, -1
+    if timestamp == LARGEST_TIMESTAMP:
+        return log.offset_of_largest_timestamp()
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return None
+    return log.offset_for_timestamp(timestamp)

@@ -1,0 +1,99 @@
+"""Metadata v0-13: the brokers, and topics with their partitions (KIP-4, topic ids from v10, KIP-516).
+
+A topic that is asked for by name and does not exist is created when the request and `auto.create.topics.enable` both
+allow it. v0 with an empty list and v1+ with null mean all topics.
+
+Deviations: one broker is all there is, so every leader, replica and ISR is it; a topic that is created by the request
+is there at once, where Kafka answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION first and lets the client ask
+again.
+"""
+
+from collections.abc import Iterable
+
+from kio.schema.errors import ErrorCode
+
+from broker.broker import Broker
+from broker.context import RequestContext
+from broker.errors import StorageError
+from broker.protocol.entities import Answer, Request
+from broker.state.topic_names import topic_name_fault
+from broker.state.topics import Topic
+
+API_KEY = 3
+VERSIONS = range(14)
+
+
+def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+    host, port = broker.advertised()
+    return {
+        "brokers": ({"node_id": broker.node_id, "host": host, "port": port, "rack": broker.settings.broker_rack},),
+        "cluster_id": broker.cluster_id,
+        "controller_id": broker.node_id,
+        "topics": tuple(_topics(broker, context, request)),
+    }
+
+
+def _topics(broker: Broker, context: RequestContext, request: Request) -> Iterable[Answer]:
+    asked = request.topics
+    if asked is None or (context.api_version == 0 and not asked):
+        for topic in sorted(broker.topics.all(), key=lambda topic: topic.name):
+            yield _describe(broker, topic)
+        return
+    may_create = getattr(request, "allow_auto_topic_creation", True)
+    seen: set[object] = set()
+    for wanted in asked:
+        topic_id = getattr(wanted, "topic_id", None)
+        identity = wanted.name if wanted.name is not None else topic_id
+        if identity in seen:
+            continue
+        seen.add(identity)
+        if wanted.name is None:
+            found = broker.topics.find_by_id(topic_id)
+            if found is None:
+                yield {"error_code": ErrorCode.unknown_topic_id, "name": None, "topic_id": topic_id, "partitions": ()}
+            else:
+                yield _describe(broker, found)
+            continue
+        yield _by_name(broker, wanted.name, may_create=may_create)
+
+
+def _by_name(broker: Broker, name: str, *, may_create: bool) -> Answer:
+    found = broker.topics.find(name)
+    if found is not None:
+        return _describe(broker, found)
+    if topic_name_fault(name) is not None:
+        error = ErrorCode.invalid_topic_exception
+    elif not (may_create and broker.settings.auto_create_topics_enable):
+        error = ErrorCode.unknown_topic_or_partition
+    else:
+        try:
+            created = broker.auto_create(name)
+        except StorageError:
+            error = ErrorCode.kafka_storage_error
+        else:
+            if created is not None:
+                return _describe(broker, created)
+            error = ErrorCode.invalid_topic_exception
+    return {"error_code": error, "name": name, "partitions": ()}
+
+
+def _describe(broker: Broker, topic: Topic) -> Answer:
+    node = (broker.node_id,)
+    return {
+        "error_code": ErrorCode.none,
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "is_internal": topic.internal,
+        "partitions": tuple(
+            {
+                "error_code": ErrorCode.none,
+                "partition_index": partition.index,
+                "leader_id": broker.node_id,
+                "leader_epoch": partition.leader_epoch,
+                "replica_nodes": node,
+                "isr_nodes": node,
+                "offline_replicas": (),
+            }
+            for partition in topic.partitions
+        ),
+    }

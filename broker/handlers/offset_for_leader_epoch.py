@@ -1,0 +1,41 @@
+"""OffsetForLeaderEpoch v2-4: where the log of a leader epoch ended, so that a client notices lost records (KIP-320).
+
+The epoch grows each time the broker starts after a crash.
+"""
+
+from kio.schema.errors import ErrorCode
+
+from broker.broker import Broker
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+
+API_KEY = 23
+VERSIONS = range(2, 5)
+
+
+def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+    return {
+        "topics": tuple(
+            {
+                "topic": topic.topic,
+                "partitions": tuple(
+                    {"partition": asked.partition, **_answer(broker, topic.topic, asked)} for asked in topic.partitions
+                ),
+            }
+            for topic in request.topics
+        )
+    }
+
+
+def _answer(broker: Broker, name: str, asked: Request) -> Answer:
+    topic = broker.topics.find(name)
+    if topic is None or not 0 <= asked.partition < len(topic.partitions):
+        return {"error_code": ErrorCode.unknown_topic_or_partition, "leader_epoch": -1, "end_offset": -1}
+    log = topic.partitions[asked.partition].log
+    current = getattr(asked, "current_leader_epoch", -1)
+    if current >= 0 and current != log.leader_epoch:
+        fenced = current < log.leader_epoch
+        error = ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch
+        return {"error_code": error, "leader_epoch": -1, "end_offset": -1}
+    epoch, end_offset = log.end_offset_for_epoch(asked.leader_epoch)
+    return {"error_code": ErrorCode.none, "leader_epoch": epoch, "end_offset": end_offset}

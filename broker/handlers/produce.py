@@ -1,0 +1,261 @@
+"""Produce v3-13: append batches, answered as durably as `acks` asks (topic ids from v13, KIP-516).
+
+acks=0 is not answered (and a fault closes the connection, the only way to tell), acks=1 is answered from the page
+cache, acks=all when the batch is on the disk: the fdatasync is shared with every other batch that waits for one.
+`headgate.acks.all.fsync=false` relaxes acks=all to acks=1.
+
+Each partition takes exactly one v2 batch, verified (checksum, counts, sizes, timestamps, sequence) and appended as it
+is. A repeated batch of an idempotent producer is answered with the offset it got the first time.
+
+Deviations: compressed batches are kept as sent whatever `compression.type` says. Uncompressed batches of up to 32
+records are walked; for larger ones the count is held against the bytes, where Kafka walks every record. Records are
+walked whatever their size on topics with `cleanup.policy=compact`, which need keys. Transactional batches are refused
+with INVALID_TXN_STATE until transactions exist.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode
+
+from broker.broker import Broker
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.errors import StorageError
+from broker.protocol.entities import Answer, Request
+from broker.protocol.payload import NO_REPLY, Disconnect, NoReply, Payload
+from broker.protocol.record_batch import (
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    CorruptBatch,
+    InvalidBatch,
+    inflate,
+    records,
+    validate_produced,
+    walk,
+)
+from broker.protocol.templates import ArrayTemplate, NumbersTemplate, encode, item_type
+from broker.state.producers import OutOfOrderSequence, StaleProducerEpoch
+from broker.state.topics import Partition, Topic
+
+API_KEY = 0
+VERSIONS = range(3, 14)
+
+ZSTD_SINCE_VERSION = 7
+
+Outcome = Payload | NoReply | Disconnect | Deferred[Payload]
+
+
+class Refused(Exception):
+    """This partition's batch is not taken."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome:
+    acks = request.acks
+    version = context.api_version
+    now_ms = broker.clock.wall_ms()
+    shape = _shape(version)
+    pieces: list[bytes] = [shape.response.head, shape.response.length(len(request.topic_data))]
+    unflushed: list[Partition] = []
+    refused: Refused | None = None
+    for topic_data in request.topic_data:
+        topic = broker.topics.find_by_id(topic_data.topic_id) if version >= 13 else broker.topics.find(topic_data.name)
+        pieces.append(shape.topic_head(topic, topic_data))
+        pieces.append(shape.topic_length(len(topic_data.partition_data)))
+        for data in topic_data.partition_data:
+            try:
+                if acks not in (-1, 0, 1):
+                    raise Refused(ErrorCode.invalid_required_acks, "acks must be -1, 0 or 1")
+                partition = _partition(topic, data.index, version)
+                offset = _append(partition, data.records, version, now_ms)
+            except Refused as refusal:
+                refused = refusal
+                pieces.append(shape.failure(data.index, refusal))
+                continue
+            log = partition.log
+            append_time = now_ms if log.settings.uses_log_append_time else -1
+            pieces.append(shape.success(partition, offset, append_time, log.log_start_offset))
+            if acks == -1:
+                unflushed.append(partition)
+        pieces.append(shape.topic_tail)
+    pieces.append(shape.response.tail)
+    if acks == 0:
+        return NO_REPLY if refused is None else Disconnect(f"produce with acks=0 failed: {refused.error.name}")
+    body = b"".join(pieces)
+    payload = Payload((body,), len(body))
+    if not unflushed or not broker.settings.headgate_acks_all_fsync:
+        return payload
+    return _when_flushed(broker, unflushed, payload, request, version)
+
+
+def _partition(topic: Topic | None, index: int, version: int) -> Partition:
+    if topic is None:
+        if version >= 13:
+            raise Refused(ErrorCode.unknown_topic_id, "no topic has this id")
+        raise Refused(ErrorCode.unknown_topic_or_partition, "the topic does not exist")
+    if not 0 <= index < len(topic.partitions):
+        raise Refused(ErrorCode.unknown_topic_or_partition, f"{topic.name} has no partition {index}")
+    if topic.internal:
+        raise Refused(ErrorCode.invalid_topic_exception, f"{topic.name} is written by the broker alone")
+    return topic.partitions[index]
+
+
+def _append(partition: Partition, batch: bytes | None, version: int, now_ms: int) -> int:
+    log = partition.log
+    settings = log.settings
+    try:
+        header = validate_produced(batch or b"")
+    except InvalidBatch as error:
+        raise Refused(ErrorCode.invalid_record, str(error)) from error
+    except CorruptBatch as error:
+        raise Refused(ErrorCode.corrupt_message, str(error)) from error
+    assert batch is not None
+    if header.codec == 4 and version < ZSTD_SINCE_VERSION:
+        raise Refused(ErrorCode.unsupported_compression_type, "zstd needs Produce v7 or later")
+    if len(batch) > settings.max_message_bytes:
+        raise Refused(
+            ErrorCode.message_too_large, f"a batch of {len(batch)} bytes is over {settings.max_message_bytes}"
+        )
+    if header.max_timestamp >= 0 and not settings.uses_log_append_time:
+        _check_timestamps(
+            header, settings.message_timestamp_before_max_ms, settings.message_timestamp_after_max_ms, now_ms
+        )
+    if header.attributes & TRANSACTIONAL_FLAG:
+        raise Refused(ErrorCode.invalid_txn_state, "this broker has no transactions yet")
+    if settings.is_compacted:
+        _check_keys(batch, header)
+    if header.producer_id >= 0:
+        try:
+            repeated = log.producers.check(header)
+        except OutOfOrderSequence as error:
+            raise Refused(ErrorCode.out_of_order_sequence_number, str(error)) from error
+        except StaleProducerEpoch as error:
+            raise Refused(ErrorCode.invalid_producer_epoch, str(error)) from error
+        if repeated is not None:
+            return repeated.base_offset
+    try:
+        offset = log.append(batch, header, now_ms)
+    except StorageError as error:
+        raise Refused(ErrorCode.kafka_storage_error, str(error)) from error
+    if partition.waiters:
+        partition.notify(len(batch))
+    return offset
+
+
+def _check_timestamps(header: BatchHeader, before_max_ms: int, after_max_ms: int, now_ms: int) -> None:
+    if header.max_timestamp - now_ms > after_max_ms:
+        raise Refused(
+            ErrorCode.invalid_timestamp, f"timestamp {header.max_timestamp} is over {after_max_ms} ms in the future"
+        )
+    if now_ms - header.base_timestamp > before_max_ms:
+        raise Refused(
+            ErrorCode.invalid_timestamp, f"timestamp {header.base_timestamp} is over {before_max_ms} ms in the past"
+        )
+
+
+def _check_keys(batch: bytes, header: BatchHeader) -> None:
+    try:
+        walk(inflate(batch, header), header)
+        if any(record.key is None for record in records(batch)):
+            raise Refused(ErrorCode.invalid_record, "compacted topics take no record without a key")
+    except InvalidBatch as error:
+        raise Refused(ErrorCode.invalid_record, str(error)) from error
+
+
+def _when_flushed(
+    broker: Broker, partitions: Sequence[Partition], payload: Payload, request: Request, version: int
+) -> Deferred[Payload]:
+    """The answer once every partition is on the disk; a failing disk turns it into an error for all."""
+    answer: Deferred[Payload] = Deferred()
+    left = len(partitions)
+    failed = False
+
+    def flushed(error: StorageError | None) -> None:
+        nonlocal left, failed
+        left -= 1
+        failed = failed or error is not None
+        if left == 0:
+            answer.complete(_storage_failure(request, version) if failed else payload)
+
+    for partition in partitions:
+        broker.group_commit.flush(partition.log).then(flushed)
+    return answer
+
+
+def _storage_failure(request: Request, version: int) -> Payload:
+    shape = _shape(version)
+    refusal = Refused(ErrorCode.kafka_storage_error, "the disk failed; see the broker's log")
+    pieces = [shape.response.head, shape.response.length(len(request.topic_data))]
+    for topic_data in request.topic_data:
+        pieces.append(shape.topic_head(None, topic_data))
+        pieces.append(shape.topic_length(len(topic_data.partition_data)))
+        pieces += [shape.failure(data.index, refusal) for data in topic_data.partition_data]
+        pieces.append(shape.topic_tail)
+    pieces.append(shape.response.tail)
+    body = b"".join(pieces)
+    return Payload((body,), len(body))
+
+
+class _Shape:
+    """The response's layout at one version, as templates."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        schema = load_response_schema(API_KEY, version)
+        self._topic_schema = item_type(schema, "responses")
+        self._partition_schema = item_type(self._topic_schema, "partition_responses")
+        self._sample: Answer = {"index": 0}
+        self.response = ArrayTemplate(schema, {}, "responses", {"partition_responses": ()})
+        probe = self._topic_template("", None)
+        self.topic_tail = probe.tail
+        self.topic_length: Callable[[int], bytes] = probe.length
+
+    def _topic_template(self, name: str, topic_id: object) -> ArrayTemplate:
+        fields: Answer = {"name": name, "topic_id": topic_id}
+        return ArrayTemplate(self._topic_schema, fields, "partition_responses", self._sample)
+
+    def topic_head(self, topic: Topic | None, topic_data: Request) -> bytes:
+        if topic is None:
+            unknown_id = getattr(topic_data, "topic_id", None)
+            return self._topic_template(getattr(topic_data, "name", ""), unknown_id).head
+        key = (API_KEY, self.version)
+        head = topic.templates.get(key)
+        if head is None:
+            head = topic.templates[key] = self._topic_template(topic.name, topic.topic_id).head
+        return head
+
+    def success(self, partition: Partition, offset: int, append_time: int, start_offset: int) -> bytes:
+        key = (API_KEY, self.version, 0)
+        template = partition.templates.get(key)
+        if template is None:
+            template = partition.templates[key] = NumbersTemplate(
+                self._partition_schema,
+                {"index": partition.index, "error_code": ErrorCode.none},
+                ("base_offset", "log_append_time", "log_start_offset"),
+            )
+        if self.version >= 5:
+            return template.head + template.pack(offset, append_time, start_offset) + template.tail
+        return template.head + template.pack(offset, append_time) + template.tail
+
+    def failure(self, index: int, refusal: Refused) -> bytes:
+        return encode(
+            self._partition_schema,
+            {
+                "index": index,
+                "error_code": refusal.error,
+                "base_offset": -1,
+                "log_append_time": None,
+                "log_start_offset": -1,
+                "error_message": str(refusal),
+            },
+        )
+
+
+@cache
+def _shape(version: int) -> _Shape:
+    return _Shape(version)

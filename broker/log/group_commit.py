@@ -1,0 +1,103 @@
+"""Group commit: one fdatasync serves every batch that waits for it.
+
+A producer with acks=all waits until its batch is on the disk. Waiting logs queue up for a few threads; while a sync
+runs, more batches arrive and share the next one. Callers and completions live on one thread (the event loop's), which
+`post` reaches from the workers; a failed sync stops its log for good.
+"""
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from broker.deferred import Deferred
+from broker.errors import StorageError
+from broker.log.files import LogFile
+from broker.log.partition_log import PartitionLog
+
+# The disk overlaps a few syncs of different files; more threads only wait on its journal.
+worker_threads = 4
+
+Post = Callable[[Callable[[], None]], None]
+
+
+class _Waiting:
+    """The producers that wait on one log."""
+
+    __slots__ = ("deferreds", "log")
+
+    def __init__(self, log: PartitionLog) -> None:
+        self.log = log
+        self.deferreds: deque[tuple[int, Deferred[StorageError | None]]] = deque()
+
+
+class GroupCommit:
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._jobs: queue.SimpleQueue[tuple[_Waiting, list[LogFile], int] | None] = queue.SimpleQueue()
+        self._waiting: dict[int, _Waiting] = {}
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        for number in range(worker_threads):
+            thread = threading.Thread(target=self._work, name=f"fsync-{number}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+    def flush(self, log: PartitionLog) -> Deferred[StorageError | None]:
+        """Completes with None once all that `log` holds now is on the disk, else with what went wrong."""
+        if log.failure is not None:
+            return Deferred.of(log.failure)
+        if log.flushed_offset >= log.log_end_offset:
+            return Deferred.of(None)
+        deferred: Deferred[StorageError | None] = Deferred()
+        waiting = self._waiting.get(id(log))
+        if waiting is None:
+            waiting = self._waiting[id(log)] = _Waiting(log)
+            waiting.deferreds.append((log.log_end_offset, deferred))
+            self._submit(waiting)
+        else:
+            waiting.deferreds.append((log.log_end_offset, deferred))
+        return deferred
+
+    def _submit(self, waiting: _Waiting) -> None:
+        log = waiting.log
+        self._jobs.put((waiting, log.unflushed_files(), log.log_end_offset))
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            waiting, files, offset = job
+            error: StorageError | None = None
+            try:
+                for file in files:
+                    file.sync()
+            except StorageError as failure:
+                error = failure
+            del files, job
+            self._post(lambda waiting=waiting, offset=offset, error=error: self._done(waiting, offset, error))  # type: ignore[misc]
+
+    def _done(self, waiting: _Waiting, offset: int, error: StorageError | None) -> None:
+        log, deferreds = waiting.log, waiting.deferreds
+        if error is not None:
+            log.fail(error)
+            del self._waiting[id(log)]
+            while deferreds:
+                deferreds.popleft()[1].complete(error)
+            return
+        log.flushed_offset = max(log.flushed_offset, offset)
+        ready = []
+        while deferreds and deferreds[0][0] <= offset:
+            ready.append(deferreds.popleft()[1])
+        if deferreds:
+            self._submit(waiting)
+        else:
+            del self._waiting[id(log)]
+        for deferred in ready:
+            deferred.complete(None)

@@ -1,0 +1,107 @@
+"""Walking the batches of a segment file: for recovery, for rebuilding indexes, for lookups, for a first read.
+
+What is damaged is reported with the place where the next sound batch begins, so that one flipped bit costs one batch
+and not the rest of the log.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from broker.log.files import LogFile
+from broker.protocol.record_batch import (
+    CHECKSUMMED_FROM,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    BatchHeader,
+    read_header,
+)
+
+# Read ahead in pieces of this size: large enough that the walk is not syscalls, small enough to stay in the cache.
+chunk_bytes = 1024 * 1024
+
+
+class Scanned(NamedTuple):
+    """One batch, or one stretch of damage."""
+
+    position: int
+    end: int
+    header: BatchHeader | None
+    """None where the bytes are not a sound batch."""
+
+
+def plausible(header: BatchHeader, position: int, limit: int) -> bool:
+    """Whether the fields outside the checksum could be true."""
+    return (
+        header.magic == MAGIC
+        and header.batch_length >= HEADER_BYTES - LOG_OVERHEAD_BYTES
+        and position + header.size_bytes <= limit
+        and header.base_offset >= 0
+        and header.last_offset_delta >= 0
+    )
+
+
+def scan(file: LogFile, start: int, limit: int, next_offset: int, *, check: bool) -> Iterator[Scanned]:
+    """Walk from `start`, a batch boundary, to `limit`; `check` verifies checksums and that offsets never go back.
+
+    The last item is a damaged one that ends at `limit` when nothing sound follows.
+    """
+    chunk, chunk_start = b"", start
+    position = start
+    while position < limit:
+        inside = position - chunk_start
+        if len(chunk) - inside < HEADER_BYTES:
+            chunk, chunk_start, inside = file.read(position, chunk_bytes), position, 0
+        sound = len(chunk) - inside >= HEADER_BYTES
+        if sound:
+            header = read_header(chunk, inside)
+            sound = plausible(header, position, limit) and header.base_offset >= next_offset
+        if sound and check:
+            size = header.size_bytes
+            if len(chunk) - inside < size:
+                chunk, chunk_start, inside = file.read(position, max(size, chunk_bytes)), position, 0
+            sound = (
+                len(chunk) - inside >= size
+                and crc32c(memoryview(chunk)[inside + CHECKSUMMED_FROM : inside + size]) == header.crc
+            )
+        if sound:
+            end = position + header.size_bytes
+            next_offset = header.last_offset + 1
+            yield Scanned(position, end, header)
+        else:
+            end = find_sound(file, position + 1, limit, next_offset)
+            yield Scanned(position, end, None)
+        position = end
+
+
+def find_sound(file: LogFile, start: int, limit: int, offset_min: int) -> int:
+    """The position of the first sound batch at or after `start` that begins at `offset_min` or later, else `limit`.
+
+    Base offsets of one segment share their upper half, which makes them findable among other bytes.
+    """
+    pattern = re.compile(b"(?=" + re.escape((offset_min >> 32).to_bytes(4)) + b".{12}\x02)", re.DOTALL)
+    position = start
+    while position < limit:
+        chunk = file.read(position, min(chunk_bytes, limit - position))
+        if len(chunk) < HEADER_BYTES:
+            return limit
+        for match in pattern.finditer(chunk):
+            candidate = position + match.start()
+            if _is_sound(file, candidate, limit, offset_min):
+                return candidate
+        position += len(chunk) - HEADER_BYTES + 1
+    return limit
+
+
+def _is_sound(file: LogFile, position: int, limit: int, offset_min: int) -> bool:
+    head = file.read(position, HEADER_BYTES)
+    if len(head) < HEADER_BYTES:
+        return False
+    header = read_header(head)
+    if not plausible(header, position, limit) or header.base_offset < offset_min:
+        return False
+    body = file.read(position + CHECKSUMMED_FROM, header.size_bytes - CHECKSUMMED_FROM)
+    return crc32c(body) == header.crc

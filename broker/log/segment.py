@@ -1,0 +1,261 @@
+"""One segment: a file of batches with its indexes, named by the offset it begins at.
+
+Appends go to the last segment of a log only; a sealed one is opened when it is read and forgotten when others need
+its place. Bytes that this process did not write itself are checked against their checksums the first time they are
+read, so that a bit that rotted on the disk is never served.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.log.files import LogFile, remove_file, sync_directory
+from broker.log.index import OffsetIndex, TimeIndex, read_entries, write_entries
+from broker.log.scan import scan
+from broker.protocol.record_batch import HEADER_BYTES, BatchHeader, CorruptBatch, read_header
+
+# How much is read at once while looking for the batch that holds an offset: an index interval and a header.
+lookup_bytes = 4096 + HEADER_BYTES
+
+
+class Region(NamedTuple):
+    """A stretch of a segment, to be sent as it is. Holding it keeps the file open."""
+
+    file: LogFile
+    position: int
+    length: int
+
+
+class Segment:
+    __slots__ = (
+        "_file",
+        "_index",
+        "_since_index_bytes",
+        "_time_index",
+        "_verified",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "first_timestamp",
+        "largest_timestamp",
+        "largest_timestamp_offset",
+        "own_from",
+        "size_bytes",
+    )
+
+    def __init__(self, directory: Path, base_offset: int, created_ms: int, size_bytes: int = 0) -> None:
+        self.directory = directory
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self.size_bytes = size_bytes
+        self.own_from = size_bytes
+        """Bytes from here on were written, or checked, by this process."""
+        self.first_timestamp: int | None = None
+        self.largest_timestamp = -1
+        self.largest_timestamp_offset = base_offset
+        self._verified: list[tuple[int, int]] = []
+        self._since_index_bytes = 0
+        self._file: LogFile | None = None
+        self._index: OffsetIndex | None = OffsetIndex() if size_bytes == 0 else None
+        self._time_index: TimeIndex | None = TimeIndex() if size_bytes == 0 else None
+
+    def path(self, suffix: str) -> Path:
+        return self.directory / f"{self.base_offset:020d}.{suffix}"
+
+    @property
+    def file(self) -> LogFile:
+        file = self._file
+        if file is None:
+            is_new = self.size_bytes == 0 and not self.path("log").exists()
+            file = self._file = LogFile(self.path("log"))
+            if is_new:
+                sync_directory(self.directory)
+        return file
+
+    @property
+    def index(self) -> OffsetIndex:
+        if self._index is None:
+            self._load_indexes()
+        assert self._index is not None
+        return self._index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._load_indexes()
+        assert self._time_index is not None
+        return self._time_index
+
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None
+
+    def append(self, head: bytes, rest: memoryview, header: BatchHeader, base_offset: int, interval_bytes: int) -> None:
+        """Write a batch whose first bytes are `head`; `header` still carries the producer's offsets."""
+        position = self.size_bytes
+        file = self._file or self.file
+        size = file.write(position, head, rest)
+        since = self._since_index_bytes
+        if header.max_timestamp > self.largest_timestamp:
+            self.largest_timestamp = header.max_timestamp
+            self.largest_timestamp_offset = base_offset
+        if since > interval_bytes and position:
+            self.index.append(base_offset - self.base_offset, position)
+            self.time_index.append(self.largest_timestamp, self.largest_timestamp_offset - self.base_offset)
+            since = 0
+        if self.first_timestamp is None:
+            self.first_timestamp = header.max_timestamp
+        self._since_index_bytes = since + size
+        self.size_bytes = position + size
+
+    def note(self, position: int, header: BatchHeader, interval_bytes: int) -> None:
+        """Account for a batch found by a scan, as `append` does for one that is written."""
+        if header.max_timestamp > self.largest_timestamp:
+            self.largest_timestamp = header.max_timestamp
+            self.largest_timestamp_offset = header.base_offset
+        if self._since_index_bytes > interval_bytes and position:
+            self.index.append(header.base_offset - self.base_offset, position)
+            self.time_index.append(self.largest_timestamp, self.largest_timestamp_offset - self.base_offset)
+            self._since_index_bytes = 0
+        if self.first_timestamp is None:
+            self.first_timestamp = header.max_timestamp
+        self._since_index_bytes += header.size_bytes
+
+    def locate(self, offset: int) -> tuple[int, BatchHeader]:
+        """The position and header of the first batch that ends at `offset` or later.
+
+        Raises CorruptBatch when that batch is damaged, LookupError when there is none.
+        """
+        relative, position = self.index.floor(offset - self.base_offset)
+        if position and not self.leads_to(position, self.base_offset + relative):
+            self.rebuild_indexes()
+            relative, position = self.index.floor(offset - self.base_offset)
+        if position < self.own_from:
+            return self._locate_checked(position, offset)
+        chunk, chunk_start = b"", position
+        while position < self.size_bytes:
+            inside = position - chunk_start
+            if len(chunk) - inside < HEADER_BYTES:
+                chunk, chunk_start, inside = self.file.read(position, lookup_bytes), position, 0
+            header = read_header(chunk, inside)
+            if header.base_offset + header.last_offset_delta >= offset:
+                return position, header
+            position += header.batch_length + 12
+        raise LookupError(offset)
+
+    def adopt_indexes(self, index: OffsetIndex, time_index: TimeIndex) -> None:
+        self._index, self._time_index = index, time_index
+        self._since_index_bytes = 0
+        timestamp, relative = time_index.last()
+        self.largest_timestamp, self.largest_timestamp_offset = timestamp, self.base_offset + relative
+
+    def leads_to(self, position: int, base_offset: int) -> bool:
+        """Whether a batch that begins with `base_offset` stands at `position`."""
+        head = self.file.read(position, HEADER_BYTES)
+        return len(head) == HEADER_BYTES and read_header(head).base_offset == base_offset
+
+    def _locate_checked(self, position: int, offset: int) -> tuple[int, BatchHeader]:
+        """The same over bytes that another process wrote: only what its checksum confirms is believed."""
+        damaged = False
+        for found in scan(self.file, position, self.size_bytes, 0, check=True):
+            header = found.header
+            if header is None:
+                damaged = True
+            elif header.last_offset >= offset:
+                if header.base_offset > offset and damaged:
+                    break
+                return found.position, header
+        if damaged:
+            raise CorruptBatch(f"the batch with offset {offset} in {self.path('log').name} is damaged")
+        raise LookupError(offset)
+
+    def region(self, position: int, length: int) -> Region:
+        """The bytes from `position`, a batch boundary. Raises CorruptBatch when the first batch there is damaged."""
+        length = min(length, self.size_bytes - position)
+        if position < self.own_from:
+            length = self._verify(position, length)
+        return Region(self.file, position, length)
+
+    def _verify(self, position: int, length: int) -> int:
+        """Check the batches of a stretch once; the length up to the first damaged one."""
+        for start, end in self._verified:
+            if start <= position < end:
+                if position + length <= end or end >= self.own_from:
+                    return length
+                return end - position
+        end = min(position + length, self.own_from)
+        done = position
+        for found in scan(self.file, position, self.own_from, 0, check=True):
+            if found.header is None:
+                if found.position == position:
+                    raise CorruptBatch(f"the batch at {position} in {self.path('log').name} is damaged")
+                break
+            done = found.end
+            if done >= end:
+                break
+        self._remember_verified(position, done)
+        return length if done >= end else done - position
+
+    def _remember_verified(self, start: int, end: int) -> None:
+        merged = []
+        for known_start, known_end in self._verified:
+            if known_end < start or known_start > end:
+                merged.append((known_start, known_end))
+            else:
+                start, end = min(start, known_start), max(end, known_end)
+        merged.append((start, end))
+        merged.sort()
+        self._verified = merged
+
+    def rebuild_indexes(self) -> None:
+        """From the batches themselves."""
+        self._index, self._time_index = OffsetIndex(), TimeIndex()
+        self._since_index_bytes = 0
+        self.largest_timestamp, self.largest_timestamp_offset = -1, self.base_offset
+        for found in scan(self.file, 0, self.size_bytes, self.base_offset, check=False):
+            if found.header is not None:
+                self.note(found.position, found.header, lookup_bytes - HEADER_BYTES)
+        self.write_indexes()
+
+    def _load_indexes(self) -> None:
+        offsets, times = read_entries(self.path("index")), read_entries(self.path("timeindex"))
+        if offsets is not None and times is not None:
+            index, time_index = OffsetIndex(offsets), TimeIndex(times)
+            if index.is_sane(self.size_bytes) and time_index.is_sane():
+                self._index, self._time_index = index, time_index
+                return
+        self.rebuild_indexes()
+
+    def load_times(self) -> None:
+        """Learn the largest timestamp of a sealed segment from its time index, for retention and lookups."""
+        if self.largest_timestamp < 0 and self.size_bytes:
+            timestamp, relative = self.time_index.last()
+            if timestamp < 0:
+                self.rebuild_indexes()
+            else:
+                self.largest_timestamp, self.largest_timestamp_offset = timestamp, self.base_offset + relative
+
+    def write_indexes(self) -> None:
+        if self._index is None or self._time_index is None:
+            return
+        if self.largest_timestamp >= 0:
+            self._time_index.append(self.largest_timestamp, self.largest_timestamp_offset - self.base_offset)
+        write_entries(self.path("index"), bytes(self._index.entries))
+        write_entries(self.path("timeindex"), bytes(self._time_index.entries))
+
+    def truncate(self, position: int, next_offset: int) -> None:
+        self.file.truncate(position)
+        self.file.sync()
+        self.size_bytes = position
+        self.own_from = min(self.own_from, position)
+        self.index.truncate(position)
+        self.time_index.truncate(next_offset - self.base_offset)
+
+    def forget(self) -> None:
+        """Let go of the open file and the indexes; both come back when they are needed."""
+        self._file = None
+        self._index = self._time_index = None
+
+    def remove(self) -> None:
+        for suffix in ("log", "index", "timeindex", "snapshot"):
+            remove_file(self.path(suffix))
+        self._file = None

@@ -1,0 +1,254 @@
+"""Kafka's record batch, format v2: a view of its header, what a broker checks, and the records inside.
+
+A batch is opaque on the hot path: the header is read once, the checksum verified, the base offset and leader epoch
+patched, the rest never touched. `records` walks the inside and is for cold paths and for batches so small that the
+walk is free.
+
+Layout: Kafka documentation, "Record Batch". The checksum covers everything from the attributes on, so neither base
+offset, length, leader epoch nor magic are under it.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from broker.protocol.compression import DecompressionFailed, decompress
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_BYTES = HEADER.size
+LOG_OVERHEAD_BYTES = 12  # base offset and length, not counted by the length field
+CHECKSUMMED_FROM = 21
+MAGIC = 2
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME_FLAG = 0x08
+TRANSACTIONAL_FLAG = 0x10
+CONTROL_FLAG = 0x20
+
+# A record needs a length, attributes, two deltas, two lengths and a header count: seven bytes at the least.
+record_bytes_min = 7
+
+# Uncompressed batches up to this many records are walked when they arrive: less than 20 µs, and the only way to see
+# that a header's count is a lie. Larger ones would cost the hot path its speed; their counts are held against the
+# bytes that are there.
+walked_records_max = 32
+
+NO_TIMESTAMP = -1
+NO_PRODUCER_ID = -1
+
+
+class BatchHeader(NamedTuple):
+    """The fields of a batch's header, as they lie on the wire."""
+
+    base_offset: int
+    batch_length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.batch_length + LOG_OVERHEAD_BYTES
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL_FLAG)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL_FLAG)
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence numbers wrap from the largest int32 to 0."""
+        return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
+
+
+class CorruptBatch(Exception):
+    """The bytes are not a batch, or not the batch that was written: CORRUPT_MESSAGE."""
+
+
+class InvalidBatch(Exception):
+    """A well-formed batch that breaks a rule: INVALID_RECORD."""
+
+
+def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
+    return BatchHeader._make(HEADER.unpack_from(buffer, position))
+
+
+def checksum(batch: bytes | memoryview) -> int:
+    return crc32c(memoryview(batch)[CHECKSUMMED_FROM:])
+
+
+def validate_produced(batch: bytes) -> BatchHeader:
+    """What every produced payload must be: exactly one whole v2 batch that says of itself what is true.
+
+    Follows Kafka's order of checks, so that the same fault gets the same error.
+    """
+    size = len(batch)
+    if size < HEADER_BYTES:
+        if size > 16 and batch[16] in (0, 1):
+            raise InvalidBatch(f"record batches must have magic 2, not {batch[16]}")
+        raise InvalidBatch(f"{size} bytes hold no record batch")
+    header = read_header(batch)
+    if header.magic != MAGIC:
+        if header.magic in (0, 1):
+            raise InvalidBatch(f"record batches must have magic 2, not {header.magic}")
+        raise CorruptBatch(f"magic {header.magic} does not exist")
+    if header.batch_length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
+        raise CorruptBatch(f"a batch length of {header.batch_length} is shorter than a batch header")
+    if header.size_bytes > size:
+        raise InvalidBatch(f"the batch says {header.size_bytes} bytes and {size} came")
+    if header.size_bytes < size:
+        raise InvalidBatch("exactly one record batch is allowed per partition")
+    if crc32c(memoryview(batch)[CHECKSUMMED_FROM:]) != header.crc:
+        raise CorruptBatch("the checksum does not match the bytes")
+    if header.last_offset_delta < 0:
+        raise InvalidBatch("the batch has an invalid offset range")
+    if header.records_count <= 0:
+        raise InvalidBatch(f"the batch says it holds {header.records_count} records")
+    if header.records_count != header.last_offset_delta + 1:
+        raise InvalidBatch(f"the batch says {header.records_count} records over {header.last_offset_delta + 1} offsets")
+    if header.attributes & CONTROL_FLAG:
+        raise InvalidBatch("clients may not write control records")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise InvalidBatch(f"sequence number {header.base_sequence} with producer id {header.producer_id}")
+    codec = header.attributes & CODEC_MASK
+    if codec == 0:
+        if header.records_count * record_bytes_min > size - HEADER_BYTES:
+            raise InvalidBatch(f"{header.records_count} records cannot fit into {size - HEADER_BYTES} bytes")
+        if header.records_count <= walked_records_max:
+            walk(memoryview(batch)[HEADER_BYTES:], header)
+    elif codec > 4:
+        raise InvalidBatch(f"codec {codec} does not exist")
+    return header
+
+
+def walk(data: bytes | memoryview, header: BatchHeader) -> None:
+    """Check that inflated records are as many as the header says, in order, and fill their bytes."""
+    position = 0
+    size = len(data)
+    for index in range(header.records_count):
+        length, position = read_varint(data, position)
+        end = position + length
+        if length < record_bytes_min - 1 or end > size:
+            raise InvalidBatch(f"record {index} says {length} bytes and {size - position} are left")
+        _, inside = read_varint(data, position + 1)
+        offset_delta, _ = read_varint(data, inside)
+        if offset_delta != index:
+            raise InvalidBatch(f"record {index} carries offset delta {offset_delta}")
+        position = end
+    if position != size:
+        raise InvalidBatch(f"{size - position} bytes are left after {header.records_count} records")
+
+
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """A zigzag varint and the position after it."""
+    result = shift = 0
+    while True:
+        try:
+            byte = data[position]
+        except IndexError:
+            raise InvalidBatch("a record is cut off") from None
+        position += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (result >> 1) ^ -(result & 1), position
+        shift += 7
+        if shift > 63:
+            raise InvalidBatch("a number in a record is longer than ten bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+def inflate(batch: bytes | memoryview, header: BatchHeader) -> bytes:
+    """The records part of a batch, decompressed."""
+    try:
+        return decompress(header.codec, memoryview(batch)[HEADER_BYTES : header.size_bytes])
+    except DecompressionFailed as error:
+        raise InvalidBatch(f"the records do not decompress: {error}") from error
+
+
+def records(batch: bytes | memoryview) -> Iterator[Record]:
+    """The records of one batch, without their headers."""
+    header = read_header(batch)
+    data = inflate(batch, header)
+    log_append_time = header.attributes & LOG_APPEND_TIME_FLAG
+    position = 0
+    for _ in range(header.records_count):
+        length, position = read_varint(data, position)
+        end = position + length
+        timestamp_delta, inside = read_varint(data, position + 1)
+        offset_delta, inside = read_varint(data, inside)
+        key, inside = _read_bytes(data, inside, end)
+        value, inside = _read_bytes(data, inside, end)
+        timestamp = header.max_timestamp if log_append_time else header.base_timestamp + timestamp_delta
+        yield Record(header.base_offset + offset_delta, timestamp, key, value)
+        position = end
+
+
+def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    length, position = read_varint(data, position)
+    if length < 0:
+        return None, position
+    if position + length > end:
+        raise InvalidBatch(f"a field says {length} bytes and {end - position} are left")
+    return data[position : position + length], position + length
+
+
+def encode_batch(entries: Sequence[tuple[bytes | None, bytes | None]], timestamp: int) -> bytes:
+    """A batch of key and value pairs as a producer without idempotence would send it."""
+    body = bytearray()
+    for index, (key, value) in enumerate(entries):
+        record = bytearray(b"\x00\x00")  # attributes, timestamp delta 0
+        record += encode_varint(index)
+        for field in (key, value):
+            if field is None:
+                record += encode_varint(-1)
+            else:
+                record += encode_varint(len(field))
+                record += field
+        record += b"\x00"
+        body += encode_varint(len(record))
+        body += record
+    count = len(entries)
+    batch = bytearray(HEADER_BYTES) + body
+    length = len(batch) - LOG_OVERHEAD_BYTES
+    HEADER.pack_into(batch, 0, 0, length, -1, MAGIC, 0, 0, count - 1, timestamp, timestamp, -1, -1, -1, count)
+    struct.pack_into(">I", batch, 17, crc32c(memoryview(batch)[CHECKSUMMED_FROM:]))
+    return bytes(batch)
+
+
+def encode_varint(value: int) -> bytes:
+    value = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

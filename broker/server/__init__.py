@@ -1,0 +1,1 @@
+"""The broker's sockets: the only place that knows asyncio."""

@@ -1,0 +1,313 @@
+"""One client's connection: frames in, answers out, in order, with every buffer bounded.
+
+Works on a raw non-blocking socket, so that frames are received straight into their buffer and records go from the page
+cache to the socket with sendfile. Requests are executed as they arrive; an answer that has to wait (a long poll, an
+fsync) holds back later answers, not the execution of later requests, up to a limit.
+"""
+
+import logging
+import os
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from broker.deferred import Deferred
+from broker.engine import Engine, Reply
+from broker.log.segment import Region
+from broker.protocol.payload import Chunk, Disconnect, NoReply
+
+logger = logging.getLogger("headgate.broker.server")
+
+_SIZE = struct.Struct(">i")
+
+# Answers that may wait on one connection before no further request is read. Clients have five to a hundred in flight.
+requests_in_flight_max = 128
+
+# A frame's buffer grows with the bytes that arrive, not with the length it claims.
+frame_buffer_step_bytes = 1024 * 1024
+
+# Below this, a copy of records costs less than the extra system call of sendfile.
+sendfile_bytes_min = 16 * 1024
+
+_MSG_MORE = getattr(socket, "MSG_MORE", 0)
+
+
+class Poller(Protocol):
+    """What a connection needs of the event loop."""
+
+    def add_reader(self, fd: int, callback: Callable[[], None]) -> None: ...
+    def remove_reader(self, fd: int) -> bool: ...
+    def add_writer(self, fd: int, callback: Callable[[], None]) -> None: ...
+    def remove_writer(self, fd: int) -> bool: ...
+
+
+class Memory(Protocol):
+    """The server's account of bytes held for requests that are still arriving."""
+
+    receive_buffer: memoryview
+    frame_bytes_max: int
+
+    def reserve(self, size_bytes: int) -> bool: ...
+    def release(self, size_bytes: int) -> None: ...
+    def now_ms(self) -> int: ...
+
+
+class Connection:
+    __slots__ = (
+        "_engine",
+        "_fd",
+        "_filled",
+        "_frame",
+        "_frame_size",
+        "_memory",
+        "_on_close",
+        "_output",
+        "_poller",
+        "_reading",
+        "_slots",
+        "_socket",
+        "_writing",
+        "closed",
+        "host",
+        "last_active_ms",
+        "number",
+    )
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        number: int,
+        host: str,
+        engine: Engine,
+        poller: Poller,
+        memory: Memory,
+        on_close: Callable[["Connection"], None],
+    ) -> None:
+        self.number = number
+        self.host = host
+        self.closed = False
+        self.last_active_ms = memory.now_ms()
+        self._socket = sock
+        self._fd = sock.fileno()
+        self._engine = engine
+        self._poller = poller
+        self._memory = memory
+        self._on_close = on_close
+        self._frame: bytearray | None = None
+        self._frame_size = 0
+        self._filled = 0
+        self._slots: deque[_Slot] = deque()
+        self._output: deque[Chunk | memoryview] = deque()
+        self._reading = True
+        self._writing = False
+        poller.add_reader(self._fd, self._on_readable)
+
+    def _on_readable(self) -> None:
+        try:
+            if self._frame is None:
+                count = self._socket.recv_into(self._memory.receive_buffer)
+                if count:
+                    self._take(self._memory.receive_buffer[:count])
+            else:
+                count = self._receive_frame()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.close(f"receive failed: {error.strerror}")
+            return
+        if count == 0 and not self.closed:
+            self.close(None)
+
+    def _take(self, data: memoryview) -> None:
+        """Execute the whole frames in `data`; keep the rest."""
+        self.last_active_ms = self._memory.now_ms()
+        position, end = 0, len(data)
+        while not self.closed:
+            if end - position < 4:
+                self._keep(data[position:], 4)
+                return
+            size = _SIZE.unpack_from(data, position)[0]
+            if not self._is_acceptable(size):
+                return
+            if end - position - 4 < size:
+                self._keep(data[position:], size + 4)
+                return
+            self._execute(data[position + 4 : position + 4 + size].toreadonly())
+            position += 4 + size
+            if position == end:
+                return
+
+    def _is_acceptable(self, size: int) -> bool:
+        if 0 <= size <= self._memory.frame_bytes_max:
+            return True
+        self.close(f"a frame of {size} bytes; socket.request.max.bytes is {self._memory.frame_bytes_max}")
+        return False
+
+    def _keep(self, part: memoryview, wanted: int) -> None:
+        """Begin a buffer for a frame of `wanted` bytes, length included, of which `part` is here."""
+        if not len(part):
+            return
+        self._begin(max(len(part), min(wanted, frame_buffer_step_bytes)), wanted)
+        if self._frame is not None:
+            self._frame[: len(part)] = part
+            self._filled = len(part)
+
+    def _begin(self, capacity: int, wanted: int) -> None:
+        if not self._memory.reserve(capacity):
+            self.close("too much memory is held for unfinished requests")
+            return
+        self._frame = bytearray(capacity)
+        self._frame_size = wanted
+
+    def _receive_frame(self) -> int:
+        """Receive into the unfinished frame; never beyond its end."""
+        frame = self._frame
+        assert frame is not None
+        if self._filled == len(frame) and not self._grow(frame):
+            return -1
+        limit = min(len(frame), self._frame_size)
+        count = self._socket.recv_into(memoryview(frame)[self._filled : limit])
+        if count == 0:
+            return 0
+        self.last_active_ms = self._memory.now_ms()
+        self._filled += count
+        if self._filled < self._frame_size:
+            return count
+        if self._frame_size == 4:
+            # Only now is the length known.
+            size = _SIZE.unpack_from(frame)[0]
+            if not self._is_acceptable(size):
+                return count
+            self._frame_size = size + 4
+            if size:
+                return count
+        self._frame = None
+        self._filled = 0
+        self._execute(memoryview(frame)[4 : self._frame_size].toreadonly())
+        self._memory.release(len(frame))
+        return count
+
+    def _grow(self, frame: bytearray) -> bool:
+        more = min(self._frame_size - len(frame), max(len(frame), frame_buffer_step_bytes))
+        if not self._memory.reserve(more):
+            self.close("too much memory is held for unfinished requests")
+            return False
+        frame.extend(bytes(more))
+        return True
+
+    def _execute(self, frame: memoryview) -> None:
+        reply = self._engine.execute(frame, self.host, self.number)
+        if isinstance(reply, Deferred):
+            slot = _Slot()
+            self._slots.append(slot)
+            reply.then(lambda ready: self._complete(slot, ready))
+            if len(self._slots) >= requests_in_flight_max:
+                self._pause_reading()
+        elif self._slots:
+            slot = _Slot()
+            slot.reply = reply
+            self._slots.append(slot)
+        else:
+            self._send(reply)
+
+    def _complete(self, slot: "_Slot", reply: Reply) -> None:
+        slot.reply = reply
+        slots = self._slots
+        while slots and not self.closed:
+            ready = slots[0].reply
+            if ready is None:
+                break
+            slots.popleft()
+            self._send(ready)
+        if not self._reading and not self._writing and len(slots) < requests_in_flight_max:
+            self._resume_reading()
+
+    def _send(self, reply: Reply) -> None:
+        if self.closed or isinstance(reply, NoReply):
+            return
+        if isinstance(reply, Disconnect):
+            self.close(reply.reason)
+            return
+        self._output.extend(reply.chunks)
+        if not self._writing:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write what the socket takes; wait for it to take more, reading nothing meanwhile."""
+        output = self._output
+        try:
+            while output:
+                chunk = output[0]
+                if isinstance(chunk, Region):
+                    sent = self._send_region(chunk)
+                    if sent < chunk.length:
+                        output[0] = Region(chunk.file, chunk.position + sent, chunk.length - sent)
+                        continue
+                else:
+                    sent = self._socket.send(chunk, _MSG_MORE if len(output) > 1 else 0)
+                    if sent < len(chunk):
+                        output[0] = memoryview(chunk)[sent:]
+                        continue
+                output.popleft()
+        except BlockingIOError:
+            if not self._writing:
+                self._writing = True
+                self._poller.add_writer(self._fd, self._flush)
+                self._pause_reading()
+            return
+        except OSError as error:
+            self.close(f"send failed: {error.strerror}")
+            return
+        self.last_active_ms = self._memory.now_ms()
+        if self._writing:
+            self._writing = False
+            self._poller.remove_writer(self._fd)
+            if len(self._slots) < requests_in_flight_max:
+                self._resume_reading()
+
+    def _send_region(self, region: Region) -> int:
+        if region.length < sendfile_bytes_min:
+            return self._socket.send(region.file.read(region.position, region.length), _MSG_MORE)
+        sent = os.sendfile(self._fd, region.file.fd, region.position, region.length)
+        if sent == 0:
+            raise OSError(5, "the segment is shorter than it was")
+        return sent
+
+    def _pause_reading(self) -> None:
+        if self._reading and not self.closed:
+            self._reading = False
+            self._poller.remove_reader(self._fd)
+
+    def _resume_reading(self) -> None:
+        if not self._reading and not self.closed:
+            self._reading = True
+            self._poller.add_reader(self._fd, self._on_readable)
+
+    def close(self, reason: str | None) -> None:
+        """End the connection; `reason` is logged, None is the client's own good-bye."""
+        if self.closed:
+            return
+        self.closed = True
+        if reason is not None:
+            logger.warning("closing connection %d from %s: %s", self.number, self.host, reason)
+        self._poller.remove_reader(self._fd)
+        if self._writing:
+            self._poller.remove_writer(self._fd)
+        self._output.clear()
+        self._slots.clear()
+        if self._frame is not None:
+            self._memory.release(len(self._frame))
+            self._frame = None
+        self._socket.close()
+        self._on_close(self)
+
+
+class _Slot:
+    """The place of an answer in the row."""
+
+    __slots__ = ("reply",)
+
+    def __init__(self) -> None:
+        self.reply: Reply | None = None

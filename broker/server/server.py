@@ -1,0 +1,157 @@
+"""The listening socket, the timers and the threads of a running broker."""
+
+import asyncio
+import errno
+import itertools
+import logging
+import socket
+from pathlib import Path
+
+from broker.broker import Broker
+from broker.engine import Engine
+from broker.server.connection import Connection
+from broker.settings import BrokerSettings
+
+logger = logging.getLogger("headgate.broker.server")
+
+# One buffer for all connections: a request that arrives whole is executed out of it, so an idle connection owns none.
+receive_buffer_bytes = 256 * 1024
+
+# Bytes that requests still arriving may hold together. Beyond it, the connection that asks for more is closed.
+unfinished_requests_bytes_max = 1024 * 1024 * 1024
+
+# How often idle connections are looked for, and how long accepting pauses when no file descriptor is left.
+idle_check_interval_ms = 10_000
+accept_pause_ms = 200
+
+# New connections taken per wake-up, so that a flood of them does not starve those that exist.
+accepts_per_turn_max = 64
+
+
+class Server:
+    def __init__(self, data_directory: Path, settings: BrokerSettings, host: str, port: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.broker = Broker(data_directory, settings, self._post)
+        self._engine = Engine(self.broker)
+        self._listen_at = (host, port)
+        self._listener: socket.socket | None = None
+        self._connections: dict[int, Connection] = {}
+        self._per_host: dict[str, int] = {}
+        self._numbers = itertools.count(1)
+        self._timer: asyncio.TimerHandle | None = None
+        self._reserved_bytes = 0
+        self.receive_buffer = memoryview(bytearray(receive_buffer_bytes))
+        self.frame_bytes_max = settings.socket_request_max_bytes
+
+    def start(self) -> tuple[str, int]:
+        """Recover, then listen; the address. Raises BrokerError, OSError."""
+        family, kind, protocol, _, address = socket.getaddrinfo(*self._listen_at, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            self.broker.address = listener.getsockname()[:2]
+            self.broker.open()
+        except BaseException:
+            listener.close()
+            raise
+        listener.listen(self.broker.settings.socket_listen_backlog_size)
+        listener.setblocking(False)
+        self._listener = listener
+        self._loop.add_reader(listener.fileno(), self._accept)
+        self.broker.timers.on_earlier = self._schedule
+        self.broker.timers.after(idle_check_interval_ms, self._close_idle)
+        self._schedule()
+        return self.broker.address
+
+    def stop(self) -> None:
+        """Stop listening, end every connection and close the broker cleanly."""
+        if self._listener is not None:
+            self._loop.remove_reader(self._listener.fileno())
+            self._listener.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        for connection in list(self._connections.values()):
+            connection.close(None)
+        self.broker.timers.on_earlier = None
+        self.broker.close()
+
+    def reserve(self, size_bytes: int) -> bool:
+        if self._reserved_bytes + size_bytes > unfinished_requests_bytes_max:
+            return False
+        self._reserved_bytes += size_bytes
+        return True
+
+    def release(self, size_bytes: int) -> None:
+        self._reserved_bytes -= size_bytes
+
+    def now_ms(self) -> int:
+        return self.broker.clock.monotonic_ms()
+
+    def _post(self, callback: object) -> None:
+        self._loop.call_soon_threadsafe(callback)  # type: ignore[arg-type]
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        for _ in range(accepts_per_turn_max):
+            try:
+                sock, address = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    logger.error("cannot accept connections: %s", error.strerror)
+                    self._loop.remove_reader(self._listener.fileno())
+                    self._loop.call_later(accept_pause_ms / 1000, self._accept_again)
+                    return
+                continue
+            self._welcome(sock, address[0])
+
+    def _accept_again(self) -> None:
+        if self._listener is not None and self._listener.fileno() >= 0:
+            self._loop.add_reader(self._listener.fileno(), self._accept)
+
+    def _welcome(self, sock: socket.socket, host: str) -> None:
+        settings = self.broker.settings
+        if (
+            len(self._connections) >= settings.max_connections
+            or self._per_host.get(host, 0) >= settings.max_connections_per_ip
+        ):
+            logger.warning("refusing a connection from %s: max.connections or max.connections.per.ip is reached", host)
+            sock.close()
+            return
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        number = next(self._numbers)
+        self._per_host[host] = self._per_host.get(host, 0) + 1
+        self._connections[number] = Connection(sock, number, host, self._engine, self._loop, self, self._forget)
+
+    def _forget(self, connection: Connection) -> None:
+        del self._connections[connection.number]
+        left = self._per_host[connection.host] - 1
+        if left:
+            self._per_host[connection.host] = left
+        else:
+            del self._per_host[connection.host]
+
+    def _close_idle(self) -> None:
+        idle_before_ms = self.now_ms() - self.broker.settings.connections_max_idle_ms
+        for connection in list(self._connections.values()):
+            if connection.last_active_ms < idle_before_ms:
+                connection.close("idle for longer than connections.max.idle.ms")
+        self.broker.timers.after(idle_check_interval_ms, self._close_idle)
+
+    def _schedule(self) -> None:
+        """Wake up for the next timer."""
+        deadline_ms = self.broker.timers.next_deadline_ms()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if deadline_ms is not None:
+            delay_ms = max(deadline_ms - self.now_ms(), 0)
+            self._timer = self._loop.call_later(delay_ms / 1000, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.broker.timers.run_due()
+        self._schedule()
