@@ -21,20 +21,17 @@ from registry.formats.protobuf.cursor import NESTING_MAX
 from registry.formats.protobuf.descriptors import Draft, draft, json_name, walk_messages
 from registry.formats.protobuf.from_descriptor import to_tree
 from registry.formats.protobuf.known_files import KNOWN_FILES, known_descriptor, known_text
-from registry.formats.protobuf.lexer import TEXT_CHARACTERS_MAX
 from registry.formats.protobuf.linker import link
 from registry.formats.protobuf.options import set_built_in, set_custom
 from registry.formats.protobuf.parser import parse_text
 from registry.formats.protobuf.symbols import FileSymbols, View, check_no_clash, declare
 from registry.formats.protobuf.validation import validate
+from registry.limits import references_max, schema_chars_max
 
 FileProto = descriptor_pb2.FileDescriptorProto
 
 MAIN_FILE = "default"
 """The name of the schema's own file in descriptors; Confluent's choice, which clients replace by their own."""
-
-FILES_MAX = 1_000
-"""Imports of one schema, transitively. Real closures have tens; the bound keeps a hostile one from costing minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ def read(text: str) -> tree.File | FileProto:
 
 
 def _read_serialized(text: str) -> FileProto | None:
-    if len(text) > TEXT_CHARACTERS_MAX:
+    if len(text) > schema_chars_max:
         return None
     try:
         proto = FileProto.FromString(base64.b64decode("".join(text.split()), validate=True))
@@ -112,8 +109,8 @@ def _closure(main: Source, references: Mapping[str, str]) -> dict[str, Source]:
         place = (f"line {line}" if line else "imports") if name == MAIN_FILE else name
         if path in open_files:
             raise InvalidSchema(f"The files import each other in a circle, through {path!r}", place)
-        if len(sources) >= FILES_MAX:
-            raise InvalidSchema(f"The schema imports more than {FILES_MAX} files", place)
+        if len(sources) >= references_max:
+            raise InvalidSchema(f"The schema imports more than {references_max} files", place)
         sources[path] = _source(path, references, place)
         open_files[path] = _imports(sources[path])
     return done

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from registry.errors import InvalidSchema
-
-TEXT_CHARACTERS_MAX = 4 * 1024 * 1024
-"""A hundred times the largest .proto file people publish; a parse of this size still ends within seconds."""
+from registry.limits import schema_chars_max
 
 _TOKEN = re.compile(
     r"""
@@ -61,8 +59,8 @@ class Tokens:
 
 def tokenize(source: str) -> Tokens:
     """All tokens of `source`; comments and space are dropped."""
-    if len(source) > TEXT_CHARACTERS_MAX:
-        raise InvalidSchema(f"The schema has {len(source)} characters, more than the {TEXT_CHARACTERS_MAX} allowed")
+    if len(source) > schema_chars_max:
+        raise InvalidSchema(f"The schema has {len(source)} characters, more than the {schema_chars_max} allowed")
     kinds: list[Kind] = []
     texts: list[str] = []
     offsets: list[int] = []

@@ -1,0 +1,50 @@
+"""Can `reader` read what `writer` wrote?"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from registry.compatibility.incompatibility import Incompatibility
+from registry.compatibility.protobuf.comparison import Comparison
+from registry.compatibility.protobuf.explanations import EXPLANATIONS
+from registry.compatibility.protobuf.kinds import Difference, Kind
+from registry.compatibility.protobuf.types import Side
+from registry.formats.protobuf import ProtobufSchema
+from registry.limits import incompatibilities_max
+
+
+def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> Iterator[Difference]:
+    """Every change from writer to reader, the compatible ones included."""
+    return Comparison(Side(writer), Side(reader)).run()
+
+
+def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Incompatibility]:
+    """Everything that keeps the reader from what the writer may have written; empty when it can be read."""
+    broken = (one for one in differences(reader, writer) if not one.kind.compatible)
+    return [_explained(one) for one in islice(broken, incompatibilities_max)]
+
+
+def check_reserved(
+    reader: ProtobufSchema, reader_reserved: Iterable[str], writer_reserved: Iterable[str]
+) -> list[Incompatibility]:
+    """Names set aside by the metadata property `confluent:reserved`: they stay reserved, and the first message, which
+    stands for the schema, does not use them."""
+    kept = list(dict.fromkeys(reader_reserved))
+    found = [
+        Difference(Kind.RESERVED_FIELD_REMOVED, name) for name in dict.fromkeys(writer_reserved) if name not in kept
+    ]
+    messages = reader.main.proto.message_type
+    used = {field.name for field in messages[0].field} if messages else set()
+    found += [Difference(Kind.FIELD_CONFLICTS_WITH_RESERVED_FIELD, name) for name in kept if name in used]
+    return [_explained(one) for one in found]
+
+
+def _explained(difference: Difference) -> Incompatibility:
+    message, advice = EXPLANATIONS[difference.kind]
+    return Incompatibility(
+        kind=difference.kind.value,
+        path=difference.path,
+        message=message,
+        reader=difference.reader,
+        writer=difference.writer,
+        advice=advice,
+    )
