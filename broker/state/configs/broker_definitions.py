@@ -106,9 +106,19 @@ CONNECTIONS = (
         at_least(1),
         importance=HIGH,
     ),
-    whole("socket.send.buffer.bytes", 102_400, "SO_SNDBUF of a connection; -1 for the system's own.", importance=HIGH),
     whole(
-        "socket.receive.buffer.bytes", 102_400, "SO_RCVBUF of a connection; -1 for the system's own.", importance=HIGH
+        "socket.send.buffer.bytes",
+        102_400,
+        "SO_SNDBUF of a connection; -1 for the system's own.",
+        importance=HIGH,
+        without_effect="the system sizes the buffers",
+    ),
+    whole(
+        "socket.receive.buffer.bytes",
+        102_400,
+        "SO_RCVBUF of a connection; -1 for the system's own.",
+        importance=HIGH,
+        without_effect="the system sizes the buffers",
     ),
     whole(
         "socket.listen.backlog.size", 50, "Connections that wait to be accepted; the system may cap it.", at_least(1)
@@ -135,12 +145,14 @@ CONNECTIONS = (
         "Requests that may wait for their turn before the broker stops reading.",
         at_least(1),
         importance=HIGH,
+        without_effect="a connection's requests are handled one after the other",
     ),
     whole(
         "queued.max.request.bytes",
         -1,
         "Bytes of requests that may wait for their turn before the broker stops reading; -1 for no bound.",
         type=LONG,
+        without_effect="a connection's requests are handled one after the other",
     ),
     whole(
         "num.network.threads",
@@ -207,6 +219,7 @@ TOPICS = (
         1000,
         "Incremental fetch sessions kept at once.",
         at_least(0),
+        without_effect="fetch sessions are refused",
     ),
 )
 
@@ -229,6 +242,7 @@ LOG = (
         type=LONG,
         importance=HIGH,
         update=DYNAMIC,
+        without_effect="acks=all puts records on disk; other records get there within a minute",
     ),
     whole(
         "log.flush.scheduler.interval.ms",
@@ -236,6 +250,7 @@ LOG = (
         "How often the broker looks for logs that flush.ms wants on disk.",
         type=LONG,
         importance=HIGH,
+        without_effect="acks=all puts records on disk; other records get there within a minute",
     ),
     topic_default("log.index.interval.bytes", "index.interval.bytes"),
     topic_default("log.index.size.max.bytes", "segment.index.bytes"),
@@ -289,6 +304,7 @@ LOG = (
         "The default of segment.jitter.ms in hours, when log.roll.jitter.ms is not set.",
         at_least(0),
         importance=HIGH,
+        without_effect="segments close when they are due",
     ),
     whole(
         "log.roll.jitter.ms",
@@ -298,6 +314,7 @@ LOG = (
         type=LONG,
         importance=HIGH,
         update=DYNAMIC,
+        without_effect="segments close when they are due",
     ),
     whole("log.roll.ms", None, "The default of segment.ms.", at_least(1), type=LONG, importance=HIGH, update=DYNAMIC),
     topic_default("log.segment.bytes", "segment.bytes", HIGH),
@@ -382,6 +399,7 @@ GROUPS = (
         "Partitions of the topic of committed offsets.",
         at_least(1),
         importance=HIGH,
+        without_effect="committed offsets are kept in one partition",
     ),
     whole(
         "offsets.topic.replication.factor",

@@ -98,6 +98,7 @@ TOPIC_CONFIGS = index(
         "How long the files of a dropped segment stay on disk, so that a reader in the middle of one can finish.",
         at_least(0),
         broker_names=("log.segment.delete.delay.ms",),
+        without_effect="the files of a dropped segment go at once, and a reader in the middle of one still finishes",
     ),
     Definition(
         "flush.messages",
@@ -106,6 +107,7 @@ TOPIC_CONFIGS = index(
         "Force the log to disk once this many records were appended since the last time, whatever acks they ask for.",
         at_least(1),
         broker_names=("log.flush.interval.messages",),
+        without_effect="acks=all puts records on disk; other records get there within a minute",
     ),
     Definition(
         "flush.ms",
@@ -114,6 +116,7 @@ TOPIC_CONFIGS = index(
         "Force the log to disk at least this often, whatever acks its records ask for.",
         at_least(0),
         broker_names=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+        without_effect="acks=all puts records on disk; other records get there within a minute",
     ),
     Definition(
         "follower.replication.throttled.replicas",
@@ -228,10 +231,10 @@ TOPIC_CONFIGS = index(
         "min.insync.replicas",
         ConfigType.INT,
         1,
-        "Replicas that must hold a record before acks=all is answered. With one node, anything above 1 makes acks=all "
-        "fail with NOT_ENOUGH_REPLICAS.",
+        "Replicas that must hold a record before acks=all is answered; never more than the topic has, as in Kafka 4.",
         at_least(1),
         broker_names=("min.insync.replicas",),
+        without_effect="a topic has one replica",
     ),
     Definition(
         "preallocate",
@@ -293,6 +296,7 @@ TOPIC_CONFIGS = index(
         "The size of an offset index at which its segment is closed.",
         at_least(4),
         broker_names=("log.index.size.max.bytes",),
+        without_effect="the index of a segment grows as far as its log",
     ),
     Definition(
         "segment.jitter.ms",
@@ -301,6 +305,7 @@ TOPIC_CONFIGS = index(
         "The most by which segment.ms is shortened at random, so that not all segments close at once.",
         at_least(0),
         broker_names=("log.roll.jitter.ms", "log.roll.jitter.hours"),
+        without_effect="segments close when they are due",
     ),
     Definition(
         "segment.ms",
