@@ -1,0 +1,148 @@
+"""The interpreter as machine code: compiled by Numba once, then read from its cache on disk.
+
+Numba keeps the code beside the source, or in the user's cache directory where that cannot be written
+(`NUMBA_CACHE_DIR` names another); where neither can be, it is compiled anew in each process. Only copying and one
+conversion differ from the plain form: eight bytes at a time, and the machine's own rounding.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+from llvmlite import ir
+from numba import extending, njit, types
+
+from serdes.columnar import frames, interpreter, primitives
+from serdes.columnar.primitives import is_utf8
+
+BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)
+LONGS_IN = types.Array(types.int64, 1, "C", readonly=True)
+U8 = types.uint8[::1]
+I32 = types.int32[::1]
+I64 = types.int64[::1]
+F32 = types.float32[::1]
+F64 = types.float64[::1]
+
+DECODE_ROWS = types.int64(
+    BYTES_IN, LONGS_IN, LONGS_IN, LONGS_IN,  # data, starts, ends, entries
+    LONGS_IN, BYTES_IN, LONGS_IN, LONGS_IN, LONGS_IN,  # program, constants, base, room of scopes, room of bytes
+    U8, I32, I64, F32, F64,  # the arena
+    U8, I64, I64,  # reasons, stack, progress
+)  # fmt: skip
+SCAN_FRAMES = types.int64(BYTES_IN, LONGS_IN, LONGS_IN, BYTES_IN, I64, I64, I64, I64)
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """Numba's decorator, with the truth about its type: what comes out has another signature."""
+    return extending.intrinsic(function)
+
+
+def compiled_form_of(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """What compiled code calls in place of `plain`."""
+    register: Callable[[Callable[..., Any]], Any] = extending.overload(plain, strict=False)
+    return register
+
+
+def compile_function(function: Callable[..., int], signature: Any) -> Callable[..., int]:
+    try:
+        return cast(Callable[..., int], njit(signature, cache=True, nogil=True)(function))
+    except RuntimeError:  # no directory to keep the code in
+        return cast(Callable[..., int], njit(signature, nogil=True)(function))
+
+
+@cache
+def decode_rows() -> Callable[..., int]:
+    return compile_function(interpreter.decode_rows, DECODE_ROWS)
+
+
+@cache
+def scan_frames() -> Callable[..., int]:
+    return compile_function(frames.scan_frames, SCAN_FRAMES)
+
+
+def _pointer_type() -> Any:
+    llvm: Any = ir
+    return llvm.IntType(64).as_pointer()
+
+
+def _element(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    """A pointer to eight bytes of an array of bytes, at any address."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), _pointer_type())
+
+
+@intrinsic
+def load_eight(typing_context: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = builder.load(_element(context, builder, signature.args[0], *arguments))
+        word.align = 1
+        return word
+
+    return types.uint64(array, types.int64), generate
+
+
+@intrinsic
+def store_eight(typing_context: Any, array: Any, index: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        store = builder.store(arguments[2], _element(context, builder, signature.args[0], *arguments[:2]))
+        store.align = 1
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.uint64), generate
+
+
+@compiled_form_of(primitives.to_float)
+def _to_float(value: Any) -> Any:
+    def convert(value: Any) -> Any:
+        return np.float32(value)
+
+    return convert
+
+
+@compiled_form_of(primitives.copy_bytes)
+def _copy_bytes(target: Any, at: Any, data: Any, pos: Any, size: Any) -> Any:
+    def copy(target: Any, at: Any, data: Any, pos: Any, size: Any) -> None:
+        if size == 8:
+            store_eight(target, at, load_eight(data, pos))
+        elif size > 8:
+            k = 0
+            while k < size - 8:
+                store_eight(target, at + k, load_eight(data, pos + k))
+                k += 8
+            # The last eight overlap those before them, so that nothing past the end is touched on either side.
+            store_eight(target, at + size - 8, load_eight(data, pos + size - 8))
+        else:
+            for k in range(size):
+                target[at + k] = data[pos + k]
+
+    return copy
+
+
+@compiled_form_of(primitives.copy_text)
+def _copy_text(target: Any, at: Any, data: Any, pos: Any, size: Any) -> Any:
+    def copy(target: Any, at: Any, data: Any, pos: Any, size: Any) -> bool:
+        if size >= 8:
+            k = 0
+            high = np.uint64(0)
+            while k < size - 8:
+                word = load_eight(data, pos + k)
+                store_eight(target, at + k, word)
+                high |= word
+                k += 8
+            word = load_eight(data, pos + size - 8)
+            store_eight(target, at + size - 8, word)
+            high |= word
+            if high & np.uint64(0x8080808080808080) == np.uint64(0):
+                return True
+        else:
+            low = 0
+            for k in range(size):
+                byte = data[pos + k]
+                target[at + k] = byte
+                low |= byte
+            if low < 0x80:
+                return True
+        return is_utf8(data, pos, pos + size)
+
+    return copy

@@ -1,0 +1,137 @@
+"""A batch of framed Avro to Arrow columns: values, reasons and schema ids, row for row.
+
+The facade over the planner, the arena and the interpreter. Fetching schemas is the source's, choosing the columns is
+`serdes.columnar.projection`'s.
+"""
+
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+from pyarrow import lib as pa
+
+from serdes.avro.resolution import Unresolvable, resolve
+from serdes.avro.schema import Schema
+from serdes.columnar import interpreter
+from serdes.columnar.arena import Arena, Rates, enlarged, measure
+from serdes.columnar.arrow import assemble
+from serdes.columnar.engine import Engine, default_engine
+from serdes.columnar.frames import FRAME_BYTES
+from serdes.columnar.layout import RECURSION_MAX_DEFAULT, lay_out
+from serdes.columnar.planner import compile_plan
+from serdes.columnar.program import Program
+from serdes.columnar.source import SchemaSource
+from serdes.columnar.spans import Spans, spans_of
+from serdes.outcome import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Row for row: the values (null where there is a reason), the reason (0 where decoded), the schema id if any."""
+
+    values: pa.Array
+    reasons: pa.Array
+    schema_ids: pa.Array
+
+
+class ColumnarDecoder:
+    """Decodes for one reader's schema. Learns writers as they come; safe to share between threads."""
+
+    def __init__(
+        self,
+        reader: Schema,
+        source: SchemaSource,
+        *,
+        recursion_max: int = RECURSION_MAX_DEFAULT,
+        engine: Engine | None = None,
+    ) -> None:
+        self._reader = reader
+        self._source = source
+        self._engine = engine or default_engine()
+        self._layout = lay_out(reader, recursion_max)
+        self._program = Program(self._layout)
+        self._entries: dict[int, int] = {}
+        self._lock = Lock()
+        self._rates = Rates.guess(self._layout.buffers, self._layout.scopes)
+
+    @property
+    def type(self) -> pa.DataType:
+        """The Arrow type of the values."""
+        return self._layout.root.arrow
+
+    def decode(self, payloads: pa.Array) -> Batch:
+        """Decode an array of framed payloads (binary or large_binary; sliced, chunked or with nulls)."""
+        spans = spans_of(payloads)
+        rows = len(spans.starts)
+        ids = np.zeros(rows, np.int64)
+        slots = np.zeros(rows, np.int64)
+        distinct = np.zeros(max(rows, 1), np.int64)
+        table = np.full(1 << max(rows, 1).bit_length(), -1, np.int64)
+        found = self._engine.scan_frames(
+            spans.data, spans.starts, spans.ends, spans.present, ids, slots, table, distinct
+        )
+        entries = self._entries_of(distinct[:found], slots)
+        return self._run(spans, entries, pa.array(ids, pa.int64(), mask=_without_id(slots)), FRAME_BYTES)
+
+    def _entries_of(self, distinct: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where each row's program starts, or minus its reason."""
+        if not len(distinct):
+            return slots
+        starts = np.array([self._entry(int(schema_id)) for schema_id in distinct], np.int64)
+        return np.where(slots >= 0, starts[np.maximum(slots, 0)], slots)
+
+    def _entry(self, schema_id: int) -> int:
+        entry = self._entries.get(schema_id)
+        if entry is not None:
+            return entry
+        writer = self._source.writer_schema(schema_id)
+        if isinstance(writer, Reason):
+            return -writer
+        plan = resolve(writer, self._reader)
+        with self._lock:
+            if schema_id not in self._entries:
+                self._entries[schema_id] = (
+                    -Reason.UNRESOLVABLE
+                    if isinstance(plan, Unresolvable)
+                    else compile_plan(self._program, plan, writer, self._reader)
+                )
+            return self._entries[schema_id]
+
+    def _run(self, spans: Spans, entries: NDArray[np.int64], ids: pa.Array, skip: int) -> Batch:
+        rows = len(entries)
+        with self._lock:
+            program = np.array(self._program.code, np.int64)
+            constants = np.frombuffer(bytes(self._program.constants) or b"\0", np.uint8)
+        arena = Arena(self._layout.buffers, self._rates.room(rows))
+        reasons = np.zeros(rows, np.uint8)
+        stack = np.zeros(interpreter.FRAMES * interpreter.FRAME, np.int64)
+        progress = np.zeros(3, np.int64)
+        starts = spans.starts + skip
+        while True:
+            status = self._engine.decode_rows(
+                spans.data, starts, spans.ends, entries, program, constants,
+                arena.base, arena.room.scopes, arena.room.bytes, arena.u8, arena.i32, arena.i64, arena.f32, arena.f64,
+                reasons, stack, progress,
+            )  # fmt: skip
+            if status == interpreter.DONE:
+                break
+            which, needed = int(progress[1]), int(progress[2])
+            is_scope = status == interpreter.GROW_SCOPE
+            room = enlarged(
+                arena.room,
+                measure(arena, self._layout.root, int(progress[0])),
+                rows,
+                scope=which if is_scope else None,
+                buffer=None if is_scope else which,
+                needed=needed,
+            )
+            arena = arena.moved(room)
+        if rows:
+            self._rates = measure(arena, self._layout.root, rows)
+        values = assemble(arena, self._layout.root, rows, reasons == 0)
+        return Batch(values, pa.array(reasons, pa.uint8()), ids)
+
+
+def _without_id(slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return slots < 0

@@ -1,0 +1,55 @@
+"""The five bytes before a body (magic byte 0, schema id) of every row, and the distinct ids among them.
+
+A batch is asked for each id once, however many rows carry it: garbage can make every row's id another one. Plain Python
+that Numba can compile.
+"""
+
+from serdes.columnar.primitives import Cells
+from serdes.outcome import Reason
+
+FRAME_BYTES = 5
+NULL = int(Reason.NULL)
+TOO_SHORT = int(Reason.TOO_SHORT)
+BAD_MAGIC = int(Reason.BAD_MAGIC)
+
+
+def scan_frames(
+    data: Cells, starts: Cells, ends: Cells, present: Cells, ids: Cells, slots: Cells, table: Cells, distinct: Cells
+) -> int:
+    """Fill `ids`, and `slots` with each row's place in `distinct` or minus its reason; returns how many are distinct.
+
+    `table` is a hash table: a power of two, larger than the rows, filled with -1.
+    """
+    mask = len(table) - 1
+    count = 0
+    last_id = 0
+    last_slot = -1
+    for row in range(len(ids)):
+        start = starts[row]
+        ids[row] = 0
+        if not present[row]:
+            slots[row] = -NULL
+            continue
+        if ends[row] - start < FRAME_BYTES:
+            slots[row] = -TOO_SHORT
+            continue
+        if data[start] != 0:
+            slots[row] = -BAD_MAGIC
+            continue
+        schema_id = (data[start + 1] << 24) | (data[start + 2] << 16) | (data[start + 3] << 8) | data[start + 4]
+        ids[row] = schema_id
+        if schema_id == last_id and last_slot >= 0:
+            slots[row] = last_slot
+            continue
+        # The odd factor spreads ids that differ only in their high bits.
+        place = (schema_id * 40503 ^ (schema_id >> 15)) & mask
+        while table[place] >= 0 and distinct[table[place]] != schema_id:
+            place = (place + 1) & mask
+        if table[place] < 0:
+            table[place] = count
+            distinct[count] = schema_id
+            count += 1
+        last_id = schema_id
+        last_slot = table[place]
+        slots[row] = last_slot
+    return count

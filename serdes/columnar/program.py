@@ -1,0 +1,100 @@
+"""The code and constants of every writer met so far, for one reader's layout, and what all emitters of code share."""
+
+from collections.abc import Callable, Sequence
+
+from serdes.avro.schema import Logical, Union
+from serdes.columnar import opcodes as op
+from serdes.columnar.layout import Cells, Layout, List, Node, Nothing, Struct, Text, is_null, widened
+from serdes.columnar.primitives import DECIMAL_BOUND_BYTES
+
+
+class Program:
+    """Grows; what was written stays where it is."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.code: list[int] = [0]
+        self.constants = bytearray()
+        self._places: dict[bytes, int] = {}
+        self._tables: dict[Node, int] = {}
+        self.root = layout.root
+        self.code[0] = self._null_table(layout.root)
+        self._prepare_tables(layout.root)
+
+    def constant(self, value: bytes) -> int:
+        if value not in self._places:
+            self._places[value] = len(self.constants)
+            self.constants += value
+        return self._places[value]
+
+    def table(self, node: Node) -> int:
+        return self._tables[node]
+
+    def choose(self, branches: Sequence[Callable[[], None]]) -> None:
+        """Read a branch and go on with the code that its function writes; the ways meet again behind the last."""
+        opening = len(self.code)
+        self.code += [op.UNION, len(branches), *([0] * len(branches))]
+        jumps: list[int] = []
+        for index, emit in enumerate(branches):
+            self.code[opening + 2 + index] = len(self.code)
+            emit()
+            if index + 1 < len(branches):
+                self.code += [op.JUMP, 0]
+                jumps.append(len(self.code) - 1)
+        for at in jumps:
+            self.code[at] = len(self.code)
+
+    def take_branch(self, reader: Union, index: int, node: Node | None) -> Node | None:
+        """Mark a branch of the reader's union as the one that is there; returns the column that takes its value."""
+        if node is None or isinstance(node, Nothing):
+            return node
+        if is_null(reader.branches[index]):
+            self.code += [op.NULLS, self.table(node)]
+            return node
+        if node.validity is not None:
+            self.code += [op.VALID, node.validity]
+        if widened(reader) is not None:
+            return node
+        assert isinstance(node, Struct)
+        chosen = sum(not is_null(branch) for branch in reader.branches[:index])
+        for place, member in enumerate(node.children):
+            if member is not None and place != chosen:
+                self.code += [op.NULLS, self.table(member)]
+        member = node.children[chosen]
+        if member is not None and member.validity is not None:
+            self.code += [op.VALID, member.validity]
+        return member
+
+    def decimal_bounds(self, logical: Logical) -> tuple[int, int]:
+        """Where the lowest and highest unscaled values of a precision lie in the constants, and the size of each."""
+        high = 10**logical.precision - 1
+        size = max(high.bit_length() // 8 + 1, DECIMAL_BOUND_BYTES)
+        return self.constant((-high).to_bytes(size, signed=True) + high.to_bytes(size, signed=True)), size
+
+    def _prepare_tables(self, node: Node) -> None:
+        if node.validity is not None:
+            self._null_table(node)
+        if isinstance(node, Struct):
+            for child in node.children:
+                if child is not None:
+                    self._prepare_tables(child)
+        elif isinstance(node, List):
+            self._prepare_tables(node.items)
+
+    def _null_table(self, node: Node) -> int:
+        if node not in self._tables:
+            entries = _null_entries(node)
+            self._tables[node] = len(self.code)
+            self.code += [len(entries), *(word for entry in entries for word in entry)]
+        return self._tables[node]
+
+
+def _null_entries(node: Node) -> list[tuple[int, int, int]]:
+    entries = [] if node.validity is None else [(op.NULL_1, node.validity, 1)]
+    if isinstance(node, Cells):
+        kind = {1: op.NULL_1, 4: op.NULL_4, 8: op.NULL_8}.get(node.width, op.NULL_FIXED)
+        entries.append((kind, node.buffer, node.width))
+    elif isinstance(node, (Text, List)):
+        entries.append((op.NULL_OFFSET, node.offsets, 0))
+    elif isinstance(node, Struct):
+        entries += [entry for child in node.children if child is not None for entry in _null_entries(child)]
+    return entries

@@ -1,0 +1,108 @@
+"""Code that steps over what the reader does not want: forms, lengths, counts and branches are checked, texts not read.
+
+Records stepped over become routines, so that a recursive one needs no more code than any other; how deep a value lies
+is then known only while running, and ENTER looks. Neighbours of one kind share an opcode, which is what makes a few
+columns of a wide schema cheap.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+
+from serdes.avro.decoder import DEPTH_MAX
+from serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, is_zero_size
+from serdes.columnar import opcodes as op
+from serdes.columnar.program import Program
+from serdes.outcome import Reason
+
+_COUNTED = {"int": op.SKIP_INT, "long": op.SKIP_LONG, "bytes": op.SKIP_BYTES, "string": op.SKIP_BYTES}
+_SIZES = {"null": 0, "float": 4, "double": 8}
+
+
+class Skipper:
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._code = program.code
+        self._routines: dict[Record, int] = {}
+        self._calls: list[tuple[int, Record]] = []
+        self._in_routine = False
+
+    def enter(self, depth: int) -> None:
+        """One level more than the `depth` that are open here."""
+        if self._in_routine:
+            self._code += [op.ENTER, depth + 1]
+        elif depth >= DEPTH_MAX:
+            self._code += [op.FAIL, Reason.TOO_DEEP]
+
+    def all(self, schemas: Iterable[Schema], depth: int) -> None:
+        kind = amount = 0
+        for schema in schemas:
+            found, more = _mergeable(schema)
+            if found == kind:
+                amount += more
+                continue
+            self._flush(kind, amount)
+            kind, amount = found, more
+            if not found:
+                self._one(schema, depth)
+        self._flush(kind, amount)
+
+    def beyond(self, writer: Schema, depth: int) -> None:
+        """A value whose column was left out: the empty list passes, anything else is too deep."""
+        if isinstance(writer, (Array, Map)):
+            self._list(writer, depth, too_deep=True)
+        else:
+            self._code.append(op.TOO_DEEP)
+            self.all([writer], depth)
+
+    def finish(self) -> None:
+        """Write the routines that were called, and those that they call."""
+        self._in_routine = True
+        while self._calls:
+            at, record = self._calls.pop()
+            if record not in self._routines:
+                self._routines[record] = len(self._code)
+                self.enter(0)
+                self.all((field.schema for field in record.fields), 1)
+                self._code.append(op.RETURN)
+            self._code[at] = self._routines[record]
+
+    def _flush(self, kind: int, amount: int) -> None:
+        if amount:
+            self._code += [kind, amount]
+
+    def _one(self, writer: Schema, depth: int) -> None:
+        if isinstance(writer, Enum):
+            self._code += [op.SKIP_ENUM, len(writer.symbols)]
+        elif isinstance(writer, Union):
+            self._program.choose([partial(self.all, [branch], depth) for branch in writer.branches])
+        elif isinstance(writer, Record):
+            self._code += [op.CALL, 0, depth]
+            self._calls.append((len(self._code) - 2, writer))
+        elif isinstance(writer, (Array, Map)):
+            self._list(writer, depth, too_deep=False)
+        else:
+            self._code.append(op.SKIP_BOOLEAN)
+
+    def _list(self, writer: Array | Map, depth: int, *, too_deep: bool) -> None:
+        self.enter(depth)
+        items = writer.items if isinstance(writer, Array) else writer.values
+        opening = len(self._code)
+        self._code += [op.SKIP_LIST, int(isinstance(writer, Array) and is_zero_size(items)), 0]
+        if too_deep:
+            self._code.append(op.TOO_DEEP)
+        if isinstance(writer, Map):
+            self._code += [op.SKIP_BYTES, 1]
+        self.all([items], depth + 1)
+        self._code.append(op.NEXT)
+        self._code[opening + 2] = len(self._code)
+
+
+def _mergeable(schema: Schema) -> tuple[int, int]:
+    """The opcode that steps over any number of these at once, and how much this one adds; 0 where there is none."""
+    if isinstance(schema, Fixed):
+        return op.SKIP_FIXED, schema.size
+    if isinstance(schema, Primitive) and schema.kind in _SIZES:
+        return op.SKIP_FIXED, _SIZES[schema.kind]
+    if isinstance(schema, Primitive) and schema.kind in _COUNTED:
+        return _COUNTED[schema.kind], 1
+    return 0, 0

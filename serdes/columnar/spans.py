@@ -1,0 +1,55 @@
+"""A column of payloads as one run of bytes and where each row lies in it, without copying the bytes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pyarrow import lib as pa
+
+from serdes.columnar.errors import NotBinary
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    present: NDArray[np.uint8]
+    """1 where a row has a payload, 0 where it is null."""
+
+
+def spans_of(payloads: pa.Array | pa.ChunkedArray) -> Spans:
+    """Raises `NotBinary` for a column of anything else."""
+    if isinstance(payloads, pa.ChunkedArray):
+        payloads = _one_chunk(payloads)
+    kind = payloads.type
+    if kind in (pa.binary(), pa.string()):
+        width: type[np.int32] | type[np.int64] = np.int32
+    elif kind in (pa.large_binary(), pa.large_string()):
+        width = np.int64
+    else:
+        try:
+            return spans_of(payloads.cast(pa.large_binary()))
+        except pa.ArrowException:
+            raise NotBinary(f"payloads are a column of binary, not of {kind}") from None
+    rows, first = len(payloads), payloads.offset
+    _, offset_bytes, data_bytes = payloads.buffers()
+    if rows == 0 or offset_bytes is None:
+        offsets = np.zeros(rows + 1, np.int64)
+    else:
+        offsets = np.frombuffer(offset_bytes, width)[first : first + rows + 1].astype(np.int64)
+    has_data = data_bytes is not None and data_bytes.size > 0
+    data = np.frombuffer(data_bytes, np.uint8) if has_data else np.zeros(1, np.uint8)
+    if payloads.null_count:
+        present = payloads.is_valid().to_numpy(zero_copy_only=False).astype(np.uint8)
+    else:
+        present = np.ones(rows, np.uint8)
+    return Spans(data, offsets[:-1], offsets[1:], present)
+
+
+def _one_chunk(chunked: pa.ChunkedArray) -> pa.Array:
+    if chunked.num_chunks == 1:
+        return chunked.chunk(0)
+    # Several chunks together may be more than 32-bit offsets can count.
+    wide = {pa.binary(): pa.large_binary(), pa.string(): pa.large_string()}.get(chunked.type, chunked.type)
+    return pa.concat_arrays(chunked.cast(wide).chunks) if chunked.num_chunks else pa.array([], wide)
