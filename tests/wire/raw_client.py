@@ -14,7 +14,7 @@ from tests.wire.entities import (
     response_is_flexible,
 )
 
-ANSWER_SECONDS_MAX = 30.0
+ANSWER_SECONDS_MAX = 15.0
 CLIENT_ID = "wire-suite"
 
 

@@ -15,6 +15,10 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 CRC_START = 21
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 CODEC_NAMES = {number: name for name, number in CODECS.items()}
+# Independent blocks of at most 64 KiB, no checksums: Kafka refuses the dependent blocks that most libraries write.
+LZ4_FRAME_HEADER = bytes.fromhex("04224d18604082")
+LZ4_END_MARK = bytes(4)
+LZ4_BLOCK_BYTES_MAX = 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +103,16 @@ def compress(codec: str, plain: bytes) -> bytes:
             block = bytes(cramjam.snappy.compress_raw(plain))
             return b"\x82SNAPPY\x00" + struct.pack(">iii", 1, 1, len(block)) + block
         case "lz4":
-            return bytes(cramjam.lz4.compress(plain))
+            return LZ4_FRAME_HEADER + _lz4_block(plain) + LZ4_END_MARK
         case "zstd":
             return bytes(cramjam.zstd.compress(plain))
     raise AssertionError(f"no codec {codec!r}")
+
+
+def _lz4_block(plain: bytes) -> bytes:
+    assert len(plain) <= LZ4_BLOCK_BYTES_MAX, "one block is enough for a test"
+    block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+    return struct.pack("<I", len(block)) + block
 
 
 def decompress(codec: str, packed: bytes) -> bytes:

@@ -18,6 +18,8 @@ from tests.wire.record_batches import Batch
 
 SETTLE_SECONDS_MAX = 15.0
 NOW_WINDOW_MS = 3_600_000
+# Record batches in requests: a golden file tells their size, the scenario's label what they hold.
+BYTES_SHOWN_MAX = 48
 DRAWN_MEMBER_ID = re.compile(r".*-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 NOT_YET = {"COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"}
 DROPPED = {"throttle_time"}
@@ -155,8 +157,9 @@ class Wire:
         while True:
             try:
                 answer = connection.ask(api, version, body)
-            except ConnectionClosed:
-                self.note(api, version, body, "connection closed", label)
+            except (ConnectionClosed, TimeoutError) as error:
+                fate = "no answer" if isinstance(error, TimeoutError) else "connection closed"
+                self.note(api, version, body, fate, label)
                 if connection is self.main:
                     self.main = self.connect()
                 return {}
@@ -177,7 +180,7 @@ class Wire:
         return answer
 
     def note(self, api: str, version: int, body: Any, answer: Any, label: str = "") -> None:
-        self._learn_from(answer)
+        self.learn_from(answer)
         step: Plain = {"do": f"{api} v{version}" + (f": {label}" if label else "")}
         if body:
             step["ask"] = self.normalise(body)
@@ -199,6 +202,8 @@ class Wire:
         if field in BLANKED and value not in (None, "", -1):
             return f"<{field}>"
         if isinstance(value, bytes):
+            if len(value) > BYTES_SHOWN_MAX:
+                return f"<{len(value)} bytes>"
             value = value.decode("latin-1")
         if isinstance(value, str):
             return self._names.get(value) or self._replace_known(self._clean(value))
@@ -220,10 +225,10 @@ class Wire:
                 text = text.replace(drawn, name)
         return text
 
-    def _learn_from(self, value: Any) -> None:
+    def learn_from(self, value: Any) -> None:
         if isinstance(value, list):
             for item in value:
-                self._learn_from(item)
+                self.learn_from(item)
         elif isinstance(value, dict):
             topic_id, name = value.get("topic_id"), value.get("name") or value.get("topic_name")
             if isinstance(topic_id, str) and isinstance(name, str):
@@ -237,7 +242,7 @@ class Wire:
             if isinstance(producer, int) and producer >= 0 and producer not in self._producers:
                 self._producers[producer] = f"<producer {len(self._producers) + 1}>"
             for item in value.values():
-                self._learn_from(item)
+                self.learn_from(item)
 
 
 def produce_body(topic: str, *batches: Batch | bytes, partition: int = 0, acks: int = -1, topic_id: str = "") -> Plain:

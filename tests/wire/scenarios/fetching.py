@@ -85,7 +85,11 @@ def limits_on_bytes(wire: Wire) -> None:
 
 def _counts(answer: Plain) -> Any:
     parts = sorted(
-        (part["partition_index"], part["error_code"], [batch.get("base_offset", "cut") for batch in part["records"] or []])
+        (
+            part["partition_index"],
+            part["error_code"],
+            [batch.get("base_offset", "cut") for batch in part["records"] or []],
+        )
         for topic in answer["responses"]
         for part in topic["partitions"]
     )
@@ -108,7 +112,9 @@ def a_reader_waits_for_data(wire: Wire) -> None:
     reader.send("fetch", 11, fetch_body(topic, 0, max_wait=300, min_bytes=100_000))
     wire.note("fetch", 11, {}, _without_session(reader.receive()), "less than it asked for, after its time")
     started = time.monotonic()
-    wire.ask("fetch", 11, fetch_body(topic, 9, max_wait=10_000, min_bytes=1), label="an error does not wait", keep=_bounds)
+    wire.ask(
+        "fetch", 11, fetch_body(topic, 9, max_wait=10_000, min_bytes=1), label="an error does not wait", keep=_bounds
+    )
     assert time.monotonic() - started < 8, "an error was held back"
 
 
@@ -127,7 +133,9 @@ def topic_ids(wire: Wire) -> None:
     wire.await_topic(made, present=False)
     wire.main.ask("create_topics", 7, {"topics": [{"name": made, "num_partitions": 1, "replication_factor": 1}]})
     wire.await_topic(made)
-    wire.ask("fetch", 17, fetch_body(made, 0, topic_id=old), label="the id before it was made again", keep=_without_session)
+    wire.ask(
+        "fetch", 17, fetch_body(made, 0, topic_id=old), label="the id before it was made again", keep=_without_session
+    )
 
 
 def leader_epochs(wire: Wire) -> None:
@@ -268,7 +276,9 @@ def times_in_compressed_batches(wire: Wire) -> None:
             body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}
             wire.ask("list_offsets", 7, body, label=f"{codec}: time {stamp}")
         part = {"partition_index": 0, "timestamp": -3}
-        wire.ask("list_offsets", 7, {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}, label="newest")
+        wire.ask(
+            "list_offsets", 7, {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}, label="newest"
+        )
 
 
 def offsets_after_records_were_deleted(wire: Wire) -> None:

@@ -100,7 +100,9 @@ def leaves_that_are_refused(wire: Wire) -> None:
 
 def an_eager_rebalance(wire: Wire) -> None:
     first = stable_group(wire, "eager")
-    second = Member(wire, first.group, "B", protocols=(("range", subscription("of-b")), ("sticky", subscription("of-b"))))
+    second = Member(
+        wire, first.group, "B", protocols=(("range", subscription("of-b")), ("sticky", subscription("of-b")))
+    )
     second.start_join()
     first.heartbeat(want="REBALANCE_IN_PROGRESS")
     _describe(wire, first.group, "while members are awaited")
@@ -192,7 +194,9 @@ def static_members(wire: Wire) -> None:
     wire.ask("offset_commit", 9, commit, label="A commits with the replaced id")
     first.leave()
     again.heartbeat()
-    other = Member(wire, group, "restarted with other protocols", instance="one", protocols=(("range", subscription("changed")),))
+    other = Member(
+        wire, group, "restarted with other protocols", instance="one", protocols=(("range", subscription("changed")),)
+    )
     other.join()
     other.sync({other.member_id: b"everything"})
     by_instance = {"group_id": group, "members": [{"member_id": "", "group_instance_id": "one"}]}

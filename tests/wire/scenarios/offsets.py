@@ -90,7 +90,9 @@ def fetches_of_several_groups(wire: Wire) -> None:
     member = stable_group(wire, "with-members")
     for member_id, epoch in (("", -1), (None, -1), (member.member_id, member.generation), ("nobody", 1), (None, 5)):
         one = {"group_id": member.group, "topics": None, "member_id": member_id, "member_epoch": epoch}
-        wire.ask("offset_fetch", 9, {"groups": [one]}, label=f"as {'A' if member_id == member.member_id else member_id}")
+        wire.ask(
+            "offset_fetch", 9, {"groups": [one]}, label=f"as {'A' if member_id == member.member_id else member_id}"
+        )
 
 
 def commits_that_are_refused(wire: Wire) -> None:

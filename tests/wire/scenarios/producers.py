@@ -10,7 +10,7 @@ from tests.wire.transcript import Wire, fetch_body, produce_body
 def init_producer_id_at_every_version(wire: Wire) -> None:
     for version in range(6):
         body = {"transactional_id": None, "transaction_timeout": 60_000}
-        wire.ask("init_producer_id", version, body)
+        wire.ask("init_producer_id", version, body, settled=_has_ids)
         wire.ask("init_producer_id", version, body, label="a new id each time")
     wire.ask("init_producer_id", 4, {"transactional_id": "", "transaction_timeout": 60_000}, label="empty id")
     body = {"transactional_id": None, "transaction_timeout": 0}
@@ -19,12 +19,18 @@ def init_producer_id_at_every_version(wire: Wire) -> None:
     wire.ask("init_producer_id", 4, body, label="with an id of its own but no transaction")
 
 
+def _has_ids(answer: Plain) -> bool:
+    """A fresh Kafka has to fetch its first block of ids from the controller."""
+    return bool(answer["error_code"] != "COORDINATOR_LOAD_IN_PROGRESS")
+
+
 class Producer:
     """Sends one-record batches under a producer id, telling of each."""
 
     def __init__(self, wire: Wire, topic: str) -> None:
-        answer = wire.main.ask("init_producer_id", 4, {"transactional_id": None, "transaction_timeout": 60_000})
-        wire._learn_from(answer)
+        body = {"transactional_id": None, "transaction_timeout": 60_000}
+        answer = wire.until("init_producer_id", 4, body, _has_ids)
+        wire.learn_from(answer)
         self.wire = wire
         self.topic = topic
         self.producer_id: int = answer["producer_id"]
@@ -65,7 +71,9 @@ def sequences(wire: Wire) -> None:
 
 def _values(answer: Plain) -> Any:
     part = answer["responses"][0]["partitions"][0]
-    return [[record["offset"], record["value"]] for batch in part["records"] for record in batch["records"]]
+    return {
+        "records": [[record["offset"], record["value"]] for batch in part["records"] for record in batch["records"]]
+    }
 
 
 def epochs(wire: Wire) -> None:
@@ -88,7 +96,9 @@ def sequences_wrap_around(wire: Wire) -> None:
     producer.send("up to the largest sequence", producer.batch(0, 1))
     last = 2**31 - 1
     producer.send("far ahead", producer.batch(last))
-    producer.send("an id nobody was given", Batch([NewRecord(b"x")], producer_id=2**40, producer_epoch=0, base_sequence=0))
+    producer.send(
+        "an id nobody was given", Batch([NewRecord(b"x")], producer_id=2**40, producer_epoch=0, base_sequence=0)
+    )
     producer.send("the same again", Batch([NewRecord(b"x")], producer_id=2**40, producer_epoch=0, base_sequence=0))
 
 

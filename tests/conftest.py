@@ -1,0 +1,49 @@
+"""Servers that several suites share. Each starts on first use and stops with the run."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.live.apache_kafka import KafkaNode, KafkaUnavailable, install
+from tests.live.headgate import HeadgateBroker
+
+# A first rebalance that waits three seconds for more members, as by default, would only make the suites slow.
+BROKER_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "node.id": "1"}
+
+
+def unavailable(reason: str) -> None:
+    """Skips where a developer has no Java; on CI, where it must be there, fails."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"this must run on CI: {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def java_tools() -> None:
+    """Kafka's jars are there and Java runs."""
+    try:
+        install()
+    except KafkaUnavailable as error:
+        unavailable(str(error))
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of one Apache Kafka node."""
+    from tests.wire.golden_files import FORMAT_ARGUMENTS, NODE_SETTINGS
+
+    node = KafkaNode(tmp_path_factory.mktemp("kafka"), NODE_SETTINGS, format_arguments=FORMAT_ARGUMENTS)
+    node.start()
+    yield node.address
+    node.stop()
+
+
+@pytest.fixture(scope="session")
+def headgate_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadgateBroker]:
+    """One broker of ours with its default settings."""
+    broker = HeadgateBroker(tmp_path_factory.mktemp("headgate"), BROKER_SETTINGS)
+    broker.start()
+    yield broker
+    code = broker.stop()
+    assert code == 0, f"the broker did not stop cleanly ({code}): {broker.process.tail() if broker.process else ''}"
