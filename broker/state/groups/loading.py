@@ -67,7 +67,7 @@ def restore(group_id: str, stored: StoredGroup, now_wall_ms: int, outbox: Outbox
     group.protocol_type = stored.protocol_type or None
     group.protocol_name = stored.protocol_name
     group.leader_id = stored.leader if stored.members else None
-    for each in stored.members:
+    for each in {member.member_id: member for member in stored.members}.values():
         group.add(
             Member(
                 member_id=each.member_id,
