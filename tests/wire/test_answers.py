@@ -27,8 +27,7 @@ def disagreements(area: str, name: str, address: str, *, ours: bool) -> list[str
         golden = apply_deviations(area, name, golden)
     lines: list[str] = []
     for i, (expected, actual) in enumerate(zip(golden, got, strict=False)):
-        for line in differences(expected, actual):
-            lines.append(f"step {i} ({expected['do']}){line}")
+        lines.extend(f"step {i} ({expected['do']}){line}" for line in differences(expected, actual))
     if len(golden) != len(got):
         lines.append(f"{len(golden)} steps expected, {len(got)} taken")
     return lines

@@ -15,7 +15,7 @@ def subscription(*topics: str) -> bytes:
 
 
 def join_body(group: str, member_id: str = "", **more: Any) -> Plain:
-    # Kafka's coordinator never answers a join of type "consumer" whose metadata it cannot read: always well-formed here.
+    # Kafka's coordinator never answers a join of type "consumer" whose metadata it cannot read, so it is well-formed.
     protocols = more.pop("protocols", (("range", subscription("plain")),))
     return {
         "group_id": group,

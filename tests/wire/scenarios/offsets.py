@@ -111,7 +111,7 @@ def commits_that_are_refused(wire: Wire) -> None:
         ask("negative offset", commit_body(group, topic, part(offset=-5), topic_id=topic_id))
         ask("offset -1", commit_body(group, topic, part(offset=-1), topic_id=topic_id))
         ask("no topics", {**commit_body(group, topic), "topics": []})
-        member = {"member_id": "nobody", "generation_id_or_member_epoch": 1}
+        member: Plain = {"member_id": "nobody", "generation_id_or_member_epoch": 1}
         ask("a member of a group that is not there", commit_body(wire.name("none"), topic, topic_id=topic_id, **member))
         member = {"member_id": "", "generation_id_or_member_epoch": 1}
         ask("a generation of a group that is empty", commit_body(group, topic, topic_id=topic_id, **member))
@@ -123,7 +123,7 @@ def commits_to_a_group_with_members(wire: Wire) -> None:
     for version in (2, 5, 7, 8, 9):
 
         def ask(label: str, member_id: str, generation: int, at: int = version) -> None:
-            who = {"member_id": member_id, "generation_id_or_member_epoch": generation}
+            who: Plain = {"member_id": member_id, "generation_id_or_member_epoch": generation}
             wire.ask("offset_commit", at, commit_body(member.group, topic, **who), label=label)
 
         ask("by its member", member.member_id, member.generation)
@@ -131,7 +131,7 @@ def commits_to_a_group_with_members(wire: Wire) -> None:
         ask("by a stranger", "nobody", member.generation)
         ask("in another generation", member.member_id, member.generation + 5)
         ask("in an older generation", member.member_id, member.generation - 1)
-    fence = {"member_id": member.member_id, "generation_id_or_member_epoch": member.generation}
+    fence: Plain = {"member_id": member.member_id, "generation_id_or_member_epoch": member.generation}
     wire.ask(
         "offset_commit",
         9,
@@ -146,7 +146,7 @@ def commits_to_a_group_with_members(wire: Wire) -> None:
 def deleting_offsets(wire: Wire) -> None:
     topic, other = wire.topic("deleting", 2), wire.topic("deleting-other")
     member = stable_group(wire, "deletes", topic)
-    who = {"member_id": member.member_id, "generation_id_or_member_epoch": member.generation}
+    who: Plain = {"member_id": member.member_id, "generation_id_or_member_epoch": member.generation}
     for name in (topic, other):
         wire.main.ask("offset_commit", 9, commit_body(member.group, name, **who))
 

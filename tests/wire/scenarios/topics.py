@@ -120,7 +120,7 @@ def create_topics_with_bad_settings(wire: Wire) -> None:
     ):
         body = create(topic(wire.name("settings"), **setting(name, value)))
         wire.ask("create_topics", 7, body, label=f"{name}={value!r}")
-    twice = {"configs": [{"name": "retention.ms", "value": "1"}, {"name": "retention.ms", "value": "2"}]}
+    twice: Plain = {"configs": [{"name": "retention.ms", "value": "1"}, {"name": "retention.ms", "value": "2"}]}
     wire.ask("create_topics", 7, create(topic(wire.name("settings-twice"), **twice)), label="a setting twice")
 
 
@@ -295,7 +295,7 @@ def describe_log_dirs(wire: Wire) -> None:
 
 def list_partition_reassignments(wire: Wire) -> None:
     name = wire.topic("still")
-    body = {"timeout": 10_000, "topics": None}
+    body: Plain = {"timeout": 10_000, "topics": None}
     wire.ask("list_partition_reassignments", 0, body, label="all")
     body = {"timeout": 10_000, "topics": [{"name": name, "partition_indexes": [0]}]}
     wire.ask("list_partition_reassignments", 0, body, label="one")
