@@ -6,6 +6,7 @@ columns and must not change; 0 is kept for "decoded".
 
 from dataclasses import dataclass
 from enum import IntEnum
+from uuid import UUID
 
 
 class Reason(IntEnum):
@@ -36,7 +37,9 @@ class Reason(IntEnum):
 @dataclass(frozen=True, slots=True)
 class Decoded:
     value: object
-    schema_id: int
+    schema_id: int | None
+    """None where a record header named the schema by its guid."""
+    schema_guid: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +48,4 @@ class Poison:
     detail: str
     raw: bytes | None
     schema_id: int | None = None
+    schema_guid: UUID | None = None

@@ -60,9 +60,10 @@ class Decoder:
 
     __slots__ = ("_read", "plan")
 
-    def __init__(self, writer: Schema, reader: Schema | None = None) -> None:
+    def __init__(self, writer: Schema, reader: Schema | None = None, *, tag_unions: bool = False) -> None:
+        """`tag_unions` gives a union's value, unless null, as `(branch name, value)`: what the encoder takes back."""
         self.plan = resolve(writer, writer if reader is None else reader)
-        self._read = _Compiler().compile(self.plan)
+        self._read = _Compiler(tag_unions).compile(self.plan)
 
     def decode(self, body: bytes) -> object | Poison:
         """The value, or why there is none; raises nothing."""
@@ -87,7 +88,8 @@ def decode(body: bytes, writer: Schema, reader: Schema | None = None) -> object 
 class _Compiler:
     """Records are compiled from a list of work, since a chain of named types can be as long as the schema."""
 
-    def __init__(self) -> None:
+    def __init__(self, tag_unions: bool) -> None:
+        self._tag_unions = tag_unions
         self._records: dict[object, Read] = {}
         self._work: list[Callable[[], None]] = []
 
@@ -111,7 +113,8 @@ class _Compiler:
         if isinstance(plan, UnionPlan):
             return _union([self._reader(branch) for branch in plan.branches])
         if isinstance(plan, IntoUnion):
-            return self._reader(plan.plan)
+            read = self._reader(plan.plan)
+            return _tagged(plan.name, read) if self._tag_unions and plan.name != "null" else read
         if isinstance(plan, RecordPlan) and plan.error is None:
             return self._record(plan)
         return _unresolvable(plan.detail if isinstance(plan, Unresolvable) else str(plan.error))
@@ -177,6 +180,14 @@ def _unresolvable(detail: str) -> Read:
         raise Fault(Reason.UNRESOLVABLE, detail)
 
     return read
+
+
+def _tagged(name: str, read: Read) -> Read:
+    def tagged(data: bytes, pos: int, state: State) -> tuple[Any, int]:
+        value, end = read(data, pos, state)
+        return (name, value), end
+
+    return tagged
 
 
 def _plain(primitive: Callable[[bytes, int], tuple[Any, int]]) -> Read:

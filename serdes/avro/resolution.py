@@ -85,6 +85,7 @@ class IntoUnion:
     """The value becomes branch `branch` of the reader's union; nothing is read for that."""
 
     branch: int
+    name: str
     plan: "Plan"
 
 
@@ -162,7 +163,7 @@ class _Resolver:
             names = ", ".join(type_name(branch) for branch in reader.branches)
             return Unresolvable(f"{type_name(writer)} matches no branch of the reader's union of {names}")
         plan = self.pair(writer, reader.branches[index])
-        return plan if isinstance(plan, Unresolvable) else IntoUnion(index, plan)
+        return plan if isinstance(plan, Unresolvable) else IntoUnion(index, type_name(reader.branches[index]), plan)
 
     def _record(self, writer: Record, reader: Record) -> RecordPlan:
         plan = self._records.get((writer, reader))
@@ -224,7 +225,7 @@ class _Resolver:
         if isinstance(plan, MapPlan):
             return MapPlan(self.settled(plan.values))
         if isinstance(plan, IntoUnion):
-            return IntoUnion(plan.branch, self.settled(plan.plan))
+            return IntoUnion(plan.branch, plan.name, self.settled(plan.plan))
         return plan
 
 

@@ -1,0 +1,19 @@
+"""A client of the registry's HTTP API, with memory: for threads and for an event loop."""
+
+from serdes.client.asynchronous import AsyncRegistryClient
+from serdes.client.errors import RegistryClientError, RegistryUnavailable, RequestRefused, UnknownSchema
+from serdes.client.settings import BasicAuth, BearerAuth, RegistrySettings, TlsSettings
+from serdes.client.sync import RegistryClient
+
+__all__ = [
+    "AsyncRegistryClient",
+    "BasicAuth",
+    "BearerAuth",
+    "RegistryClient",
+    "RegistryClientError",
+    "RegistrySettings",
+    "RegistryUnavailable",
+    "RequestRefused",
+    "TlsSettings",
+    "UnknownSchema",
+]

@@ -1,0 +1,106 @@
+"""The registry client for an event loop, over httpx."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self, TypeVar
+from uuid import UUID
+
+import httpx
+
+from serdes.client.core import RegistryCore
+from serdes.client.exchange import Effect, HttpAnswer, HttpRequest, NoAnswer, Pause, Reply, Steps
+from serdes.client.settings import RegistrySettings
+from serdes.client.transport import Bounded, needs_tls, tls_context
+from serdes.schemas import RegisteredSchema, SchemaDefinition
+
+Result = TypeVar("Result")
+
+
+class AsyncRegistryClient:
+    """For one event loop. Requests are made one at a time: an unknown id is asked for once, not once per task."""
+
+    def __init__(
+        self,
+        settings: RegistrySettings | str,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.settings = RegistrySettings((settings,)) if isinstance(settings, str) else settings
+        self.core = RegistryCore(self.settings, clock, jitter)
+        self._sleep = sleep
+        self._lock = asyncio.Lock()
+        verify = tls_context(self.settings.tls) if needs_tls(self.settings) else True
+        self._http = httpx.AsyncClient(transport=transport, verify=verify, timeout=self.settings.timeout_seconds)
+
+    async def run(self, steps: Steps[Result]) -> Result:
+        """Drive a use case to its end. One that needs no answer takes no lock."""
+        result: Result
+        try:
+            effect = next(steps)
+        except StopIteration as done:
+            result = done.value
+            return result  # noqa: RET504  # the name gives the type
+        async with self._lock:
+            while True:
+                try:
+                    effect = steps.send(await self._perform(effect))
+                except StopIteration as done:
+                    result = done.value
+                    return result  # noqa: RET504  # the name gives the type
+
+    async def schema_by_id(self, schema_id: int) -> RegisteredSchema:
+        return await self.run(self.core.schema_by_id(schema_id))
+
+    async def schema_by_guid(self, guid: UUID) -> RegisteredSchema:
+        return await self.run(self.core.schema_by_guid(guid))
+
+    async def version(self, subject: str, version: int) -> RegisteredSchema:
+        return await self.run(self.core.version(subject, version))
+
+    async def latest(self, subject: str) -> RegisteredSchema:
+        return await self.run(self.core.latest(subject))
+
+    async def register(self, subject: str, schema: SchemaDefinition, *, normalize: bool = False) -> RegisteredSchema:
+        return await self.run(self.core.register(subject, schema, normalize))
+
+    async def lookup(self, subject: str, schema: SchemaDefinition, *, normalize: bool = False) -> RegisteredSchema:
+        return await self.run(self.core.lookup(subject, schema, normalize))
+
+    async def reference_texts(self, schema: SchemaDefinition) -> dict[str, str]:
+        return await self.run(self.core.reference_texts(schema))
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _perform(self, effect: Effect) -> Reply:
+        if isinstance(effect, Pause):
+            await self._sleep(effect.seconds)
+            return None
+        return await self._send(effect) if isinstance(effect, HttpRequest) else None
+
+    async def _send(self, request: HttpRequest) -> HttpAnswer | NoAnswer:
+        bounded = Bounded(self.settings.answer_bytes_max)
+        try:
+            async with self._http.stream(
+                request.method, request.url, headers=list(request.headers), content=request.body
+            ) as response:
+                async for chunk in response.aiter_bytes():
+                    if not bounded.add(chunk):
+                        return NoAnswer("an answer too large for a registry's")
+                return HttpAnswer(response.status_code, bounded.content())
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            return NoAnswer(f"{type(error).__name__}: {error}")

@@ -1,0 +1,84 @@
+"""One request to a registry of several addresses: failover, bounded retries with backoff, and the answer understood.
+
+Follows the error codes of Confluent's registry: 404xx says that something is not there, other 4xx that it may not be.
+An answer that is not a registry's (a proxy's page, JSON of another shape) counts as no answer.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from urllib.parse import quote, urlencode
+
+from serdes.client.errors import RegistryUnavailable, RequestRefused, UnknownSchema
+from serdes.client.exchange import HttpAnswer, HttpRequest, NoAnswer, Pause, Steps
+from serdes.client.settings import BasicAuth, BearerAuth, RegistrySettings
+
+_RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
+_MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+
+
+class Conversation:
+    """Remembers only which address answered last."""
+
+    def __init__(self, settings: RegistrySettings, random: Callable[[], float]) -> None:
+        self._settings = settings
+        self._random = random
+        self._preferred = 0
+        prefix = f"/contexts/{quote(settings.context, safe='')}" if settings.context else ""
+        self._bases = tuple(url.rstrip("/") + prefix for url in settings.urls)
+
+    def ask(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, object] | None = None,
+    ) -> Steps[dict[str, object] | list[object]]:
+        """`path` in parts, quoted here. Raises a `RegistryClientError` and nothing else."""
+        settings, count = self._settings, len(self._bases)
+        target = "/" + "/".join(quote(part, safe="") for part in path) + (f"?{urlencode(query)}" if query else "")
+        content = None if body is None else json.dumps(body).encode()
+        failure = ""
+        for attempt in range(settings.attempts_max):
+            if attempt:
+                yield Pause(self._random() * min(settings.backoff_seconds * 2**attempt, settings.backoff_max_seconds))
+            for turn in range(count):
+                index = (self._preferred + turn) % count
+                request = HttpRequest(method, self._bases[index] + target, self._headers(), content)
+                answer = yield request
+                if isinstance(answer, HttpAnswer) and answer.status not in _RETRIED:
+                    self._preferred = index
+                    return _understood(answer)
+                what = f"status {answer.status}" if isinstance(answer, HttpAnswer) else _detail(answer)
+                failure = f"{settings.urls[index]}: {what}"
+        raise RegistryUnavailable(f"no answer to {method} {'/'.join(path)} ({failure})")
+
+    def _headers(self) -> tuple[tuple[str, str], ...]:
+        headers = [("Accept", f"{_MEDIA_TYPE}, application/json"), ("Content-Type", _MEDIA_TYPE)]
+        auth = self._settings.auth
+        if isinstance(auth, BasicAuth):
+            pair = base64.b64encode(f"{auth.username}:{auth.password}".encode()).decode()
+            headers.append(("Authorization", f"Basic {pair}"))
+        elif isinstance(auth, BearerAuth):
+            token = auth.token if isinstance(auth.token, str) else auth.token()
+            headers.append(("Authorization", f"Bearer {token}"))
+        return tuple(headers)
+
+
+def _detail(answer: NoAnswer | None) -> str:
+    return answer.detail if answer is not None else "nothing"
+
+
+def _understood(answer: HttpAnswer) -> dict[str, object] | list[object]:
+    try:
+        value = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        value = None
+    if answer.status == 200 and isinstance(value, (dict, list)):
+        return value
+    if not isinstance(value, dict) or not isinstance(value.get("error_code"), int) or answer.status < 400:
+        raise RegistryUnavailable(f"status {answer.status}, and not a registry's answer")
+    code, message = value["error_code"], str(value.get("message", ""))[:500]
+    if answer.status == 404 and code != 404:
+        raise UnknownSchema(message)
+    raise RequestRefused(answer.status, code, message)

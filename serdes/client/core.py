@@ -1,0 +1,183 @@
+"""What a program asks of a registry, and what of the answers is remembered.
+
+Schemas by id, guid and version never change and are kept for good, within bounds; the latest version for a time. That
+an id is unknown, or the registry out of reach, is remembered too, for a while: garbage in a topic must not become load.
+"""
+
+from collections.abc import Callable, Generator, Hashable, Mapping
+from copy import copy
+from typing import Any
+from uuid import UUID
+
+from registry.limits import reference_depth_max, references_max
+from registry.model import Reference, SchemaType
+from serdes.client.cache import BoundedCache
+from serdes.client.conversation import Conversation
+from serdes.client.errors import RegistryClientError, RegistryUnavailable, RequestRefused, UnknownSchema
+from serdes.client.exchange import Effect, Reply, Steps, Turn
+from serdes.client.settings import RegistrySettings
+from serdes.schemas import RegisteredSchema, SchemaDefinition
+
+Answer = dict[str, object] | list[object]
+
+
+class RegistryCore:
+    """The use cases, as steps that a client drives."""
+
+    def __init__(self, settings: RegistrySettings, clock: Callable[[], float], random: Callable[[], float]) -> None:
+        self._settings = settings
+        self._conversation = Conversation(settings, random)
+        self._known: BoundedCache[Hashable, RegisteredSchema] = BoundedCache(settings.schemas_max, clock)
+        self._by_text: BoundedCache[Hashable, RegisteredSchema] = BoundedCache(settings.schemas_max, clock)
+        self._failed: BoundedCache[Hashable, RegistryClientError] = BoundedCache(settings.schemas_max, clock)
+
+    def schema_by_id(self, schema_id: int) -> Steps[RegisteredSchema]:
+        def ask() -> Steps[RegisteredSchema]:
+            answer = yield from self._conversation.ask("GET", ("schemas", "ids", str(schema_id)))
+            return _registered(answer, schema_id=schema_id)
+
+        return self._remembered(self._known, ("id", schema_id), None, ask)
+
+    def schema_by_guid(self, guid: UUID) -> Steps[RegisteredSchema]:
+        def ask() -> Steps[RegisteredSchema]:
+            answer = yield from self._conversation.ask("GET", ("schemas", "guids", str(guid)))
+            return _registered(answer, guid=guid)
+
+        return self._remembered(self._known, ("guid", guid), None, ask)
+
+    def version(self, subject: str, version: int) -> Steps[RegisteredSchema]:
+        """A version, deleted or not: what was referred to once must stay readable."""
+
+        def ask() -> Steps[RegisteredSchema]:
+            path = ("subjects", subject, "versions", str(version))
+            return _registered((yield from self._conversation.ask("GET", path, {"deleted": "true"})))
+
+        return self._remembered(self._known, ("version", subject, version), None, ask)
+
+    def latest(self, subject: str) -> Steps[RegisteredSchema]:
+        def ask() -> Steps[RegisteredSchema]:
+            answer = yield from self._conversation.ask("GET", ("subjects", subject, "versions", "latest"))
+            return _registered(answer)
+
+        return self._remembered(self._known, ("latest", subject), self._settings.latest_ttl_seconds, ask)
+
+    def register(self, subject: str, schema: SchemaDefinition, normalize: bool = False) -> Steps[RegisteredSchema]:
+        """Register the schema, or find that it is registered already. Its version may be left out of the answer."""
+
+        def ask() -> Steps[RegisteredSchema]:
+            path = ("subjects", subject, "versions")
+            answer = yield from self._conversation.ask("POST", path, _normalize(normalize), _body(schema))
+            return _registered(answer, definition=schema, subject=subject)
+
+        return self._remembered(self._by_text, ("register", subject, schema, normalize), None, ask)
+
+    def lookup(self, subject: str, schema: SchemaDefinition, normalize: bool = False) -> Steps[RegisteredSchema]:
+        """The schema as it is registered under the subject; `UnknownSchema` if it is not."""
+
+        def ask() -> Steps[RegisteredSchema]:
+            path = ("subjects", subject)
+            answer = yield from self._conversation.ask("POST", path, _normalize(normalize), _body(schema))
+            return _registered(answer, definition=schema, subject=subject)
+
+        return self._remembered(self._by_text, ("lookup", subject, schema, normalize), None, ask)
+
+    def reference_texts(self, schema: SchemaDefinition) -> Steps[dict[str, str]]:
+        """The texts of everything the schema refers to, by name, transitively, dependencies first."""
+        texts: dict[str, str] = {}
+        yield from self._collect(schema.references, texts, 0)
+        return texts
+
+    def _collect(self, references: tuple[Reference, ...], texts: dict[str, str], depth: int) -> Steps[None]:
+        if depth > reference_depth_max:
+            raise RequestRefused(422, 42201, f"references are chained more than {reference_depth_max} long")
+        for reference in references:
+            if reference.name in texts:
+                continue
+            if len(texts) >= references_max:
+                raise RequestRefused(422, 42201, f"the schema refers to more than {references_max} others")
+            found = yield from self.version(reference.subject, reference.version)
+            yield from self._collect(found.definition.references, texts, depth + 1)
+            texts.setdefault(reference.name, found.definition.text)
+
+    def _remembered(
+        self,
+        cache: BoundedCache[Hashable, RegisteredSchema],
+        key: Hashable,
+        ttl_seconds: float | None,
+        ask: Callable[[], Steps[RegisteredSchema]],
+    ) -> Generator[Effect, Reply, RegisteredSchema]:
+        known = cache.get(key)
+        if known is not None:
+            return known
+        if self._failed.get(key) is None:
+            # Others may have asked the same while this one waited for its turn.
+            yield Turn()
+            known = cache.get(key)
+            if known is not None:
+                return known
+        failed = self._failed.get(key)
+        if failed is not None:
+            raise copy(failed)
+        try:
+            answer = yield from ask()
+        except UnknownSchema as error:
+            self._failed.put(key, error, self._settings.unknown_ttl_seconds)
+            raise
+        except (RegistryUnavailable, RequestRefused) as error:
+            self._failed.put(key, error, self._settings.unavailable_ttl_seconds)
+            raise
+        cache.put(key, answer, ttl_seconds)
+        return answer
+
+
+def _normalize(normalize: bool) -> Mapping[str, str]:
+    return {"normalize": "true"} if normalize else {}
+
+
+def _body(schema: SchemaDefinition) -> dict[str, object]:
+    body: dict[str, object] = {"schema": schema.text}
+    if schema.type is not SchemaType.AVRO:
+        body["schemaType"] = schema.type.value
+    if schema.references:
+        body["references"] = [
+            {"name": reference.name, "subject": reference.subject, "version": reference.version}
+            for reference in schema.references
+        ]
+    return body
+
+
+def _registered(
+    answer: Answer,
+    *,
+    definition: SchemaDefinition | None = None,
+    schema_id: int | None = None,
+    guid: UUID | None = None,
+    subject: str | None = None,
+) -> RegisteredSchema:
+    try:
+        if not isinstance(answer, dict):
+            raise TypeError("not an object")
+        fields: dict[str, Any] = answer
+        found = definition or SchemaDefinition(
+            SchemaType(fields.get("schemaType") or "AVRO"),
+            _text(fields["schema"]),
+            tuple(
+                Reference(_text(entry["name"]), _text(entry["subject"]), int(entry["version"]))
+                for entry in fields.get("references") or ()
+            ),
+        )
+        return RegisteredSchema(
+            found,
+            schema_id if schema_id is not None else (None if guid else int(fields["id"])),
+            guid or (UUID(fields["guid"]) if fields.get("guid") else None),
+            fields.get("subject") or subject,
+            fields.get("version"),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RegistryUnavailable(f"not a registry's answer: {error!r:.200}") from None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is not a text")
+    return value

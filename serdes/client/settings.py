@@ -1,0 +1,59 @@
+"""How to reach a registry, and how long to try and to remember. Every wait and every cache has a bound."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class BasicAuth:
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BearerAuth:
+    """A token, or a function that is asked for one before each request, so that it can be renewed."""
+
+    token: str | Callable[[], str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSettings:
+    verify: bool = True
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySettings:
+    urls: tuple[str, ...]
+    """Addresses of one registry; the next is tried when one fails."""
+    auth: BasicAuth | BearerAuth | None = None
+    tls: TlsSettings = TlsSettings()
+    context: str | None = None
+    """A context other than the default one, such as `.lab`: every request goes to it."""
+    timeout_seconds: float = 10.0
+    """For one attempt, to connect and to answer."""
+    attempts_max: int = 3
+    """Rounds over all addresses."""
+    backoff_seconds: float = 0.1
+    """Before the second round; doubled for each further one, and drawn at random below that."""
+    backoff_max_seconds: float = 2.0
+    unknown_ttl_seconds: float = 30.0
+    """How long an id that the registry did not know is not asked for again: a topic of garbage must not become load."""
+    unavailable_ttl_seconds: float = 2.0
+    """How long a registry that could not be reached is left alone."""
+    latest_ttl_seconds: float = 60.0
+    """How long "the latest version" is taken from memory."""
+    schemas_max: int = 1000
+    """Schemas remembered, by id and by text each. Confluent's clients keep as many."""
+    answer_bytes_max: int = 16 * 1024 * 1024
+    """The registry itself takes no larger schema than 1 MiB; what is longer is not a registry's answer."""
+
+    def __post_init__(self) -> None:
+        if not self.urls or not all(url.startswith(("http://", "https://")) for url in self.urls):
+            raise ValueError("a registry needs at least one address that begins with http:// or https://")
+        if self.attempts_max < 1 or self.schemas_max < 1 or self.timeout_seconds <= 0:
+            raise ValueError("attempts_max, schemas_max and timeout_seconds are at least 1")

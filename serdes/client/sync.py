@@ -1,0 +1,105 @@
+"""The registry client for threads, over httpx."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self, TypeVar
+from uuid import UUID
+
+import httpx
+
+from serdes.client.core import RegistryCore
+from serdes.client.exchange import Effect, HttpAnswer, HttpRequest, NoAnswer, Pause, Reply, Steps
+from serdes.client.settings import RegistrySettings
+from serdes.client.transport import Bounded, needs_tls, tls_context
+from serdes.schemas import RegisteredSchema, SchemaDefinition
+
+Result = TypeVar("Result")
+
+
+class RegistryClient:
+    """Safe to share between threads. One request is under way at a time: an unknown id is asked for once."""
+
+    def __init__(
+        self,
+        settings: RegistrySettings | str,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.settings = RegistrySettings((settings,)) if isinstance(settings, str) else settings
+        self.core = RegistryCore(self.settings, clock, jitter)
+        self._sleep = sleep
+        self._lock = threading.RLock()
+        verify = tls_context(self.settings.tls) if needs_tls(self.settings) else True
+        self._http = httpx.Client(transport=transport, verify=verify, timeout=self.settings.timeout_seconds)
+
+    def run(self, steps: Steps[Result]) -> Result:
+        """Drive a use case to its end. One that needs no answer takes no lock."""
+        result: Result
+        try:
+            effect = next(steps)
+        except StopIteration as done:
+            result = done.value
+            return result  # noqa: RET504  # the name gives the type
+        with self._lock:
+            while True:
+                try:
+                    effect = steps.send(self._perform(effect))
+                except StopIteration as done:
+                    result = done.value
+                    return result  # noqa: RET504  # the name gives the type
+
+    def schema_by_id(self, schema_id: int) -> RegisteredSchema:
+        return self.run(self.core.schema_by_id(schema_id))
+
+    def schema_by_guid(self, guid: UUID) -> RegisteredSchema:
+        return self.run(self.core.schema_by_guid(guid))
+
+    def version(self, subject: str, version: int) -> RegisteredSchema:
+        return self.run(self.core.version(subject, version))
+
+    def latest(self, subject: str) -> RegisteredSchema:
+        return self.run(self.core.latest(subject))
+
+    def register(self, subject: str, schema: SchemaDefinition, *, normalize: bool = False) -> RegisteredSchema:
+        return self.run(self.core.register(subject, schema, normalize))
+
+    def lookup(self, subject: str, schema: SchemaDefinition, *, normalize: bool = False) -> RegisteredSchema:
+        return self.run(self.core.lookup(subject, schema, normalize))
+
+    def reference_texts(self, schema: SchemaDefinition) -> dict[str, str]:
+        return self.run(self.core.reference_texts(schema))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _perform(self, effect: Effect) -> Reply:
+        if isinstance(effect, Pause):
+            self._sleep(effect.seconds)
+            return None
+        return self._send(effect) if isinstance(effect, HttpRequest) else None
+
+    def _send(self, request: HttpRequest) -> HttpAnswer | NoAnswer:
+        bounded = Bounded(self.settings.answer_bytes_max)
+        try:
+            with self._http.stream(
+                request.method, request.url, headers=list(request.headers), content=request.body
+            ) as response:
+                if not all(bounded.add(chunk) for chunk in response.iter_bytes()):
+                    return NoAnswer("an answer too large for a registry's")
+                return HttpAnswer(response.status_code, bounded.content())
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            return NoAnswer(f"{type(error).__name__}: {error}")

@@ -1,0 +1,108 @@
+"""The frame around a registered payload: magic byte and id before the body, or the schema's guid in a record header.
+
+Confluent's wire format, byte for byte; drawn in `docs/wire-format.md`. Pure functions over bytes: which schema an id
+stands for is `serdes.client`'s to say.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from serdes.avro.binary import Fault, corrupt, read_long, write_long
+from serdes.outcome import Poison, Reason
+
+MAGIC_ID = 0
+MAGIC_GUID = 1
+
+KEY_HEADER = "__key_schema_id"
+VALUE_HEADER = "__value_schema_id"
+
+FRAME_BYTES = 5
+"""The magic byte and the id."""
+
+MESSAGE_PATH_MAX = 100
+"""Indexes on the way to a Protobuf message. Messages nest no deeper: the library stops at 100 as well."""
+
+_FRAME = struct.Struct(">BI")
+
+Headers = Iterable[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A payload taken apart. For Protobuf the path to the message is still before the body, or in `header_path`."""
+
+    schema_id: int | None
+    schema_guid: UUID | None
+    body: bytes
+    header_path: bytes | None = None
+    """What follows the guid in the header form; None in the prefix form."""
+
+
+def frame(schema_id: int, body: bytes) -> bytes:
+    return _FRAME.pack(MAGIC_ID, schema_id) + body
+
+
+def unframe(payload: bytes | None) -> Frame | Poison:
+    if payload is None:
+        return Poison(Reason.NULL, "no payload", None)
+    if len(payload) < FRAME_BYTES:
+        return Poison(Reason.TOO_SHORT, f"{len(payload)} bytes; the frame alone takes {FRAME_BYTES}", payload)
+    magic, schema_id = _FRAME.unpack_from(payload)
+    if magic != MAGIC_ID:
+        return Poison(Reason.BAD_MAGIC, f"the first byte is {magic}, not 0", payload)
+    return Frame(schema_id, None, payload[FRAME_BYTES:])
+
+
+def header_name(is_key: bool) -> str:
+    return KEY_HEADER if is_key else VALUE_HEADER
+
+
+def guid_header(guid: UUID, path: bytes = b"") -> bytes:
+    """The value of the header that names a schema; `path` is Protobuf's."""
+    return bytes([MAGIC_GUID]) + guid.bytes + path
+
+
+def unframe_record(payload: bytes | None, headers: Headers, is_key: bool) -> Frame | Poison:
+    """By the record's header if there is one (the first counts), else by the payload itself."""
+    name = header_name(is_key)
+    header = next((value for key, value in headers if key == name), None)
+    if header is None:
+        return unframe(payload)
+    if payload is None:
+        return Poison(Reason.NULL, "no payload", None)
+    magic = header[0] if header else None
+    if magic == MAGIC_GUID and len(header) > 16:
+        return Frame(None, UUID(bytes=bytes(header[1:17])), payload, bytes(header[17:]))
+    if magic == MAGIC_ID and len(header) >= FRAME_BYTES:
+        return Frame(_FRAME.unpack_from(header)[1], None, payload, bytes(header[FRAME_BYTES:]))
+    if magic in (MAGIC_ID, MAGIC_GUID, None):
+        return Poison(Reason.TOO_SHORT, f"the header {name} has {len(header)} bytes", payload)
+    return Poison(Reason.BAD_MAGIC, f"the header {name} begins with {magic}, not 0 or 1", payload)
+
+
+def message_path(indexes: Sequence[int]) -> bytes:
+    """Protobuf's path to the message: the count and the indexes, or one 0 for the first message of the file."""
+    if list(indexes) == [0]:
+        return b"\x00"
+    out = bytearray()
+    for number in (len(indexes), *indexes):
+        write_long(out, number)
+    return bytes(out)
+
+
+def read_message_path(data: bytes) -> tuple[tuple[int, ...], int]:
+    """The path, and where the message begins. Raises `Fault`."""
+    count, pos = read_long(data, 0)
+    if count == 0:
+        return (0,), pos
+    if not 0 < count <= MESSAGE_PATH_MAX:
+        raise corrupt(f"a message path of {count} indexes", 0)
+    indexes: list[int] = []
+    for _ in range(count):
+        index, pos = read_long(data, pos)
+        if index < 0:
+            raise Fault(Reason.CORRUPT, f"a message index of {index}")
+        indexes.append(index)
+    return tuple(indexes), pos
