@@ -175,7 +175,7 @@ class PartitionLog:
             length = segment.size_bytes - position
             if length > max_bytes:
                 length = length if at_least_one else max_bytes
-            return segment.region(position, length)
+            return segment.region(position, length, offset)
         number = bisect_right(self._base_offsets, offset) - 1
         while number < len(self.segments):
             segment = self._opened(number)
@@ -187,7 +187,7 @@ class PartitionLog:
             first = header.batch_length + 12
             if max_bytes < first and not at_least_one:
                 return Region(segment.file, position, 0)
-            return segment.region(position, max(max_bytes, first))
+            return segment.region(position, max(max_bytes, first), header.base_offset)
         raise CorruptBatch(f"{self.name}: no batch holds offset {offset}")
 
     def _opened(self, number: int) -> Segment:
@@ -205,8 +205,8 @@ class PartitionLog:
         """Headers of the sound batches that end at `offset` or later, for cold paths."""
         for number in range(max(bisect_right(self._base_offsets, offset) - 1, 0), len(self.segments)):
             segment = self._opened(number)
-            start = segment.index.floor(max(offset - segment.base_offset, 0))[1]
-            for found in scan(segment.file, start, segment.size_bytes, 0, check=False):
+            relative, start = segment.index.floor(max(offset - segment.base_offset, 0))
+            for found in scan(segment.file, start, segment.size_bytes, segment.base_offset + relative, check=False):
                 if found.header is not None and found.header.last_offset >= offset:
                     yield segment, found.position, found.header
 

@@ -65,8 +65,9 @@ def open_log(
         trusted_offset = segment.base_offset
         if last_run.stopped_cleanly or segment.base_offset < recovery_point:
             trusted_offset = _trust_indexes(segment, recovery_point, last_run)
-        end, intact = _recover_segment(log, segment, trusted_offset, recovery_point, last_run)
-        if not intact and number < len(segments) - 1:
+        is_last = number == len(segments) - 1
+        end = _recover_segment(log, segment, trusted_offset, recovery_point, last_run, is_last=is_last)
+        if not is_last and end < segments[number + 1].base_offset and not _was_durable(end, recovery_point, last_run):
             for beyond in segments[number + 1 :]:
                 logger.warning("%s: removing segment %d behind the cut", log.name, beyond.base_offset)
                 beyond.remove()
@@ -128,10 +129,21 @@ def _trust_indexes(segment: Segment, recovery_point: int, last_run: LastRun) -> 
     return segment.base_offset + relative
 
 
+def _was_durable(offset: int, recovery_point: int, last_run: LastRun) -> bool:
+    """Whether a batch that began at `offset` cannot have been torn by the crash, save by being cut short at the end."""
+    return last_run.stopped_cleanly or last_run.same_boot or offset < recovery_point
+
+
 def _recover_segment(
-    log: PartitionLog, segment: Segment, trusted_offset: int, recovery_point: int, last_run: LastRun
-) -> tuple[int, bool]:
-    """Read a segment from the trusted offset on; (the offset after its last sound batch, whether it was not cut)."""
+    log: PartitionLog,
+    segment: Segment,
+    trusted_offset: int,
+    recovery_point: int,
+    last_run: LastRun,
+    *,
+    is_last: bool,
+) -> int:
+    """Read a segment from the trusted offset on, cutting off a torn tail; the offset after its last batch."""
     start = 0
     if trusted_offset > segment.base_offset:
         start = segment.index.last()[1]
@@ -142,15 +154,15 @@ def _recover_segment(
     for found in scan(segment.file, start, limit, next_offset, check=True):
         header = found.header
         if header is None:
-            kept = last_run.stopped_cleanly or last_run.same_boot or next_offset < recovery_point
             lost = _whole_but_damaged(segment, found.position) if found.end == limit else None
-            if not kept or (found.end == limit and lost is None):
+            is_tail = is_last and found.end == limit and lost is None
+            if is_tail or not _was_durable(next_offset, recovery_point, last_run):
                 cut_bytes = limit - found.position
                 logger.warning(
                     "%s: cutting %d bytes after offset %d that a crash left", log.name, cut_bytes, next_offset
                 )
                 segment.truncate(found.position, next_offset)
-                return next_offset, False
+                return next_offset
             damaged = True
             logger.error(
                 "%s: %d bytes after offset %d are damaged; the batches behind them are kept",
@@ -163,7 +175,7 @@ def _recover_segment(
         next_offset = header.last_offset + 1
     if not damaged:
         segment.own_from = start
-    return next_offset, True
+    return next_offset
 
 
 def _whole_but_damaged(segment: Segment, position: int) -> BatchHeader | None:

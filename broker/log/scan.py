@@ -45,11 +45,13 @@ def plausible(header: BatchHeader, position: int, limit: int) -> bool:
 
 
 def scan(file: LogFile, start: int, limit: int, next_offset: int, *, check: bool) -> Iterator[Scanned]:
-    """Walk from `start`, a batch boundary, to `limit`; `check` verifies checksums and that offsets never go back.
+    """Walk from `start`, where the batch of `next_offset` begins, to `limit`; `check` verifies checksums.
 
-    The last item is a damaged one that ends at `limit` when nothing sound follows.
+    Offsets have no gaps, which is the only check there is on a base offset. The last item is a damaged one that ends at
+    `limit` when nothing sound follows.
     """
     chunk, chunk_start = b"", start
+    after_damage = False
     position = start
     while position < limit:
         inside = position - chunk_start
@@ -58,7 +60,9 @@ def scan(file: LogFile, start: int, limit: int, next_offset: int, *, check: bool
         sound = len(chunk) - inside >= HEADER_BYTES
         if sound:
             header = read_header(chunk, inside)
-            sound = plausible(header, position, limit) and header.base_offset >= next_offset
+            sound = plausible(header, position, limit) and (
+                header.base_offset == next_offset or (after_damage and header.base_offset > next_offset)
+            )
         if sound and check:
             size = header.size_bytes
             if len(chunk) - inside < size:
@@ -71,7 +75,9 @@ def scan(file: LogFile, start: int, limit: int, next_offset: int, *, check: bool
             end = position + header.size_bytes
             next_offset = header.last_offset + 1
             yield Scanned(position, end, header)
+            after_damage = False
         else:
+            after_damage = True
             end = find_sound(file, position + 1, limit, next_offset)
             yield Scanned(position, end, None)
         position = end

@@ -130,12 +130,14 @@ class Segment:
             self.rebuild_indexes()
             relative, position = self.index.floor(offset - self.base_offset)
         if position < self.own_from:
-            return self._locate_checked(position, offset)
+            return self._locate_checked(position, self.base_offset + relative, offset)
         chunk, chunk_start = b"", position
         while position < self.size_bytes:
             inside = position - chunk_start
             if len(chunk) - inside < HEADER_BYTES:
                 chunk, chunk_start, inside = self.file.read(position, lookup_bytes), position, 0
+                if len(chunk) < HEADER_BYTES:
+                    raise CorruptBatch(f"{self.path('log').name} is shorter than it was")
             header = read_header(chunk, inside)
             if header.base_offset + header.last_offset_delta >= offset:
                 return position, header
@@ -153,10 +155,10 @@ class Segment:
         head = self.file.read(position, HEADER_BYTES)
         return len(head) == HEADER_BYTES and read_header(head).base_offset == base_offset
 
-    def _locate_checked(self, position: int, offset: int) -> tuple[int, BatchHeader]:
+    def _locate_checked(self, position: int, next_offset: int, offset: int) -> tuple[int, BatchHeader]:
         """The same over bytes that another process wrote: only what its checksum confirms is believed."""
         damaged = False
-        for found in scan(self.file, position, self.size_bytes, 0, check=True):
+        for found in scan(self.file, position, self.size_bytes, next_offset, check=True):
             header = found.header
             if header is None:
                 damaged = True
@@ -168,14 +170,14 @@ class Segment:
             raise CorruptBatch(f"the batch with offset {offset} in {self.path('log').name} is damaged")
         raise LookupError(offset)
 
-    def region(self, position: int, length: int) -> Region:
-        """The bytes from `position`, a batch boundary. Raises CorruptBatch when the first batch there is damaged."""
+    def region(self, position: int, length: int, base_offset: int) -> Region:
+        """The bytes from `position`, where the batch of `base_offset` begins. Raises CorruptBatch when the first batch there is damaged."""
         length = min(length, self.size_bytes - position)
         if position < self.own_from:
-            length = self._verify(position, length)
+            length = self._verify(position, length, base_offset)
         return Region(self.file, position, length)
 
-    def _verify(self, position: int, length: int) -> int:
+    def _verify(self, position: int, length: int, base_offset: int) -> int:
         """Check the batches of a stretch once; the length up to the first damaged one."""
         for start, end in self._verified:
             if start <= position < end:
@@ -184,7 +186,7 @@ class Segment:
                 return end - position
         end = min(position + length, self.own_from)
         done = position
-        for found in scan(self.file, position, self.own_from, 0, check=True):
+        for found in scan(self.file, position, self.own_from, base_offset, check=True):
             if found.header is None:
                 if found.position == position:
                     raise CorruptBatch(f"the batch at {position} in {self.path('log').name} is damaged")

@@ -1,0 +1,105 @@
+"""One sync serves everybody who waits, and a failed one is final."""
+
+import queue
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.errors import StorageError
+from broker.log.files import LogFile
+from broker.log.group_commit import GroupCommit
+from tests.unit.broker.log.logs import append, fill, numbered, open_at
+
+
+class Loop:
+    """Stands in for the event loop: completions wait until the test runs them."""
+
+    def __init__(self) -> None:
+        self.posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+
+    def run_until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 10
+        while not condition():
+            assert time.monotonic() < deadline, "nothing came back from the sync threads"
+            self.posted.get(timeout=10)()
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+@pytest.fixture
+def commit(loop: Loop) -> Iterator[GroupCommit]:
+    group_commit = GroupCommit(loop.posted.put)
+    group_commit.start()
+    yield group_commit
+    group_commit.stop()
+
+
+def test_batches_that_arrive_during_a_sync_share_the_next_one(
+    tmp_path: Path, loop: Loop, commit: GroupCommit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs = 0
+    real = LogFile.sync
+
+    def counted(file: LogFile) -> None:
+        nonlocal syncs
+        syncs += 1
+        time.sleep(0.02)
+        real(file)
+
+    monkeypatch.setattr(LogFile, "sync", counted)
+    log = open_at(tmp_path)
+    waiting = []
+    for number in range(50):
+        append(log, numbered(number))
+        waiting.append(commit.flush(log))
+    loop.run_until(lambda: all(deferred.done for deferred in waiting))
+    assert log.flushed_offset == 50
+    assert syncs == 2
+
+
+def test_a_flush_of_what_is_on_the_disk_already_is_done_at_once(
+    tmp_path: Path, loop: Loop, commit: GroupCommit
+) -> None:
+    log = open_at(tmp_path)
+    fill(log, 1)
+    first = commit.flush(log)
+    loop.run_until(lambda: first.done)
+    assert commit.flush(log).done
+
+
+def test_segments_sealed_since_the_last_flush_are_synced_too(
+    tmp_path: Path, loop: Loop, commit: GroupCommit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = set()
+    monkeypatch.setattr(LogFile, "sync", lambda file: synced.add(file.path.name))
+    log = open_at(tmp_path, internal_segment_bytes="1000")
+    fill(log, 30)
+    done = commit.flush(log)
+    loop.run_until(lambda: done.done)
+    assert synced == {segment.path("log").name for segment in log.segments}
+
+
+def test_a_failed_sync_stops_the_log_for_good(
+    tmp_path: Path, loop: Loop, commit: GroupCommit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(file: LogFile) -> None:
+        raise StorageError("fsync failed", 5)
+
+    log = open_at(tmp_path)
+    fill(log, 1)
+    monkeypatch.setattr(LogFile, "sync", fails)
+    results: list[StorageError | None] = []
+    waiting = [commit.flush(log), commit.flush(log)]
+    for deferred in waiting:
+        deferred.then(results.append)
+    loop.run_until(lambda: len(results) == 2)
+    assert all(isinstance(result, StorageError) for result in results)
+    monkeypatch.undo()
+    with pytest.raises(StorageError):
+        fill(log, 1)
+    assert commit.flush(log).done

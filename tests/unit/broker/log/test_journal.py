@@ -1,0 +1,53 @@
+"""State kept as a log of keys and values."""
+
+from pathlib import Path
+
+from broker.clock import ManualClock
+from broker.log import journal as journal_module
+from broker.log.journal import Journal
+from tests.unit.broker.log.logs import KILLED, open_at
+
+
+def state_of(journal: Journal) -> dict[bytes, bytes]:
+    state: dict[bytes, bytes] = {}
+    for key, value in journal.entries():
+        if value is None:
+            state.pop(key, None)
+        else:
+            state[key] = value
+    return state
+
+
+def test_the_newest_value_of_each_key_comes_back(tmp_path: Path) -> None:
+    journal = Journal(open_at(tmp_path), ManualClock(), dict[bytes, bytes]().items)
+    journal.append_now([(b"a", b"1"), (b"b", b"1")])
+    journal.append_now([(b"a", b"2"), (b"b", None)])
+    again = Journal(open_at(tmp_path, KILLED), ManualClock(), dict[bytes, bytes]().items)
+    assert state_of(again) == {b"a": b"2"}
+
+
+def test_compaction_keeps_the_state_and_drops_the_history(tmp_path: Path) -> None:
+    state: dict[bytes, bytes] = {}
+    journal = Journal(open_at(tmp_path), ManualClock(), lambda: list(state.items()))
+    for round_number in range(300):
+        key, value = b"key-%d" % (round_number % 7), b"%d" % round_number
+        journal.append_now([(key, value)])
+        state[key] = value
+    before = journal.log.size_bytes
+    journal.compact()
+    assert journal.log.size_bytes < before / 10
+    journal.append_now([(b"later", b"1")])
+    state[b"later"] = b"1"
+    again = Journal(open_at(tmp_path, KILLED), ManualClock(), list)
+    assert state_of(again) == state
+
+
+def test_compaction_is_due_only_when_the_history_outweighs_the_state(tmp_path: Path) -> None:
+    state = {b"big": b"x" * 100_000}
+    journal = Journal(open_at(tmp_path), ManualClock(), lambda: list(state.items()))
+    while journal.log.size_bytes <= journal_module.compact_bytes_min:
+        journal.compact_if_due()
+        journal.append_now(list(state.items()))
+    assert len(journal.log.segments) == 1
+    journal.compact_if_due()
+    assert journal.log.size_bytes < 200_000

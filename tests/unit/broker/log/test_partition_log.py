@@ -1,0 +1,139 @@
+"""The log as a consumer and a retention run see it."""
+
+from pathlib import Path
+
+import pytest
+
+from broker.log.partition_log import OffsetOutOfRange
+from tests.unit.broker.log.logs import NOW_MS, append, assert_dense, fill, numbered, open_at, values_from
+from tests.wire.record_batches import Batch, NewRecord
+
+SMALL_SEGMENTS = {"segment_bytes": "1048576"}
+
+
+def test_records_come_back_in_order_over_many_segments(tmp_path: Path) -> None:
+    log = open_at(tmp_path, internal_segment_bytes="2000", index_interval_bytes="100")
+    fill(log, 200)
+    assert len(log.segments) >= 10
+    assert_dense(log)
+
+
+@pytest.mark.parametrize("max_bytes", [1, 100, 137, 1000, 100_000])
+def test_a_reader_gets_everything_whatever_its_limit(tmp_path: Path, max_bytes: int) -> None:
+    log = open_at(tmp_path, internal_segment_bytes="5000", index_interval_bytes="100")
+    fill(log, 100)
+    assert [offset for offset, _ in values_from(log, 0, max_bytes)] == list(range(300))
+
+
+def test_a_read_inside_a_batch_returns_the_whole_batch(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    fill(log, 3, records_each=10)
+    assert values_from(log, 15)[0] == (15, b"15")
+
+
+def test_a_read_at_the_end_is_empty_and_one_beyond_is_out_of_range(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    fill(log, 2)
+    assert log.read(6, 1000, at_least_one=True) is None
+    with pytest.raises(OffsetOutOfRange):
+        log.read(7, 1000, at_least_one=True)
+    with pytest.raises(OffsetOutOfRange):
+        log.read(-1, 1000, at_least_one=True)
+
+
+def test_without_at_least_one_a_batch_that_is_too_large_is_left_out(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    fill(log, 2, records_each=50)
+    region = log.read(0, 10, at_least_one=False)
+    assert region is not None
+    assert region.length == 0
+
+
+def test_offsets_by_time_are_exact_to_the_record(tmp_path: Path) -> None:
+    log = open_at(tmp_path, internal_segment_bytes="3000", index_interval_bytes="100")
+    fill(log, 100)
+    for offset in (0, 1, 7, 150, 299):
+        assert log.offset_for_timestamp(NOW_MS + offset) == (offset, NOW_MS + offset)
+    assert log.offset_for_timestamp(0) == (0, NOW_MS)
+    assert log.offset_for_timestamp(NOW_MS + 300) is None
+    assert log.offset_of_largest_timestamp() == (299, NOW_MS + 299)
+
+
+def test_the_largest_timestamp_is_found_although_later_records_are_older(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    times = [5, 9, 3, 9, 1]
+    append(
+        log,
+        Batch(records=[NewRecord(b"v", timestamp=NOW_MS + time) for time in times], max_timestamp=NOW_MS + 9).encode(),
+    )
+    append(log, Batch(records=[NewRecord(b"v", timestamp=NOW_MS + 2)]).encode())
+    assert log.offset_of_largest_timestamp() == (1, NOW_MS + 9)
+
+
+def test_delete_records_moves_the_start_durably_and_drops_whole_segments(tmp_path: Path) -> None:
+    log = open_at(tmp_path, internal_segment_bytes="2000")
+    fill(log, 100)
+    segments = len(log.segments)
+    assert log.delete_records(151) == 151
+    assert len(log.segments) < segments
+    with pytest.raises(OffsetOutOfRange):
+        log.read(150, 1000, at_least_one=True)
+    assert values_from(log, 151)[0] == (151, b"151")
+    log.close()
+    again = open_at(tmp_path)
+    assert again.log_start_offset == 151
+    assert again.delete_records(-1) == 300
+    again.close()
+    last = open_at(tmp_path)
+    assert (last.log_start_offset, last.log_end_offset) == (300, 300)
+    assert append(last, numbered(300)) == 300
+
+
+def test_retention_by_size_keeps_the_newest_segments(tmp_path: Path) -> None:
+    log = open_at(tmp_path, internal_segment_bytes="2000", retention_bytes="6000")
+    fill(log, 100)
+    removed = log.apply_retention(NOW_MS)
+    assert removed > 0
+    assert 6000 <= log.size_bytes < 6000 + 4000
+    assert_dense(log)
+    assert log.log_start_offset == log.segments[0].base_offset
+
+
+def test_retention_by_time_goes_by_the_records_and_may_empty_the_log(tmp_path: Path) -> None:
+    log = open_at(tmp_path, internal_segment_bytes="2000", retention_ms="1000")
+    fill(log, 100)
+    assert log.apply_retention(NOW_MS + 500) == 0
+    assert log.apply_retention(NOW_MS + 100_000) > 0
+    assert (log.log_start_offset, log.log_end_offset) == (300, 300)
+    assert append(log, numbered(300)) == 300
+    assert_dense(log)
+
+
+def test_log_append_time_replaces_the_producers_timestamps(tmp_path: Path) -> None:
+    log = open_at(tmp_path, message_timestamp_type="LogAppendTime")
+    append(log, Batch(records=[NewRecord(b"v", timestamp=5)]).encode())
+    assert log.offset_for_timestamp(NOW_MS) == (0, NOW_MS)
+
+
+def test_a_deleted_segment_stays_readable_for_who_is_reading_it(tmp_path: Path) -> None:
+    log = open_at(tmp_path, internal_segment_bytes="2000")
+    fill(log, 50)
+    region = log.read(0, 500, at_least_one=True)
+    assert region is not None
+    before = region.file.read(region.position, region.length)
+    log.delete_records(140)
+    assert not region.file.path.exists()
+    assert region.file.read(region.position, region.length) == before
+
+
+def test_files_are_let_go_with_their_log(tmp_path: Path) -> None:
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = descriptors()
+    log = open_at(tmp_path, internal_segment_bytes="2000")
+    fill(log, 200)
+    values_from(log, 0)
+    assert descriptors() - before <= 4
+    log.close()
+    assert descriptors() == before
