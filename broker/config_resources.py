@@ -19,7 +19,7 @@ from broker.refusal import Refusal
 from broker.settings import Scope
 from broker.state.configs.alterations import Alteration, Operation, altered
 from broker.state.configs.broker_definitions import BROKER_CONFIGS
-from broker.state.configs.effective import effective_topic_settings, topic_default
+from broker.state.configs.effective import check_topic_overrides, topic_default
 from broker.state.configs.topic_definitions import TOPIC_CONFIGS
 from broker.state.configs.values import InvalidConfig, text_of
 from broker.state.topic_names import topic_name_fault
@@ -126,7 +126,7 @@ def _change_topic(
 
     try:
         after = altered(TOPIC_CONFIGS, before, alterations, default_text)
-        effective_topic_settings(broker_values, after)
+        check_topic_overrides(broker_values, after)
     except InvalidConfig as error:
         raise Refusal(ErrorCode.invalid_config, str(error)) from error
     if not validate_only and after != dict(topic.overrides):

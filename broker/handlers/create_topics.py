@@ -23,6 +23,7 @@ from broker.protocol.messages import clipped
 from broker.refusal import Refusal
 from broker.state.assignments import InvalidAssignment, partition_count_of
 from broker.state.configs.describing import topic_entries
+from broker.state.configs.effective import check_topic_overrides
 from broker.state.configs.values import InvalidConfig
 from broker.state.topic_names import METADATA_TOPIC, TakenNames, topic_name_fault
 
@@ -124,7 +125,7 @@ def _checked_configs(broker: "Broker", topic: Request) -> dict[str, str]:
     # A config that is given twice takes its last value.
     overrides = {config.name: config.value for config in topic.configs}
     try:
-        broker.settings.topic_settings(overrides)
+        check_topic_overrides(broker.settings.values, overrides)
     except InvalidConfig as error:
         raise Refusal(ErrorCode.invalid_config, str(error)) from error
     return overrides

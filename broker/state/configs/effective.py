@@ -84,12 +84,16 @@ def effective_topic_settings(broker_values: Mapping[str, Value], overrides: Mapp
 def effective_topic_values(broker_values: Mapping[str, Value], overrides: Mapping[str, str]) -> dict[str, Value]:
     values = {name: topic_default(definition, broker_values) for name, definition in TOPIC_CONFIGS.items()}
     values.update(parse_all(TOPIC_CONFIGS, overrides, "topic"))
-    _check_together(values)
     return values
 
 
-def _check_together(values: Mapping[str, Value]) -> None:
-    """What no single config can know to be wrong."""
+def check_topic_overrides(broker_values: Mapping[str, Value], overrides: Mapping[str, str]) -> None:
+    """Raises InvalidConfig unless a client may give a topic these overrides.
+
+    Stricter than what a topic lives with: a later change of the broker's configs can make two configs contradict each
+    other, and that must not take the topic down.
+    """
+    values = effective_topic_values(broker_values, overrides)
     shortest, longest = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if isinstance(shortest, int) and isinstance(longest, int) and shortest > longest:
         raise InvalidConfig(

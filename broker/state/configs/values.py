@@ -40,6 +40,9 @@ class ConfigType(enum.IntEnum):
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
+VALUE_LENGTH_MAX = 8_191
+"""In characters. Answers repeat the value, and old versions count a string's bytes in 15 bits; UTF-8 takes up to 4."""
+
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 # The number of digits is bounded so that a hostile value costs nothing to refuse.
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,40}\Z")
@@ -48,6 +51,8 @@ _FRACTION = re.compile(r"[+-]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[
 
 def parse(name: str, config_type: ConfigType, text: str) -> Value:
     """The value that `text` stands for; raises InvalidConfig."""
+    if len(text) > VALUE_LENGTH_MAX:
+        raise InvalidConfig(f"The value of configuration {name} is longer than {VALUE_LENGTH_MAX} characters")
     trimmed = text.strip()
     if config_type is ConfigType.BOOLEAN:
         lowered = trimmed.lower()

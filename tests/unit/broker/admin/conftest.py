@@ -1,0 +1,39 @@
+"""A broker without sockets on a temporary directory, asked through its handlers as the engine would."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.broker import Broker
+from broker.clock import ManualClock
+from broker.settings import BrokerSettings
+from tests.unit.broker.admin.asking import Admin
+
+
+def _post(callback: Callable[[], None]) -> None:
+    callback()
+
+
+@pytest.fixture
+def open_admin(tmp_path: Path) -> Iterator[Callable[..., Admin]]:
+    """Opens the broker of the test's directory; closes the one that was open before."""
+    opened: list[Broker] = []
+
+    def open_broker(**static: str) -> Admin:
+        if opened:
+            opened.pop().close()
+        settings = BrokerSettings({name.replace("_", "."): value for name, value in static.items()})
+        broker = Broker(tmp_path / "data", settings, _post, ManualClock())
+        broker.open()
+        opened.append(broker)
+        return Admin(broker)
+
+    yield open_broker
+    if opened:
+        opened.pop().close()
+
+
+@pytest.fixture
+def admin(open_admin: Callable[..., Admin]) -> Admin:
+    return open_admin()

@@ -1,0 +1,46 @@
+import pytest
+
+from broker.state.configs.alterations import Alteration, Operation, altered
+from broker.state.configs.topic_definitions import TOPIC_CONFIGS
+from broker.state.configs.values import InvalidConfig
+
+
+def change(overrides: dict[str, str], *operations: tuple[str, Operation, str | None]) -> dict[str, str]:
+    alterations = [Alteration(name, operation, value) for name, operation, value in operations]
+    return altered(TOPIC_CONFIGS, overrides, alterations, lambda name: "delete")
+
+
+def test_set_replaces_and_delete_takes_away() -> None:
+    before = {"retention.ms": "1", "flush.ms": "2"}
+    after = change(before, ("retention.ms", Operation.SET, "5"), ("flush.ms", Operation.DELETE, None))
+    assert after == {"retention.ms": "5"}
+    assert before == {"retention.ms": "1", "flush.ms": "2"}
+
+
+def test_deleting_what_is_not_set_or_not_known_is_fine() -> None:
+    assert change({}, ("retention.ms", Operation.DELETE, None), ("foo", Operation.DELETE, None)) == {}
+
+
+@pytest.mark.parametrize(
+    ("current", "operation", "value", "after"),
+    [
+        (None, Operation.APPEND, "compact", "delete,compact"),
+        ("delete", Operation.APPEND, "compact,delete,compact", "delete,compact"),
+        ("", Operation.APPEND, "compact", "compact"),
+        ("delete", Operation.APPEND, "compact,", "delete,compact"),
+        ("delete", Operation.APPEND, "", "delete,"),
+        ("delete,compact", Operation.SUBTRACT, "delete", "compact"),
+        (None, Operation.SUBTRACT, "delete", ""),
+        ("compact", Operation.SUBTRACT, "nonsense", "compact"),
+        (" delete , compact ", Operation.SUBTRACT, "compact", "delete"),
+    ],
+)
+def test_lists_grow_and_shrink(current: str | None, operation: Operation, value: str, after: str) -> None:
+    overrides = {} if current is None else {"cleanup.policy": current}
+    assert change(overrides, ("cleanup.policy", operation, value)) == {"cleanup.policy": after}
+
+
+@pytest.mark.parametrize("name", ["retention.ms", "compression.type", "unknown.config"])
+def test_only_lists_can_be_appended_to(name: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"Can't SUBTRACT to key {name} because its type is not LIST"):
+        change({}, (name, Operation.SUBTRACT, "1"))
