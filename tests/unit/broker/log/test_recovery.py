@@ -142,7 +142,7 @@ def test_a_power_cut_leaves_damage_before_the_recovery_point_where_it_is(tmp_pat
         data = bytearray(path.read_bytes())
         data[-5] ^= 1
         path.write_bytes(data)
-    log = open_at(tmp_path, POWER_CUT, recovery_point=60)
+    log = open_at(tmp_path, POWER_CUT, recovery_point=81)
     assert log.log_end_offset == 90
     assert len(readable_offsets(log)) == 87
 

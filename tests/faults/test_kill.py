@@ -1,0 +1,166 @@
+"""kill -9 in the middle of acks=all produce and offset commits, a hundred times over.
+
+Every acknowledged record is read back once, offsets are dense, an idempotent producer that retries through the crashes
+leaves no duplicate, acknowledged commits stay, and a second restart shows the same.
+"""
+
+import os
+import random
+import threading
+import time
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from tests.live.headgate import HeadgateBroker
+
+ROUNDS = int(os.environ.get("HEADGATE_KILL_ROUNDS", "100"))
+TOPIC = "killed"
+PARTITIONS = 3
+SEED = 20261116
+
+
+class Writer(threading.Thread):
+    """Produces numbered values without pause, whatever happens to the broker, and notes what was acknowledged."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(daemon=True)
+        self._producer = Producer(
+            {
+                "bootstrap.servers": address,
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 1,
+                "message.timeout.ms": 300_000,
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 50,
+                "retry.backoff.ms": 20,
+                "log_level": 0,
+            }
+        )
+        self.acknowledged: dict[int, tuple[int, int]] = {}
+        self.failures: list[str] = []
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        number = 0
+        while not self.stopping.is_set():
+            for _ in range(20):
+                self._producer.produce(TOPIC, str(number).encode(), partition=number % PARTITIONS, on_delivery=self._done)
+                number += 1
+            self._producer.poll(0)
+            while len(self._producer) > 2000 and not self.stopping.is_set():
+                self._producer.poll(0.01)
+            time.sleep(0.001)
+        if self._producer.flush(60):
+            self.failures.append("records were still waiting after a minute")
+
+    def _done(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failures.append(str(error))
+            return
+        value, offset, partition = message.value(), message.offset(), message.partition()
+        assert isinstance(value, bytes)
+        assert offset is not None
+        assert partition is not None
+        self.acknowledged[int(value)] = (partition, offset)
+
+
+class Committer(threading.Thread):
+    """Commits ever larger offsets and notes the last one that was acknowledged."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(daemon=True)
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": address,
+                "group.id": "committer",
+                "enable.auto.commit": False,
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 50,
+                "log_level": 0,
+            }
+        )
+        self.acknowledged = 0
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        offset = 0
+        while not self.stopping.is_set():
+            offset += 1
+            try:
+                self._consumer.commit(offsets=[TopicPartition(TOPIC, 0, offset)], asynchronous=False)
+            except KafkaException:
+                time.sleep(0.02)
+                continue
+            self.acknowledged = offset
+        self._consumer.close()
+
+
+def read_all(address: str) -> dict[int, list[tuple[int, bytes]]]:
+    """(offset, value) of every record, per partition."""
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "reader", "enable.auto.commit": False})
+    found: dict[int, list[tuple[int, bytes]]] = {partition: [] for partition in range(PARTITIONS)}
+    ends = {}
+    for partition in range(PARTITIONS):
+        _, ends[partition] = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=10)
+    consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)])
+    deadline = time.monotonic() + 60
+    while sum(map(len, found.values())) < sum(ends.values()):
+        assert time.monotonic() < deadline, "the log could not be read to its end"
+        for message in consumer.consume(5000, 0.5):
+            assert message.error() is None, message.error()
+            partition, offset, value = message.partition(), message.offset(), message.value()
+            assert partition is not None
+            assert offset is not None
+            assert isinstance(value, bytes)
+            found[partition].append((offset, value))
+    consumer.close()
+    return found
+
+
+def committed(address: str) -> int:
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "committer"})
+    (answer,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=10)
+    consumer.close()
+    assert answer.error is None
+    return answer.offset
+
+
+def test_nothing_acknowledged_is_lost_or_doubled_by_a_hundred_kills(tmp_path: Path) -> None:
+    randomness = random.Random(SEED)
+    # Small segments, so that kills fall into rolls too.
+    broker = HeadgateBroker(tmp_path, {"num.partitions": str(PARTITIONS), "log.segment.bytes": "1048576"})
+    broker.start()
+    writer, committer = Writer(broker.address), Committer(broker.address)
+    writer.start()
+    committer.start()
+    try:
+        for _ in range(ROUNDS):
+            time.sleep(randomness.uniform(0.02, 0.3))
+            broker.kill()
+            broker.start()
+        time.sleep(1)
+    finally:
+        writer.stopping.set()
+        committer.stopping.set()
+        writer.join(90)
+        committer.join(30)
+    assert not writer.failures
+    assert len(writer.acknowledged) > ROUNDS, "too little was written for the kills to matter"
+    broker.kill()
+    broker.start()
+    first = read_all(broker.address)
+    for partition, rows in first.items():
+        assert [offset for offset, _ in rows] == list(range(len(rows))), f"offsets of partition {partition} have gaps"
+        values = [value for _, value in rows]
+        assert len(set(values)) == len(values), f"partition {partition} holds duplicates"
+    for number, (partition, offset) in writer.acknowledged.items():
+        assert first[partition][offset] == (offset, str(number).encode())
+    assert committed(broker.address) >= committer.acknowledged
+    assert committer.acknowledged > ROUNDS
+    assert broker.stop() == 0
+    broker.start()
+    assert read_all(broker.address) == first
+    assert committed(broker.address) >= committer.acknowledged
+    broker.stop()
