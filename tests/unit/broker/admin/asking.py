@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -58,7 +59,7 @@ def new_topic(
     name: str,
     partitions: int = 1,
     replication_factor: int = 1,
-    configs: dict[str, str | None] | None = None,
+    configs: Mapping[str, str | None] | None = None,
     assignments: dict[int, list[int]] | None = None,
 ) -> dict[str, Any]:
     return {
