@@ -101,7 +101,6 @@ def several_batches_and_partitions(wire: Wire) -> None:
 
 
 def broken_batches(wire: Wire) -> None:
-    topic = wire.topic("broken")
     good = Batch([NewRecord(b"a"), NewRecord(b"b")])
     raw = good.encode()
     cases: list[tuple[str, Batch | bytes]] = [
@@ -151,11 +150,18 @@ def broken_batches(wire: Wire) -> None:
         ("zstd that is no zstd", Batch([NewRecord(b"a")], codec="zstd", body=b"not zstd at all")),
         ("good", good),
     ]
-    for label, batch in cases:
-        _produce(wire, topic, batch, label=label)
+    # A partition for each, so that one that is taken does not move the offsets of the next.
+    topic = wire.topic("broken", len(cases))
+    for partition, (label, batch) in enumerate(cases):
+        _produce(wire, topic, batch, label=label, partition=partition)
     _produce(wire, topic, Batch(crc=12345), label="wrong CRC before record errors were reported", version=7)
-    latest = {"replica_id": -1, "topics": [{"name": topic, "partitions": [{"partition_index": 0, "timestamp": -1}]}]}
-    wire.ask("list_offsets", 7, latest, label="what was taken")
+    parts = [{"partition_index": partition, "timestamp": -1} for partition in range(len(cases))]
+    latest = {"replica_id": -1, "topics": [{"name": topic, "partitions": parts}]}
+    ends = wire.main.ask("list_offsets", 7, latest)["topics"][0]["partitions"]
+    for part in sorted(ends, key=lambda end: int(end["partition_index"])):
+        wire.note(
+            "list_offsets", 7, {}, {"offset": part["offset"]}, f"the end after: {cases[part['partition_index']][0]}"
+        )
 
 
 def too_large(wire: Wire) -> None:
