@@ -72,6 +72,8 @@ class Broker:
             self.groups.load(self._offsets_journal().entries())
         self.topics.on_delete.append(lambda topic: self.groups.on_topic_deleted(topic.name))
         self.group_commit.start()
+        # A crash may have come between the end of a topic and that of its offsets.
+        self.groups.forget_topics(lambda name: self.topics.find(name) is not None)
         self.timers.after(self.settings.log_retention_check_interval_ms, self._retention)
         self.timers.after(checkpoint_interval_ms, self._checkpoint)
         self.timers.after(compaction_check_interval_ms, self._compact_journals)
