@@ -1,11 +1,13 @@
 """The default value of a proto2 field, spelled the one way protoc spells it in descriptors."""
 
 import math
+import re
 import struct
 
 from google.protobuf import descriptor_pb2
 
 from registry.errors import InvalidSchema
+from registry.formats.protobuf.lexer import literal
 from registry.formats.protobuf.symbols import View
 from registry.formats.protobuf.syntax_tree import Number, Text, Value, Word
 
@@ -52,6 +54,22 @@ def default_value(field: FieldProto, value: Value, view: View, path: str) -> str
         except UnicodeDecodeError as error:
             raise InvalidSchema("The default of a string is not UTF-8", path) from error
     raise InvalidSchema("The default value does not fit the type of the field", path)
+
+
+def default_literal(field: FieldProto) -> Value:
+    """The way back: what a text says for the default that a descriptor holds."""
+    text = field.default_value
+    if field.type == FieldProto.TYPE_STRING:
+        return Text(text.encode())
+    if field.type == FieldProto.TYPE_BYTES:
+        return Text(literal(f'"{text}"', field.name))
+    if field.type in (FieldProto.TYPE_ENUM, FieldProto.TYPE_BOOL):
+        return Word(text)
+    return number_literal(text)
+
+
+def number_literal(text: str) -> Value:
+    return Word(text) if re.fullmatch(r"-?(inf|nan)", text) else Number(text)
 
 
 def escape_bytes(data: bytes) -> str:

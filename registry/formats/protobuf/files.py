@@ -64,7 +64,7 @@ def _read_serialized(text: str) -> FileProto | None:
         proto = FileProto.FromString(base64.b64decode("".join(text.split()), validate=True))
         for _path, message in walk_messages(proto.message_type, proto.package):
             str(message.name)
-        if len(UnknownFieldSet(proto)) or not proto.ListFields():
+        if len(UnknownFieldSet(proto)) or all(field.name == "name" for field, _ in proto.ListFields()):
             return None
     except (binascii.Error, ValueError, DecodeError):
         return None

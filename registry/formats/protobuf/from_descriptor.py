@@ -4,7 +4,6 @@ The reverse of `descriptors`, except for maps: like Confluent's registry it show
 position of a message among its neighbours is what serialized records carry.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,8 +13,8 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message as ProtoMessage
 
 from registry.formats.protobuf import syntax_tree as tree
+from registry.formats.protobuf.default_values import default_literal, number_literal
 from registry.formats.protobuf.descriptors import EDITIONS, SCALAR_TYPES, json_name
-from registry.formats.protobuf.lexer import literal
 from registry.formats.protobuf.option_parser import parse_value
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
@@ -126,7 +125,7 @@ class _Reader:
     def _field_options(self, field: FieldProto) -> tuple[tree.Option, ...]:
         options = [*self._options(field)]
         if field.HasField("default_value"):
-            options.append(tree.Option((tree.NamePart("default", extension=False),), _default(field)))
+            options.append(tree.Option((tree.NamePart("default", extension=False),), default_literal(field)))
         if field.HasField("json_name") and field.json_name != json_name(field.name) and not field.extendee:
             name = tree.Text(field.json_name.encode())
             options.append(tree.Option((tree.NamePart("json_name", extension=False),), name))
@@ -207,7 +206,7 @@ def _value(field: FieldDescriptor, value: Any) -> tree.Value:
         return tree.Word("true" if value else "false")
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
         return tree.Text(value.encode() if isinstance(value, str) else value)
-    return _number(repr(value))
+    return number_literal(repr(value))
 
 
 def _aggregate(message: ProtoMessage) -> tree.Aggregate:
@@ -245,22 +244,7 @@ def _uninterpreted(kept: Any) -> tree.Option:
     elif kept.HasField("negative_int_value"):
         value = tree.Number(str(kept.negative_int_value))
     elif kept.HasField("double_value"):
-        value = _number(repr(kept.double_value))
+        value = number_literal(repr(kept.double_value))
     else:
         value = tree.Word(kept.identifier_value)
     return tree.Option(name, value)
-
-
-def _default(field: FieldProto) -> tree.Value:
-    text = field.default_value
-    if field.type == FieldProto.TYPE_STRING:
-        return tree.Text(text.encode())
-    if field.type == FieldProto.TYPE_BYTES:
-        return tree.Text(literal(f'"{text}"', field.name))
-    if field.type in (FieldProto.TYPE_ENUM, FieldProto.TYPE_BOOL):
-        return tree.Word(text)
-    return _number(text)
-
-
-def _number(text: str) -> tree.Value:
-    return tree.Word(text) if re.fullmatch(r"-?(inf|nan)", text) else tree.Number(text)

@@ -13,7 +13,8 @@ from google.protobuf import descriptor_pb2
 
 from registry.formats.protobuf import syntax_tree as tree
 from registry.formats.protobuf.cursor import DIGITS_MAX
-from registry.formats.protobuf.default_values import number_of
+from registry.formats.protobuf.default_values import default_literal, number_of
+from registry.formats.protobuf.descriptors import json_name
 from registry.formats.protobuf.symbols import TYPES, Kind, View
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
@@ -28,6 +29,7 @@ def normalize(file: tree.File, view: View) -> tree.File:
 class _Normalizer:
     def __init__(self, view: View) -> None:
         self._view = view
+        self._fields: dict[str, dict[str, FieldProto]] = {}
 
     def file(self, file: tree.File) -> tree.File:
         scope = file.package
@@ -80,7 +82,7 @@ class _Normalizer:
         return message is not None and message.options.map_entry
 
     def _field(self, field: tree.Field, scope: str) -> tree.Field:
-        options = self._options(field.options, scope)
+        options = self._options(self._pseudo_options(field, scope), scope)
         if field.group is not None:
             return replace(field, options=options, group=self._message(field.group, scope))
         label, type_name, key = field.label, self._full(field.type, scope), field.key_type
@@ -91,6 +93,23 @@ class _Normalizer:
             type_name = _spelled(entry.field[1])
             label = None
         return replace(field, label=label, type=type_name, key_type=key, options=options)
+
+    def _pseudo_options(self, field: tree.Field, scope: str) -> tuple[tree.Option, ...]:
+        """A default as the descriptor spells it; no JSON name that would be the same unsaid."""
+        found: list[tree.Option] = []
+        for option in field.options:
+            if option.spelled == "json_name" and option.value == tree.Text(json_name(field.name).encode()):
+                continue
+            proto = self._proto(field, scope) if option.spelled == "default" else None
+            found.append(option if proto is None else replace(option, value=default_literal(proto)))
+        return tuple(found)
+
+    def _proto(self, field: tree.Field, scope: str) -> FieldProto | None:
+        if scope not in self._fields:
+            message = self._view.message(scope)
+            self._fields[scope] = {one.name: one for one in message.field} if message is not None else {}
+        extension = f"{scope}.{field.name}" if scope else field.name
+        return self._fields[scope].get(field.name) or self._view.own.extensions.get(extension)
 
     def _oneof(self, oneof: tree.OneOf, scope: str) -> tree.OneOf:
         fields = sorted((self._field(one, scope) for one in oneof.fields), key=_number)
@@ -108,7 +127,8 @@ class _Normalizer:
         constants = [replace(one, options=self._options(one.options, path)) for one in enum.constants]
         return replace(
             enum,
-            constants=tuple(sorted(constants, key=lambda one: (one.number, one.name))),
+            # The first one is the default and, in proto3, zero: it stays, also where a negative one follows.
+            constants=(*constants[:1], *sorted(constants[1:], key=lambda one: (one.number, one.name))),
             options=self._options(enum.options, path),
             reserved=_reserved(enum.reserved),
         )

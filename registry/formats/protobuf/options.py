@@ -75,7 +75,7 @@ def _encode(one: PendingOptions, known: list[tuple[Option, str]], view: View, po
         first = NamePart(f"[{full}]", extension=False)
         text = _text_format((first, *option.name[1:]), option.value, one.scope, view)
         _merge(text, dynamic, pool, one, option)
-    target.MergeFromString(dynamic.SerializeToString())
+    target.MergeFromString(dynamic.SerializeToString(deterministic=True))
 
 
 def _merge(text: str, into: ProtoMessage, pool: DescriptorPool | None, one: PendingOptions, option: Option) -> None:

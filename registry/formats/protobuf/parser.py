@@ -166,6 +166,10 @@ class _Parser(OptionParser):
         if word in _LABELS:
             if in_oneof:
                 self._fail("Fields of a oneof have no label")
+            if word != "repeated" and self._edition is not None:
+                self._fail(f"Editions have no label {word}; features.field_presence takes its place")
+            if word == "required" and self._syntax == "proto3":
+                self._fail("proto3 has no required fields")
             label = word
             self._at += 1
             word = self._texts[self._at]
@@ -221,8 +225,6 @@ class _Parser(OptionParser):
         fields: list[Field] = []
         options: list[Option] = []
         while not self._take("}"):
-            if self._take(";"):
-                continue
             if self._texts[self._at] == "option":
                 options.append(self._option_statement())
             else:
@@ -236,10 +238,9 @@ class _Parser(OptionParser):
         self._expect("{")
         fields: list[Field] = []
         while not self._take("}"):
-            if not self._take(";"):
-                fields.append(self._field())
-                if fields[-1].key_type is not None:
-                    self._fail("An extension cannot be a map field", self._at - 1)
+            fields.append(self._field())
+            if fields[-1].key_type is not None:
+                self._fail("An extension cannot be a map field", self._at - 1)
         return Extend(extendee, tuple(fields), line)
 
     def _extensions(self) -> Extensions:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from google.protobuf import descriptor_pb2
 
+from registry.errors import InvalidSchema
 from registry.formats.protobuf import syntax_tree as tree
 from registry.formats.protobuf.files import Linked, load
 from registry.formats.protobuf.normalizer import normalize
@@ -48,7 +49,10 @@ def parse(text: str, references: Mapping[str, str]) -> ProtobufSchema:
     files = load(text, references)
     main = files[-1].tree
     assert main is not None
-    return ProtobufSchema(text, print_file(main), tuple(files))
+    canonical = print_file(main)
+    if not canonical:
+        raise InvalidSchema("The schema declares nothing")
+    return ProtobufSchema(text, canonical, tuple(files))
 
 
 def file_descriptor_set(schema: ProtobufSchema) -> descriptor_pb2.FileDescriptorSet:

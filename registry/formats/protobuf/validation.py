@@ -93,6 +93,7 @@ class _Rules:
         self._oneofs(message, path)
         if message.options.map_entry:
             _check_map_entry(message, path)
+            self._check_map_enum(message, path)
         for nested in message.nested_type:
             self.message(nested, path)
         for enum in message.enum_type:
@@ -177,6 +178,12 @@ class _Rules:
                 raise InvalidSchema("A oneof has at least one field", _join(path, oneof.name))
             if index in synthetic and members[index] > 1:
                 raise InvalidSchema("The oneof of an optional field has no other member", _join(path, oneof.name))
+
+    def _check_map_enum(self, entry: MessageProto, path: str) -> None:
+        for field in entry.field:
+            enum = self._view.enum(field.type_name[1:]) if field.type == FieldProto.TYPE_ENUM else None
+            if enum is not None and enum.value and enum.value[0].number != 0:
+                raise InvalidSchema(f"The first constant of an enum in a map is 0; {enum.value[0].name!r} is not", path)
 
     def extension(self, extension: FieldProto, scope: str) -> None:
         path = _join(scope, extension.name)
