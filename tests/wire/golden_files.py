@@ -16,6 +16,8 @@ from tests.wire.transcript import Scenario, run_scenario
 
 GOLDEN = Path(__file__).with_name("golden")
 AREAS = ("configs", "fetching", "framing", "groups", "metadata", "offsets", "producers", "producing", "topics")
+# Recorded as well, but compared setting by setting: test_broker_settings.py.
+BROKER_SETTINGS = "broker_settings"
 # No wait for more members before a first rebalance: the scenarios join one by one.
 NODE_SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
 # Eligible leader replicas are about replication; with them on, Kafka makes min.insync.replicas a dynamic setting.
@@ -49,7 +51,7 @@ def record(address: str, area: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Record Apache Kafka's answers again.")
-    parser.add_argument("areas", nargs="*", default=list(AREAS))
+    parser.add_argument("areas", nargs="*", default=[*AREAS, BROKER_SETTINGS])
     parser.add_argument("--at", metavar="HOST:PORT", help="a Kafka 4.3.1 that runs already, fresh, with NODE_SETTINGS")
     arguments = parser.parse_args()
     if arguments.at:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.live.headgate import HeadgateBroker
 from tests.wire.deviations import DEVIATIONS, apply_deviations
-from tests.wire.golden_files import AREAS, load, scenarios_of
+from tests.wire.golden_files import AREAS, BROKER_SETTINGS, load, scenarios_of
 from tests.wire.transcript import differences, run_scenario
 
 SCENARIOS = [(area, name) for area in AREAS for name in scenarios_of(area)]
@@ -40,7 +40,7 @@ def test_the_broker_answers_as_kafka_does(area: str, name: str, headgate_broker:
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize("area", [*AREAS, BROKER_SETTINGS])
 def test_the_golden_answers_are_kafkas(area: str, apache_kafka: str) -> None:
     lines = [line for name in scenarios_of(area) for line in disagreements(area, name, apache_kafka, ours=False)]
     assert not lines, "\n".join(lines[:SHOWN_MAX])

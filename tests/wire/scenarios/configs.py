@@ -8,28 +8,6 @@ from tests.wire.transcript import Wire
 UNKNOWN, TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 0, 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 
-# What a node must be told about itself: these differ by machine, and only their shape is compared.
-OF_THE_NODE = frozenset(
-    {
-        "advertised.listeners",
-        "broker.id",
-        "controller.listener.names",
-        "controller.quorum.voters",
-        "group.initial.rebalance.delay.ms",
-        "listener.security.protocol.map",
-        "listeners",
-        "log.dir",
-        "log.dirs",
-        "node.id",
-        "offsets.topic.replication.factor",
-        "process.roles",
-        "share.coordinator.state.topic.min.isr",
-        "share.coordinator.state.topic.replication.factor",
-        "transaction.state.log.min.isr",
-        "transaction.state.log.replication.factor",
-    }
-)
-
 
 def describe(kind: int, name: str, keys: list[str] | None = None, **more: Any) -> Plain:
     return {
@@ -64,25 +42,10 @@ def value_of(answer: Plain, key: str) -> str | None:
     return None
 
 
-def _without_the_nodes_own(answer: Plain) -> Plain:
-    for result in answer["results"]:
-        for config in result["configs"]:
-            if config["name"] in OF_THE_NODE:
-                config["value"] = "<of the node>"
-                config["config_source"] = "<of the node>"
-                config["synonyms"] = "<of the node>"
-                config["is_default"] = "<of the node>"
-    return answer
-
-
 def every_setting_of_a_fresh_topic(wire: Wire) -> None:
     topic = wire.topic("fresh")
     for version in (1, 2, 3, 4):
         wire.ask("describe_configs", version, describe(TOPIC, topic))
-
-
-def every_setting_of_the_broker(wire: Wire) -> None:
-    wire.ask("describe_configs", 4, describe(BROKER, "1"), keep=_without_the_nodes_own)
 
 
 def chosen_settings_only(wire: Wire) -> None:

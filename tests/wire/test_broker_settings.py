@@ -1,0 +1,71 @@
+"""The broker lists fewer settings than Kafka, for it has no controllers, replicas or TLS; those it lists agree with Kafka's."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tests.live.headgate import HeadgateBroker
+from tests.wire.golden_files import BROKER_SETTINGS, load
+from tests.wire.scenarios.broker_settings import every_setting_of_the_broker
+from tests.wire.transcript import differences, run_scenario
+
+OWN_PREFIX = "headgate."
+
+# What differs on purpose, and why.
+DIFFERENT: Mapping[str, str] = {
+    "group.coordinator.rebalance.protocols": "only the classic protocol is there",
+    "listeners": "the listener is fixed while the broker runs",
+}
+
+# What clients and tools look up by name, or what a user changes first.
+EXPECTED = frozenset(
+    {
+        "auto.create.topics.enable",
+        "compression.type",
+        "connections.max.idle.ms",
+        "default.replication.factor",
+        "delete.topic.enable",
+        "fetch.max.bytes",
+        "group.initial.rebalance.delay.ms",
+        "group.max.session.timeout.ms",
+        "group.min.session.timeout.ms",
+        "listeners",
+        "log.cleanup.policy",
+        "log.dirs",
+        "log.message.timestamp.type",
+        "log.retention.bytes",
+        "log.retention.check.interval.ms",
+        "log.retention.hours",
+        "log.retention.ms",
+        "log.segment.bytes",
+        "max.connections",
+        "message.max.bytes",
+        "min.insync.replicas",
+        "node.id",
+        "num.partitions",
+        "offset.metadata.max.bytes",
+        "offsets.retention.minutes",
+        "producer.id.expiration.ms",
+        "socket.request.max.bytes",
+    }
+)
+
+
+def _settings(steps: list[Any]) -> dict[str, Any]:
+    return {config["name"]: config for config in steps[0]["answer"]["results"][0]["configs"]}
+
+
+def test_every_setting_that_the_broker_lists_agrees_with_kafkas(headgate_broker: HeadgateBroker) -> None:
+    kafkas = _settings(load(BROKER_SETTINGS)["every_setting_of_the_broker"])
+    steps = run_scenario(headgate_broker.address, "settings", every_setting_of_the_broker)
+    ours = _settings(json.loads(json.dumps(steps)))
+    lines = [
+        line
+        for name in sorted(kafkas.keys() & ours.keys() - DIFFERENT.keys())
+        for line in differences(kafkas[name], ours[name], name)
+    ]
+    assert not lines, "\n".join(lines)
+    assert sorted(EXPECTED - ours.keys()) == []
+    assert [name for name in ours if name not in kafkas and not name.startswith(OWN_PREFIX)] == []
+    unneeded = [name for name in DIFFERENT if not list(differences(kafkas[name], ours[name], name))]
+    assert unneeded == [], "these agree with Kafka by now"
