@@ -46,7 +46,9 @@ class Writer(threading.Thread):
         number = 0
         while not self.stopping.is_set():
             for _ in range(20):
-                self._producer.produce(TOPIC, str(number).encode(), partition=number % PARTITIONS, on_delivery=self._done)
+                self._producer.produce(
+                    TOPIC, str(number).encode(), partition=number % PARTITIONS, on_delivery=self._done
+                )
                 number += 1
             self._producer.poll(0)
             while len(self._producer) > 2000 and not self.stopping.is_set():

@@ -1,0 +1,74 @@
+"""The broker without sockets, in the test's own process, so that its disk can be made to fail."""
+
+import queue
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from broker.broker import Broker
+from broker.deferred import Deferred
+from broker.engine import Engine, Reply
+from broker.log.segment import Region
+from broker.protocol.payload import Payload
+from broker.settings import BrokerSettings
+from tests.wire.entities import (
+    API_KEYS,
+    Plain,
+    decode_response,
+    encode_request,
+    request_is_flexible,
+    response_is_flexible,
+)
+from tests.wire.raw_client import request_header
+
+ANSWER_SECONDS_MAX = 10.0
+
+
+class Asker(Protocol):
+    """Anything that answers requests: this, or a connection to a live broker."""
+
+    def ask(self, api: str, version: int, body: Plain) -> Plain: ...
+
+
+class InProcessBroker:
+    def __init__(self, data: Path, settings: dict[str, str] | None = None) -> None:
+        self._posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.broker = Broker(data, BrokerSettings(settings or {}), self._posted.put)
+        self._engine = Engine(self.broker)
+        self._crashed = False
+
+    def ask(self, api: str, version: int, body: Plain) -> Plain:
+        header = request_header(API_KEYS[api], version, 7, flexible=request_is_flexible(api, version))
+        reply = self._engine.execute(memoryview(header + encode_request(api, version, body)), "127.0.0.1", 1)
+        if isinstance(reply, Deferred):
+            ready: list[Reply] = []
+            reply.then(ready.append)
+            while not ready:
+                self._posted.get(timeout=ANSWER_SECONDS_MAX)()
+            reply = ready[0]
+        assert isinstance(reply, Payload), f"{api} was answered with {reply}"
+        frame = b"".join(
+            chunk.file.read(chunk.position, chunk.length) if isinstance(chunk, Region) else bytes(chunk)
+            for chunk in reply.chunks
+        )
+        assert struct.unpack_from(">ii", frame) == (len(frame) - 4, 7)
+        return decode_response(api, version, frame[9 if response_is_flexible(api, version) else 8 :])
+
+    def crash(self) -> None:
+        """End without closing anything, as kill -9 does."""
+        self._crashed = True
+
+    def __enter__(self) -> Self:
+        self.broker.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._crashed:
+            self.broker.group_commit.stop()
+            self.broker.directory.close(clean=False)
+        else:
+            self.broker.close()
