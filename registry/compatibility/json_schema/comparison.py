@@ -3,7 +3,8 @@
 A pair is judged by looking at its own keywords and asking for the pairs below it. Nothing recurses: a pair asked for is
 taken as readable and put on a list; when it turns out unreadable, the pairs that asked for it are judged again. A pair
 turns at most once, so the work ends, whatever refers to whatever, at the greatest set of readable pairs: recursion
-alone makes nothing unreadable, and no real difference is hidden by it. How one pair is judged is `judgement`'s.
+alone makes nothing unreadable, and no real difference is hidden by it. What lies below a pair that is unreadable by
+itself is looked at only when it is to be reported. How one pair is judged is `judgement`'s.
 """
 
 from collections.abc import Callable
@@ -18,15 +19,19 @@ from registry.formats.json_schema.document import shortened
 from registry.formats.json_schema.patterns import TooCostly, found
 from registry.formats.json_schema.subschema import Subschema
 
-# A schema of a thousand properties needs a few thousand; a hundred alternatives of a hundred properties, all against
-# all, a million. This many take some seconds.
-JUDGEMENTS_MAX = 100_000
+# Questions put to pairs. A schema of a thousand properties needs a few thousand; a hundred alternatives of a hundred
+# properties, all against all, a million. This many take a few seconds.
+QUESTIONS_MAX = 300_000
 
 # Enough to see what is wrong. Shared definitions would otherwise be reported once for each way that leads to them.
 INCOMPATIBILITIES_MAX = 500
 
 # Ways through the graph of pairs that the report looks at, where most end in what is already being reported.
 REPORT_STEPS_MAX = 20_000
+REPORT_LEVELS_MAX = 100
+
+# A chain of thousands of references makes a path that nobody reads.
+PATH_CHARACTERS_MAX = 2_000
 
 Pair = tuple[Shape, Shape]
 
@@ -109,6 +114,8 @@ class Comparison:
         """What is wrong with each pair judged so far; an empty list for a readable one."""
         self._judge = judge
         self._matches: dict[tuple[str, str], bool] = {}
+        self._complete: dict[Pair, list[Found | Below]] = {}
+        self._questions = 0
 
     def matches(self, pattern: str, name: str) -> bool:
         key = pattern, name
@@ -119,44 +126,54 @@ class Comparison:
     def run(self, original: Subschema, update: Subschema) -> list[Incompatibility]:
         root = self.shapes.of(original), self.shapes.of(update)
         try:
-            self._settle(root)
+            self._settle([root])
+            if not self.verdicts[root]:
+                return []
+            return self._all_ways(root) or self._nearest(root)
         except (Exhausted, TooCostly):
             return [_incompatibility(Found(Difference.COMPARISON_TOO_COSTLY, "", original.value, update.value), "")]
-        return self._report(root)
 
-    def _settle(self, root: Pair) -> None:
-        asked_by: dict[Pair, set[Pair]] = {}
-        waiting = [root]
-        judgements = 0
-        while waiting:
+    def _settle(self, waiting: list[Pair]) -> None:
+        asked_by: dict[Pair, list[Pair]] = {}
+        # Judged again only when nothing new is left: a combination of many members then turns once, not once for each.
+        again: dict[Pair, None] = {}
+        while waiting or again:
+            if not waiting:
+                waiting = list(again)
+                again = {}
             pair = waiting.pop()
             if self.verdicts.get(pair):
                 continue  # unreadable already, and nothing can make it readable
-            judgements += 1
-            if judgements > JUDGEMENTS_MAX:
-                raise Exhausted
             asking = self._judged(pair)
             self.verdicts[pair] = asking.found
+            if asking.found:
+                again.update(dict.fromkeys(asked_by.get(pair, ())))
+                continue
             for other in asking.asked:
-                asked_by.setdefault(other, set()).add(pair)
                 if other not in self.verdicts:
                     waiting.append(other)
-            if asking.found:
-                waiting.extend(asked_by.get(pair, ()))
+                asked_by.setdefault(other, []).append(pair)
 
     def _judged(self, pair: Pair) -> Asking:
         asking = Asking(self, pair)
         self._judge(asking, *pair)
+        self._questions += 1 + len(asking.asked)
+        if self._questions > QUESTIONS_MAX:
+            raise Exhausted
         return asking
 
-    def _report(self, root: Pair) -> list[Incompatibility]:
+    def _everything_wrong(self, pair: Pair) -> list[Found | Below]:
+        """All findings of an unreadable pair: the first judgement took pairs it asked for as readable."""
+        if pair not in self._complete:
+            self._settle([other for other in self._judged(pair).asked if other not in self.verdicts])
+            self._complete[pair] = self._judged(pair).found
+        return self._complete[pair]
+
+    def _all_ways(self, root: Pair) -> list[Incompatibility]:
+        """Each difference by every way that leads to it, except round in circles; empty if the ways are too long."""
         incompatibilities: dict[tuple[Difference, str], Incompatibility] = {}
-        if not self.verdicts[root]:
-            return []
-        # What was found first may not be all: pairs asked for then were still taken as readable.
-        final: dict[Pair, list[Found | Below]] = {root: self._judged(root).found}
         above = {root}
-        stack = [("", root, iter(final[root]))]
+        stack = [("", root, iter(self._everything_wrong(root)))]
         steps = 0
         while stack and len(incompatibilities) < INCOMPATIBILITIES_MAX and steps < REPORT_STEPS_MAX:
             steps += 1
@@ -168,15 +185,41 @@ class Comparison:
             elif isinstance(finding, Found):
                 path = prefix + finding.path
                 incompatibilities.setdefault((finding.kind, path), _incompatibility(finding, path))
-            elif finding.pair not in above:
-                if finding.pair not in final:
-                    final[finding.pair] = self._judged(finding.pair).found
+            elif finding.pair not in above and len(stack) < REPORT_LEVELS_MAX:
+                try:
+                    below = self._everything_wrong(finding.pair)
+                except (Exhausted, TooCostly):
+                    break  # what was found so far has to do
                 above.add(finding.pair)
-                stack.append((prefix + finding.path, finding.pair, iter(final[finding.pair])))
+                stack.append((prefix + finding.path, finding.pair, iter(below)))
         return list(incompatibilities.values())
+
+    def _nearest(self, root: Pair) -> list[Incompatibility]:
+        """One difference, by the shortest way, however long that is."""
+        came_from: dict[Pair, tuple[Pair, str] | None] = {root: None}
+        queue = [root]
+        for pair in queue:
+            for finding in self._everything_wrong(pair):
+                if isinstance(finding, Found):
+                    return [_incompatibility(finding, _way(came_from, pair) + finding.path)]
+                if finding.pair not in came_from:
+                    came_from[finding.pair] = pair, finding.path
+                    queue.append(finding.pair)
+        raise Exhausted
+
+
+def _way(came_from: "dict[Pair, tuple[Pair, str] | None]", pair: Pair) -> str:
+    steps = []
+    while (step := came_from[pair]) is not None:
+        pair, path = step
+        steps.append(path)
+    return "".join(reversed(steps))
 
 
 def _incompatibility(finding: Found, path: str) -> Incompatibility:
+    if len(path) > PATH_CHARACTERS_MAX:
+        half = PATH_CHARACTERS_MAX // 2
+        path = f"{path[:half]}…{path[-half:]}"
     place = f"#{path}" if path else "#/"
     message, advice = explain(finding.kind, place)
     return Incompatibility(

@@ -189,7 +189,7 @@ def _table(draft: Draft) -> dict[str, Keyword]:
         "oneOf": many,
         "not": one,
         "format": Keyword(_string),
-        "enum": Keyword(_enum_nonempty_distinct if draft <= Draft.DRAFT_6 else _array),
+        "enum": Keyword(_enum_nonempty_distinct if draft is Draft.DRAFT_4 else _array),
     }
     for name in ("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties"):
         table[name] = Keyword(_count)
@@ -242,6 +242,7 @@ def _table(draft: Draft) -> dict[str, Keyword]:
         }
     if draft is Draft.DRAFT_2020:
         table |= {"$anchor": Keyword(anchor), "$dynamicRef": Keyword(_string), "$dynamicAnchor": Keyword(anchor)}
+        table |= {"$recursiveRef": Keyword(_string), "$recursiveAnchor": Keyword(anchor)}  # without meaning there
     return table
 
 

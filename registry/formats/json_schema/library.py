@@ -20,7 +20,10 @@ from registry.formats.json_schema.subschema import Subschema, escaped
 # A text of 10 MB could hold millions of `{}`; no schema of people or generators comes near this.
 SUBSCHEMAS_MAX = 200_000
 
-_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_REFERENCES: dict[Draft, tuple[str, ...]] = dict.fromkeys(Draft, ("$ref",)) | {
+    Draft.DRAFT_2019: ("$ref", "$recursiveRef"),
+    Draft.DRAFT_2020: ("$ref", "$dynamicRef"),
+}
 
 
 class Library:
@@ -50,8 +53,8 @@ class Library:
         """Follow every reference. Places reached only by pointer are taken apart on the way."""
         while self._unresolved:
             node = self._unresolved.pop()
-            for keyword in _REFERENCES:
-                if keyword in KEYWORDS[node.draft] and keyword in node.value:
+            for keyword in _REFERENCES[node.draft]:
+                if keyword in node.value:
                     node.targets.append(self._target(node, keyword, node.value[keyword]))
         self._refuse_endless_references()
 
@@ -68,7 +71,7 @@ class Library:
                 if (fault := complaint(node.value, node.draft)) is not None:
                     keyword, words = fault
                     raise InvalidSchema(f"{keyword} {words}", node.place(keyword))
-                if any(keyword in node.value for keyword in _REFERENCES):
+                if any(keyword in node.value for keyword in _REFERENCES[node.draft]):
                     self._unresolved.append(node)
                 todo.extend(_divide(node))
         return root

@@ -35,6 +35,10 @@ class JsonSchema:
     def normalized(self) -> str:
         return compact(self.value, sort=True)
 
+    def says_the_same_as(self, other: "JsonSchema") -> bool:
+        """Letter by letter, spaces aside, with everything referred to."""
+        return self.canonical == other.canonical and _texts(self.references) == _texts(other.references)
+
     def validator(self) -> Validator:
         """Made anew at each call: keep it."""
         return Validator(self.value, self.draft, self.references)
@@ -48,6 +52,10 @@ def parse(text: str, references: Mapping[str, str]) -> JsonSchema:
     canonical = compact(value)
     root = assemble(value, documents, draft)
     return JsonSchema(text, canonical, draft, root, value, documents)
+
+
+def _texts(documents: Mapping[str, Any]) -> dict[str, str]:
+    return {name: compact(document) for name, document in documents.items()}
 
 
 def _document(text: str, name: str) -> Any:

@@ -1,0 +1,257 @@
+"""Schemas made to hurt: each is understood or refused, within bounds."""
+
+import json
+import random
+import string
+from typing import Any
+
+import pytest
+
+from registry.compatibility.incompatibility import Policy
+from registry.compatibility.json_schema import check
+from registry.compatibility.json_schema.comparison import INCOMPATIBILITIES_MAX
+from registry.errors import InvalidSchema
+from registry.formats.json_schema import JsonSchema, parse
+from registry.formats.json_schema.document import DEPTH_LEVELS_MAX
+
+MODERN = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema(value: Any) -> JsonSchema:
+    return parse(json.dumps(value), {})
+
+
+def nested(levels: int, opening: str, closing: str, core: str = "{}") -> str:
+    return opening * levels + core + closing * levels
+
+
+@pytest.mark.parametrize("levels", [10_000, 1_000_000])
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("[", "]"),
+        ('{"properties":{"a":', "}}"),
+        ('{"not":', "}"),
+        ('{"allOf":[', "]}"),
+        ('{"items":', "}"),
+        ('{"default":[', "]}"),
+        ('{"enum":[', "]}"),
+    ],
+)
+def test_nesting_beyond_the_limit_is_refused(levels: int, opening: str, closing: str) -> None:
+    for text in (nested(levels, opening, closing), opening * levels):
+        with pytest.raises(InvalidSchema, match="levels deep"):
+            parse(text, {})
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing", "levels_each"),
+    [
+        ('{"properties":{"a":', "}}", 2),
+        ('{"not":', "}", 1),
+        ('{"allOf":[', "]}", 2),
+        ('{"items":', "}", 1),
+        ('{"additionalProperties":', "}", 1),
+        ('{"anyOf":[{"type":"string"},', "]}", 2),
+    ],
+)
+def test_nesting_up_to_the_limit_is_understood_and_compared(opening: str, closing: str, levels_each: int) -> None:
+    levels = DEPTH_LEVELS_MAX // levels_each - 1
+    one = parse(nested(levels, opening, closing, '{"type":"string"}'), {})
+    other = parse(nested(levels, opening, closing, '{"type":"number","maximum":1.5}'), {})
+    assert check(one, one) == []
+    assert check(one, other) != []
+    assert one.normalized()
+    assert list(other.validator().faults({"a": [1]})) is not None
+
+
+@pytest.mark.parametrize("text", ['"' + '\\"' * 600_000, "[" * 600 + '"\\', '{"a":"' + "\\" * 999_999, "[" * 600 + '"'])
+def test_unfinished_strings_are_read_once(text: str) -> None:
+    with pytest.raises(InvalidSchema):
+        parse(text + "[" * 600, {})
+
+
+def test_brackets_inside_strings_are_no_nesting() -> None:
+    assert parse(json.dumps({"title": "[{" * 5_000 + '\\"'}), {}).canonical
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+def test_numbers_that_json_does_not_have_are_refused(constant: str) -> None:
+    with pytest.raises(InvalidSchema, match=constant):
+        parse(f'{{"default":{constant}}}', {})
+
+
+@pytest.mark.parametrize(
+    "number", ["9" * 100_000, "1e999999999", "1e-999999999", "1e99999999999999999999", "0." + "1" * 99_999]
+)
+def test_numbers_beyond_bounds_are_refused(number: str) -> None:
+    with pytest.raises(InvalidSchema, match="a number"):
+        parse(f'{{"multipleOf":{number}}}', {})
+
+
+@pytest.mark.parametrize(
+    "text", [r'{"title":"\ud800"}', r'{"\udc00":1}', '{"title":"\ud800"}', r'{"default":["\ud83d\ud83d"]}']
+)
+def test_halves_of_surrogate_pairs_are_refused(text: str) -> None:
+    with pytest.raises(InvalidSchema, match="surrogate"):
+        parse(text, {})
+    with pytest.raises(InvalidSchema, match="surrogate"):
+        parse("{}", {"other.json": text})
+
+
+def test_too_many_subschemas_are_refused() -> None:
+    with pytest.raises(InvalidSchema, match="subschemas"):
+        parse('{"allOf":[' + "{}," * 400_000 + "{}]}", {})
+
+
+def test_a_large_schema_is_understood() -> None:
+    large = {
+        "properties": {f"property_{index}": {"type": "string", "description": "x" * 400} for index in range(20_000)}
+    }
+    one = schema(large)
+    assert len(one.canonical) > 8_000_000
+    assert check(one, one) == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(" * 5_000 + ")" * 5_000,
+        "a" * 100_000,
+        "(?P<1>a)",
+        "a{99999999999}",
+        "\\",
+        "(?<n>a)(?<n>b)",
+        "[z-a]",
+        "*",
+        "\\p{Nope}",
+    ],
+)
+def test_odd_patterns_are_understood_or_refused(pattern: str) -> None:
+    values: list[dict[str, Any]] = [{"pattern": pattern}, {"patternProperties": {pattern: {}}}]
+    for value in values:
+        try:
+            schema(value)
+        except InvalidSchema:
+            continue
+
+
+def test_a_pattern_that_backtracks_without_end_does_not_hold_the_comparison() -> None:
+    evil = r"^(\w+\s?)*(x+x+)+y$"
+    writer = schema({"type": "object", "patternProperties": {evil: {"type": "string"}}, "additionalProperties": False})
+    reader = schema(
+        {
+            "type": "object",
+            "properties": {"x" * 5_000 + "!": {"type": "string"}},
+            "patternProperties": {evil: {"type": "string"}},
+            "additionalProperties": False,
+        }
+    )
+    assert [each.kind for each in check(reader, writer)] == ["COMPARISON_TOO_COSTLY"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "length"),
+    [({}, 20_000), ({"$schema": MODERN}, 20_000), ({"$schema": MODERN, "type": "object"}, 200)],
+)
+def test_long_chains_of_references_are_followed(extra: dict[str, Any], length: int) -> None:
+    definitions: dict[str, Any] = {
+        f"d{index}": {"$ref": f"#/definitions/d{index + 1}"} | {key: extra[key] for key in extra if key != "$schema"}
+        for index in range(length)
+    }
+    one = schema({**extra, "$ref": "#/definitions/d0", "definitions": definitions | {f"d{length}": {"type": "object"}}})
+    other = schema(
+        {**extra, "$ref": "#/definitions/d0", "definitions": definitions | {f"d{length}": {"type": "array"}}}
+    )
+    assert check(one, one) == []
+    assert check(other, one) != []
+
+
+def test_long_chains_of_properties_are_followed() -> None:
+    length = 20_000
+    definitions: dict[str, Any] = {
+        f"d{index}": {"properties": {"p": {"$ref": f"#/definitions/d{index + 1}"}}} for index in range(length)
+    }
+    one = schema({"$ref": "#/definitions/d0", "definitions": definitions | {f"d{length}": {"type": "string"}}})
+    other = schema({"$ref": "#/definitions/d0", "definitions": definitions | {f"d{length}": {"type": "number"}}})
+    assert [each.kind for each in check(other, one)] == ["TYPE_CHANGED"]
+
+
+def entangled(branches: int, circular: int, kind: str = "string") -> dict[str, Any]:
+    """Alternatives whose properties lead back to all alternatives."""
+    types: dict[str, Any] = {
+        f"type{branch}": {
+            "type": "object",
+            "properties": {
+                "tag": {"type": kind if branch == branches - 1 else "string", "const": branch},
+                **{
+                    f"ref{index}": {"oneOf": [{"type": "null"}, {"$ref": "#/definitions/any"}]}
+                    for index in range(circular)
+                },
+            },
+        }
+        for branch in range(branches)
+    }
+    any_of = {"oneOf": [{"$ref": f"#/definitions/{name}"} for name in types]}
+    return {"definitions": {**types, "any": any_of}, "$ref": "#/definitions/any"}
+
+
+def test_mutual_references_are_compared_in_bounded_work() -> None:
+    assert check(schema(entangled(12, 5) | {"x-new": 1}), schema(entangled(12, 5))) == []
+    changed = check(schema(entangled(12, 5, "number")), schema(entangled(12, 5)))
+    assert [each.kind for each in changed] == ["COMBINED_TYPE_SUBSCHEMAS_CHANGED"]
+
+
+def test_what_is_too_entangled_gets_a_clear_answer() -> None:
+    def alternatives(count: int, title: str) -> dict[str, Any]:
+        return {
+            "title": title,
+            "anyOf": [
+                {"properties": {f"p{index}": {"minLength": branch + index} for index in range(20)}}
+                for branch in range(count)
+            ],
+        }
+
+    found = check(schema(alternatives(120, "new")), schema(alternatives(120, "old")))
+    assert [each.kind for each in found] == ["COMPARISON_TOO_COSTLY"]
+    assert found[0].path == "#/"
+
+
+def test_shared_definitions_do_not_multiply_the_report() -> None:
+    def diamond(kind: str) -> dict[str, Any]:
+        definitions: dict[str, Any] = {
+            f"d{level}": {"properties": {side: {"$ref": f"#/definitions/d{level + 1}"} for side in ("left", "right")}}
+            for level in range(40)
+        }
+        return {"$ref": "#/definitions/d0", "definitions": definitions | {"d40": {"type": kind}}}
+
+    assert 0 < len(check(schema(diamond("string")), schema(diamond("number")))) <= INCOMPATIBILITIES_MAX
+
+
+def test_random_bytes_are_never_more_than_invalid() -> None:
+    chance = random.Random(20_260_101)
+    seeds = [
+        '{"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"http://e.com/a","$defs":{"x":{"type":"string"}},'
+        '"properties":{"a":{"$ref":"#/$defs/x"},"b":{"enum":[1,2.5,null]}},"required":["a"],"additionalProperties":false}',
+        '{"oneOf":[{"type":["string","null"],"pattern":"^a+$"},{"items":[{"minimum":1e3}],"additionalItems":{}}],"not":{}}',
+    ]
+    alphabet = string.printable + '{}[]",:$#/\\\x00\ud800é'
+    for _ in range(3_000):
+        text = list(chance.choice(seeds))
+        for _ in range(chance.randint(1, 6)):
+            at = chance.randrange(len(text))
+            action = chance.randrange(3)
+            if action == 0:
+                text[at] = chance.choice(alphabet)
+            elif action == 1:
+                del text[at]
+            else:
+                text.insert(at, chance.choice(alphabet))
+        try:
+            parsed = parse("".join(text), {})
+        except InvalidSchema:
+            continue
+        for policy in Policy:
+            assert check(parsed, parsed, policy) == []
+        assert parse(parsed.canonical, {}).canonical == parsed.canonical
+        assert parse(parsed.normalized(), {}).normalized() == parsed.normalized()

@@ -1,0 +1,49 @@
+"""The assignment of members, against trying all assignments."""
+
+from itertools import permutations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry.compatibility.json_schema.matching import matched
+from tests.unit.registry.json_schema.schemas import examples
+
+
+def best(edges: list[list[int]], right_count: int) -> int:
+    """Every way to give partners to the left, None for nobody."""
+    places = [*range(right_count), *([None] * len(edges))]
+    return max(
+        (sum(right in edges[left] for left, right in enumerate(way)) for way in permutations(places, len(edges))),
+        default=0,
+    )
+
+
+@examples(300)
+@given(
+    st.integers(0, 4).flatmap(
+        lambda right: st.tuples(
+            st.just(right),
+            st.lists(st.sets(st.integers(0, max(right - 1, 0))) if right else st.just(set()), max_size=4),
+        )
+    )
+)
+def test_no_other_assignment_has_more_pairs(graph: tuple[int, list[set[int]]]) -> None:
+    right_count, partners = graph
+    edges = [sorted(choice) for choice in partners]
+    assert matched(edges, right_count) == best(edges, right_count)
+
+
+def test_an_assignment_is_not_greedy() -> None:
+    assert matched([[0, 1], [0]], 2) == 2
+    assert matched([[0], [0, 1], [1, 2]], 3) == 3
+
+
+def test_a_long_chain_of_exchanges_is_found() -> None:
+    size = 3_000
+    edges = [[index, index + 1] for index in range(size - 1)] + [[0]]
+    assert matched(edges, size) == size
+
+
+def test_nobody_matches_nobody() -> None:
+    assert matched([], 0) == 0
+    assert matched([[], []], 2) == 0
