@@ -66,11 +66,8 @@ class Arena:
             self._sizes.append(size)
             total += -(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         self.memory = pa.allocate_buffer(total + ALIGNMENT_BYTES)
-        units = {1: 1, 4: 4, 8: 8}
-        self.base = np.array(
-            [start // units.get(buffer.width, 1) for start, buffer in zip(self._starts, buffers, strict=True)] or [0],
-            dtype=np.int64,
-        )
+        places = [start // buffer.unit for start, buffer in zip(self._starts, buffers, strict=True)]
+        self.base = np.array(places or [0], np.int64)
         self.u8 = np.frombuffer(self.memory, np.uint8)
         self.i32 = self.u8.view(np.int32)
         self.i64 = self.u8.view(np.int64)

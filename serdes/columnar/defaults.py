@@ -13,6 +13,7 @@ from serdes.avro.schema import Array, Fixed, Map, Primitive, Record, Schema, Uni
 from serdes.columnar import opcodes as op
 from serdes.columnar.layout import Cells, List, Node, Struct, Text, is_null
 from serdes.columnar.program import Program
+from serdes.outcome import Reason
 
 
 def write_default(program: Program, schema: Schema, default: Any, node: Node | None) -> None:
@@ -23,7 +24,7 @@ def write_default(program: Program, schema: Schema, default: Any, node: Node | N
             write_default(program, schema.branches[index], default, place)
     elif node is None:
         if default not in ([], {}) or isinstance(schema, Record):
-            program.code.append(op.TOO_DEEP)
+            program.code += [op.FAIL, Reason.TOO_DEEP]
     elif isinstance(schema, Record):
         assert isinstance(node, Struct)
         for field, child in zip(schema.fields, node.children, strict=True):

@@ -133,7 +133,6 @@ def decode_rows(
         idx = row
         depth = 0
         failure = 0
-        too_deep = False
         level = 0
         budget = ZERO_SIZE_ITEMS_MAX
         if pc < 0:
@@ -299,8 +298,6 @@ def decode_rows(
             elif code == op.END:
                 if pos != end:
                     failure = TRAILING_BYTES
-                elif too_deep:
-                    failure = TOO_DEEP
                 break
             elif code in (op.LIST, op.SKIP_LIST):
                 # The operands of SKIP_LIST are the last two of LIST.
@@ -589,9 +586,6 @@ def decode_rows(
                     failure = TOO_DEEP
                     break
                 pc += 2
-            elif code == op.TOO_DEEP:
-                too_deep = True
-                pc += 1
             else:
                 # FAIL; an opcode the planner does not write would end here too, and name no valid reason.
                 failure = program[pc + 1]

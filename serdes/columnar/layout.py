@@ -44,6 +44,9 @@ class Buffer:
     role: Role
     scope: int
     width: int
+    """Bytes of an element."""
+    unit: int
+    """Bytes that its place in the arena is counted in: those of the view through which it is written."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,12 +59,13 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Values of one width: numbers, booleans (a byte each until Arrow gets them), fixed, decimals."""
+    """Values of one width: numbers, booleans (a byte each until Arrow gets them); `is_raw` for fixed and decimals."""
 
     arrow: pa.DataType
     buffer: int
     width: int
     validity: int | None
+    is_raw: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,22 +151,26 @@ class _Builder:
             return self._union(schema, scope, open_levels, nullable)
         return self._list(schema, scope, open_levels, nullable)
 
-    def _buffer(self, role: Role, scope: int, width: int) -> int:
+    def _buffer(self, role: Role, scope: int, width: int, unit: int) -> int:
         if len(self.buffers) >= COLUMNS_MAX:
             raise SchemaTooLarge(f"the reader's schema needs more than {COLUMNS_MAX} buffers")
-        self.buffers.append(Buffer(role, scope, width))
+        self.buffers.append(Buffer(role, scope, width, unit))
         return len(self.buffers) - 1
 
     def _validity(self, scope: int, nullable: bool) -> int | None:
-        return self._buffer(Role.CELLS, scope, 1) if nullable else None
+        return self._buffer(Role.CELLS, scope, 1, 1) if nullable else None
 
     def _cells(self, arrow: pa.DataType, scope: int, width: int, nullable: bool) -> Cells:
         validity = self._validity(scope, nullable)
-        return Cells(arrow, self._buffer(Role.CELLS, scope, width), width, validity)
+        return Cells(arrow, self._buffer(Role.CELLS, scope, width, width), width, validity)
+
+    def _raw(self, arrow: pa.DataType, scope: int, width: int, nullable: bool) -> Cells:
+        validity = self._validity(scope, nullable)
+        return Cells(arrow, self._buffer(Role.CELLS, scope, width, 1), width, validity, is_raw=True)
 
     def _text(self, arrow: pa.DataType, scope: int, nullable: bool) -> Text:
         validity = self._validity(scope, nullable)
-        return Text(arrow, self._buffer(Role.OFFSETS, scope, 4), self._buffer(Role.BYTES, scope, 1), validity)
+        return Text(arrow, self._buffer(Role.OFFSETS, scope, 4, 4), self._buffer(Role.BYTES, scope, 1, 1), validity)
 
     def _primitive(self, schema: Primitive, scope: int, nullable: bool) -> Node:
         logical = schema.logical
@@ -182,8 +190,8 @@ class _Builder:
 
     def _decimal(self, logical: Logical, scope: int, nullable: bool) -> Cells:
         if logical.precision <= 38:
-            return self._cells(pa.decimal128(logical.precision, logical.scale), scope, 16, nullable)
-        return self._cells(pa.decimal256(logical.precision, logical.scale), scope, 32, nullable)
+            return self._raw(pa.decimal128(logical.precision, logical.scale), scope, 16, nullable)
+        return self._raw(pa.decimal256(logical.precision, logical.scale), scope, 32, nullable)
 
     def _fixed(self, schema: Fixed, scope: int, nullable: bool) -> Node:
         logical = schema.logical
@@ -195,7 +203,7 @@ class _Builder:
             return Struct(pa.struct([(name, pa.uint32()) for name in DURATION_PARTS]), DURATION_PARTS, parts, validity)
         if logical is not None and logical.precision <= ARROW_PRECISION_MAX:
             return self._decimal(logical, scope, nullable)
-        return self._cells(pa.binary(schema.size), scope, schema.size, nullable)
+        return self._raw(pa.binary(schema.size), scope, schema.size, nullable)
 
     def _record(self, schema: Record, scope: int, open_levels: tuple[Schema, ...], nullable: bool) -> Struct | None:
         if open_levels.count(schema) > self.recursion_max or len(open_levels) >= DEPTH_MAX:
@@ -224,7 +232,7 @@ class _Builder:
             return None
         before, scopes_before = len(self.buffers), self.scopes
         validity = self._validity(scope, nullable)
-        offsets = self._buffer(Role.OFFSETS, scope, 4)
+        offsets = self._buffer(Role.OFFSETS, scope, 4, 4)
         inner = self.scopes
         self.scopes += 1
         keys = self._text(pa.string(), inner, False) if isinstance(schema, Map) else None

@@ -18,88 +18,86 @@ CALL: Final = 3
 RETURN: Final = 4
 ENTER: Final = 5
 """levels open in this routine once inside: TOO_DEEP past the limit"""
-TOO_DEEP: Final = 6
-"""The row will be refused at its end, unless something worse is found first; what follows steps over the value."""
 
-BOOLEAN: Final = 7
+BOOLEAN: Final = 6
 """buffer"""
-INT: Final = 8
+INT: Final = 7
 """buffer"""
-LONG: Final = 9
+LONG: Final = 8
 """buffer"""
-INT_IN: Final = 10
+INT_IN: Final = 9
 """buffer, lowest, end: a date or time of day, INVALID_VALUE outside"""
-LONG_IN: Final = 11
+LONG_IN: Final = 10
 """buffer, lowest, end, 1 where the writer's is an int"""
-PROMOTE: Final = 12
+PROMOTE: Final = 11
 """buffer, what the writer has (FROM_…), what the column holds (TO_…)"""
-FLOAT: Final = 13
+FLOAT: Final = 12
 """buffer"""
-DOUBLE: Final = 14
+DOUBLE: Final = 13
 """buffer"""
-STRING: Final = 15
+STRING: Final = 14
 """offsets buffer, data buffer: checked to be UTF-8"""
-BYTES: Final = 16
+BYTES: Final = 15
 """offsets buffer, data buffer"""
-UUID_STRING: Final = 17
+UUID_STRING: Final = 16
 """offsets buffer, data buffer: checked to be a UUID"""
-UUID_FIXED: Final = 18
+UUID_FIXED: Final = 17
 """offsets buffer, data buffer: sixteen bytes, written out"""
-FIXED: Final = 19
+FIXED: Final = 18
 """buffer, size"""
-ENUM: Final = 20
+ENUM: Final = 19
 """offsets buffer, data buffer, number of symbols, then for each its place in the constants and its length, or minus the
 reason and 0"""
-DECIMAL: Final = 21
+DECIMAL: Final = 20
 """buffer, width (16 or 32), size of the fixed or -1 for bytes, place of the two bounds in the constants, 10^precision
 or 0 where that needs more than 63 bits"""
-DECIMAL_BYTES: Final = 22
+DECIMAL_BYTES: Final = 21
 """offsets buffer, data buffer, place of the two bounds in the constants, size of each: too long for Arrow, so bytes"""
-DECIMAL_FIXED: Final = 23
+DECIMAL_FIXED: Final = 22
 """buffer, size, place of the two bounds in the constants, size of each"""
-DURATION: Final = 24
+DURATION: Final = 23
 """buffers of months, of days, of milliseconds"""
 
-NULLABLE: Final = 25
+NULLABLE: Final = 24
 """index of the null branch of two, validity buffer, place of the null table, target after a null"""
-UNION: Final = 26
+UNION: Final = 25
 """number of branches, then a target for each"""
-VALID: Final = 27
+VALID: Final = 26
 """validity buffer: the value at idx is there"""
-NULLS: Final = 28
+NULLS: Final = 27
 """place of a null table: the value at idx is not there"""
-LIST: Final = 29
+LIST: Final = 28
 """offsets buffer, scope of the items, 1 where items take no bytes, target after the list; the body ends with NEXT"""
-NEXT: Final = 30
+NEXT: Final = 29
 
-SKIP_INT: Final = 31
+SKIP_INT: Final = 30
 """how many in a row"""
-SKIP_LONG: Final = 32
+SKIP_LONG: Final = 31
 """how many in a row"""
-SKIP_BYTES: Final = 33
+SKIP_BYTES: Final = 32
 """how many in a row"""
-SKIP_FIXED: Final = 34
+SKIP_FIXED: Final = 33
 """size"""
-SKIP_BOOLEAN: Final = 35
-SKIP_ENUM: Final = 36
+SKIP_BOOLEAN: Final = 34
+SKIP_ENUM: Final = 35
 """number of symbols"""
-SKIP_LIST: Final = 37
+SKIP_LIST: Final = 36
 """1 where the items take no bytes, target after the list; the body ends with NEXT"""
 
-SET_1: Final = 38
+SET_1: Final = 37
 """buffer, value: these write a reader's default"""
-SET_4: Final = 39
+SET_4: Final = 38
 """buffer, value"""
-SET_8: Final = 40
+SET_8: Final = 39
 """buffer, value"""
-SET_FIXED: Final = 41
+SET_FIXED: Final = 40
 """buffer, size, place in the constants"""
-SET_BYTES: Final = 42
+SET_BYTES: Final = 41
 """offsets buffer, data buffer, place in the constants, length"""
-OPEN_LIST: Final = 43
+OPEN_LIST: Final = 42
 """offsets buffer, scope of the items, number of items, which follow one after another"""
-NEXT_ITEM: Final = 44
-CLOSE_LIST: Final = 45
+NEXT_ITEM: Final = 43
+CLOSE_LIST: Final = 44
 
 NULL_1: Final = 0
 """A null table holds a count, then triples of kind, buffer, width. (NULL_1, validity buffer, 1) says "not there"."""

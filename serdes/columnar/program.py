@@ -91,7 +91,7 @@ class Program:
 def _null_entries(node: Node) -> list[tuple[int, int, int]]:
     entries = [] if node.validity is None else [(op.NULL_1, node.validity, 1)]
     if isinstance(node, Cells):
-        kind = {1: op.NULL_1, 4: op.NULL_4, 8: op.NULL_8}.get(node.width, op.NULL_FIXED)
+        kind = op.NULL_FIXED if node.is_raw else {1: op.NULL_1, 4: op.NULL_4, 8: op.NULL_8}[node.width]
         entries.append((kind, node.buffer, node.width))
     elif isinstance(node, (Text, List)):
         entries.append((op.NULL_OFFSET, node.offsets, 0))

@@ -37,7 +37,7 @@ class Skipper:
         kind = amount = 0
         for schema in schemas:
             found, more = _mergeable(schema)
-            if found == kind:
+            if found and found == kind:
                 amount += more
                 continue
             self._flush(kind, amount)
@@ -49,10 +49,9 @@ class Skipper:
     def beyond(self, writer: Schema, depth: int) -> None:
         """A value whose column was left out: the empty list passes, anything else is too deep."""
         if isinstance(writer, (Array, Map)):
-            self._list(writer, depth, too_deep=True)
+            self._list(writer, depth, must_be_empty=True)
         else:
-            self._code.append(op.TOO_DEEP)
-            self.all([writer], depth)
+            self._code += [op.FAIL, Reason.TOO_DEEP]
 
     def finish(self) -> None:
         """Write the routines that were called, and those that they call."""
@@ -79,21 +78,22 @@ class Skipper:
             self._code += [op.CALL, 0, depth]
             self._calls.append((len(self._code) - 2, writer))
         elif isinstance(writer, (Array, Map)):
-            self._list(writer, depth, too_deep=False)
+            self._list(writer, depth, must_be_empty=False)
         else:
             self._code.append(op.SKIP_BOOLEAN)
 
-    def _list(self, writer: Array | Map, depth: int, *, too_deep: bool) -> None:
+    def _list(self, writer: Array | Map, depth: int, *, must_be_empty: bool) -> None:
         self.enter(depth)
         items = writer.items if isinstance(writer, Array) else writer.values
         opening = len(self._code)
         self._code += [op.SKIP_LIST, int(isinstance(writer, Array) and is_zero_size(items)), 0]
-        if too_deep:
-            self._code.append(op.TOO_DEEP)
-        if isinstance(writer, Map):
-            self._code += [op.SKIP_BYTES, 1]
-        self.all([items], depth + 1)
-        self._code.append(op.NEXT)
+        if must_be_empty:
+            self._code += [op.FAIL, Reason.TOO_DEEP]
+        else:
+            if isinstance(writer, Map):
+                self._code += [op.SKIP_BYTES, 1]
+            self.all([items], depth + 1)
+            self._code.append(op.NEXT)
         self._code[opening + 2] = len(self._code)
 
 
