@@ -26,6 +26,7 @@ from serdes.avro.schema import (
     type_name,
     unqualified,
 )
+from serdes.errors import EncodeError
 
 UNION_ATTEMPTS_MAX = 10_000
 """Branches tried in vain for one value: records that differ only at their deepest leaf double the work per level."""
@@ -41,19 +42,6 @@ class _Buffer(bytearray):
 
 
 Write: TypeAlias = Callable[[_Buffer, Any, int], None]
-
-
-class EncodeError(ValueError):
-    """The value is not one of the schema. Its text names the place and the fault."""
-
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail)
-        self.detail = detail
-        self.path: list[str] = []
-
-    def __str__(self) -> str:
-        place = "".join(reversed(self.path)).removeprefix(".")
-        return f"{place}: {self.detail}" if place else self.detail
 
 
 class Encoder:

@@ -45,14 +45,14 @@ class AsyncRegistryClient:
             effect = next(steps)
         except StopIteration as done:
             result = done.value
-            return result  # noqa: RET504  # the name gives the type
+            return result
         async with self._lock:
             while True:
                 try:
                     effect = steps.send(await self._perform(effect))
                 except StopIteration as done:
                     result = done.value
-                    return result  # noqa: RET504  # the name gives the type
+                    return result
 
     async def schema_by_id(self, schema_id: int) -> RegisteredSchema:
         return await self.run(self.core.schema_by_id(schema_id))

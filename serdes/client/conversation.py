@@ -60,9 +60,16 @@ class Conversation:
             pair = base64.b64encode(f"{auth.username}:{auth.password}".encode()).decode()
             headers.append(("Authorization", f"Basic {pair}"))
         elif isinstance(auth, BearerAuth):
-            token = auth.token if isinstance(auth.token, str) else auth.token()
+            token = auth.token if isinstance(auth.token, str) else _renewed(auth.token)
             headers.append(("Authorization", f"Bearer {token}"))
         return tuple(headers)
+
+
+def _renewed(token: Callable[[], str]) -> str:
+    try:
+        return token()
+    except Exception as error:
+        raise RegistryUnavailable(f"no token to show to the registry: {error!r:.200}") from error
 
 
 def _detail(answer: NoAnswer | None) -> str:

@@ -29,6 +29,7 @@ class RegistryCore:
         self._conversation = Conversation(settings, random)
         self._known: BoundedCache[Hashable, RegisteredSchema] = BoundedCache(settings.schemas_max, clock)
         self._by_text: BoundedCache[Hashable, RegisteredSchema] = BoundedCache(settings.schemas_max, clock)
+        self._stale: BoundedCache[str, RegisteredSchema] = BoundedCache(settings.schemas_max, clock)
         self._failed: BoundedCache[Hashable, RegistryClientError] = BoundedCache(settings.schemas_max, clock)
 
     def schema_by_id(self, schema_id: int) -> Steps[RegisteredSchema]:
@@ -55,11 +56,23 @@ class RegistryCore:
         return self._remembered(self._known, ("version", subject, version), None, ask)
 
     def latest(self, subject: str) -> Steps[RegisteredSchema]:
+        """Where the registry is out of reach, what was the latest when it was last asked."""
+
         def ask() -> Steps[RegisteredSchema]:
             answer = yield from self._conversation.ask("GET", ("subjects", subject, "versions", "latest"))
             return _registered(answer)
 
-        return self._remembered(self._known, ("latest", subject), self._settings.latest_ttl_seconds, ask)
+        try:
+            found = yield from self._remembered(
+                self._known, ("latest", subject), self._settings.latest_ttl_seconds, ask
+            )
+        except RegistryUnavailable:
+            stale = self._stale.get(subject)
+            if stale is None:
+                raise
+            return stale
+        self._stale.put(subject, found)
+        return found
 
     def register(self, subject: str, schema: SchemaDefinition, normalize: bool = False) -> Steps[RegisteredSchema]:
         """Register the schema, or find that it is registered already. Its version may be left out of the answer."""

@@ -1,0 +1,51 @@
+"""Avro bodies as serializers frame them: the strict encoder and decoder, and the one exception of the wire format.
+
+Where the whole schema is of type `bytes`, Confluent's serializers write the bytes themselves, without a length.
+"""
+
+from serdes.avro.binary import read_long, write_long
+from serdes.avro.decoder import Decoder
+from serdes.avro.encoder import Encoder
+from serdes.avro.schema import Enum, Fixed, Primitive, Record, Schema
+from serdes.codec import Body, ReadOptions, WriteOptions
+from serdes.framing import Frame
+from serdes.outcome import Poison
+
+
+def is_raw(schema: Schema) -> bool:
+    return isinstance(schema, Primitive) and schema.kind == "bytes"
+
+
+class AvroWriter:
+    __slots__ = ("_encoder", "_raw", "record_name")
+
+    def __init__(self, schema: Schema, options: WriteOptions) -> None:
+        self._encoder = Encoder(schema, ignore_unknown_fields=options.ignore_unknown_fields)
+        self._raw = is_raw(schema)
+        # The specification gives a primitive the name of its type, and so do Confluent's serializers.
+        self.record_name: str | None = None
+        if isinstance(schema, (Record, Enum, Fixed)):
+            self.record_name = schema.name
+        elif isinstance(schema, Primitive):
+            self.record_name = schema.kind
+
+    def write(self, value: object) -> Body:
+        content = self._encoder.encode(value)
+        if self._raw:
+            content = content[read_long(content, 0)[1] :]
+        return Body(content)
+
+
+class AvroReader:
+    __slots__ = ("_decoder", "_raw")
+
+    def __init__(self, writer: Schema, reader: Schema | None, options: ReadOptions) -> None:
+        self._decoder = Decoder(writer, reader, tag_unions=options.tag_unions)
+        self._raw = is_raw(writer)
+
+    def read(self, frame: Frame) -> object | Poison:
+        if not self._raw:
+            return self._decoder.decode(frame.body)
+        length = bytearray()
+        write_long(length, len(frame.body))
+        return self._decoder.decode(bytes(length) + frame.body)

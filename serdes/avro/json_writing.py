@@ -1,0 +1,167 @@
+"""From values to Avro's JSON encoding: a schema compiled into closures. The rules are in `serdes.avro.json_encoding`.
+
+What a value of a type is, and which branch of a union takes it, is the binary encoder's decision: one place, one answer.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from serdes.avro.binary import read_long
+from serdes.avro.decoder import DEPTH_MAX
+from serdes.avro.defaults import default_value
+from serdes.avro.encoder import Encoder
+from serdes.avro.logical import writer_of
+from serdes.avro.schema import Array, Enum, Field, Fixed, Map, Primitive, Record, Schema, Union, type_name, unqualified
+from serdes.errors import EncodeError
+
+Convert: TypeAlias = Callable[[Any, int], Any]
+
+
+class ToJson:
+    """Compiles. Records wait in a list, since a chain of them can be longer than the stack."""
+
+    def __init__(self) -> None:
+        self._records: dict[Record, Convert] = {}
+        self._work: list[Callable[[], None]] = []
+
+    def compile(self, schema: Schema) -> Convert:
+        convert = self._converter(schema)
+        while self._work:
+            self._work.pop()()
+        return convert
+
+    def _converter(self, schema: Schema) -> Convert:
+        if isinstance(schema, (Primitive, Fixed, Enum)):
+            return _scalar(schema)
+        if isinstance(schema, Union):
+            return _union(schema, [self._converter(branch) for branch in schema.branches])
+        if isinstance(schema, Array):
+            return _array(self._converter(schema.items))
+        if isinstance(schema, Map):
+            return _map(self._converter(schema.values))
+        return self._record(schema)
+
+    def _record(self, schema: Record) -> Convert:
+        if schema in self._records:
+            return self._records[schema]
+        steps: list[tuple[Field, Convert]] = []
+        convert = self._records[schema] = _record(schema.name, steps)
+        self._work.append(lambda: steps.extend((field, self._converter(field.schema)) for field in schema.fields))
+        return convert
+
+
+def _deeper(depth: int) -> int:
+    if depth >= DEPTH_MAX:
+        raise EncodeError(f"nested more than {DEPTH_MAX} levels deep")
+    return depth + 1
+
+
+def _scalar(schema: Primitive | Fixed | Enum) -> Convert:
+    check = Encoder(schema)
+    raw: Callable[[Any], Any] | None = None
+    if isinstance(schema, Primitive) and schema.logical is not None:
+        raw = writer_of(schema.logical, schema.kind)
+    elif isinstance(schema, Fixed) and schema.logical is not None:
+        raw = writer_of(schema.logical, "fixed", schema.size)
+
+    def convert(value: Any, depth: int) -> Any:
+        check.encode(value)
+        if raw is not None:
+            value = raw(value)
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return bytes(value).decode("latin-1")
+        if isinstance(value, float) and not math.isfinite(value):
+            return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+        return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    return convert
+
+
+def _union(schema: Union, converters: list[Convert]) -> Convert:
+    chooser = Encoder(schema)
+    names = [type_name(branch) for branch in schema.branches]
+    places = {unqualified(name): index for index, name in enumerate(names)} | {
+        name: index for index, name in enumerate(names)
+    }
+    null = names.index("null") if "null" in names else None
+    # The common case, [null, X], needs no search.
+    only = next(iter({0, 1} - {null})) if len(names) == 2 and null is not None else None
+
+    def convert(value: Any, depth: int) -> Any:
+        if value is None and null is not None:
+            return None
+        if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and value[0] in places:
+            index, value = places[value[0]], value[1]
+        elif only is not None:
+            index = only
+        else:
+            index = read_long(chooser.encode(value), 0)[0]
+        try:
+            return {names[index]: converters[index](value, depth)}
+        except EncodeError as error:
+            error.path.append(f".{names[index]}")
+            raise
+
+    return convert
+
+
+def _array(item: Convert) -> Convert:
+    def convert(value: Any, depth: int) -> Any:
+        if not isinstance(value, (list, tuple)):
+            raise EncodeError(f"{value!r:.60} ({type(value).__name__}) is not an array")
+        depth = _deeper(depth)
+        out: list[Any] = []
+        try:
+            for entry in value:
+                out.append(item(entry, depth))  # noqa: PERF401  # its length is the place of a fault
+        except EncodeError as error:
+            error.path.append(f"[{len(out)}]")
+            raise
+        return out
+
+    return convert
+
+
+def _map(item: Convert) -> Convert:
+    def convert(value: Any, depth: int) -> Any:
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+            raise EncodeError(f"{value!r:.60} ({type(value).__name__}) is not a map of strings")
+        depth = _deeper(depth)
+        key = None
+        out: dict[str, Any] = {}
+        try:
+            for key, entry in value.items():
+                out[key] = item(entry, depth)
+        except EncodeError as error:
+            error.path.append(f"[{key!r:.60}]")
+            raise
+        return out
+
+    return convert
+
+
+def _record(name: str, steps: list[tuple[Field, Convert]]) -> Convert:
+    def convert(value: Any, depth: int) -> Any:
+        if not isinstance(value, Mapping):
+            raise EncodeError(f"{value!r:.60} ({type(value).__name__}) is not a record {name}")
+        depth = _deeper(depth)
+        out: dict[str, Any] = {}
+        for field, step in steps:
+            try:
+                out[field.name] = step(value[field.name] if field.name in value else _default(field), depth)
+            except EncodeError as error:
+                error.path.append(f".{field.name}")
+                raise
+        return out
+
+    return convert
+
+
+def _default(field: Field) -> object:
+    if not field.has_default:
+        raise EncodeError("no value for this field, which has no default")
+    try:
+        return default_value(field.schema, field.default)
+    except ValueError as error:
+        raise EncodeError(f"no value, and the default is not valid: {error}") from None

@@ -1,0 +1,46 @@
+"""The writer or reader of a schema, by its language. The one place that knows all three."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from registry.errors import InvalidSchema
+from registry.model import SchemaType
+from serdes.avro.codec import AvroReader, AvroWriter
+from serdes.avro.schema import parse as parse_avro
+from serdes.codec import BodyReader, BodyWriter, ReadOptions, WriteOptions
+from serdes.json_schema import JsonReader, JsonWriter
+from serdes.protobuf.codec import ProtobufReader, ProtobufWriter
+from serdes.schemas import SchemaDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class WholeSchema:
+    """A schema and the texts of everything it refers to, dependencies first."""
+
+    definition: SchemaDefinition
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+def writer_of(schema: WholeSchema, options: WriteOptions) -> BodyWriter:
+    """Raises `InvalidSchema`."""
+    definition = schema.definition
+    if definition.type is SchemaType.AVRO:
+        return AvroWriter(parse_avro(definition.text, schema.texts), options)
+    if definition.type is SchemaType.JSON:
+        return JsonWriter(definition.text, schema.texts, options)
+    return ProtobufWriter(definition.text, schema.texts, options)
+
+
+def reader_of(writer: WholeSchema, reader: WholeSchema | None, options: ReadOptions) -> BodyReader:
+    """Raises `InvalidSchema`, also where the two are of different languages."""
+    language = writer.definition.type
+    if reader is not None and reader.definition.type is not language:
+        raise InvalidSchema(f"{language} cannot be read as {reader.definition.type}")
+    if language is SchemaType.AVRO:
+        read_as = None if reader is None else parse_avro(reader.definition.text, reader.texts)
+        return AvroReader(parse_avro(writer.definition.text, writer.texts), read_as, options)
+    texts = (writer.definition.text, writer.texts)
+    as_texts = None if reader is None else (reader.definition.text, reader.texts)
+    if language is SchemaType.JSON:
+        return JsonReader(texts, as_texts, options)
+    return ProtobufReader(texts, as_texts, options)

@@ -1,0 +1,137 @@
+"""Registered payloads to values, in whichever language each was written. Poison is an outcome, never an exception.
+
+`DeserializerCore` decides and remembers; `Deserializer` and `AsyncDeserializer` only drive it with a client.
+"""
+
+import time
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+
+from registry.errors import InvalidSchema
+from serdes.client.asynchronous import AsyncRegistryClient
+from serdes.client.cache import BoundedCache
+from serdes.client.core import RegistryCore
+from serdes.client.errors import RegistryClientError, UnknownSchema
+from serdes.client.exchange import Steps
+from serdes.client.sync import RegistryClient
+from serdes.codec import BodyReader, ReadOptions
+from serdes.codecs import WholeSchema, reader_of
+from serdes.errors import PoisonError
+from serdes.framing import Frame, Headers, unframe_record
+from serdes.outcome import Decoded, Poison, Reason
+from serdes.schemas import SchemaDefinition
+
+READERS_MAX = 1000
+"""Pairs of writer's and reader's schema that one deserializer remembers; as many as the client's schemas."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeserializerOptions:
+    reader: SchemaDefinition | None = None
+    """Read everything as values of this schema; each payload as its writer's if None."""
+    reader_subject: str | None = None
+    """Read everything as the latest version of this subject."""
+    read: ReadOptions = field(default_factory=ReadOptions)
+
+    def __post_init__(self) -> None:
+        if self.reader is not None and self.reader_subject is not None:
+            raise ValueError("reader and reader_subject exclude one another")
+
+
+class DeserializerCore:
+    def __init__(self, registry: RegistryCore, options: DeserializerOptions) -> None:
+        self._registry = registry
+        self._options = options
+        self._readers: BoundedCache[Hashable, BodyReader | str] = BoundedCache(READERS_MAX, time.monotonic)
+
+    def decode(self, payload: bytes | None, headers: Headers, is_key: bool) -> Steps[Decoded | Poison]:
+        """Never raises: whatever goes wrong is the payload's `Poison`."""
+        if payload is not None and type(payload) is not bytes:
+            payload = bytes(payload)
+        frame = unframe_record(payload, headers, is_key)
+        if isinstance(frame, Poison):
+            return frame
+        outcome = yield from self._decode(frame)
+        if isinstance(outcome, Poison):
+            return replace(outcome, raw=payload, schema_id=frame.schema_id, schema_guid=frame.schema_guid)
+        return outcome
+
+    def _decode(self, frame: Frame) -> Steps[Decoded | Poison]:
+        try:
+            reader = yield from self._reader(frame)
+        except UnknownSchema as error:
+            return Poison(Reason.UNKNOWN_SCHEMA, str(error), None)
+        except RegistryClientError as error:
+            return Poison(Reason.REGISTRY_UNAVAILABLE, str(error), None)
+        if isinstance(reader, str):
+            return Poison(Reason.UNRESOLVABLE, reader, None)
+        value = reader.read(frame)
+        return value if isinstance(value, Poison) else Decoded(value, frame.schema_id, frame.schema_guid)
+
+    def _reader(self, frame: Frame) -> Steps[BodyReader | str]:
+        """The reader for the frame's schema, or why there can be none."""
+        read_as = self._options.reader
+        if self._options.reader_subject is not None:
+            try:
+                read_as = (yield from self._registry.latest(self._options.reader_subject)).definition
+            except UnknownSchema as error:
+                return f"the reader's subject: {error}"
+        key = (frame.schema_id, frame.schema_guid, read_as)
+        known = self._readers.get(key)
+        if known is not None:
+            return known
+        if frame.schema_id is not None:
+            registered = yield from self._registry.schema_by_id(frame.schema_id)
+        else:
+            assert frame.schema_guid is not None
+            registered = yield from self._registry.schema_by_guid(frame.schema_guid)
+        writer = yield from self._whole(registered.definition)
+        reader: BodyReader | str
+        try:
+            whole_reader = None if read_as is None else (yield from self._whole(read_as))
+            reader = reader_of(writer, whole_reader, self._options.read)
+        except InvalidSchema as error:
+            reader = str(error)
+        self._readers.put(key, reader)
+        return reader
+
+    def _whole(self, definition: SchemaDefinition) -> Steps[WholeSchema]:
+        return WholeSchema(definition, (yield from self._registry.reference_texts(definition)))
+
+
+class Deserializer:
+    """For threads. Reads all three languages; the schema says which."""
+
+    def __init__(self, client: RegistryClient, options: DeserializerOptions | None = None) -> None:
+        self._client = client
+        self._core = DeserializerCore(client.core, options or DeserializerOptions())
+
+    def decode(self, payload: bytes | None, *, headers: Headers = (), is_key: bool = False) -> Decoded | Poison:
+        """The value or the reason there is none. Raises nothing, whatever the payload and the registry do."""
+        return self._client.run(self._core.decode(payload, headers, is_key))
+
+    def deserialize(self, payload: bytes | None, *, headers: Headers = (), is_key: bool = False) -> object:
+        """The value alone; None for None. Raises `PoisonError`."""
+        return _value(payload, self.decode(payload, headers=headers, is_key=is_key))
+
+
+class AsyncDeserializer:
+    """`Deserializer` for an event loop."""
+
+    def __init__(self, client: AsyncRegistryClient, options: DeserializerOptions | None = None) -> None:
+        self._client = client
+        self._core = DeserializerCore(client.core, options or DeserializerOptions())
+
+    async def decode(self, payload: bytes | None, *, headers: Headers = (), is_key: bool = False) -> Decoded | Poison:
+        return await self._client.run(self._core.decode(payload, headers, is_key))
+
+    async def deserialize(self, payload: bytes | None, *, headers: Headers = (), is_key: bool = False) -> object:
+        return _value(payload, await self.decode(payload, headers=headers, is_key=is_key))
+
+
+def _value(payload: bytes | None, outcome: Decoded | Poison) -> object:
+    if payload is None:
+        return None
+    if isinstance(outcome, Poison):
+        raise PoisonError(outcome)
+    return outcome.value

@@ -1,0 +1,208 @@
+"""Values to registered payloads, in any of the three languages, as Confluent's serializers write them.
+
+`SerializerCore` decides and remembers; `Serializer` and `AsyncSerializer` only drive it with a client.
+"""
+
+import time
+from collections.abc import MutableSequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.message import Message
+
+from registry.model import Reference, SchemaType
+from serdes.client.asynchronous import AsyncRegistryClient
+from serdes.client.cache import BoundedCache
+from serdes.client.core import RegistryCore
+from serdes.client.errors import RegistryUnavailable
+from serdes.client.exchange import Steps
+from serdes.client.sync import RegistryClient
+from serdes.codec import BodyWriter, WriteOptions
+from serdes.codecs import WholeSchema, writer_of
+from serdes.framing import frame, guid_header, header_name
+from serdes.naming import SubjectStrategy, topic_strategy
+from serdes.protobuf.messages import definition_of, dependencies_of
+from serdes.schemas import RegisteredSchema, SchemaDefinition
+
+SUBJECTS_MAX = 1000
+"""Subjects whose schema one serializer remembers: the record strategies make one a topic and record."""
+
+REFRESH_SECONDS = 60.0
+"""How long the writer made from "the latest version" is used before the client is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SerializerOptions:
+    subject_strategy: SubjectStrategy = topic_strategy
+    auto_register: bool = True
+    """Register the schema under its subject; otherwise it must be there."""
+    normalize: bool = False
+    use_latest: bool = False
+    """Write with the latest version of the subject, whatever it is, instead of the schema given."""
+    schema_id: int | None = None
+    """Write with this registered schema."""
+    version: int | None = None
+    """Write with this version of the subject."""
+    id_in_header: bool = False
+    """Name the schema in a record header by its guid, and leave the payload bare."""
+    write: WriteOptions = field(default_factory=WriteOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    registered: RegisteredSchema
+    writer: BodyWriter
+
+
+class SerializerCore:
+    def __init__(
+        self,
+        registry: RegistryCore,
+        schema: SchemaDefinition | type[Message] | None,
+        options: SerializerOptions,
+    ) -> None:
+        chosen = [options.use_latest, options.schema_id is not None, options.version is not None]
+        if sum(chosen) > 1:
+            raise ValueError("use_latest, schema_id and version exclude one another")
+        if schema is None and not any(chosen):
+            raise ValueError("a schema is needed, unless use_latest, schema_id or version names one")
+        self._registry = registry
+        self._options = options
+        self._file: FileDescriptor | None = None
+        self._write_options = options.write
+        if schema is not None and not isinstance(schema, SchemaDefinition):
+            descriptor: Any = schema.DESCRIPTOR
+            self._file = descriptor.file
+            self._write_options = WriteOptions(
+                options.write.ignore_unknown_fields, options.write.validate_json, descriptor.full_name
+            )
+            schema = definition_of(descriptor.file)
+        self._schema = schema
+        self._own: _Ready | None = None
+        self._ready: BoundedCache[str, _Ready] = BoundedCache(SUBJECTS_MAX, time.monotonic)
+
+    def serialize(
+        self, value: object, topic: str, is_key: bool, headers: MutableSequence[tuple[str, bytes]] | None
+    ) -> Steps[bytes | None]:
+        if value is None:
+            return None
+        ready = yield from self._ready_for(topic, is_key)
+        body = ready.writer.write(value)
+        if not self._options.id_in_header:
+            if ready.registered.id is None:
+                raise RegistryUnavailable("the registry gave no id for the schema")
+            return frame(ready.registered.id, body.path + body.content)
+        if headers is None:
+            raise ValueError("id_in_header needs the list of the record's headers")
+        guid = ready.registered.guid
+        if guid is None and ready.registered.id is not None:
+            # Older answers to a registration leave the guid out.
+            guid = (yield from self._registry.schema_by_id(ready.registered.id)).guid
+        if guid is None:
+            raise RegistryUnavailable("the registry gave no guid for the schema: it does not know the header form")
+        headers.append((header_name(is_key), guid_header(guid, body.path)))
+        return body.content
+
+    def _ready_for(self, topic: str, is_key: bool) -> Steps[_Ready]:
+        own = yield from self._own_writer()
+        subject = self._options.subject_strategy(topic, is_key, None if own is None else own.record_name)
+        ready = self._ready.get(subject)
+        if ready is None:
+            registered = yield from self._registered(subject)
+            if own is not None and registered.definition == self._schema:
+                ready = _Ready(registered, own)
+            else:
+                ready = _Ready(registered, (yield from self._writer(registered.definition)))
+            self._ready.put(subject, ready, REFRESH_SECONDS if self._options.use_latest else None)
+        return ready
+
+    def _own_writer(self) -> Steps[BodyWriter | None]:
+        """The writer of the schema given, if one was: its record names the subject."""
+        if self._schema is None:
+            return None
+        if self._own is None:
+            if self._file is not None and dependencies_of(self._file):
+                references = yield from self._register_dependencies(self._file)
+                self._schema = SchemaDefinition(SchemaType.PROTOBUF, self._schema.text, references)
+            writer = yield from self._writer(self._schema)
+            self._own = _Ready(RegisteredSchema(self._schema, None), writer)
+        return self._own.writer
+
+    def _writer(self, definition: SchemaDefinition) -> Steps[BodyWriter]:
+        texts = yield from self._registry.reference_texts(definition)
+        return writer_of(WholeSchema(definition, texts), self._write_options)
+
+    def _registered(self, subject: str) -> Steps[RegisteredSchema]:
+        options = self._options
+        if options.schema_id is not None:
+            return (yield from self._registry.schema_by_id(options.schema_id))
+        if options.version is not None:
+            return (yield from self._registry.version(subject, options.version))
+        if options.use_latest:
+            return (yield from self._registry.latest(subject))
+        assert self._schema is not None
+        find = self._registry.register if options.auto_register else self._registry.lookup
+        return (yield from find(subject, self._schema, options.normalize))
+
+    def _register_dependencies(self, file: FileDescriptor) -> Steps[tuple[Reference, ...]]:
+        """What a generated file imports, each under the subject of its own name, as Confluent's clients do."""
+        references: list[Reference] = []
+        for dependency in dependencies_of(file):
+            inner = yield from self._register_dependencies(dependency)
+            definition = SchemaDefinition(SchemaType.PROTOBUF, definition_of(dependency).text, inner)
+            if self._options.auto_register:
+                yield from self._registry.register(dependency.name, definition, self._options.normalize)
+            found = yield from self._registry.lookup(dependency.name, definition, self._options.normalize)
+            references.append(Reference(dependency.name, dependency.name, found.version or 1))
+        return tuple(references)
+
+
+class Serializer:
+    """For threads. `schema` is a definition, or a generated Protobuf class."""
+
+    def __init__(
+        self,
+        client: RegistryClient,
+        schema: SchemaDefinition | type[Message] | None = None,
+        options: SerializerOptions | None = None,
+    ) -> None:
+        self._client = client
+        self._core = SerializerCore(client.core, schema, options or SerializerOptions())
+
+    def serialize(
+        self,
+        value: object,
+        *,
+        topic: str = "",
+        is_key: bool = False,
+        headers: MutableSequence[tuple[str, bytes]] | None = None,
+    ) -> bytes | None:
+        """The payload; None for None. Raises `EncodeError`, `InvalidSchema` or a `RegistryClientError`.
+
+        With `id_in_header` the header is added to `headers`.
+        """
+        return self._client.run(self._core.serialize(value, topic, is_key, headers))
+
+
+class AsyncSerializer:
+    """`Serializer` for an event loop."""
+
+    def __init__(
+        self,
+        client: AsyncRegistryClient,
+        schema: SchemaDefinition | type[Message] | None = None,
+        options: SerializerOptions | None = None,
+    ) -> None:
+        self._client = client
+        self._core = SerializerCore(client.core, schema, options or SerializerOptions())
+
+    async def serialize(
+        self,
+        value: object,
+        *,
+        topic: str = "",
+        is_key: bool = False,
+        headers: MutableSequence[tuple[str, bytes]] | None = None,
+    ) -> bytes | None:
+        return await self._client.run(self._core.serialize(value, topic, is_key, headers))
