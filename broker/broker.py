@@ -21,8 +21,7 @@ from broker.log.recovery import open_log
 from broker.settings import BrokerSettings
 from broker.state.groups.coordinator import GroupCoordinator
 from broker.state.producer_ids import ProducerIds
-from broker.state.topic_names import topic_name_fault
-from broker.state.topics import Topic, Topics
+from broker.state.topics import Topics
 
 logger = logging.getLogger("headgate.broker")
 
@@ -59,6 +58,7 @@ class Broker:
         """Take the data directory, recover what it holds and start the housekeeping. Raises BrokerError."""
         directory = self.directory
         directory.open()
+        self.settings.locate(*self.address, str(directory.path))
         directory.remove_set_aside()
         self.cluster_id, leader_epoch = directory.identity()
         self.topics = Topics(directory, self.settings, self.clock, leader_epoch)
@@ -100,12 +100,6 @@ class Broker:
             host, _, port = listener.rpartition("://")[2].rpartition(":")
             return host.strip("[]"), int(port)
         return self.address
-
-    def auto_create(self, name: str) -> Topic | None:
-        """A topic that a client named before creating it; None when its name will not do."""
-        if topic_name_fault(name) is not None:
-            return None
-        return self.topics.create(name, self.settings.num_partitions, {})
 
     def append(self, entries: Sequence[Entry]) -> Deferred[ErrorCode]:
         """The groups' journal (`broker.state.groups.journal.Journal`): the topic `__consumer_offsets`."""

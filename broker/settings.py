@@ -86,6 +86,12 @@ class BrokerSettings:
         self.values: Mapping[str, Value] = {}
         self._apply()
 
+    def locate(self, host: str, port: int, data_directory: str) -> None:
+        """Where the broker really listens and keeps its data, so that nobody is shown something else."""
+        shown_host = f"[{host}]" if ":" in host else host
+        self.static = {**self.static, "listeners": f"PLAINTEXT://{shown_host}:{port}", "log.dirs": data_directory}
+        self._apply()
+
     def dynamic(self, scope: Scope) -> Mapping[str, str]:
         return self._dynamic[scope]
 

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from broker.context import RequestContext
-from broker.errors import StorageError
-from broker.handlers.create_topics import REQUEST_PARTITIONS_MAX, check_partition_limits
 from broker.protocol.entities import Answer, Request
 from broker.protocol.messages import clipped
 from broker.refusal import Refusal
 from broker.state.assignments import InvalidAssignment, check_replicas
+from broker.topic_creation import TopicCreation
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -30,22 +29,21 @@ VERSIONS = range(4)
 def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}
-    left = REQUEST_PARTITIONS_MAX
+    creation = TopicCreation(broker)
     answers: list[dict[str, object]] = []
     for name, asked in distinct.items():
         code, message = ErrorCode.none, None
         try:
             if times[name] > 1:
                 raise Refusal(ErrorCode.invalid_request, "Duplicate topic name.")
-            left -= _grow(broker, asked, left, validate_only=request.validate_only)
+            _grow(broker, creation, asked, validate_only=request.validate_only)
         except Refusal as refusal:
             code, message = refusal.code, clipped(refusal.message)
         answers.append({"name": name, "error_code": code, "error_message": message})
     return {"results": answers}
 
 
-def _grow(broker: "Broker", asked: Request, left: int, *, validate_only: bool) -> int:
-    """How many partitions were added, or would be."""
+def _grow(broker: "Broker", creation: TopicCreation, asked: Request, *, validate_only: bool) -> None:
     topic = broker.topics.find(asked.name)
     if topic is None:
         raise Refusal(ErrorCode.unknown_topic_or_partition, None)
@@ -57,18 +55,12 @@ def _grow(broker: "Broker", asked: Request, left: int, *, validate_only: bool) -
             ErrorCode.invalid_partitions,
             f"The topic {topic.name} currently has {already} partition(s); {asked.count} would not be an increase.",
         )
-    new = asked.count - already
-    if new > left:
-        raise Refusal(ErrorCode.policy_violation, "Excessively large number of partitions per request.")
-    check_partition_limits(broker, already=already, total=asked.count)
     if asked.assignments is not None:
-        _check_assignments(broker, asked.assignments, new)
-    if not validate_only:
-        try:
-            broker.topics.add_partitions(topic, asked.count)
-        except StorageError as error:
-            raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error
-    return int(new)
+        _check_assignments(broker, asked.assignments, asked.count - already)
+    if validate_only:
+        creation.take(already=already, total=asked.count)
+    else:
+        creation.add_partitions(topic, asked.count)
 
 
 def _check_assignments(broker: "Broker", assignments: Request, new: int) -> None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from broker.context import RequestContext
-from broker.errors import StorageError
 from broker.protocol.entities import Answer, Request
 from broker.protocol.messages import clipped
 from broker.refusal import Refusal
@@ -25,7 +24,7 @@ from broker.state.assignments import InvalidAssignment, partition_count_of
 from broker.state.configs.describing import topic_entries
 from broker.state.configs.effective import check_topic_overrides
 from broker.state.configs.values import InvalidConfig
-from broker.state.topic_names import METADATA_TOPIC, TakenNames, topic_name_fault
+from broker.topic_creation import REQUEST_PARTITIONS_MAX, TopicCreation
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -33,15 +32,12 @@ if TYPE_CHECKING:
 API_KEY = 19
 VERSIONS = range(2, 8)
 
-REQUEST_PARTITIONS_MAX = 10_000
-"""Kafka's own bound: a request makes its partitions one after the other, and others wait for it."""
-
 
 def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}
     excessive = _partitions_asked(broker, distinct) > REQUEST_PARTITIONS_MAX
-    taken = TakenNames(topic.name for topic in broker.topics.all())
+    creation = TopicCreation(broker)
     answers: list[dict[str, object]] = []
     for name, topic in distinct.items():
         try:
@@ -49,8 +45,7 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
                 raise Refusal(ErrorCode.invalid_request, "Duplicate topic name.")
             if excessive:
                 raise Refusal(ErrorCode.policy_violation, "Excessively large number of partitions per request.")
-            answers.append(_create(broker, topic, taken, validate_only=request.validate_only))
-            taken.add(name)
+            answers.append(_create(broker, creation, topic, validate_only=request.validate_only))
         except Refusal as refusal:
             answers.append(
                 {
@@ -73,17 +68,18 @@ def _partitions_asked(broker: "Broker", topics: Mapping[str, Request]) -> int:
     )
 
 
-def _create(broker: "Broker", topic: Request, taken: TakenNames, *, validate_only: bool) -> dict[str, object]:
+def _create(broker: "Broker", creation: TopicCreation, topic: Request, *, validate_only: bool) -> dict[str, object]:
     name = topic.name
-    _check_name(broker, name, taken)
+    creation.check_name(name)
     overrides = _checked_configs(broker, topic)
     partition_count = _checked_partition_count(broker, topic)
-    topic_id = uuid.uuid4()
-    if not validate_only:
-        try:
-            topic_id = broker.topics.create(name, partition_count, overrides).topic_id
-        except StorageError as error:
-            raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error
+    if validate_only:
+        creation.take(already=0, total=partition_count)
+        creation.reserve(name)
+        # Kafka draws an id for a trial, too.
+        topic_id = uuid.uuid4()
+    else:
+        topic_id = creation.create(name, partition_count, overrides).topic_id
     return {
         "name": name,
         "topic_id": topic_id,
@@ -103,19 +99,6 @@ def _create(broker: "Broker", topic: Request, taken: TakenNames, *, validate_onl
             for entry in topic_entries(broker.settings, overrides)
         ],
     }
-
-
-def _check_name(broker: "Broker", name: str, taken: TakenNames) -> None:
-    fault = topic_name_fault(name)
-    if fault is not None:
-        raise Refusal(ErrorCode.invalid_topic_exception, fault)
-    if name == METADATA_TOPIC:
-        raise Refusal(ErrorCode.invalid_request, f"Creation of internal topic {name} is prohibited.")
-    if broker.topics.find(name) is not None:
-        raise Refusal(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
-    other = taken.colliding_with(name)
-    if other is not None:
-        raise Refusal(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topic: {other}")
 
 
 def _checked_configs(broker: "Broker", topic: Request) -> dict[str, str]:
@@ -148,7 +131,6 @@ def _checked_partition_count(broker: "Broker", topic: Request) -> int:
             raise Refusal(ErrorCode.invalid_replica_assignment, str(error)) from error
     else:
         count = _unassigned_count(broker, topic.num_partitions, topic.replication_factor)
-    check_partition_limits(broker, already=0, total=count)
     return count
 
 
@@ -168,19 +150,3 @@ def _unassigned_count(broker: "Broker", num_partitions: int, replication_factor:
             "cannot be reached because only 1 broker(s) are registered.",
         )
     return broker.settings.num_partitions if num_partitions == -1 else num_partitions
-
-
-def check_partition_limits(broker: "Broker", *, already: int, total: int) -> None:
-    """Raises Refusal when a topic that has `already` so many partitions may not have `total`."""
-    settings = broker.settings
-    if total > settings.headgate_topic_partitions_max:
-        raise Refusal(
-            ErrorCode.invalid_partitions,
-            f"{total} partitions are more than headgate.topic.partitions.max={settings.headgate_topic_partitions_max}.",
-        )
-    if broker.topics.partition_count + total - already > settings.headgate_partitions_max:
-        raise Refusal(
-            ErrorCode.invalid_partitions,
-            f"The broker has {broker.topics.partition_count} partitions and "
-            f"headgate.partitions.max={settings.headgate_partitions_max}.",
-        )

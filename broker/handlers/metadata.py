@@ -14,10 +14,11 @@ from kio.schema.errors import ErrorCode
 
 from broker.broker import Broker
 from broker.context import RequestContext
-from broker.errors import StorageError
 from broker.protocol.entities import Answer, Request
+from broker.refusal import Refusal
 from broker.state.topic_names import topic_name_fault
 from broker.state.topics import Topic
+from broker.topic_creation import TopicCreation
 
 API_KEY = 3
 VERSIONS = range(14)
@@ -40,6 +41,7 @@ def _topics(broker: Broker, context: RequestContext, request: Request) -> Iterab
             yield _describe(broker, topic)
         return
     may_create = getattr(request, "allow_auto_topic_creation", True)
+    creation = TopicCreation(broker)
     seen: set[object] = set()
     for wanted in asked:
         topic_id = getattr(wanted, "topic_id", None)
@@ -54,10 +56,10 @@ def _topics(broker: Broker, context: RequestContext, request: Request) -> Iterab
             else:
                 yield _describe(broker, found)
             continue
-        yield _by_name(broker, wanted.name, may_create=may_create)
+        yield _by_name(broker, creation, wanted.name, may_create=may_create)
 
 
-def _by_name(broker: Broker, name: str, *, may_create: bool) -> Answer:
+def _by_name(broker: Broker, creation: TopicCreation, name: str, *, may_create: bool) -> Answer:
     found = broker.topics.find(name)
     if found is not None:
         return _describe(broker, found)
@@ -67,13 +69,9 @@ def _by_name(broker: Broker, name: str, *, may_create: bool) -> Answer:
         error = ErrorCode.unknown_topic_or_partition
     else:
         try:
-            created = broker.auto_create(name)
-        except StorageError:
-            error = ErrorCode.kafka_storage_error
-        else:
-            if created is not None:
-                return _describe(broker, created)
-            error = ErrorCode.invalid_topic_exception
+            return _describe(broker, creation.auto_create(name))
+        except Refusal as refusal:
+            error = refusal.code
     return {"error_code": error, "name": name, "partitions": ()}
 
 

@@ -16,6 +16,7 @@ from broker.state.configs.values import (
     at_least,
     between,
     each_of,
+    endpoints,
 )
 
 ONE_LOOP = "one event loop serves every connection"
@@ -73,14 +74,23 @@ DYNAMIC = Update.DYNAMIC
 IDENTITY = (
     whole("broker.id", 1, "The id of this node in the cluster; the same as node.id.", at_least(0), importance=HIGH),
     whole("node.id", 1, "The id of this node in the cluster.", at_least(0), importance=HIGH),
-    text("listeners", ConfigType.LIST, ("PLAINTEXT://127.0.0.1:9092",), "The address the broker listens on."),
-    text(
+    Definition(
+        "listeners",
+        ConfigType.LIST,
+        ("PLAINTEXT://127.0.0.1:9092",),
+        "The address the broker listens on; given with --listen.",
+        endpoints,
+        Importance.HIGH,
+    ),
+    Definition(
         "advertised.listeners",
         ConfigType.LIST,
         None,
         "The address clients are told to connect to; the one that is listened on when not set.",
+        endpoints,
+        Importance.HIGH,
     ),
-    text("log.dirs", ConfigType.LIST, None, "The folder that holds the data."),
+    text("log.dirs", ConfigType.LIST, None, "The folder that holds the data; given with --data-dir."),
     text(
         "process.roles",
         ConfigType.LIST,

@@ -145,6 +145,15 @@ def each_of(*allowed: str) -> Check:
     return check
 
 
+def endpoints(name: str, value: Value) -> None:
+    """Addresses as NAME://host:port; an IPv6 host stands in brackets."""
+    for item in value if isinstance(value, tuple) else ():
+        if not re.fullmatch(r"[A-Za-z_]+://(\[[0-9a-fA-F:.]+\]|[^:/\[\]\s]*):[0-9]{1,5}", item):
+            raise InvalidConfig(f"Error creating broker listeners from '{item}': Unable to parse it to an endpoint")
+        if int(item.rpartition(":")[2]) > 65_535:
+            raise InvalidConfig.of(name, item, "The port is larger than 65535")
+
+
 def throttled_replicas(name: str, value: Value) -> None:
     items = value if isinstance(value, tuple) else ()
     if items != ("*",) and not all(re.fullmatch(r"[0-9]+:[0-9]+", item) for item in items):

@@ -62,6 +62,13 @@ def test_a_retention_in_hours_holds_but_is_no_synonym(open_admin: Callable[..., 
     assert (config["value"], config["config_source"], config["synonyms"]) == ("3600000", 5, [])
 
 
+def test_the_broker_shows_where_it_really_is(admin: Admin) -> None:
+    configs = admin.configs(BROKER, "1", "listeners", "log.dirs")
+    assert configs["listeners"]["value"] == "PLAINTEXT://{}:{}".format(*admin.broker.address)
+    assert configs["log.dirs"]["value"] == str(admin.broker.directory.path)
+    assert configs["log.dirs"]["config_source"] == 4
+
+
 def test_values_are_shown_tidied(admin: Admin) -> None:
     admin.create("a", retention_ms=" 5 ", cleanup_policy="compact , delete")
     configs = admin.configs(TOPIC, "a", "retention.ms", "cleanup.policy")

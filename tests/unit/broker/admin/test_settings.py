@@ -91,6 +91,19 @@ def test_an_unknown_name_or_a_bad_value_stops_the_start() -> None:
         BrokerSettings({"num.partitions": "0"})
 
 
+@pytest.mark.parametrize(
+    "listener", ["host:9092", "PLAINTEXT://host", "PLAINTEXT://host:x", "PLAINTEXT://host:70000", "x"]
+)
+def test_an_address_that_is_none_stops_the_start(listener: str) -> None:
+    with pytest.raises(InvalidConfig):
+        BrokerSettings({"advertised.listeners": listener})
+
+
+@pytest.mark.parametrize("listener", ["PLAINTEXT://host:9092", "PLAINTEXT://[::1]:9092", "OUTSIDE://:0"])
+def test_addresses_are_taken(listener: str) -> None:
+    assert BrokerSettings({"advertised.listeners": listener}).advertised_listeners == (listener,)
+
+
 def test_node_id_and_broker_id_name_the_same_thing() -> None:
     assert BrokerSettings({"broker.id": "7"}).node_id == 7
     assert BrokerSettings({"node.id": "8"}).broker_id == 8

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from broker.handlers import create_partitions, create_topics, delete_topics
+from broker import topic_creation
+from broker.handlers import create_partitions, create_topics, delete_topics, metadata
 from tests.unit.broker.admin.asking import Admin, new_topic
 
 
@@ -220,3 +221,28 @@ def test_a_topic_named_twice_does_not_grow(admin: Admin) -> None:
     asked = [{"name": "a", "count": count, "assignments": None} for count in (2, 3)]
     answers = admin.ask(create_partitions, topics=asked)["results"]
     assert [answer["error_code"] for answer in answers] == ["invalid_request"]
+
+
+def names_and_codes(answer: Any) -> dict[str, str]:
+    return {topic["name"]: topic["error_code"] for topic in answer["topics"]}
+
+
+def test_topics_that_metadata_creates_keep_to_the_same_rules(open_admin: Callable[..., Admin]) -> None:
+    admin = open_admin(headgate_partitions_max="2")
+    asked = [{"name": name} for name in ("a.b", "a_b", "__cluster_metadata", "bad name", "c", "one.too.many")]
+    answer = admin.ask(metadata, topics=asked, allow_auto_topic_creation=True)
+    assert names_and_codes(answer) == {
+        "a.b": "none",
+        "a_b": "invalid_topic_exception",
+        "__cluster_metadata": "invalid_request",
+        "bad name": "invalid_topic_exception",
+        "c": "none",
+        "one.too.many": "invalid_partitions",
+    }
+
+
+def test_one_metadata_request_creates_only_so_many_topics(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_creation, "REQUEST_PARTITIONS_MAX", 2)
+    asked = [{"name": name} for name in ("a", "b", "c")]
+    answer = admin.ask(metadata, topics=asked, allow_auto_topic_creation=True)
+    assert names_and_codes(answer) == {"a": "none", "b": "none", "c": "policy_violation"}

@@ -1,0 +1,92 @@
+"""New topics and partitions, whoever asks for them: names by Kafka's rules, and bounds on how many there may be.
+
+One object serves one request, so that a request cannot make more partitions than a request may.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.errors import StorageError
+from broker.refusal import Refusal
+from broker.state.topic_names import METADATA_TOPIC, TakenNames, topic_name_fault
+from broker.state.topics import Topic
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+REQUEST_PARTITIONS_MAX = 10_000
+"""Kafka's own bound: a request makes its partitions one after the other, and others wait for it."""
+
+
+class TopicCreation:
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._partitions_left = REQUEST_PARTITIONS_MAX
+        # Looked up only when a topic is to be made: most Metadata requests make none.
+        self._taken: TakenNames | None = None
+
+    def auto_create(self, name: str) -> Topic:
+        """The topic that a client named before anybody created it. Raises Refusal."""
+        self.check_name(name)
+        return self.create(name, self._broker.settings.num_partitions, {})
+
+    def check_name(self, name: str) -> None:
+        """Raises Refusal unless a topic of this name can be made."""
+        topics = self._broker.topics
+        fault = topic_name_fault(name)
+        if fault is not None:
+            raise Refusal(ErrorCode.invalid_topic_exception, fault)
+        if name == METADATA_TOPIC:
+            raise Refusal(ErrorCode.invalid_request, f"Creation of internal topic {name} is prohibited.")
+        if topics.find(name) is not None:
+            raise Refusal(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+        if self._taken is None:
+            self._taken = TakenNames(topic.name for topic in topics.all())
+        other = self._taken.colliding_with(name)
+        if other is not None:
+            raise Refusal(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topic: {other}")
+
+    def create(self, name: str, partition_count: int, overrides: Mapping[str, str]) -> Topic:
+        """Make a topic whose name and configs are checked. Raises Refusal."""
+        self.take(already=0, total=partition_count)
+        try:
+            topic = self._broker.topics.create(name, partition_count, overrides)
+        except StorageError as error:
+            raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error
+        self.reserve(name)
+        return topic
+
+    def reserve(self, name: str) -> None:
+        """From now on the request's other names are held against this one, too."""
+        if self._taken is not None:
+            self._taken.add(name)
+
+    def add_partitions(self, topic: Topic, total: int) -> None:
+        """Raises Refusal."""
+        self.take(already=len(topic.partitions), total=total)
+        try:
+            self._broker.topics.add_partitions(topic, total)
+        except StorageError as error:
+            raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error
+
+    def take(self, *, already: int, total: int) -> None:
+        """Count new partitions; raises Refusal when a topic that has `already` so many may not have `total`."""
+        settings = self._broker.settings
+        new = total - already
+        if new > self._partitions_left:
+            raise Refusal(ErrorCode.policy_violation, "Excessively large number of partitions per request.")
+        if total > settings.headgate_topic_partitions_max:
+            maximum = settings.headgate_topic_partitions_max
+            raise Refusal(
+                ErrorCode.invalid_partitions,
+                f"{total} partitions: headgate.topic.partitions.max={maximum}.",
+            )
+        count, maximum = self._broker.topics.partition_count, settings.headgate_partitions_max
+        if count + new > maximum:
+            raise Refusal(
+                ErrorCode.invalid_partitions,
+                f"There are {count} partitions: headgate.partitions.max={maximum}.",
+            )
+        self._partitions_left -= new
