@@ -5,7 +5,7 @@ allow it. v0 with an empty list and v1+ with null mean all topics.
 
 Deviations: one broker is all there is, so every leader, replica and ISR is it; a topic that is created by the request
 is there at once, where Kafka answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION first and lets the client ask
-again.
+again. A topic named by neither name nor id is UNKNOWN_TOPIC_ID; Kafka fails with UNKNOWN_SERVER_ERROR.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,8 @@ from broker.broker import Broker
 from broker.context import RequestContext
 from broker.protocol.entities import Answer, Request
 from broker.refusal import Refusal
-from broker.state.topic_names import topic_name_fault
+from broker.state.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, UNASKED_OPERATIONS
+from broker.state.topic_names import INTERNAL_TOPICS, topic_name_fault
 from broker.state.topics import Topic
 from broker.topic_creation import TopicCreation
 
@@ -24,14 +25,53 @@ API_KEY = 3
 VERSIONS = range(14)
 
 
+IDS_SINCE_VERSION = 12
+
+
 def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+    if context.api_version < IDS_SINCE_VERSION and any(_names_by_id(wanted) for wanted in request.topics or ()):
+        return _refused(request)
     host, port = broker.advertised()
+    cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
     return {
         "brokers": ({"node_id": broker.node_id, "host": host, "port": port, "rack": broker.settings.broker_rack},),
         "cluster_id": broker.cluster_id,
         "controller_id": broker.node_id,
-        "topics": tuple(_topics(broker, context, request)),
+        "topics": tuple(_with_operations(_topics(broker, context, request), request)),
+        "cluster_authorized_operations": CLUSTER_OPERATIONS if cluster_operations else UNASKED_OPERATIONS,
     }
+
+
+def _names_by_id(wanted: Request) -> bool:
+    return wanted.name is None or getattr(wanted, "topic_id", None) is not None
+
+
+def _refused(request: Request) -> Answer:
+    """Versions 10 and 11 have the field for ids, but cannot be asked by it yet."""
+    return {
+        "brokers": (),
+        "cluster_id": None,
+        "controller_id": -1,
+        "topics": [
+            {
+                "error_code": ErrorCode.invalid_request,
+                "name": wanted.name or "",
+                "topic_id": wanted.topic_id,
+                "topic_authorized_operations": UNASKED_OPERATIONS,
+            }
+            for wanted in request.topics
+        ],
+        "cluster_authorized_operations": UNASKED_OPERATIONS,
+    }
+
+
+def _with_operations(topics: Iterable[Answer], request: Request) -> Iterable[Answer]:
+    if not getattr(request, "include_topic_authorized_operations", False):
+        return topics
+    return (
+        {**topic, "topic_authorized_operations": TOPIC_OPERATIONS} if topic["name"] is not None else topic
+        for topic in topics
+    )
 
 
 def _topics(broker: Broker, context: RequestContext, request: Request) -> Iterable[Answer]:
@@ -72,7 +112,7 @@ def _by_name(broker: Broker, creation: TopicCreation, name: str, *, may_create: 
             return _describe(broker, creation.auto_create(name))
         except Refusal as refusal:
             error = refusal.code
-    return {"error_code": error, "name": name, "partitions": ()}
+    return {"error_code": error, "name": name, "is_internal": name in INTERNAL_TOPICS, "partitions": ()}
 
 
 def _describe(broker: Broker, topic: Topic) -> Answer:
