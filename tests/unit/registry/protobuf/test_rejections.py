@@ -105,7 +105,7 @@ REFUSED = [
     (P3 + "message M { string a = 1.5; }", "line 1", "whole number"),
     ('edition = "2023"; message M { optional string a = 1; }', "line 1", "no label optional"),
     ('edition = "2023"; message M { reserved "a"; }', "line 1", "without quotes"),
-    ('import "google/protobuf/descriptor.proto"; package google.protobuf; message FieldOptions {}', "FieldOptions", "also"),
+    ('import "google/protobuf/any.proto"; package google.protobuf; message Any {}', "google.protobuf.Any", "also"),
 ]  # fmt: skip
 
 
@@ -124,9 +124,6 @@ def test_protoc_refuses_it_too(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", " \n", "{}", '"string"', "AAAA", "null", "foo", "//", "[]", "Zm9v", "=", "CgA="])
 def test_text_of_another_kind_is_refused(text: str) -> None:
-    if text == "//":
-        assert parse(text, {}).canonical == ""
-        return
     with pytest.raises(InvalidSchema):
         parse(text, {})
 
@@ -166,9 +163,8 @@ def test_two_imports_that_declare_one_name_are_refused() -> None:
 
 
 def test_a_reference_takes_the_place_of_a_well_known_file() -> None:
-    own = {
-        "google/protobuf/timestamp.proto": 'syntax = "proto3"; package google.protobuf; message Timestamp { int32 s = 1; }'
-    }
+    timestamp = 'syntax = "proto3"; package google.protobuf; message Timestamp { int32 s = 1; }'
+    own = {"google/protobuf/timestamp.proto": timestamp}
     text = 'syntax = "proto3"; import "google/protobuf/timestamp.proto"; message M { google.protobuf.Timestamp t = 1; }'
     schema = parse(text, own)
     assert schema.files[0].proto.message_type[0].field[0].name == "s"

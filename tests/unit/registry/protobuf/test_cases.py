@@ -1,0 +1,55 @@
+"""Runs the table of `tests/cases/protobuf.json` through the checker, in both directions and from both forms."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from registry.compatibility.protobuf import check
+from registry.formats.protobuf import ProtobufSchema, parse
+
+TABLE: list[dict[str, Any]] = json.loads((Path(__file__).parents[3] / "cases" / "protobuf.json").read_text("utf-8"))
+NAMES = [case["name"] for case in TABLE]
+
+
+def schemas(case: Mapping[str, Any]) -> tuple[ProtobufSchema, ProtobufSchema]:
+    shared = case.get("references", {})
+    return (
+        parse(case["original"], {**shared, **case.get("original_references", {})}),
+        parse(case["update"], {**shared, **case.get("update_references", {})}),
+    )
+
+
+def found(reader: ProtobufSchema, writer: ProtobufSchema) -> list[str]:
+    return sorted(f"{one.kind} {one.path}" for one in check(reader, writer))
+
+
+def test_names_are_unique() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.parametrize("case", TABLE, ids=NAMES)
+def test_both_directions_find_what_the_table_says(case: Mapping[str, Any]) -> None:
+    original, update = schemas(case)
+    assert found(update, original) == sorted(case["backward"])
+    assert found(original, update) == sorted(case["forward"])
+
+
+@pytest.mark.parametrize("case", TABLE, ids=NAMES)
+def test_the_serialized_form_is_compared_like_the_text(case: Mapping[str, Any]) -> None:
+    original, update = schemas(case)
+    shared = case.get("references", {})
+    serialized = parse(update.serialized(), {**shared, **case.get("update_references", {})})
+    assert found(serialized, original) == sorted(case["backward"])
+    assert found(serialized, update) == []
+
+
+@pytest.mark.parametrize("case", TABLE, ids=NAMES)
+def test_normalizing_changes_nothing_that_counts(case: Mapping[str, Any]) -> None:
+    original, update = schemas(case)
+    shared = case.get("references", {})
+    normalized = parse(update.normalized(), {**shared, **case.get("update_references", {})})
+    assert found(normalized, original) == sorted(case["backward"])
+    assert found(original, normalized) == sorted(case["forward"])
