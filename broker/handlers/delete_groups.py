@@ -7,7 +7,9 @@ from kio.schema.errors import ErrorCode
 
 from broker.context import RequestContext
 from broker.deferred import Deferred
+from broker.handlers.item_limits import refuse_items
 from broker.protocol.entities import Answer, Request
+from broker.protocol.payload import Disconnect
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -16,7 +18,10 @@ API_KEY = 42
 VERSIONS = range(3)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer]:
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer] | Disconnect:
+    refusal = refuse_items(len(request.groups_names), "groups")
+    if refusal is not None:
+        return refusal
     answer: Deferred[Answer] = Deferred()
     group_ids = list(dict.fromkeys(request.groups_names))
     results: dict[str, ErrorCode] = {}

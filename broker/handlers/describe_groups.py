@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from broker.context import RequestContext
+from broker.handlers.item_limits import refuse_items
 from broker.protocol.entities import Answer, Request
+from broker.protocol.payload import Disconnect
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -23,7 +25,10 @@ ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what Kafka knows for groups."""
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Disconnect:
+    refusal = refuse_items(len(request.groups), "groups")
+    if refusal is not None:
+        return refusal
     is_told_of_missing_groups = context.api_version >= FIRST_VERSION_WITH_NOT_FOUND
     operations = ALL_OPERATIONS if getattr(request, "include_authorized_operations", False) else NOT_ASKED
     return {

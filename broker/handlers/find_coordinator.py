@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from broker.context import RequestContext
+from broker.handlers.item_limits import refuse_items
 from broker.protocol.entities import Answer, Request
+from broker.protocol.payload import Disconnect
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -25,7 +27,7 @@ KEY_TYPES = (0, 1)
 """Groups and transactions."""
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Disconnect:
     is_known = getattr(request, "key_type", 0) in KEY_TYPES
     host, port = broker.advertised() if is_known else ("", -1)
     found = {
@@ -37,5 +39,8 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
     if context.api_version < FIRST_BATCHED_VERSION:
         # Kafka spells the absence of an error out in these versions.
         return {**found, "error_message": "NONE" if is_known else "Unknown coordinator type."}
+    refusal = refuse_items(len(request.coordinator_keys), "keys")
+    if refusal is not None:
+        return refusal
     message = "" if is_known else "Unknown coordinator type."
     return {"coordinators": [{**found, "key": key, "error_message": message} for key in request.coordinator_keys]}

@@ -12,6 +12,8 @@ another connection is answered with REBALANCE_IN_PROGRESS instead of never.
 
 from typing import TYPE_CHECKING
 
+from kio.schema.errors import ErrorCode
+
 from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.protocol.entities import Answer, Request, milliseconds
@@ -27,9 +29,15 @@ FIRST_VERSION_WITH_REQUIRED_MEMBER_ID = 4
 FIRST_VERSION_WITH_NULLABLE_PROTOCOL_NAME = 7
 FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT = 9
 
+PROTOCOLS_MAX = 1_000
+"""Assignors that one member offers. Clients have up to four."""
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer]:
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer]:
     version = context.api_version
+    no_protocol = None if version >= FIRST_VERSION_WITH_NULLABLE_PROTOCOL_NAME else ""
+    if len(request.protocols) > PROTOCOLS_MAX:
+        return render(JoinResult(ErrorCode.invalid_request, request.member_id), no_protocol)
     session_timeout_ms = milliseconds(request.session_timeout)
     rebalance_timeout = getattr(request, "rebalance_timeout", None)
     protocols: dict[str, bytes] = {}
@@ -48,7 +56,6 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Defer
         member_id_required=version >= FIRST_VERSION_WITH_REQUIRED_MEMBER_ID,
         may_skip_assignment=version >= FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT,
     )
-    no_protocol = None if version >= FIRST_VERSION_WITH_NULLABLE_PROTOCOL_NAME else ""
     return broker.groups.join(join).map(lambda result: render(result, no_protocol))
 
 

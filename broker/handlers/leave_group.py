@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from broker.context import RequestContext
+from broker.handlers.item_limits import REQUEST_ITEMS_MAX
 from broker.protocol.entities import Answer, Request
 from broker.state.groups.messages import MemberIdentity
 
@@ -28,6 +29,8 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
         result = broker.groups.leave(request.group_id, [MemberIdentity(request.member_id, None)])
         errors = [result.error, *(error for _, error in result.members)]
         return {"error_code": next((error for error in errors if error is not ErrorCode.none), ErrorCode.none)}
+    if len(request.members) > REQUEST_ITEMS_MAX:
+        return {"error_code": ErrorCode.invalid_request}
     leaving = [MemberIdentity(each.member_id, each.group_instance_id) for each in request.members]
     result = broker.groups.leave(request.group_id, leaving)
     return {

@@ -11,7 +11,9 @@ from kio.schema.errors import ErrorCode
 
 from broker.context import RequestContext
 from broker.deferred import Deferred
+from broker.handlers.item_limits import refuse_items
 from broker.protocol.entities import Answer, Request, milliseconds
+from broker.protocol.payload import Disconnect
 from broker.state.groups.messages import CommitRequest, PartitionCommit
 
 if TYPE_CHECKING:
@@ -24,7 +26,10 @@ FIRST_VERSION_OF_KIP_848 = 9
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer]:
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer] | Disconnect:
+    refusal = refuse_items(sum(1 + len(topic.partitions) for topic in request.topics), "topics and partitions")
+    if refusal is not None:
+        return refusal
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     topics = [
         broker.topics.find_by_id(topic.topic_id) if by_id else broker.topics.find(topic.name)

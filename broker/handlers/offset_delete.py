@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.context import RequestContext
 from broker.deferred import Deferred
+from broker.handlers.item_limits import REQUEST_ITEMS_MAX
 from broker.protocol.entities import Answer, Request
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ API_KEY = 47
 VERSIONS = range(1)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer]:
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer]:
+    if sum(1 + len(asked.partitions) for asked in request.topics) > REQUEST_ITEMS_MAX:
+        return {"error_code": ErrorCode.invalid_request}
     existing = []
     for asked in request.topics:
         topic = broker.topics.find(asked.name)

@@ -15,7 +15,9 @@ from kio.schema.errors import ErrorCode
 
 from broker.context import RequestContext
 from broker.deferred import Deferred
+from broker.handlers.item_limits import REQUEST_ITEMS_MAX, refuse_items
 from broker.protocol.entities import Answer, Request
+from broker.protocol.payload import Disconnect
 from broker.state.groups.records import CommittedOffset
 
 if TYPE_CHECKING:
@@ -24,13 +26,14 @@ if TYPE_CHECKING:
 API_KEY = 9
 VERSIONS = range(1, 11)
 
+FIRST_VERSION_WITH_ERROR = 2
 FIRST_BATCHED_VERSION = 8
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 Offsets = Mapping[tuple[str, int], CommittedOffset]
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer]:
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer] | Disconnect:
     require_stable = getattr(request, "require_stable", False)
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
 
@@ -44,9 +47,25 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Defer
             }
         )
 
+    groups = (request,) if context.api_version < FIRST_BATCHED_VERSION else request.groups
+    refusal = refuse_items(sum(map(_item_count, groups)), "groups, topics and partitions")
+    if refusal is not None:
+        return _refused(context, groups) or refusal
     if context.api_version < FIRST_BATCHED_VERSION:
         return fetch(request)
     return _gather([fetch(group) for group in request.groups]).map(lambda groups: {"groups": groups})
+
+
+def _item_count(group: Any) -> int:
+    return 1 + sum(1 + len(topic.partition_indexes) for topic in group.topics or ())
+
+
+def _refused(context: RequestContext, groups: Sequence[Any]) -> Answer | None:
+    """INVALID_REQUEST where the version has a place for it that does not grow with the request."""
+    if context.api_version < FIRST_VERSION_WITH_ERROR or len(groups) > REQUEST_ITEMS_MAX:
+        return None
+    error = ErrorCode.invalid_request
+    return {"error_code": error, "groups": [{"group_id": group.group_id, "error_code": error} for group in groups]}
 
 
 def _asked(broker: "Broker", by_id: bool, topics: Sequence[Any], offsets: Offsets) -> list[Answer]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kio.schema.errors import ErrorCode
 
-from broker.clock import Clock, Timer, Timers
+from broker.clock import Clock, Timers
 from broker.deferred import Deferred
 from broker.state.groups.expiry import expired_partitions
 from broker.state.groups.group import Group
@@ -59,7 +59,6 @@ class GroupCoordinator:
         self._rebalance = Rebalance(clock, timers, settings, self._journal, self._outbox)
         self._joining = Joining(timers, settings, self._journal, self._outbox, self._rebalance)
         self._syncing = Syncing(self._journal, self._outbox, self._rebalance)
-        self._expiry_timer: Timer | None = None
         self._plan_expiry()
 
     def load(self, entries: Iterable[tuple[bytes | None, bytes | None]]) -> None:
@@ -79,17 +78,6 @@ class GroupCoordinator:
         yield from self._journal.entries(list(self._groups))
         for key, value in self._offsets.newest():
             yield encode_offset_key(key), encode_offset_value(value)
-
-    def stop(self) -> None:
-        """Let go of everyone who waits, so that clients look for a coordinator again."""
-        if self._expiry_timer is not None:
-            self._expiry_timer.cancel()
-        for group in self._groups.values():
-            self._rebalance.stop(group)
-            for member in group.members.values():
-                group.answer_join(member, JoinResult(ErrorCode.not_coordinator, member.member_id))
-                group.answer_sync(member, SyncResult(ErrorCode.not_coordinator))
-        self._outbox.send()
 
     def join(self, request: JoinRequest) -> Deferred[JoinResult]:
         error = self._check_join(request)
@@ -253,7 +241,7 @@ class GroupCoordinator:
             self.expire()
             self._plan_expiry()
 
-        self._expiry_timer = self._timers.after(self._config.offsets_retention_check_interval_ms, run)
+        self._timers.after(self._config.offsets_retention_check_interval_ms, run)
 
     def _create(self, group_id: str) -> tuple[Group | None, ErrorCode]:
         if len(self._groups) >= GROUPS_MAX:

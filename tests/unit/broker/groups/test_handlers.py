@@ -3,6 +3,7 @@
 import datetime
 import io
 import uuid
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -27,11 +28,14 @@ from broker.handlers import (
     offset_fetch,
     sync_group,
 )
+from broker.handlers.item_limits import REQUEST_ITEMS_MAX
 from broker.protocol.entities import entity_builder, read_request, response_writer
+from broker.protocol.payload import Disconnect
 from tests.unit.broker.groups.driver import Cluster, subscription
 
 TOPIC_ID = uuid.UUID(int=7)
 GROUP = "group"
+MANY = [""] * (REQUEST_ITEMS_MAX + 1)
 
 
 class TopicsOfOne:
@@ -58,7 +62,7 @@ class Wire:
         # A real broker needs a data directory; the handlers use no more of it than this.
         self.broker = cast(Broker, stand_in)
 
-    def ask(self, handler: Any, version: int, **fields: object) -> Any:
+    def outcome(self, handler: Any, version: int, fields: Mapping[str, object]) -> Any:
         schema = load_request_schema(handler.API_KEY, version)
         buffer = io.BytesIO()
         entity_writer(schema)(buffer, entity_builder(schema)(fields))  # type: ignore[arg-type]  # of that schema
@@ -66,6 +70,10 @@ class Wire:
         context = RequestContext(api_version=version, client_id="client", client_host="10.0.0.1", connection_id=1)
         answer = handler.handle(self.broker, context, request)
         self.cluster.tick()
+        return answer
+
+    def ask(self, handler: Any, version: int, **fields: object) -> Any:
+        answer = self.outcome(handler, version, fields)
         if isinstance(answer, Deferred):
             assert answer.done
             answers: list[Any] = []
@@ -329,3 +337,37 @@ def test_this_broker_coordinates_groups_and_transactions(version: int, key_type:
         assert (coordinator.node_id, coordinator.host) == ((1, "broker.example") if is_known else (-1, ""))
     if version >= 4:
         assert [coordinator.key for coordinator in found] == ["a", "b"]
+
+
+def test_a_request_that_names_too_much_is_refused() -> None:
+    wire = Wire()
+    many = [str(number) for number in range(REQUEST_ITEMS_MAX + 1)]
+    numbers = range(REQUEST_ITEMS_MAX + 1)
+    refused = ErrorCode.invalid_request
+    assert (
+        wire.ask(leave_group, 5, group_id=GROUP, members=[{"member_id": each} for each in many]).error_code is refused
+    )
+    protocols = [{"name": each, "metadata": b""} for each in many[: join_group.PROTOCOLS_MAX + 1]]
+    assert wire.join(9, protocols=protocols).error_code is refused
+    group = {"group_id": GROUP, "topics": [{"name": "topic", "partition_indexes": numbers}]}
+    assert wire.ask(offset_fetch, 7, **group).error_code is refused
+    assert wire.ask(offset_fetch, 9, groups=[group]).groups[0].error_code is refused
+    deletions = [{"name": "topic", "partitions": [{"partition_index": each} for each in numbers]}]
+    assert wire.ask(offset_delete, 0, group_id=GROUP, topics=deletions).error_code is refused
+
+
+@pytest.mark.parametrize(
+    ("handler", "version", "fields"),
+    [
+        (find_coordinator, 4, {"coordinator_keys": MANY}),
+        (describe_groups, 6, {"groups": MANY}),
+        (delete_groups, 2, {"groups_names": MANY}),
+        (offset_fetch, 8, {"groups": [{"group_id": "", "topics": None}] * len(MANY)}),
+        (offset_fetch, 1, {"group_id": GROUP, "topics": [{"name": "topic", "partition_indexes": range(len(MANY))}]}),
+        (offset_commit, 9, {"group_id": GROUP, "topics": [{"name": "topic", "partitions": []}] * len(MANY)}),
+    ],
+)
+def test_a_request_that_names_too_much_ends_the_connection_where_no_error_fits(
+    handler: Any, version: int, fields: dict[str, object]
+) -> None:
+    assert isinstance(Wire().outcome(handler, version, fields), Disconnect)

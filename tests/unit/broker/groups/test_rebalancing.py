@@ -232,16 +232,6 @@ def test_an_id_that_was_handed_out_can_leave() -> None:
     assert result_of(cluster.join(asked.member_id, version=4)).error is ErrorCode.unknown_member_id
 
 
-def test_a_stop_lets_everyone_go() -> None:
-    cluster = Cluster()
-    leader, follower = cluster.stable_pair()
-    parked = cluster.join(leader.member_id)
-    cluster.groups.stop()
-    assert result_of(parked).error is ErrorCode.not_coordinator
-    assert cluster.timers.next_deadline_ms() is None
-    assert follower.error is ErrorCode.none
-
-
 def test_an_answer_may_bring_the_next_request_at_once() -> None:
     """A server may read the next request of a connection as soon as it has written an answer."""
     cluster = Cluster()
