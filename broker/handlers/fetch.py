@@ -6,7 +6,7 @@ batch of a partition may be cut where `partition_max_bytes` ends, as the protoco
 response is whole however large (KIP-74).
 
 Deviations: fetch sessions (KIP-227) are refused as the protocol provides: every answer carries session id 0, so
-clients send full requests. A session id or epoch that claims otherwise gets FETCH_SESSION_ID_NOT_FOUND. There are no
+clients send full requests. An epoch that continues a session gets FETCH_SESSION_ID_NOT_FOUND. There are no
 followers to fetch from, and requests in the name of one are served like a consumer's. A batch whose checksum no longer
 matches is answered with CORRUPT_MESSAGE, where Kafka sends it and lets the client find out.
 """
@@ -38,7 +38,7 @@ READ_COMMITTED = 1
 def handle(broker: Broker, context: RequestContext, request: Request) -> Payload | Deferred[Payload]:
     version = context.api_version
     shape = _shape(version)
-    if getattr(request, "session_id", 0) != 0 or getattr(request, "session_epoch", -1) > 0:
+    if getattr(request, "session_epoch", -1) > 0:
         return shape.refusal(ErrorCode.fetch_session_id_not_found)
     fetch = _Fetch(broker, request, shape)
     payload, found_bytes, answer_now = fetch.collect()
@@ -83,9 +83,13 @@ class _Fetch:
         pieces: list[bytes] = [shape.response.head, shape.response.length(len(request.topics))]
         for wanted in request.topics:
             topic = topics.find_by_id(wanted.topic_id) if by_id else topics.find(wanted.topic)
+            asked_partitions = wanted.partitions
+            if len(asked_partitions) > 1:
+                # The same partition twice: the later one counts, as in Kafka.
+                asked_partitions = {asked.partition: asked for asked in asked_partitions}.values()
             pieces.append(shape.topic_head(topic, wanted))
-            pieces.append(shape.topic_length(len(wanted.partitions)))
-            for asked in wanted.partitions:
+            pieces.append(shape.topic_length(len(asked_partitions)))
+            for asked in asked_partitions:
                 partition = _find(topic, asked.partition)
                 try:
                     if partition is None:
@@ -155,6 +159,8 @@ def _read(partition: Partition, asked: Request, budget: int, *, at_least_one: bo
     if epoch >= 0 and epoch != log.leader_epoch:
         fenced = epoch < log.leader_epoch
         raise _Refused(ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch)
+    if getattr(asked, "last_fetched_epoch", -1) > log.leader_epoch:
+        raise _Refused(ErrorCode.offset_out_of_range)
     max_bytes = min(asked.partition_max_bytes, budget)
     if max_bytes <= 0 and not at_least_one:
         return None

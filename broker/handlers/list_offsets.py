@@ -4,6 +4,8 @@ Special timestamps: -1 latest, -2 earliest, -3 largest timestamp (v7+), -4 earli
 -6 earliest pending upload (v11+). Without tiered storage, earliest local is earliest and the tiered ones are unknown.
 """
 
+from collections import Counter
+
 from kio.schema.errors import ErrorCode
 
 from broker.broker import Broker
@@ -17,7 +19,15 @@ API_KEY = 2
 VERSIONS = range(1, 12)
 
 LATEST, EARLIEST, LARGEST_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
-_SINCE_VERSION = {LARGEST_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+NEVER = 1_000
+_SINCE_VERSION = {
+    LATEST: 0,
+    EARLIEST: 0,
+    LARGEST_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
 _UNKNOWN = {"timestamp": -1, "offset": -1, "leader_epoch": -1}
 
 
@@ -34,13 +44,15 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
 
 
 def _partitions(broker: Broker, context: RequestContext, topic: Request) -> tuple[Answer, ...]:
-    indexes = [asked.partition_index for asked in topic.partitions]
-    return tuple(
-        {"partition_index": asked.partition_index, **_answer(broker, context, topic.name, asked)}
-        if indexes.count(asked.partition_index) == 1
-        else {"partition_index": asked.partition_index, "error_code": ErrorCode.invalid_request, **_UNKNOWN}
-        for asked in topic.partitions
-    )
+    times = Counter(asked.partition_index for asked in topic.partitions)
+    answers: dict[int, Answer] = {}
+    for asked in topic.partitions:
+        index = asked.partition_index
+        if times[index] > 1:
+            answers[index] = {"partition_index": index, "error_code": ErrorCode.invalid_request, **_UNKNOWN}
+        else:
+            answers[index] = {"partition_index": index, **_answer(broker, context, topic.name, asked)}
+    return tuple(answers.values())
 
 
 def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) -> Answer:
@@ -52,7 +64,7 @@ def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) 
     if epoch >= 0 and epoch != log.leader_epoch:
         fenced = epoch < log.leader_epoch
         return {"error_code": ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch, **_UNKNOWN}
-    if context.api_version < _SINCE_VERSION.get(asked.timestamp, 0):
+    if asked.timestamp < 0 and context.api_version < _SINCE_VERSION.get(asked.timestamp, NEVER):
         return {"error_code": ErrorCode.unsupported_version, **_UNKNOWN}
     try:
         found = _find(log, asked.timestamp)

@@ -7,10 +7,12 @@ cache, acks=all when the batch is on the disk: the fdatasync is shared with ever
 Each partition takes exactly one v2 batch, verified (checksum, counts, sizes, timestamps, sequence) and appended as it
 is. A repeated batch of an idempotent producer is answered with the offset it got the first time.
 
-Deviations: compressed batches are kept as sent whatever `compression.type` says. Uncompressed batches of up to 32
-records are walked; for larger ones the count is held against the bytes, where Kafka walks every record. Records are
-walked whatever their size on topics with `cleanup.policy=compact`, which need keys. Transactional batches are refused
-with INVALID_TXN_STATE until transactions exist.
+Deviations: batches are kept as sent whatever `compression.type` says; Kafka compresses them again. Kafka walks every
+record; here batches of up to 32 records (compressed: and up to 16 KiB) are walked, larger ones have their count held
+against their bytes, and all are walked where `cleanup.policy` or the timestamp limits need it.
+Offset deltas with gaps, which Kafka takes, and records that do not decompress, which it answers with
+UNKNOWN_SERVER_ERROR, are INVALID_RECORD. Transactional batches are refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+until transactions exist.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,18 +25,11 @@ from broker.broker import Broker
 from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.errors import StorageError
+from broker.handlers.record_rules import Refused, check_records
+from broker.protocol.compression import ZSTD
 from broker.protocol.entities import Answer, Request
 from broker.protocol.payload import NO_REPLY, Disconnect, NoReply, Payload
-from broker.protocol.record_batch import (
-    TRANSACTIONAL_FLAG,
-    BatchHeader,
-    CorruptBatch,
-    InvalidBatch,
-    inflate,
-    records,
-    validate_produced,
-    walk,
-)
+from broker.protocol.record_batch import TRANSACTIONAL_FLAG, CorruptBatch, InvalidBatch, validate_produced
 from broker.protocol.templates import ArrayTemplate, NumbersTemplate, encode, item_type
 from broker.state.producers import OutOfOrderSequence, StaleProducerEpoch
 from broker.state.topics import Partition, Topic
@@ -47,14 +42,6 @@ ZSTD_SINCE_VERSION = 7
 Outcome = Payload | NoReply | Disconnect | Deferred[Payload]
 
 
-class Refused(Exception):
-    """This partition's batch is not taken."""
-
-    def __init__(self, error: ErrorCode, message: str) -> None:
-        super().__init__(message)
-        self.error = error
-
-
 def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome:
     acks = request.acks
     version = context.api_version
@@ -65,21 +52,23 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
     refused: Refused | None = None
     for topic_data in request.topic_data:
         topic = broker.topics.find_by_id(topic_data.topic_id) if version >= 13 else broker.topics.find(topic_data.name)
+        partition_data = topic_data.partition_data
+        if len(partition_data) > 1:
+            # The same partition twice: the later one counts, as in Kafka.
+            partition_data = {data.index: data for data in partition_data}.values()
         pieces.append(shape.topic_head(topic, topic_data))
-        pieces.append(shape.topic_length(len(topic_data.partition_data)))
-        for data in topic_data.partition_data:
+        pieces.append(shape.topic_length(len(partition_data)))
+        for data in partition_data:
             try:
                 if acks not in (-1, 0, 1):
                     raise Refused(ErrorCode.invalid_required_acks, "acks must be -1, 0 or 1")
                 partition = _partition(topic, data.index, version)
-                offset = _append(partition, data.records, version, now_ms)
+                offset, append_time = _append(partition, data.records, version, now_ms)
             except Refused as refusal:
                 refused = refusal
                 pieces.append(shape.failure(data.index, refusal))
                 continue
-            log = partition.log
-            append_time = now_ms if log.settings.uses_log_append_time else -1
-            pieces.append(shape.success(partition, offset, append_time, log.log_start_offset))
+            pieces.append(shape.success(partition, offset, append_time))
             if acks == -1:
                 unflushed.append(partition)
         pieces.append(shape.topic_tail)
@@ -105,30 +94,25 @@ def _partition(topic: Topic | None, index: int, version: int) -> Partition:
     return topic.partitions[index]
 
 
-def _append(partition: Partition, batch: bytes | None, version: int, now_ms: int) -> int:
+def _append(partition: Partition, batch: bytes | None, version: int, now_ms: int) -> tuple[int, int]:
+    """(base offset, log append time or -1)"""
     log = partition.log
     settings = log.settings
     try:
-        header = validate_produced(batch or b"")
+        batch, header = validate_produced(batch or b"")
     except InvalidBatch as error:
         raise Refused(ErrorCode.invalid_record, str(error)) from error
     except CorruptBatch as error:
         raise Refused(ErrorCode.corrupt_message, str(error)) from error
-    assert batch is not None
-    if header.codec == 4 and version < ZSTD_SINCE_VERSION:
+    if header.codec == ZSTD and version < ZSTD_SINCE_VERSION:
         raise Refused(ErrorCode.unsupported_compression_type, "zstd needs Produce v7 or later")
+    if header.attributes & TRANSACTIONAL_FLAG:
+        raise Refused(ErrorCode.transactional_id_authorization_failed, "this broker has no transactions yet")
     if len(batch) > settings.max_message_bytes:
         raise Refused(
             ErrorCode.message_too_large, f"a batch of {len(batch)} bytes is over {settings.max_message_bytes}"
         )
-    if header.max_timestamp >= 0 and not settings.uses_log_append_time:
-        _check_timestamps(
-            header, settings.message_timestamp_before_max_ms, settings.message_timestamp_after_max_ms, now_ms
-        )
-    if header.attributes & TRANSACTIONAL_FLAG:
-        raise Refused(ErrorCode.invalid_txn_state, "this broker has no transactions yet")
-    if settings.is_compacted:
-        _check_keys(batch, header)
+    check_records(batch, header, settings, log.name, now_ms)
     if header.producer_id >= 0:
         try:
             repeated = log.producers.check(header)
@@ -137,34 +121,14 @@ def _append(partition: Partition, batch: bytes | None, version: int, now_ms: int
         except StaleProducerEpoch as error:
             raise Refused(ErrorCode.invalid_producer_epoch, str(error)) from error
         if repeated is not None:
-            return repeated.base_offset
+            return repeated.base_offset, repeated.timestamp
     try:
         offset = log.append(batch, header, now_ms)
     except StorageError as error:
         raise Refused(ErrorCode.kafka_storage_error, str(error)) from error
     if partition.waiters:
         partition.notify(len(batch))
-    return offset
-
-
-def _check_timestamps(header: BatchHeader, before_max_ms: int, after_max_ms: int, now_ms: int) -> None:
-    if header.max_timestamp - now_ms > after_max_ms:
-        raise Refused(
-            ErrorCode.invalid_timestamp, f"timestamp {header.max_timestamp} is over {after_max_ms} ms in the future"
-        )
-    if now_ms - header.base_timestamp > before_max_ms:
-        raise Refused(
-            ErrorCode.invalid_timestamp, f"timestamp {header.base_timestamp} is over {before_max_ms} ms in the past"
-        )
-
-
-def _check_keys(batch: bytes, header: BatchHeader) -> None:
-    try:
-        walk(inflate(batch, header), header)
-        if any(record.key is None for record in records(batch)):
-            raise Refused(ErrorCode.invalid_record, "compacted topics take no record without a key")
-    except InvalidBatch as error:
-        raise Refused(ErrorCode.invalid_record, str(error)) from error
+    return offset, now_ms if settings.uses_log_append_time else -1
 
 
 def _when_flushed(
@@ -229,7 +193,7 @@ class _Shape:
             head = topic.templates[key] = self._topic_template(topic.name, topic.topic_id).head
         return head
 
-    def success(self, partition: Partition, offset: int, append_time: int, start_offset: int) -> bytes:
+    def success(self, partition: Partition, offset: int, append_time: int) -> bytes:
         key = (API_KEY, self.version, 0)
         template = partition.templates.get(key)
         if template is None:
@@ -239,7 +203,7 @@ class _Shape:
                 ("base_offset", "log_append_time", "log_start_offset"),
             )
         if self.version >= 5:
-            return template.head + template.pack(offset, append_time, start_offset) + template.tail
+            return template.head + template.pack(offset, append_time, partition.log.log_start_offset) + template.tail
         return template.head + template.pack(offset, append_time) + template.tail
 
     def failure(self, index: int, refusal: Refused) -> bytes:
@@ -251,6 +215,10 @@ class _Shape:
                 "base_offset": -1,
                 "log_append_time": None,
                 "log_start_offset": -1,
+                "record_errors": tuple(
+                    {"batch_index": fault.batch_index, "batch_index_error_message": fault.message}
+                    for fault in refusal.record_errors
+                ),
                 "error_message": str(refusal),
             },
         )

@@ -36,6 +36,9 @@ record_bytes_min = 7
 # bytes that are there.
 walked_records_max = 32
 
+# Compressed ones are inflated for that walk only while inflating them is as cheap.
+inflated_batch_bytes_max = 16 * 1024
+
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
 
@@ -99,11 +102,13 @@ def checksum(batch: bytes | memoryview) -> int:
     return crc32c(memoryview(batch)[CHECKSUMMED_FROM:])
 
 
-def validate_produced(batch: bytes) -> BatchHeader:
+def validate_produced(payload: bytes) -> tuple[bytes, BatchHeader]:
     """What every produced payload must be: exactly one whole v2 batch that says of itself what is true.
 
-    Follows Kafka's order of checks, so that the same fault gets the same error.
+    Returns the batch without bytes that trail it and its header. Follows Kafka's order of checks, so that the same
+    fault gets the same error.
     """
+    batch = payload
     size = len(batch)
     if size < HEADER_BYTES:
         if size > 16 and batch[16] in (0, 1):
@@ -119,7 +124,8 @@ def validate_produced(batch: bytes) -> BatchHeader:
     if header.size_bytes > size:
         raise InvalidBatch(f"the batch says {header.size_bytes} bytes and {size} came")
     if header.size_bytes < size:
-        raise InvalidBatch("exactly one record batch is allowed per partition")
+        batch = _first_of(payload, header.size_bytes)
+        size = len(batch)
     if crc32c(memoryview(batch)[CHECKSUMMED_FROM:]) != header.crc:
         raise CorruptBatch("the checksum does not match the bytes")
     if header.last_offset_delta < 0:
@@ -132,15 +138,30 @@ def validate_produced(batch: bytes) -> BatchHeader:
         raise InvalidBatch("clients may not write control records")
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise InvalidBatch(f"sequence number {header.base_sequence} with producer id {header.producer_id}")
+    if header.base_offset:
+        raise InvalidBatch(f"the base offset of a produced batch is 0, not {header.base_offset}")
     codec = header.attributes & CODEC_MASK
+    is_small = header.records_count <= walked_records_max
     if codec == 0:
         if header.records_count * record_bytes_min > size - HEADER_BYTES:
             raise InvalidBatch(f"{header.records_count} records cannot fit into {size - HEADER_BYTES} bytes")
-        if header.records_count <= walked_records_max:
+        if is_small:
             walk(memoryview(batch)[HEADER_BYTES:], header)
     elif codec > 4:
         raise InvalidBatch(f"codec {codec} does not exist")
-    return header
+    elif is_small and size <= inflated_batch_bytes_max:
+        walk(inflate(batch, header), header)
+    return batch, header
+
+
+def _first_of(payload: bytes, size: int) -> bytes:
+    """The first batch of a payload; a second whole one is refused, a part of one is dropped as Kafka does."""
+    rest = len(payload) - size
+    if rest > LOG_OVERHEAD_BYTES:
+        claimed = int.from_bytes(payload[size + 8 : size + 12], signed=True) + LOG_OVERHEAD_BYTES
+        if claimed <= rest:
+            raise InvalidBatch("exactly one record batch is allowed per partition")
+    return payload[:size]
 
 
 def walk(data: bytes | memoryview, header: BatchHeader) -> None:

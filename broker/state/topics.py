@@ -19,10 +19,9 @@ from broker.protocol.templates import NumbersTemplate
 from broker.settings import BrokerSettings, Scope
 from broker.state.configs.effective import TopicSettings
 from broker.state.configs.values import InvalidConfig
+from broker.state.topic_names import INTERNAL_TOPICS
 
 logger = logging.getLogger("headgate.broker.topics")
-
-INTERNAL_TOPICS = frozenset({"__consumer_offsets"})
 
 _TOPIC_KEY = b"topic\x00"
 _BROKER_KEY = b"broker\x00"

@@ -30,7 +30,7 @@ def numbered(first: int, count: int = 1, **fields: int) -> bytes:
 
 
 def append(log: PartitionLog, batch: bytes) -> int:
-    return log.append(batch, validate_produced(batch), NOW_MS)
+    return log.append(batch, validate_produced(batch)[1], NOW_MS)
 
 
 def fill(log: PartitionLog, batches: int, records_each: int = 3) -> None:

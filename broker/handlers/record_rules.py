@@ -1,0 +1,72 @@
+"""Rules that single records can break: times that are too far away, keys that a compacted topic needs.
+
+Looked at only when a topic's settings ask for it or the batch's header already shows a fault, so that the hot path
+never walks a batch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kio.schema.errors import ErrorCode
+
+from broker.protocol.record_batch import BatchHeader, InvalidBatch, inflate, records, walk
+from broker.state.configs.effective import TopicSettings
+
+_UNLIMITED = 2**63 - 1
+
+
+class Refused(Exception):
+    """This partition's batch is not taken."""
+
+    def __init__(self, error: ErrorCode, message: str, record_errors: Sequence["RecordError"] = ()) -> None:
+        super().__init__(message)
+        self.error = error
+        self.record_errors = record_errors
+
+
+@dataclass(frozen=True, slots=True)
+class RecordError:
+    """One record that is to blame, by its place in the batch (KIP-467)."""
+
+    batch_index: int
+    message: str
+
+
+def check_records(batch: bytes, header: BatchHeader, settings: TopicSettings, partition: str, now_ms: int) -> None:
+    """Raises Refused. Timestamps are the broker's own under LogAppendTime, so nobody's fault."""
+    if not settings.uses_log_append_time and header.max_timestamp >= 0:
+        after_ms, before_ms = settings.message_timestamp_after_max_ms, settings.message_timestamp_before_max_ms
+        if header.max_timestamp - now_ms > after_ms or before_ms != _UNLIMITED:
+            _check_timestamps(batch, now_ms - before_ms, now_ms + after_ms)
+    if settings.is_compacted:
+        _check_keys(batch, header, partition)
+
+
+def _check_timestamps(batch: bytes, earliest: int, latest: int) -> None:
+    try:
+        faults = [
+            RecordError(
+                index,
+                f"Timestamp {record.timestamp} of message with offset {index} is out of range. "
+                f"The timestamp should be within [{earliest}, {latest}]",
+            )
+            for index, record in enumerate(records(batch))
+            if not earliest <= record.timestamp <= latest and record.timestamp >= 0
+        ]
+    except InvalidBatch as error:
+        raise Refused(ErrorCode.invalid_record, str(error)) from error
+    if faults:
+        message = "One or more records have been rejected due to invalid timestamp"
+        raise Refused(ErrorCode.invalid_timestamp, message, faults)
+
+
+def _check_keys(batch: bytes, header: BatchHeader, partition: str) -> None:
+    try:
+        walk(inflate(batch, header), header)
+        keyless = [index for index, record in enumerate(records(batch)) if record.key is None]
+    except InvalidBatch as error:
+        raise Refused(ErrorCode.invalid_record, str(error)) from error
+    if keyless:
+        reason = f"Compacted topic cannot accept message without key in topic partition {partition}"
+        message = "One or more records have been rejected"
+        raise Refused(ErrorCode.invalid_record, message, [RecordError(index, reason) for index in keyless])
