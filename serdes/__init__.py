@@ -1,1 +1,62 @@
 """Bytes to values and back, through a schema id."""
+
+from serdes.client import (
+    AsyncRegistryClient,
+    BasicAuth,
+    BearerAuth,
+    RegistryClient,
+    RegistryClientError,
+    RegistrySettings,
+    RegistryUnavailable,
+    RequestRefused,
+    TlsSettings,
+    UnknownSchema,
+)
+from serdes.codec import ReadOptions, WriteOptions
+from serdes.dead_letter import DeadLetter, Record, RedriveRefused, read_dead_letter, redrive, to_dead_letter
+from serdes.deserializer import AsyncDeserializer, Deserializer, DeserializerOptions
+from serdes.errors import EncodeError, PoisonError
+from serdes.naming import record_strategy, topic_record_strategy, topic_strategy
+from serdes.outcome import Decoded, Poison, Reason
+from serdes.schemas import RegisteredSchema, SchemaDefinition, avro_schema, json_schema, protobuf_schema
+from serdes.serializer import AsyncSerializer, Serializer, SerializerOptions
+
+__all__ = [
+    "AsyncDeserializer",
+    "AsyncRegistryClient",
+    "AsyncSerializer",
+    "BasicAuth",
+    "BearerAuth",
+    "DeadLetter",
+    "Decoded",
+    "Deserializer",
+    "DeserializerOptions",
+    "EncodeError",
+    "Poison",
+    "PoisonError",
+    "ReadOptions",
+    "Reason",
+    "Record",
+    "RedriveRefused",
+    "RegisteredSchema",
+    "RegistryClient",
+    "RegistryClientError",
+    "RegistrySettings",
+    "RegistryUnavailable",
+    "RequestRefused",
+    "SchemaDefinition",
+    "Serializer",
+    "SerializerOptions",
+    "TlsSettings",
+    "UnknownSchema",
+    "WriteOptions",
+    "avro_schema",
+    "json_schema",
+    "protobuf_schema",
+    "read_dead_letter",
+    "record_strategy",
+    "redrive",
+    "to_dead_letter",
+    "topic_record_strategy",
+    "topic_strategy",
+]

@@ -1,4 +1,4 @@
-"""From Avro's JSON encoding to values: a schema compiled into closures. The rules are in `serdes.avro.json_encoding`."""
+"""From Avro's JSON encoding to values: a schema compiled into closures. The rules: `serdes.avro.json_encoding`."""
 
 import math
 from collections.abc import Callable, Mapping

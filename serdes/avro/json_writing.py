@@ -1,6 +1,6 @@
 """From values to Avro's JSON encoding: a schema compiled into closures. The rules are in `serdes.avro.json_encoding`.
 
-What a value of a type is, and which branch of a union takes it, is the binary encoder's decision: one place, one answer.
+What a value of a type is, and which branch of a union takes it, is the binary encoder's to decide, so both agree.
 """
 
 import math

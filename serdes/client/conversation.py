@@ -41,7 +41,9 @@ class Conversation:
         failure = ""
         for attempt in range(settings.attempts_max):
             if attempt:
-                yield Pause(self._random() * min(settings.backoff_seconds * 2**attempt, settings.backoff_max_seconds))
+                yield Pause(
+                    self._random() * min(settings.backoff_seconds * 2 ** (attempt - 1), settings.backoff_max_seconds)
+                )
             for turn in range(count):
                 index = (self._preferred + turn) % count
                 request = HttpRequest(method, self._bases[index] + target, self._headers(), content)

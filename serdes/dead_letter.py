@@ -1,0 +1,230 @@
+"""Dead letters: a record that could not be read, set aside with the reason, and driven back once the cause is gone.
+
+The layout (table in `docs/serdes.md`): key and value are the record's own bytes, untouched; its headers follow ours,
+each of which is a UTF-8 text. Pure functions over records: sending is the caller's. The conventions of Kafka Connect
+and of Spring are read as well, in `serdes.foreign_dead_letter`.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from serdes.foreign_dead_letter import Foreign, read_connect, read_spring
+from serdes.outcome import Poison, Reason
+
+PREFIX = "headgate.dead_letter."
+REDRIVE_PREFIX = "headgate.redrive."
+
+TOPIC = PREFIX + "topic"
+PARTITION = PREFIX + "partition"
+OFFSET = PREFIX + "offset"
+TIMESTAMP = PREFIX + "timestamp"
+REASON = PREFIX + "reason"
+DETAIL = PREFIX + "detail"
+PART = PREFIX + "part"
+SCHEMA_ID = PREFIX + "schema_id"
+SCHEMA_GUID = PREFIX + "schema_guid"
+APPLICATION = PREFIX + "application"
+ATTEMPT = PREFIX + "attempt"
+FAILED_AT = PREFIX + "failed_at"
+
+REDRIVE_ATTEMPT = REDRIVE_PREFIX + "attempt"
+REDRIVE_AUDIT = REDRIVE_PREFIX + "audit"
+
+DETAIL_CHARS_MAX = 2000
+"""A detail can quote the payload; headers count against the broker's limit on a record."""
+
+AUDIT_ENTRIES_MAX = 20
+"""Trips back that the audit header remembers; the newest stay."""
+
+ATTEMPTS_MAX = 5
+"""Failures after which a record is not driven back, unless somebody raises the bound: no loop ends by itself."""
+
+Header = tuple[str, bytes | None]
+
+
+class RedriveRefused(ValueError):
+    """The record must not go back: it failed too often, or nobody knows where it came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A Kafka record as far as dead letters are concerned."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+    partition: int | None = None
+    offset: int | None = None
+    timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """What the headers of a dead letter say, whoever wrote them; None where they say nothing."""
+
+    origin: Record
+    """The record as it was: its own headers only, its topic "" where that is not known."""
+    reason: Reason | None
+    detail: str
+    part: str
+    schema_id: int | None
+    schema_guid: str | None
+    application: str | None
+    attempt: int
+    failed_at_ms: int | None
+    convention: str
+    """`headgate`, `connect`, `spring`, or `none` for a record without such headers."""
+
+
+def to_dead_letter(
+    record: Record, poison: Poison, *, dead_letter_topic: str, application: str, now_ms: int, is_key: bool = False
+) -> Record:
+    """The record for the dead-letter topic. One that was driven back and failed again counts one more attempt."""
+    attempt = max(_int(_first(record.headers, REDRIVE_ATTEMPT)) or 0, 0)
+    facts: dict[str, str | int | None] = {
+        TOPIC: record.topic,
+        PARTITION: record.partition,
+        OFFSET: record.offset,
+        TIMESTAMP: record.timestamp_ms,
+        REASON: poison.reason.name,
+        DETAIL: poison.detail[:DETAIL_CHARS_MAX],
+        PART: "key" if is_key else "value",
+        SCHEMA_ID: poison.schema_id,
+        SCHEMA_GUID: None if poison.schema_guid is None else str(poison.schema_guid),
+        APPLICATION: application,
+        ATTEMPT: attempt + 1,
+        FAILED_AT: now_ms,
+    }
+    ours = tuple(
+        (name, str(fact).encode("utf-8", "backslashreplace")) for name, fact in facts.items() if fact is not None
+    )
+    kept = tuple(header for header in record.headers if not header[0].startswith(PREFIX))
+    return Record(dead_letter_topic, record.key, record.value, ours + kept, timestamp_ms=record.timestamp_ms)
+
+
+def read_dead_letter(record: Record) -> DeadLetter:
+    """What is known of a dead letter. Never fails: headers that make no sense count as missing."""
+    headers = record.headers
+    if _first(headers, TOPIC) is not None or _first(headers, REASON) is not None:
+        return _read_own(record)
+    for convention, read in (("connect", read_connect), ("spring", read_spring)):
+        foreign = read(headers)
+        if foreign is not None:
+            return _from_foreign(record, convention, foreign)
+    return _from_foreign(record, "none", Foreign())
+
+
+def redrive(
+    dead_letter: Record, *, by: str, now_ms: int, attempts_max: int = ATTEMPTS_MAX, value: bytes | None = None
+) -> Record:
+    """The record to send back to its topic: its own bytes and headers, the count of attempts, and who did it when.
+
+    `value` replaces the payload where it was repaired. Raises `RedriveRefused`.
+    """
+    letter = read_dead_letter(dead_letter)
+    if not letter.origin.topic:
+        raise RedriveRefused("the headers do not say which topic the record came from")
+    if letter.attempt >= attempts_max:
+        raise RedriveRefused(f"the record failed {letter.attempt} times; {attempts_max} is the bound")
+    if letter.origin.topic == dead_letter.topic:
+        raise RedriveRefused("the record came from the dead-letter topic itself")
+    entry = {
+        "by": by,
+        "at": now_ms,
+        "from": dead_letter.topic,
+        "partition": dead_letter.partition,
+        "offset": dead_letter.offset,
+        "reason": None if letter.reason is None else letter.reason.name,
+        "repaired": value is not None,
+    }
+    audit = [*_audit(dead_letter.headers), entry][-AUDIT_ENTRIES_MAX:]
+    headers = (
+        *(header for header in letter.origin.headers if not header[0].startswith(REDRIVE_PREFIX)),
+        (REDRIVE_ATTEMPT, str(letter.attempt).encode()),
+        (REDRIVE_AUDIT, json.dumps(audit, separators=(",", ":")).encode()),
+    )
+    origin = letter.origin
+    return Record(
+        origin.topic,
+        dead_letter.key,
+        dead_letter.value if value is None else value,
+        headers,
+        partition=origin.partition,
+        timestamp_ms=origin.timestamp_ms,
+    )
+
+
+def _read_own(record: Record) -> DeadLetter:
+    headers = record.headers
+    name = _text(_first(headers, REASON)) or ""
+    return DeadLetter(
+        origin=Record(
+            _text(_first(headers, TOPIC)) or "",
+            record.key,
+            record.value,
+            tuple(header for header in headers if not header[0].startswith(PREFIX)),
+            _int(_first(headers, PARTITION)),
+            _int(_first(headers, OFFSET)),
+            _int(_first(headers, TIMESTAMP)),
+        ),
+        reason=Reason.__members__.get(name),
+        detail=_text(_first(headers, DETAIL)) or "",
+        part=_text(_first(headers, PART)) or "value",
+        schema_id=_int(_first(headers, SCHEMA_ID)),
+        schema_guid=_text(_first(headers, SCHEMA_GUID)),
+        application=_text(_first(headers, APPLICATION)),
+        attempt=max(_int(_first(headers, ATTEMPT)) or 1, 1),
+        failed_at_ms=_int(_first(headers, FAILED_AT)),
+        convention="headgate",
+    )
+
+
+def _from_foreign(record: Record, convention: str, foreign: Foreign) -> DeadLetter:
+    attempts = _int(_first(record.headers, REDRIVE_ATTEMPT)) or 0
+    return DeadLetter(
+        origin=Record(
+            foreign.topic or "",
+            record.key,
+            record.value,
+            tuple(header for header in record.headers if not foreign.owns(header[0])),
+            foreign.partition,
+            foreign.offset,
+            foreign.timestamp_ms,
+        ),
+        reason=foreign.reason,
+        detail=foreign.detail[:DETAIL_CHARS_MAX],
+        part=foreign.part,
+        schema_id=None,
+        schema_guid=None,
+        application=foreign.application,
+        attempt=max(foreign.attempt, attempts + 1),
+        failed_at_ms=None,
+        convention=convention,
+    )
+
+
+def _audit(headers: Sequence[Header]) -> list[object]:
+    try:
+        entries = json.loads(_first(headers, REDRIVE_AUDIT) or b"[]")
+    except (ValueError, RecursionError):
+        return []
+    return entries if isinstance(entries, list) else []
+
+
+def _first(headers: Sequence[Header], name: str) -> bytes | None:
+    return next((value for key, value in headers if key == name), None)
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8", "replace")
+
+
+def _int(value: bytes | None) -> int | None:
+    if value is None or len(value) > 20:
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        return None

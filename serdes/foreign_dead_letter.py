@@ -1,0 +1,111 @@
+"""Dead letters that Kafka Connect (KIP-298) and Spring for Apache Kafka wrote, as far as their headers say.
+
+Connect writes texts under `__connect.errors.`; Spring writes texts and big-endian numbers under `kafka_dlt-`, and
+counts attempts of its retry topics under `retry_topic-`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from serdes.outcome import Reason
+
+CONNECT_PREFIX = "__connect.errors."
+SPRING_PREFIX = "kafka_dlt-"
+_SPRING_ATTEMPTS = "retry_topic-attempts"
+_SPRING_PREFIXES = (SPRING_PREFIX, "retry_topic-", "springDeserializerException")
+
+# Exceptions that say the payload could not be read. Others (a database that was down) say nothing about the payload.
+_UNREADABLE = (
+    "SerializationException",
+    "DeserializationException",
+    "AvroRuntimeException",
+    "JsonParseException",
+    "InvalidProtocolBufferException",
+    "DataException",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    prefixes: tuple[str, ...] = ()
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    timestamp_ms: int | None = None
+    reason: Reason | None = None
+    detail: str = ""
+    part: str = "value"
+    application: str | None = None
+    attempt: int = 1
+
+    def owns(self, header: str) -> bool:
+        return bool(self.prefixes) and header.startswith(self.prefixes)
+
+
+def read_connect(headers: Sequence[tuple[str, bytes | None]]) -> Foreign | None:
+    found = _under(headers, CONNECT_PREFIX)
+    if not found:
+        return None
+    stage = _text(found.get("stage"))
+    return Foreign(
+        prefixes=(CONNECT_PREFIX,),
+        topic=_text(found.get("topic")),
+        partition=_decimal(found.get("partition")),
+        offset=_decimal(found.get("offset")),
+        reason=_reason(_text(found.get("exception.class.name"))),
+        detail=_joined(stage, _text(found.get("exception.class.name")), _text(found.get("exception.message"))),
+        part="key" if stage == "KEY_CONVERTER" else "value",
+        application=_text(found.get("connector.name")),
+    )
+
+
+def read_spring(headers: Sequence[tuple[str, bytes | None]]) -> Foreign | None:
+    found = _under(headers, SPRING_PREFIX)
+    if not found:
+        return None
+    attempts = next((value for key, value in headers if key == _SPRING_ATTEMPTS), None)
+    is_key = any(name.startswith("key-exception") for name in found)
+    kind = "key-exception" if is_key else "exception"
+    exception = _text(found.get(f"{kind}-cause-fqcn")) or _text(found.get(f"{kind}-fqcn"))
+    return Foreign(
+        prefixes=_SPRING_PREFIXES,
+        topic=_text(found.get("original-topic")),
+        partition=_big_endian(found.get("original-partition"), 4),
+        offset=_big_endian(found.get("original-offset"), 8),
+        timestamp_ms=_big_endian(found.get("original-timestamp"), 8),
+        reason=_reason(exception),
+        detail=_joined(exception, _text(found.get(f"{kind}-message"))),
+        part="key" if is_key else "value",
+        application=_text(found.get("original-consumer-group")),
+        attempt=max(_big_endian(attempts, 4) or _big_endian(attempts, 1) or 1, 1),
+    )
+
+
+def _under(headers: Sequence[tuple[str, bytes | None]], prefix: str) -> dict[str, bytes]:
+    """The last header of a name counts: both frameworks append."""
+    return {key[len(prefix) :]: value for key, value in headers if key.startswith(prefix) and value is not None}
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8", "replace")
+
+
+def _decimal(value: bytes | None) -> int | None:
+    if value is None or len(value) > 20:
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        return None
+
+
+def _big_endian(value: bytes | None, size: int) -> int | None:
+    return int.from_bytes(value, "big", signed=True) if value is not None and len(value) == size else None
+
+
+def _reason(exception: str | None) -> Reason | None:
+    return Reason.CORRUPT if exception is not None and exception.endswith(_UNREADABLE) else None
+
+
+def _joined(*parts: str | None) -> str:
+    return ": ".join(part for part in parts if part)
