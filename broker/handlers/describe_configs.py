@@ -12,10 +12,10 @@ Deviations:
 - Groups and client metrics have no configs yet: their list is empty.
 - Loggers carry this broker's module names.
 - The documentation is in our words.
-- One answer holds at most 200,000 configs (6,000 topics in full); the resources past it get POLICY_VIOLATION.
+- One answer holds at most 100,000 configs (3,000 topics in full); the resources past it get POLICY_VIOLATION.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
@@ -26,6 +26,7 @@ from broker.context import RequestContext
 from broker.protocol.entities import Answer, Request
 from broker.protocol.messages import clipped
 from broker.refusal import Refusal
+from broker.settings import Scope
 from broker.state.configs.describing import ConfigEntry, Source, broker_entries, cluster_entries, topic_entries
 from broker.state.topic_names import topic_name_fault
 
@@ -35,15 +36,14 @@ if TYPE_CHECKING:
 API_KEY = 32
 VERSIONS = range(1, 5)
 
-CONFIGS_MAX = 200_000
+CONFIGS_MAX = 100_000
 """A few bytes of request ask for a hundred configs, so the answer needs a bound of its own."""
 
 MALFORMED = "The type of the resource is unknown to this broker: the request is malformed or of a newer client."
 
 
 def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
-    with_synonyms = request.include_synonyms
-    with_documentation = getattr(request, "include_documentation", False)
+    describing = _Describing(broker, request.include_synonyms, getattr(request, "include_documentation", False))
     results: list[dict[str, object]] = []
     left = CONFIGS_MAX
     for resource in request.resources:
@@ -56,7 +56,7 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
                 raise Refusal(ErrorCode.policy_violation, "Too many configs for one answer: ask in smaller requests.")
             configs = [
                 config
-                for config in _describe(broker, resource_type, name, with_synonyms, with_documentation)
+                for config in describing.configs(resource_type, name)
                 if wanted is None or config["name"] in wanted
             ]
             left -= len(configs)
@@ -74,38 +74,59 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
     return {"results": results}
 
 
-def _describe(
-    broker: "Broker", resource_type: int, name: str, with_synonyms: bool, with_documentation: bool
-) -> Iterator[dict[str, object]]:
-    match resource_type:
-        case ResourceType.BROKER_LOGGER:
-            return _loggers(broker, name)
-        case ResourceType.CLIENT_METRICS:
-            if not name:
-                raise Refusal(ErrorCode.invalid_request, "Client metrics subscription name must not be empty")
-            return iter(())
-        case ResourceType.GROUP:
-            if not name:
-                raise Refusal(ErrorCode.invalid_request, "Group name must not be empty")
-            return iter(())
-    return (_config(entry, with_synonyms, with_documentation) for entry in _entries(broker, resource_type, name))
+class _Describing:
+    """Describes the resources of one request; topics with the same overrides share one description."""
 
+    def __init__(self, broker: "Broker", with_synonyms: bool, with_documentation: bool) -> None:
+        self._broker = broker
+        self._with_synonyms = with_synonyms
+        self._with_documentation = with_documentation
+        self._known: dict[object, list[dict[str, object]]] = {}
 
-def _entries(broker: "Broker", resource_type: int, name: str) -> Iterable[ConfigEntry]:
-    if resource_type == ResourceType.TOPIC:
+    def configs(self, resource_type: int, name: str) -> list[dict[str, object]]:
+        """Raises Refusal."""
+        broker = self._broker
+        match resource_type:
+            case ResourceType.TOPIC:
+                return self._topic(name)
+            case ResourceType.BROKER if not name:
+                return self._shared(Scope.ALL_BROKERS, lambda: self._listed(cluster_entries(broker.settings)))
+            case ResourceType.BROKER:
+                _check_broker_id(broker, name, " or empty string,")
+                return self._shared(Scope.THIS_BROKER, lambda: self._listed(broker_entries(broker.settings)))
+            case ResourceType.BROKER_LOGGER:
+                if not name:
+                    raise Refusal(ErrorCode.invalid_request, "Broker id must not be empty")
+                _check_broker_id(broker, name, "")
+                return self._shared(ResourceType.BROKER_LOGGER, _loggers)
+            case ResourceType.CLIENT_METRICS:
+                if not name:
+                    raise Refusal(ErrorCode.invalid_request, "Client metrics subscription name must not be empty")
+                return []
+            case ResourceType.GROUP:
+                if not name:
+                    raise Refusal(ErrorCode.invalid_request, "Group name must not be empty")
+                return []
+        raise Refusal(ErrorCode.invalid_request, MALFORMED)
+
+    def _topic(self, name: str) -> list[dict[str, object]]:
         fault = topic_name_fault(name)
         if fault is not None:
             raise Refusal(ErrorCode.invalid_topic_exception, fault)
-        topic = broker.topics.find(name)
+        topic = self._broker.topics.find(name)
         if topic is None:
             raise Refusal(ErrorCode.unknown_topic_or_partition, None)
-        return topic_entries(broker.settings, topic.overrides)
-    if resource_type == ResourceType.BROKER:
-        if not name:
-            return cluster_entries(broker.settings)
-        _check_broker_id(broker, name, " or empty string,")
-        return broker_entries(broker.settings)
-    raise Refusal(ErrorCode.invalid_request, MALFORMED)
+        overrides = topic.overrides
+        key = tuple(sorted(overrides.items()))
+        return self._shared(key, lambda: self._listed(topic_entries(self._broker.settings, overrides)))
+
+    def _shared(self, key: object, describe: Callable[[], list[dict[str, object]]]) -> list[dict[str, object]]:
+        if key not in self._known:
+            self._known[key] = describe()
+        return self._known[key]
+
+    def _listed(self, entries: Iterable[ConfigEntry]) -> list[dict[str, object]]:
+        return [_config(entry, self._with_synonyms, self._with_documentation) for entry in entries]
 
 
 def _check_broker_id(broker: "Broker", name: str, also: str) -> None:
@@ -135,11 +156,8 @@ def _config(entry: ConfigEntry, with_synonyms: bool, with_documentation: bool) -
     }
 
 
-def _loggers(broker: "Broker", name: str) -> Iterator[dict[str, object]]:
-    if not name:
-        raise Refusal(ErrorCode.invalid_request, "Broker id must not be empty")
-    _check_broker_id(broker, name, "")
-    return (
+def _loggers() -> list[dict[str, object]]:
+    return [
         {
             "name": logger,
             "value": loggers.level_of(logger),
@@ -149,4 +167,4 @@ def _loggers(broker: "Broker", name: str) -> Iterator[dict[str, object]]:
             "synonyms": [],
         }
         for logger in loggers.logger_names()
-    )
+    ]
