@@ -56,7 +56,7 @@ class Member:
         return self.protocols.get(protocol_name, b"") if protocol_name is not None else b""
 
     def describe(self, protocol_name: str | None) -> MemberDescription:
-        """Without a protocol (the group is rebalancing) there is no metadata to show, and the assignment is the last."""
+        """Without a protocol (while rebalancing) there is no metadata to show; the assignment is the last one."""
         return MemberDescription(
             self.member_id,
             self.group_instance_id,
