@@ -3,7 +3,7 @@
 Each topic succeeds or fails alone. The deletion is on disk before the answer; the files go away afterwards.
 
 Deviations:
-- None that a client sees; the timeout never strikes.
+- `__consumer_offsets` cannot be deleted: INVALID_REQUEST. Kafka deletes it, and with it every group's offsets.
 """
 
 import uuid
@@ -92,6 +92,8 @@ def _find(
 
 
 def _delete(broker: "Broker", topic: Topic) -> None:
+    if topic.internal:
+        raise Refusal(ErrorCode.invalid_request, f"{topic.name} holds the broker's own state and cannot be deleted.")
     if not broker.settings.delete_topic_enable:
         raise Refusal(ErrorCode.topic_deletion_disabled, "Topic deletion is disabled.")
     try:

@@ -1,14 +1,19 @@
 """CreateTopics, DeleteTopics and CreatePartitions on a broker without sockets."""
 
+import shutil
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker import topic_creation
+from broker.broker import Broker
+from broker.clock import ManualClock
 from broker.handlers import create_partitions, create_topics, delete_topics, metadata
-from tests.unit.broker.admin.asking import Admin, new_topic
+from broker.settings import BrokerSettings
+from tests.unit.broker.admin.asking import BROKER, SET, TOPIC, Admin, new_topic
 
 
 def create(admin: Admin, *topics: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -121,6 +126,26 @@ def test_a_broker_that_wants_two_replicas_by_default_cannot_make_topics(open_adm
     }
 
 
+def test_changes_are_on_disk_when_they_are_answered(admin: Admin, tmp_path: Path) -> None:
+    admin.create("gone", "kept", "grown")
+    admin.ask(delete_topics, topics=[{"name": "gone"}])
+    admin.ask(create_partitions, topics=[{"name": "grown", "count": 3, "assignments": None}])
+    admin.alter(TOPIC, "kept", ("retention.ms", SET, "77"))
+    admin.alter(BROKER, "1", ("message.max.bytes", SET, "88"))
+    # What a killed process leaves behind: nothing was closed.
+    shutil.copytree(tmp_path / "data", tmp_path / "killed")
+    survivor = Broker(tmp_path / "killed", BrokerSettings(), lambda callback: callback(), ManualClock())
+    survivor.open()
+    try:
+        partitions = {topic.name: len(topic.partitions) for topic in survivor.topics.all()}
+        assert partitions == {"kept": 1, "grown": 3}
+        kept = survivor.topics.find("kept")
+        assert kept is not None
+        assert (kept.settings.retention_ms, kept.settings.max_message_bytes) == (77, 88)
+    finally:
+        survivor.close()
+
+
 def test_topics_and_their_configs_outlive_a_restart(open_admin: Callable[..., Admin]) -> None:
     admin = open_admin()
     admin.create("a", partitions=2, retention_ms="77")
@@ -166,6 +191,13 @@ def test_delete_topics_by_id_and_each_way_to_be_wrong(admin: Admin) -> None:
         ("c", c, "invalid_request"),
     ]
     assert [topic.name for topic in admin.broker.topics.all()] == ["b", "c"]
+
+
+def test_the_brokers_own_topics_cannot_be_deleted(admin: Admin) -> None:
+    admin.create("__consumer_offsets")
+    (answer,) = admin.ask(delete_topics, topics=[{"name": "__consumer_offsets"}])["responses"]
+    assert answer["error_code"] == "invalid_request"
+    assert admin.broker.topics.find("__consumer_offsets") is not None
 
 
 def test_topic_deletion_can_be_switched_off(open_admin: Callable[..., Admin]) -> None:
