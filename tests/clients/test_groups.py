@@ -1,0 +1,150 @@
+"""Consumer groups with each client: rebalances while members come and go, commits, resuming, static members."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.clients.client import Client, Member, Sent
+from tests.clients.conftest import CLIENTS, MakeTopic
+from tests.clients.waiting import eventually
+
+PARTITIONS = 6
+# aiokafka has no cooperative assignor.
+STRATEGIES = [(name, "eager") for name in CLIENTS] + [
+    ("confluent-kafka", "cooperative"),
+    ("kafka-python", "cooperative"),
+]
+
+
+def shared(members: Sequence[Member], partitions: int = PARTITIONS) -> bool:
+    """Every partition is with exactly one member, and no member is without."""
+    parts = [member.assignment() for member in members]
+    return (
+        all(parts) and sum(len(part) for part in parts) == partitions and len(frozenset().union(*parts)) == partitions
+    )
+
+
+def test_a_group_resumes_where_it_committed(client: Client, topic: str, group: str) -> None:
+    client.produce(topic, [Sent(f"{i}".encode()) for i in range(20)])
+    first = client.join(group, topic)
+    try:
+        eventually(lambda: len(first.received()) == 20, "all records arrive")
+        assert first.committed(0) is None
+        first.commit(0, 12, "half-way")
+        assert first.committed(0) == (12, "half-way" if client.name != "aiokafka" else "")
+    finally:
+        first.close()
+    second = client.join(group, topic)
+    try:
+        eventually(lambda: len(second.received()) == 8, "the rest arrives")
+        assert [record.offset for record in second.received()] == list(range(12, 20))
+    finally:
+        second.close()
+
+
+def test_automatic_commits_are_kept(client: Client, topic: str, group: str) -> None:
+    client.produce(topic, [Sent(f"{i}".encode()) for i in range(5)])
+    first = client.join(group, topic, commits=True)
+    try:
+        eventually(lambda: len(first.received()) == 5, "all records arrive")
+        eventually(lambda: (first.committed(0) or (0, ""))[0] == 5, "the commit is seen")
+    finally:
+        first.close()
+    client.produce(topic, [Sent(b"next")])
+    second = client.join(group, topic, commits=True)
+    try:
+        eventually(lambda: len(second.received()) == 1, "only the next arrives")
+        assert [record.value for record in second.received()] == [b"next"]
+    finally:
+        second.close()
+
+
+@pytest.mark.parametrize(("library", "strategy"), STRATEGIES, ids=[f"{name}-{how}" for name, how in STRATEGIES])
+def test_members_share_the_partitions_as_they_come_and_go(
+    broker_address: str, library: str, strategy: str, make_topic: MakeTopic, group: str
+) -> None:
+    client = CLIENTS[library](broker_address)
+    topic = make_topic(PARTITIONS)
+    members: list[Member] = []
+    sent = 0
+
+    def send() -> None:
+        nonlocal sent
+        client.produce(topic, [Sent(f"{sent + i}".encode(), partition=i) for i in range(PARTITIONS)])
+        sent += PARTITIONS
+
+    try:
+        for count in (1, 2, 3):
+            members.append(client.join(group, topic, strategy=strategy))
+            eventually(lambda: shared(members), f"{count} members share all partitions")
+            send()
+        leaving = members.pop(0)
+        gone = leaving.received()
+        leaving.close()
+        gone = leaving.received()
+        eventually(lambda: shared(members), "the two that are left share all partitions")
+        send()
+
+        def all_arrived() -> bool:
+            values = {record.value for record in gone}
+            for member in members:
+                values |= {record.value for record in member.received()}
+            return values == {f"{i}".encode() for i in range(sent)}
+
+        eventually(all_arrived, "every record is with some member")
+    finally:
+        for member in members:
+            member.close()
+        client.close()
+
+
+def test_a_static_member_comes_back_without_a_rebalance(client: Client, make_topic: MakeTopic, group: str) -> None:
+    topic = make_topic(PARTITIONS)
+    stays = client.join(group, topic, instance="stays")
+    returns = client.join(group, topic, instance="returns")
+    try:
+        eventually(lambda: shared([stays, returns]), "both share all partitions")
+        kept, before = returns.assignment(), stays.rebalances()
+        # librdkafka and kafka-python, like Java, send no LeaveGroup for a static member; neither does aiokafka.
+        returns.close()
+        returns = client.join(group, topic, instance="returns")
+        eventually(lambda: returns.assignment() == kept, "it has its partitions back")
+        client.produce(topic, [Sent(f"{i}".encode(), partition=i) for i in range(PARTITIONS)])
+        eventually(
+            lambda: {record.partition for record in stays.received() + returns.received()} == set(range(PARTITIONS)),
+            "every partition is read",
+        )
+        assert stays.rebalances() == before, "the member that stayed saw a rebalance"
+    finally:
+        stays.close()
+        returns.close()
+
+
+def test_two_groups_read_the_same_records(client: Client, topic: str, group: str) -> None:
+    client.produce(topic, [Sent(f"{i}".encode()) for i in range(5)])
+    members = [client.join(f"{group}-{i}", topic) for i in range(2)]
+    try:
+        for member in members:
+            eventually(lambda member=member: len(member.received()) == 5, "a group sees all")  # type: ignore[misc] # a default argument
+    finally:
+        for member in members:
+            member.close()
+
+
+def test_members_of_different_libraries_share_a_group(broker_address: str, make_topic: MakeTopic, group: str) -> None:
+    topic = make_topic(PARTITIONS)
+    clients = [make(broker_address) for make in CLIENTS.values()]
+    members: list[Member] = []
+    try:
+        for client in clients:
+            members.append(client.join(group, topic))
+            eventually(lambda: shared(members), "all partitions are shared")
+        clients[0].produce(topic, [Sent(f"{i}".encode(), partition=i) for i in range(PARTITIONS)])
+        eventually(
+            lambda: sum(len(member.received()) for member in members) == PARTITIONS, "each record arrives exactly once"
+        )
+    finally:
+        for member in members:
+            member.close()
+        for client in clients:
+            client.close()
