@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import ir
 from numba import extending, njit, types
 
-from serdes.columnar import frames, interpreter, primitives
+from serdes.columnar import frames, interpreter, primitives, records
 from serdes.columnar.primitives import is_utf8
 
 BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)
@@ -25,10 +25,16 @@ F32 = types.float32[::1]
 F64 = types.float64[::1]
 
 DECODE_ROWS = types.int64(
-    BYTES_IN, LONGS_IN, LONGS_IN, LONGS_IN,  # data, starts, ends, entries
+    BYTES_IN, LONGS_IN, LONGS_IN, types.int64, LONGS_IN, LONGS_IN,  # data, starts, ends, skip, slots, entries
     LONGS_IN, BYTES_IN, LONGS_IN, LONGS_IN, LONGS_IN,  # program, constants, base, room of scopes, room of bytes
     U8, I32, I64, F32, F64,  # the arena
     U8, I64, I64,  # reasons, stack, progress
+)  # fmt: skip
+DECODE_RECORDS = types.int64(
+    BYTES_IN, LONGS_IN, types.int64, I64, I64, U8,  # data, sections, first offset, offsets, timestamps, their types
+    I32, U8, U8, I32, U8, U8,  # keys, values
+    I32, I32, U8, I32, U8, U8,  # headers: lists, keys, values
+    U8, I64,  # corrupt, totals
 )  # fmt: skip
 SCAN_FRAMES = types.int64(BYTES_IN, LONGS_IN, LONGS_IN, BYTES_IN, I64, I64, I64, I64)
 
@@ -59,6 +65,11 @@ def decode_rows() -> Callable[..., int]:
 @cache
 def scan_frames() -> Callable[..., int]:
     return compile_function(frames.scan_frames, SCAN_FRAMES)
+
+
+@cache
+def decode_records() -> Callable[..., int]:
+    return compile_function(records.decode_records, DECODE_RECORDS)
 
 
 def _pointer_type() -> Any:

@@ -19,11 +19,15 @@ from serdes.columnar.arrow import assemble
 from serdes.columnar.engine import Engine, default_engine
 from serdes.columnar.frames import FRAME_BYTES
 from serdes.columnar.layout import RECURSION_MAX_DEFAULT, lay_out
+from serdes.columnar.memory import empty
 from serdes.columnar.planner import compile_plan
 from serdes.columnar.program import Program
 from serdes.columnar.source import SchemaSource
 from serdes.columnar.spans import Spans, spans_of
 from serdes.outcome import Reason
+
+DISTINCT_IDS_FEW = 500
+"""Schema ids that a batch is first taken to have at most; garbage can make every row's another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +68,22 @@ class ColumnarDecoder:
         """Decode an array of framed payloads (binary or large_binary; sliced, chunked or with nulls)."""
         spans = spans_of(payloads)
         rows = len(spans.starts)
-        ids = np.zeros(rows, np.int64)
-        slots = np.zeros(rows, np.int64)
-        distinct = np.zeros(max(rows, 1), np.int64)
-        table = np.full(1 << max(rows, 1).bit_length(), -1, np.int64)
-        found = self._engine.scan_frames(
-            spans.data, spans.starts, spans.ends, spans.present, ids, slots, table, distinct
-        )
-        entries = self._entries_of(distinct[:found], slots)
-        return self._run(spans, entries, pa.array(ids, pa.int64(), mask=_without_id(slots)), FRAME_BYTES)
+        ids = empty(rows, np.int64)
+        slots = empty(rows, np.int64)
+        distinct = self._scan(spans, ids, slots)
+        return self._run(spans, FRAME_BYTES, slots, distinct, pa.array(ids, mask=slots < 0))
 
-    def _entries_of(self, distinct: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where each row's program starts, or minus its reason."""
-        if not len(distinct):
-            return slots
-        starts = np.array([self._entry(int(schema_id)) for schema_id in distinct], np.int64)
-        return np.where(slots >= 0, starts[np.maximum(slots, 0)], slots)
+    def _scan(self, spans: Spans, ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Read the frames; returns the distinct ids."""
+        for capacity in (DISTINCT_IDS_FEW, max(len(ids), 1)):
+            distinct = np.zeros(capacity, np.int64)
+            table = np.full(1 << (2 * capacity).bit_length(), -1, np.int64)
+            found = self._engine.scan_frames(
+                spans.data, spans.starts, spans.ends, spans.present, ids, slots, table, distinct
+            )
+            if found >= 0:
+                break
+        return distinct[:found]
 
     def _entry(self, schema_id: int) -> int:
         entry = self._entries.get(schema_id)
@@ -98,19 +102,21 @@ class ColumnarDecoder:
                 )
             return self._entries[schema_id]
 
-    def _run(self, spans: Spans, entries: NDArray[np.int64], ids: pa.Array, skip: int) -> Batch:
-        rows = len(entries)
+    def _run(
+        self, spans: Spans, skip: int, slots: NDArray[np.int64], distinct: NDArray[np.int64], ids: pa.Array
+    ) -> Batch:
+        rows = len(slots)
+        entries = np.array([self._entry(int(schema_id)) for schema_id in distinct] or [0], np.int64)
         with self._lock:
             program = np.array(self._program.code, np.int64)
             constants = np.frombuffer(bytes(self._program.constants) or b"\0", np.uint8)
         arena = Arena(self._layout.buffers, self._rates.room(rows))
-        reasons = np.zeros(rows, np.uint8)
+        reasons = empty(rows, np.uint8)
         stack = np.zeros(interpreter.FRAMES * interpreter.FRAME, np.int64)
         progress = np.zeros(3, np.int64)
-        starts = spans.starts + skip
         while True:
             status = self._engine.decode_rows(
-                spans.data, starts, spans.ends, entries, program, constants,
+                spans.data, spans.starts, spans.ends, skip, slots, entries, program, constants,
                 arena.base, arena.room.scopes, arena.room.bytes, arena.u8, arena.i32, arena.i64, arena.f32, arena.f64,
                 reasons, stack, progress,
             )  # fmt: skip
@@ -131,7 +137,3 @@ class ColumnarDecoder:
             self._rates = measure(arena, self._layout.root, rows)
         values = assemble(arena, self._layout.root, rows, reasons == 0)
         return Batch(values, pa.array(reasons, pa.uint8()), ids)
-
-
-def _without_id(slots: NDArray[np.int64]) -> NDArray[np.bool_]:
-    return slots < 0

@@ -9,26 +9,33 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from serdes.columnar import frames, interpreter
+from serdes.columnar import frames, interpreter, records
 
 
 class Engine(Protocol):
-    """Both functions take NumPy arrays."""
+    """All functions take NumPy arrays."""
 
-    def decode_rows(self, *arrays: Any) -> int: ...
+    def decode_rows(self, data: Any, starts: Any, ends: Any, skip: int, *arrays: Any) -> int: ...
     def scan_frames(self, *arrays: Any) -> int: ...
+    def decode_records(self, data: Any, sections: Any, first_offset: int, *arrays: Any) -> int: ...
 
 
 class Plain:
     """Indexing a memoryview is several times faster than indexing an array, and yields Python's own numbers."""
 
-    def decode_rows(self, *arrays: Any) -> int:
-        views: list[Any] = [memoryview(array) for array in arrays]
-        return interpreter.decode_rows(*views)
+    def decode_rows(self, data: Any, starts: Any, ends: Any, skip: int, *arrays: Any) -> int:
+        views: list[Any] = [memoryview(array) for array in (data, starts, ends, *arrays)]
+        return interpreter.decode_rows(views[0], views[1], views[2], skip, *views[3:])
 
     def scan_frames(self, *arrays: Any) -> int:
         views: list[Any] = [memoryview(array) for array in arrays]
         return frames.scan_frames(*views)
+
+    def decode_records(self, data: Any, sections: Any, first_offset: int, *arrays: Any) -> int:
+        views: list[Any] = [memoryview(array) for array in arrays]
+        payload: Any = memoryview(data)
+        table: Any = memoryview(sections)
+        return records.decode_records(payload, table, first_offset, *views)
 
 
 class Compiled:
@@ -39,6 +46,7 @@ class Compiled:
 
         self.decode_rows: Callable[..., int] = compiled.decode_rows()
         self.scan_frames: Callable[..., int] = compiled.scan_frames()
+        self.decode_records: Callable[..., int] = compiled.decode_records()
 
 
 @cache

@@ -18,16 +18,17 @@ def scan_frames(
 ) -> int:
     """Fill `ids`, and `slots` with each row's place in `distinct` or minus its reason; returns how many are distinct.
 
-    `table` is a hash table: a power of two, larger than the rows, filled with -1.
+    `table` is a hash table: a power of two larger than `distinct`, filled with -1. Returns -1 if `distinct` is full.
     """
     mask = len(table) - 1
+    has_nulls = len(present) > 0
     count = 0
     last_id = 0
     last_slot = -1
     for row in range(len(ids)):
         start = starts[row]
         ids[row] = 0
-        if not present[row]:
+        if has_nulls and not present[row]:
             slots[row] = -NULL
             continue
         if ends[row] - start < FRAME_BYTES:
@@ -46,6 +47,8 @@ def scan_frames(
         while table[place] >= 0 and distinct[table[place]] != schema_id:
             place = (place + 1) & mask
         if table[place] < 0:
+            if count == len(distinct):
+                return -1
             table[place] = count
             distinct[count] = schema_id
             count += 1

@@ -105,6 +105,8 @@ def decode_rows(
     data: Cells,
     starts: Cells,
     ends: Cells,
+    skip: int,
+    slots: Cells,
     entries: Cells,
     program: Cells,
     constants: Cells,
@@ -120,15 +122,18 @@ def decode_rows(
     stack: Cells,
     progress: Cells,
 ) -> int:
-    """Decode the rows from `progress[0]` on. `entries` holds where each row's program starts, or minus why it has none.
+    """Decode the rows from `progress[0]` on, each from `skip` bytes behind its start.
 
+    `slots` holds each row's place in `entries`, and that where its program starts; either may be minus a reason.
     Returns DONE, or what is full: `progress` then holds the row, which scope or buffer, and how much it needs.
     """
     root_nulls = program[0]
-    rows = len(entries)
+    rows = len(slots)
     for row in range(progress[0], rows):
-        pc = entries[row]
-        pos = starts[row]
+        pc = slots[row]
+        if pc >= 0:
+            pc = entries[pc]
+        pos = starts[row] + skip
         end = ends[row]
         idx = row
         depth = 0

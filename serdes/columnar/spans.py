@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from pyarrow import lib as pa
 
 from serdes.columnar.errors import NotBinary
+from serdes.columnar.memory import empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,7 @@ class Spans:
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     present: NDArray[np.uint8]
-    """1 where a row has a payload, 0 where it is null."""
+    """1 where a row has a payload, 0 where it is null; empty where every row has one."""
 
 
 def spans_of(payloads: pa.Array | pa.ChunkedArray) -> Spans:
@@ -37,13 +38,14 @@ def spans_of(payloads: pa.Array | pa.ChunkedArray) -> Spans:
     if rows == 0 or offset_bytes is None:
         offsets = np.zeros(rows + 1, np.int64)
     else:
-        offsets = np.frombuffer(offset_bytes, width)[first : first + rows + 1].astype(np.int64)
+        offsets = empty(rows + 1, np.int64)
+        offsets[:] = np.frombuffer(offset_bytes, width)[first : first + rows + 1]
     has_data = data_bytes is not None and data_bytes.size > 0
     data = np.frombuffer(data_bytes, np.uint8) if has_data else np.zeros(1, np.uint8)
     if payloads.null_count:
         present = payloads.is_valid().to_numpy(zero_copy_only=False).astype(np.uint8)
     else:
-        present = np.ones(rows, np.uint8)
+        present = np.zeros(0, np.uint8)
     return Spans(data, offsets[:-1], offsets[1:], present)
 
 

@@ -1,0 +1,219 @@
+"""The records field of a fetch response to Arrow columns: record batches of format v2, in any compression.
+
+Checksums, lengths and counts are checked; a batch that fails is reported with its range of offsets and the others are
+read. A batch cut off at the end, as brokers send it, is left for the next fetch. Control batches are markers of
+transactions, not records; the batches of aborted transactions are left out where the response lists them.
+No Python object is made per record: `serdes.columnar.records` reads them.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from crc32c import crc32c
+from numpy.typing import NDArray
+from pyarrow import lib as pa
+
+from serdes.columnar.engine import Engine, default_engine
+from serdes.columnar.errors import BatchTooLarge
+from serdes.columnar.inflate import Bytes, NotInflated, inflate
+from serdes.columnar.memory import empty
+from serdes.columnar.record_buffers import RecordBuffers
+from serdes.columnar.records import HEADER_BYTES_MIN, OWN_TIMESTAMP, RECORD_BYTES_MIN
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_BYTES = HEADER.size
+LENGTH_AT = 12
+"""Bytes before what the length counts: the base offset and the length itself."""
+CHECKED_FROM = 21
+"""Where the checksummed part begins: the attributes."""
+MAGIC = 2
+
+COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
+ABORT = 0
+RECORDS_BYTES_MAX = 2**31 - 1
+"""Inflated records of one call: Arrow's offsets count them in 32 bits."""
+INT_64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFault:
+    """A batch that cannot be read: its first and last offset as its header has them, and why."""
+
+    first_offset: int
+    last_offset: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """`columns`: offset, timestamp, timestamp_type, key, value, headers, partition."""
+
+    columns: pa.RecordBatch
+    faults: tuple[BatchFault, ...]
+    next_offset: int | None
+    """Where the next fetch goes on: behind the last whole batch, readable or not; None where there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class AbortedTransaction:
+    """As the fetch response lists it."""
+
+    producer_id: int
+    first_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    header: "_Header"
+    records: Bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    base_offset: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    count: int
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+
+def read_batches(
+    data: Bytes,
+    partition: int,
+    *,
+    first_offset: int = 0,
+    aborted: Iterable[AbortedTransaction] = (),
+    engine: Engine | None = None,
+) -> Records:
+    """Records before `first_offset` are left out: a fetch may begin inside a batch. Raises only `BatchTooLarge`."""
+    sections, faults, next_offset = _sections(memoryview(data).cast("B"), list(aborted))
+    columns, corrupt = _columns(sections, partition, first_offset, engine or default_engine())
+    faults += [
+        BatchFault(section.header.base_offset, section.header.last_offset, "its records are not well-formed")
+        for section, is_bad in zip(sections, corrupt, strict=True)
+        if is_bad
+    ]
+    return Records(columns, tuple(sorted(faults, key=lambda fault: fault.first_offset)), next_offset)
+
+
+def _sections(
+    data: memoryview, aborted: list[AbortedTransaction]
+) -> tuple[list[_Section], list[BatchFault], int | None]:
+    sections: list[_Section] = []
+    faults: list[BatchFault] = []
+    next_offset: int | None = None
+    transactions = _Transactions(aborted)
+    at = 0
+    while len(data) - at >= HEADER_BYTES:
+        base_offset, length, _, magic, crc, *rest = HEADER.unpack_from(data, at)
+        if magic != MAGIC or length < HEADER_BYTES - LENGTH_AT:
+            # Nothing says reliably where the next batch begins.
+            detail = f"message format {magic}" if magic != MAGIC else f"a length of {length}"
+            faults.append(BatchFault(base_offset, base_offset, f"{detail}; nothing behind it was read"))
+            break
+        end = at + LENGTH_AT + length
+        if end > len(data):
+            break
+        attributes, last_delta, base_time, max_time, producer_id, _, _, count = rest
+        header = _Header(base_offset, attributes, last_delta, base_time, max_time, producer_id, count)
+        fault = _fault(header, length, crc, data[at + CHECKED_FROM : end])
+        if fault is None:
+            next_offset = header.last_offset + 1
+            try:
+                records = _records(header, data[at + HEADER_BYTES : end])
+            except NotInflated as error:
+                fault = str(error)
+            else:
+                if transactions.wants(header, records):
+                    sections.append(_Section(header, records))
+        if fault is not None:
+            last_offset = max(header.base_offset, min(header.last_offset, INT_64_MAX - 1))
+            faults.append(BatchFault(header.base_offset, last_offset, fault))
+            next_offset = last_offset + 1
+        at = end
+    return sections, faults, next_offset
+
+
+def _fault(header: _Header, length: int, crc: int, checked: memoryview) -> str | None:
+    if crc32c(checked) != crc:
+        return "its checksum does not match"
+    if header.last_offset_delta < 0 or header.base_offset < 0 or header.last_offset >= INT_64_MAX:
+        return "its offsets are out of range"
+    if header.count < 0:
+        return f"it says that it holds {header.count} records"
+    return None
+
+
+def _records(header: _Header, records: memoryview) -> Bytes:
+    codec = header.attributes & COMPRESSION
+    inflated = inflate(codec, records) if codec else records
+    if header.count > len(inflated) // RECORD_BYTES_MIN:
+        raise NotInflated(f"{header.count} records cannot be in {len(inflated)} bytes")
+    return inflated
+
+
+class _Transactions:
+    """Whose batches are left out: producers with an aborted transaction, until its marker."""
+
+    def __init__(self, aborted: Sequence[AbortedTransaction]) -> None:
+        self._coming = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
+        self._open: set[int] = set()
+
+    def wants(self, header: _Header, records: Bytes) -> bool:
+        while self._coming and self._coming[-1].first_offset <= header.last_offset:
+            self._open.add(self._coming.pop().producer_id)
+        if header.attributes & CONTROL:
+            if _marker(records) == ABORT:
+                self._open.discard(header.producer_id)
+            return False
+        return not (header.attributes & TRANSACTIONAL and header.producer_id in self._open)
+
+
+def _marker(records: Bytes) -> int:
+    """The type in a control record's key; its fields before the key are one byte each, as brokers write them."""
+    key = bytes(records[5:9])
+    return int.from_bytes(key[2:4]) if len(key) == 4 else -1
+
+
+def _columns(
+    sections: list[_Section], partition: int, first_offset: int, engine: Engine
+) -> tuple[pa.RecordBatch, NDArray[np.uint8]]:
+    size = sum(len(section.records) for section in sections)
+    if size > RECORDS_BYTES_MAX:
+        raise BatchTooLarge(f"{size} bytes of records in one call; Arrow's offsets end at 2^31")
+    data = empty(size, np.uint8)
+    at = 0
+    for section in sections:
+        data[at : at + len(section.records)] = np.frombuffer(section.records, np.uint8)
+        at += len(section.records)
+    rows_max = sum(section.header.count for section in sections)
+    table = np.array(_table(sections), np.int64)
+    room = rows_max
+    while True:
+        buffers = RecordBuffers(rows_max, room, len(data))
+        corrupt = np.zeros(len(sections), np.uint8)
+        totals = np.zeros(1, np.int64)
+        rows = engine.decode_records(data, table, first_offset, *buffers.arrays(), corrupt, totals)
+        if totals[0] <= room:
+            return buffers.batch(rows, int(totals[0]), partition), corrupt
+        room = min(int(totals[0]), len(data) // HEADER_BYTES_MIN)
+
+
+def _table(sections: list[_Section]) -> list[int]:
+    words: list[int] = []
+    at = 0
+    for section in sections:
+        header = section.header
+        one_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else OWN_TIMESTAMP
+        words += [at, at + len(section.records), header.base_offset, header.last_offset_delta, header.base_timestamp]
+        words += [one_time, header.count]
+        at += len(section.records)
+    return words
