@@ -119,8 +119,16 @@ def _default_maker(schema: Schema, default: object) -> Callable[[], object]:
     return make
 
 
+class _WrongKind(EncodeError):
+    """The value is of another kind altogether, which says little where a union offers several."""
+
+
 def _wrong(value: object, wanted: str) -> EncodeError:
-    return EncodeError(f"{value!r:.60} ({type(value).__name__}) is not a {wanted}")
+    return _WrongKind(f"{value!r:.60} ({type(value).__name__}) is not a {wanted}")
+
+
+def _closeness(error: EncodeError) -> tuple[int, bool]:
+    return len(error.path), not isinstance(error, _WrongKind)
 
 
 def _null(_: str) -> Write:
@@ -384,9 +392,9 @@ def _union(schema: Union, writers: list[Write]) -> Write:
             error = attempt(out, value, depth, index)
             if error is None:
                 return
-            if deepest is None or len(error.path) > len(deepest.path):
+            if deepest is None or _closeness(error) > _closeness(deepest):
                 deepest = error
-        if deepest is not None and deepest.path:
+        if deepest is not None and (deepest.path or not isinstance(deepest, _WrongKind)):
             raise deepest
         raise _wrong(value, f"value of the union of {', '.join(type_name(branch) for branch in schema.branches)}")
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from uuid import UUID
 
+import httpx
 import pytest
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
@@ -292,8 +293,6 @@ def test_options_of_a_language_reach_it(client: RegistryClient) -> None:
 
 
 def test_a_registry_without_guids_cannot_serve_the_header_form(client: RegistryClient, stub: StubRegistry) -> None:
-    import httpx
-
     stub.intercept = lambda request: (
         httpx.Response(200, json=stub.schemas[0]) if request.url.path == "/schemas/ids/1" else None
     )
