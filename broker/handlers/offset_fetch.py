@@ -4,9 +4,12 @@ A partition without an offset is answered with -1 and no error, whether or not i
 on `require_stable` waits for commits that are under way. From version 8 on several groups come at once. The member id
 and epoch of version 9 count only for groups of KIP-848. Version 10 names topics by id: an unknown id is
 UNKNOWN_TOPIC_ID, and "all" leaves out topics that are no more.
+
+Deviations from Kafka: a group whose every offset is asked for twice in one request is answered once, because a few
+bytes of question would otherwise be worth any number of offsets.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -18,6 +21,7 @@ from broker.deferred import Deferred
 from broker.handlers.item_limits import REQUEST_ITEMS_MAX, refuse_items
 from broker.protocol.entities import Answer, Request
 from broker.protocol.payload import Disconnect
+from broker.state.groups.offsets import OffsetsByTopic
 from broker.state.groups.records import CommittedOffset
 
 if TYPE_CHECKING:
@@ -29,8 +33,6 @@ VERSIONS = range(1, 11)
 FIRST_VERSION_WITH_ERROR = 2
 FIRST_BATCHED_VERSION = 8
 FIRST_VERSION_WITH_TOPIC_IDS = 10
-
-Offsets = Mapping[tuple[str, int], CommittedOffset]
 
 
 def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer] | Disconnect:
@@ -47,13 +49,18 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
             }
         )
 
-    groups = (request,) if context.api_version < FIRST_BATCHED_VERSION else request.groups
+    groups = [request] if context.api_version < FIRST_BATCHED_VERSION else _without_repetition(request.groups)
     refusal = refuse_items(sum(map(_item_count, groups)), "groups, topics and partitions")
     if refusal is not None:
         return _refused(context, groups) or refusal
     if context.api_version < FIRST_BATCHED_VERSION:
         return fetch(request)
-    return _gather([fetch(group) for group in request.groups]).map(lambda groups: {"groups": groups})
+    return _gather([fetch(group) for group in groups]).map(lambda answers: {"groups": answers})
+
+
+def _without_repetition(groups: Sequence[Any]) -> list[Any]:
+    everything = {group.group_id: group for group in reversed(groups) if group.topics is None}
+    return [group for group in groups if group.topics is not None or everything[group.group_id] is group]
 
 
 def _item_count(group: Any) -> int:
@@ -68,7 +75,7 @@ def _refused(context: RequestContext, groups: Sequence[Any]) -> Answer | None:
     return {"error_code": error, "groups": [{"group_id": group.group_id, "error_code": error} for group in groups]}
 
 
-def _asked(broker: "Broker", by_id: bool, topics: Sequence[Any], offsets: Offsets) -> list[Answer]:
+def _asked(broker: "Broker", by_id: bool, topics: Sequence[Any], offsets: OffsetsByTopic) -> list[Answer]:
     answers: list[Answer] = []
     for asked in topics:
         topic = broker.topics.find_by_id(asked.topic_id) if by_id else None
@@ -76,26 +83,25 @@ def _asked(broker: "Broker", by_id: bool, topics: Sequence[Any], offsets: Offset
         name = topic.name if topic is not None else getattr(asked, "name", "")
         error = ErrorCode.unknown_topic_id if is_unknown_id else ErrorCode.none
         named: dict[str, object] = {"topic_id": asked.topic_id} if by_id else {"name": name}
+        committed = offsets.get(name, {})
         partitions = [
-            _partition(index, None if is_unknown_id else offsets.get((name, index)), error)
+            _partition(index, None if is_unknown_id else committed.get(index), error)
             for index in asked.partition_indexes
         ]
         answers.append({**named, "partitions": partitions})
     return answers
 
 
-def _all(broker: "Broker", by_id: bool, offsets: Offsets) -> list[Answer]:
-    by_topic: dict[str, list[Answer]] = {}
-    for (name, index), committed in offsets.items():
-        by_topic.setdefault(name, []).append(_partition(index, committed, ErrorCode.none))
+def _all(broker: "Broker", by_id: bool, offsets: OffsetsByTopic) -> list[Answer]:
     answers: list[Answer] = []
-    for name, partitions in by_topic.items():
+    for name, committed in offsets.items():
         named: dict[str, str | UUID] = {"name": name}
         if by_id:
             topic = broker.topics.find(name)
             if topic is None:
                 continue
             named = {"topic_id": topic.topic_id}
+        partitions = [_partition(index, value, ErrorCode.none) for index, value in committed.items()]
         answers.append({**named, "partitions": partitions})
     return answers
 

@@ -29,10 +29,10 @@ from broker.state.groups.messages import (
     SyncRequest,
     SyncResult,
 )
-from broker.state.groups.offsets import Offsets, TopicPartition
+from broker.state.groups.offsets import Change, Offsets, OffsetsByTopic, TopicPartition
 from broker.state.groups.outbox import Outbox
 from broker.state.groups.rebalance import Rebalance
-from broker.state.groups.records import CommittedOffset, OffsetKey, encode_offset_key, encode_offset_value
+from broker.state.groups.records import CommittedOffset, encode_offset_key, encode_offset_value
 from broker.state.groups.settings import (
     GROUP_ID_BYTES_MAX,
     GROUPS_MAX,
@@ -142,14 +142,14 @@ class GroupCoordinator:
         now_ms = self._clock.wall_ms()
         expire_ms = now_ms + request.retention_ms if request.retention_ms is not None else None
         results: dict[TopicPartition, ErrorCode] = {}
-        changes: list[tuple[OffsetKey, CommittedOffset]] = []
+        changes: list[Change] = []
         for each in request.partitions:
             if self._is_metadata_too_large(each):
                 results[each.topic, each.partition] = ErrorCode.offset_metadata_too_large
                 continue
             results[each.topic, each.partition] = ErrorCode.none
             value = CommittedOffset(each.offset, each.leader_epoch, each.metadata, now_ms, expire_ms)
-            changes.append((OffsetKey(request.group_id, each.topic, each.partition), value))
+            changes.append(((each.topic, each.partition), value))
         if not changes:
             return Deferred.of(results)
         answer: Deferred[Mapping[TopicPartition, ErrorCode]] = Deferred()
@@ -161,12 +161,12 @@ class GroupCoordinator:
                     results[partition] = answer_for(error) if result is ErrorCode.none else result
             answer.complete(results)
 
-        self._offsets.change(changes, group_id=request.group_id).then(stored)
+        self._offsets.change(request.group_id, changes).then(stored)
         return answer
 
-    def fetch_offsets(self, group_id: str, require_stable: bool) -> Deferred[Mapping[TopicPartition, CommittedOffset]]:
+    def fetch_offsets(self, group_id: str, require_stable: bool) -> Deferred[OffsetsByTopic]:
         """All durable offsets of a group; `require_stable` first waits for the commits that are under way."""
-        answer: Deferred[Mapping[TopicPartition, CommittedOffset]] = Deferred()
+        answer: Deferred[OffsetsByTopic] = Deferred()
         settled = self._offsets.when_settled(group_id) if require_stable else Deferred.of(ErrorCode.none)
         settled.then(lambda _: answer.complete(self._offsets.of_group(group_id)))
         return answer
@@ -215,7 +215,9 @@ class GroupCoordinator:
 
     def on_topic_deleted(self, topic: str) -> None:
         """Offsets of a topic that is no more would otherwise be taken for those of its successor."""
-        self.forget_topics(lambda name: name != topic)
+        for group_id in self._offsets.groups_with(topic):
+            gone = [each for each in self._offsets.known_partitions(group_id) if each[0] == topic]
+            self._delete(group_id, gone).then(self._log_failure)
 
     def forget_topics(self, exists: Callable[[str], bool]) -> None:
         """Drop the offsets of topics that do not exist. After `load`, a deletion may have been cut short by a crash."""
@@ -257,11 +259,11 @@ class GroupCoordinator:
         del self._groups[group_id]
         partitions = self._offsets.known_partitions(group_id)
         tombstone = self._journal.tombstone(group_id)
-        return self._offsets.change([(OffsetKey(group_id, *each), None) for each in partitions], [tombstone], group_id)
+        return self._offsets.change(group_id, [(each, None) for each in partitions], [tombstone])
 
     def _delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> Deferred[ErrorCode]:
-        changes = [(OffsetKey(group_id, *each), None) for each in partitions]
-        return self._offsets.change(changes, group_id=group_id) if changes else Deferred.of(ErrorCode.none)
+        changes: list[Change] = [(each, None) for each in partitions]
+        return self._offsets.change(group_id, changes) if changes else Deferred.of(ErrorCode.none)
 
     def _log_failure(self, error: ErrorCode) -> None:
         if error is not ErrorCode.none:

@@ -17,7 +17,10 @@ def expired_partitions(group: Group, offsets: Offsets, now_wall_ms: int, retenti
     )
     if not (counts_from_empty or is_simple or is_stable_consumer):
         return
-    for partition, value in offsets.of_group(group.group_id).items():
-        base_ms = group.state_since_wall_ms if counts_from_empty else value.commit_timestamp_ms
-        if not group.is_subscribed_to(partition[0]) and is_expired(value, base_ms, now_wall_ms, retention_ms):
-            yield partition
+    for topic, partitions in offsets.of_group(group.group_id).items():
+        if group.is_subscribed_to(topic):
+            continue
+        for partition, value in partitions.items():
+            base_ms = group.state_since_wall_ms if counts_from_empty else value.commit_timestamp_ms
+            if is_expired(value, base_ms, now_wall_ms, retention_ms):
+                yield topic, partition

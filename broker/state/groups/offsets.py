@@ -14,7 +14,10 @@ from broker.state.groups.journal import Entry
 from broker.state.groups.records import CommittedOffset, OffsetKey, encode_offset_key, encode_offset_value
 
 TopicPartition = tuple[str, int]
-Change = tuple[OffsetKey, CommittedOffset | None]
+Change = tuple[TopicPartition, CommittedOffset | None]
+
+OffsetsByTopic = Mapping[str, Mapping[int, CommittedOffset]]
+"""Of one group: by topic, then by partition."""
 
 
 @dataclass(slots=True)
@@ -26,53 +29,60 @@ class _InFlight:
 class Offsets:
     def __init__(self, append: Callable[[Sequence[Entry]], Deferred[ErrorCode]]) -> None:
         self._append = append
-        self._durable: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        self._durable: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
         self._in_flight: dict[str, dict[TopicPartition, _InFlight]] = {}
         self._last_append: dict[str, Deferred[ErrorCode]] = {}
 
     def change(
-        self, changes: Sequence[Change], more_entries: Sequence[Entry] = (), group_id: str | None = None
+        self, group_id: str, changes: Sequence[Change], more_entries: Sequence[Entry] = ()
     ) -> Deferred[ErrorCode]:
         """Journal commits and (None) deletions, with `more_entries` after them; apply them when they are durable."""
-        entries: list[Entry] = [
-            (encode_offset_key(key), encode_offset_value(value) if value is not None else None)
-            for key, value in changes
-        ]
-        for key, value in changes:
-            flight = self._in_flight.setdefault(key.group_id, {}).setdefault(
-                (key.topic, key.partition), _InFlight(value)
-            )
+        entries: list[Entry] = []
+        flights = self._in_flight.setdefault(group_id, {}) if changes else {}
+        for partition, value in changes:
+            encoded = encode_offset_value(value) if value is not None else None
+            entries.append((encode_offset_key(OffsetKey(group_id, *partition)), encoded))
+            flight = flights.setdefault(partition, _InFlight(value))
             flight.newest = value
             flight.count += 1
         appended = self._append([*entries, *more_entries])
-        appended.then(lambda error: self._land(changes, error))
-        if group_id is not None and not appended.done:
+        appended.then(lambda error: self._land(group_id, changes, error))
+        if not appended.done:
             self._last_append[group_id] = appended
             appended.then(lambda _: self._forget_append(group_id, appended))
         return appended
 
     def replay(self, key: OffsetKey, value: CommittedOffset | None) -> None:
         if value is not None:
-            self._durable.setdefault(key.group_id, {})[key.topic, key.partition] = value
+            self._durable.setdefault(key.group_id, {}).setdefault(key.topic, {})[key.partition] = value
             return
-        offsets = self._durable.get(key.group_id)
-        if offsets is not None:
-            offsets.pop((key.topic, key.partition), None)
-            if not offsets:
-                del self._durable[key.group_id]
+        topics = self._durable.get(key.group_id, {})
+        partitions = topics.get(key.topic, {})
+        partitions.pop(key.partition, None)
+        if not partitions:
+            topics.pop(key.topic, None)
+        if not topics:
+            self._durable.pop(key.group_id, None)
 
-    def of_group(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
+    def of_group(self, group_id: str) -> OffsetsByTopic:
         return self._durable.get(group_id, {})
 
     def groups(self) -> Collection[str]:
         return self._durable.keys() | self._in_flight.keys()
 
+    def groups_with(self, topic: str) -> list[str]:
+        """Groups that have, or are about to have, an offset of the topic."""
+        durable = {group_id for group_id, topics in self._durable.items() if topic in topics}
+        under_way = {
+            group_id for group_id, flights in self._in_flight.items() if any(name == topic for name, _ in flights)
+        }
+        return list(durable | under_way)
+
     def known_partitions(self, group_id: str) -> set[TopicPartition]:
         """With a durable offset or one under way."""
-        return self._durable.get(group_id, {}).keys() | self._in_flight.get(group_id, {}).keys()
-
-    def has_commits_under_way(self, group_id: str) -> bool:
-        return group_id in self._in_flight
+        topics = self._durable.get(group_id, {})
+        durable = {(topic, partition) for topic, partitions in topics.items() for partition in partitions}
+        return durable | self._in_flight.get(group_id, {}).keys()
 
     def when_settled(self, group_id: str) -> Deferred[ErrorCode]:
         """Completes when every commit of the group that is under way now has landed."""
@@ -81,24 +91,26 @@ class Offsets:
     def newest(self) -> Iterator[tuple[OffsetKey, CommittedOffset]]:
         """Every offset as the journal has it, those under way included."""
         for group_id in list(self.groups()):
-            offsets: dict[TopicPartition, CommittedOffset | None] = dict(self._durable.get(group_id, {}))
-            for partition, flight in self._in_flight.get(group_id, {}).items():
-                offsets[partition] = flight.newest
-            for (topic, partition_index), value in offsets.items():
-                if value is not None:
-                    yield OffsetKey(group_id, topic, partition_index), value
+            flights = self._in_flight.get(group_id, {})
+            for topic, partitions in self._durable.get(group_id, {}).items():
+                for partition, value in partitions.items():
+                    if (topic, partition) not in flights:
+                        yield OffsetKey(group_id, topic, partition), value
+            for (topic, partition), flight in flights.items():
+                if flight.newest is not None:
+                    yield OffsetKey(group_id, topic, partition), flight.newest
 
-    def _land(self, changes: Sequence[Change], error: ErrorCode) -> None:
-        for key, value in changes:
-            flights = self._in_flight[key.group_id]
-            flight = flights[key.topic, key.partition]
+    def _land(self, group_id: str, changes: Sequence[Change], error: ErrorCode) -> None:
+        for partition, value in changes:
+            flights = self._in_flight[group_id]
+            flight = flights[partition]
             flight.count -= 1
             if flight.count == 0:
-                del flights[key.topic, key.partition]
+                del flights[partition]
                 if not flights:
-                    del self._in_flight[key.group_id]
+                    del self._in_flight[group_id]
             if error is ErrorCode.none:
-                self.replay(key, value)
+                self.replay(OffsetKey(group_id, *partition), value)
 
     def _forget_append(self, group_id: str, appended: Deferred[ErrorCode]) -> None:
         if self._last_append.get(group_id) is appended:

@@ -170,7 +170,8 @@ class Cluster:
         return results[topic, 0]
 
     def offsets(self, group: str = GROUP) -> Mapping[tuple[str, int], CommittedOffset]:
-        return result_of(self.groups.fetch_offsets(group, require_stable=False))
+        topics = result_of(self.groups.fetch_offsets(group, require_stable=False))
+        return {(topic, partition): value for topic, parts in topics.items() for partition, value in parts.items()}
 
     def committed(self, topic: str = "topic") -> int | None:
         value = self.offsets().get((topic, 0))

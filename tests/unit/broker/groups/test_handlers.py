@@ -371,3 +371,12 @@ def test_a_request_that_names_too_much_ends_the_connection_where_no_error_fits(
     handler: Any, version: int, fields: dict[str, object]
 ) -> None:
     assert isinstance(Wire().outcome(handler, version, fields), Disconnect)
+
+
+def test_what_is_asked_twice_is_answered_once_where_the_answer_may_be_large() -> None:
+    wire = Wire()
+    wire.commit(9)
+    assert len(wire.ask(describe_groups, 6, groups=[GROUP, "other", GROUP]).groups) == 2
+    everything = {"group_id": GROUP, "topics": None}
+    one = {"group_id": GROUP, "topics": [{"name": "topic", "partition_indexes": [0]}]}
+    assert len(wire.ask(offset_fetch, 9, groups=[everything, one, everything, one]).groups) == 3

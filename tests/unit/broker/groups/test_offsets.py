@@ -27,7 +27,7 @@ def test_a_commit_is_answered_and_seen_when_it_is_durable() -> None:
     assert cluster.committed() == 1
     cluster.journal.land()
     assert result_of(answer)["topic", 0] is ErrorCode.none
-    assert result_of(stable)["topic", 0].offset == 2
+    assert result_of(stable)["topic"][0].offset == 2
     assert cluster.committed() == 2
 
 
