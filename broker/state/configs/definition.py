@@ -49,6 +49,21 @@ class Definition:
         return value
 
 
+def whole(
+    name: str,
+    default: int | None,
+    documentation: str,
+    check: Check | None = None,
+    *,
+    type: ConfigType = ConfigType.INT,
+    importance: Importance = Importance.MEDIUM,
+    update: Update = Update.READ_ONLY,
+    without_effect: str = "",
+) -> Definition:
+    """A config that is a number without a fraction: an INT unless told."""
+    return Definition(name, type, default, documentation, check, importance, update, without_effect=without_effect)
+
+
 def index(*definitions: Definition) -> Mapping[str, Definition]:
     by_name = {definition.name: definition for definition in definitions}
     if len(by_name) != len(definitions):

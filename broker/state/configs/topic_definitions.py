@@ -42,7 +42,7 @@ TOPIC_CONFIGS = index(
         ConfigType.LIST,
         ("delete",),
         "What happens to old data: `delete` drops segments past the retention, `compact` keeps the last record of each "
-        "key, both may be given, and an empty list keeps everything.",
+        "key (here every record, until compaction is there), both may be given, and an empty list keeps everything.",
         each_of(*CLEANUP_POLICIES),
         broker_names=("log.cleanup.policy",),
     ),
