@@ -1,1 +1,5 @@
-"""The HTTP shell of the registry."""
+"""The registry over HTTP."""
+
+from registry.api.app import create_app
+
+__all__ = ["create_app"]

@@ -1,1 +1,1 @@
-"""Where registered schemas live."""
+"""Where subjects, versions and schemas are kept."""

@@ -1,0 +1,77 @@
+"""The registry's HTTP application: FastAPI behind the plain front, and the one place that maps faults to answers."""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from openapi.errors import error_body
+from openapi.media_types import REGISTRY_V1
+from registry.api.context import Api
+from registry.api.errors import REASONS, HttpFault, status_and_code
+from registry.api.front import Front
+from registry.api.routes import beyond, compatibility, schemas, server, settings, subjects
+from registry.errors import RegistryError
+from registry.service.registry import Registry
+
+_log: Final = logging.getLogger(__name__)
+Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
+
+
+def create_app(registry: Registry) -> Front:
+    """An ASGI application that serves `registry`. It writes from when it starts until its lifespan ends."""
+    api = Api(registry)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await api.writes.close()
+
+    app = FastAPI(
+        title="Headgate schema registry",
+        lifespan=lifespan,
+        openapi_url=None,
+        redirect_slashes=False,
+        exception_handlers=_handlers(registry),
+    )
+    for module in (schemas, subjects, compatibility, settings, server, beyond):
+        app.include_router(module.routes(api))
+    return Front(app, api.cache)
+
+
+def _handlers(registry: Registry) -> dict[int | type[Exception], Handler]:
+    detailed = registry.settings.detailed_conflict_code
+
+    def failed(request: Request, status: int, code: int, message: str) -> Response:
+        media_type = request.scope.get("registry_type", REGISTRY_V1)
+        return Response(error_body(code, message), status_code=status, headers={"content-type": media_type})
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RegistryError)
+        status, code = status_and_code(error, detailed_conflict=detailed)
+        if status >= 500:
+            _log.error("%s %s: %s", request.method, request.url.path, error)
+        return failed(request, status, code, str(error))
+
+    async def faulty(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HttpFault)
+        return failed(request, error.status, error.code, str(error))
+
+    async def unrouted(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        status = error.status_code
+        response = failed(request, status, status, REASONS.get(status, error.detail))
+        if error.headers:
+            response.headers.update(error.headers)
+        return response
+
+    async def unforeseen(request: Request, error: Exception) -> Response:
+        _log.exception("%s %s", request.method, request.url.path, exc_info=error)
+        return failed(request, 500, 500, REASONS[500])
+
+    return {RegistryError: refused, HttpFault: faulty, HTTPException: unrouted, Exception: unforeseen}

@@ -1,0 +1,199 @@
+"""Requests taken apart: bodies into the model, query parameters into values, each fault with its place.
+
+Bodies are read as Java's registry reads them: numbers may come as strings, unknown fields are refused by name.
+"""
+
+import re
+from typing import Final, TypeVar
+from urllib.parse import unquote
+
+import msgspec
+from starlette.requests import Request
+
+from registry import limits
+from registry.api.errors import HttpFault
+from registry.languages import type_named
+from registry.service.registration import Candidate
+from registry.service.tagging import FIELD, RECORD, TagChange
+from registry.subjects import Subject
+from registry.wire import (
+    WireConfig,
+    WireMetadata,
+    WireReference,
+    WireRuleSet,
+    metadata_of,
+    references_of,
+    rule_set_of,
+)
+
+_UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(.*)`")
+T = TypeVar("T")
+
+
+class Entity(msgspec.Struct, forbid_unknown_fields=True):
+    entityPath: str | None = None
+    entityType: str | None = None
+
+
+class SchemaTags(msgspec.Struct, forbid_unknown_fields=True):
+    schemaEntity: Entity | None = None
+    tags: list[str] | None = None
+
+
+class RegisterRequest(msgspec.Struct, forbid_unknown_fields=True):
+    schema: str | None = None
+    schemaType: str | None = None
+    references: list[WireReference] | None = None
+    metadata: WireMetadata | None = None
+    ruleSet: WireRuleSet | None = None
+    version: int | None = None
+    id: int | None = None
+    subject: str | None = None
+    guid: str | None = None
+    ts: int | None = None
+    deleted: bool | None = None
+    schemaTagsToAdd: list[SchemaTags] | None = None
+    schemaTagsToRemove: list[SchemaTags] | None = None
+    propagateSchemaTags: bool | None = None
+
+
+class TagRequest(msgspec.Struct, forbid_unknown_fields=True):
+    newVersion: int | None = None
+    tagsToAdd: list[SchemaTags] | None = None
+    tagsToRemove: list[SchemaTags] | None = None
+    metadata: WireMetadata | None = None
+    ruleSet: WireRuleSet | None = None
+    rulesToMerge: WireRuleSet | None = None
+    rulesToRemove: list[str] | None = None
+
+
+class ModeRequest(msgspec.Struct, forbid_unknown_fields=True):
+    mode: str | None = None
+
+
+_register: Final = msgspec.json.Decoder(RegisterRequest, strict=False)
+_tags: Final = msgspec.json.Decoder(TagRequest, strict=False)
+_mode: Final = msgspec.json.Decoder(ModeRequest, strict=False)
+_config: Final = msgspec.json.Decoder(WireConfig, strict=False)
+
+
+def _decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
+    if not body.strip():
+        raise HttpFault(422, "The request body must not be empty")
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        unknown = _UNKNOWN_FIELD.search(str(error))
+        if unknown:
+            raise HttpFault(422, f"Unrecognized field: {unknown.group(1)}") from None
+        raise HttpFault(400, f"The request body has the wrong form: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HttpFault(400, f"The request body is not JSON: {error}") from None
+    except RecursionError:
+        raise HttpFault(400, "The request body is nested too deep") from None
+
+
+def candidate_of(body: bytes) -> Candidate:
+    return candidate_from(_decoded(_register, body))
+
+
+def candidate_from(request: RegisterRequest) -> Candidate:
+    version = request.version or 0
+    if not -1 <= version <= limits.version_max:
+        raise HttpFault(422, f"The version {version} is not between 1 and 2^31-1", 42202)
+    return Candidate(
+        type=type_named(request.schemaType),
+        text=request.schema or "",
+        references=references_of(request.references),
+        metadata=metadata_of(request.metadata),
+        rule_set=rule_set_of(request.ruleSet),
+        version=version,
+        id=None if request.id is None or request.id < 0 else request.id,
+        tags_to_add=tag_changes(request.schemaTagsToAdd),
+        tags_to_remove=tag_changes(request.schemaTagsToRemove),
+        propagate_tags=bool(request.propagateSchemaTags),
+    )
+
+
+def tag_changes(wire: list[SchemaTags] | None) -> tuple[TagChange, ...]:
+    changes = []
+    for one in wire or ():
+        entity = one.schemaEntity
+        kind = None if entity is None or entity.entityType is None else entity.entityType.lower()
+        if entity is None or not entity.entityPath or kind not in (RECORD, FIELD):
+            raise HttpFault(422, "A tagged entity needs an entityPath and an entityType: sr_record or sr_field", 42201)
+        changes.append(TagChange(entity.entityPath, kind, tuple(one.tags or ())))
+    return tuple(changes)
+
+
+def tag_request_of(body: bytes) -> TagRequest:
+    return _decoded(_tags, body)
+
+
+def mode_of(body: bytes) -> str | None:
+    return _decoded(_mode, body).mode
+
+
+def config_of(body: bytes) -> WireConfig:
+    return _decoded(_config, body)
+
+
+class Parameters:
+    """The path and query of a request. Paths arrive percent-encoded, so that a subject may hold a slash."""
+
+    def __init__(self, request: Request) -> None:
+        self._path = request.path_params
+        self._query = request.query_params
+
+    def path(self, name: str) -> str:
+        return unquote(self._path[name], errors="replace")
+
+    def has_path(self, name: str) -> bool:
+        return name in self._path
+
+    def subject(self) -> str:
+        return self.path("subject")
+
+    def path_number(self, name: str) -> int:
+        text = self.path(name)
+        if not (text.isascii() and text.isdigit()) or int(text[:20]) > limits.id_max:
+            raise HttpFault(404, "HTTP 404 Not Found")
+        return int(text)
+
+    def flag(self, name: str) -> bool:
+        text = self._query.get(name)
+        if text is None or text == "":
+            return False
+        if text.lower() not in ("true", "false"):
+            raise HttpFault(400, f"The parameter {name} is true or false, not '{text[:100]}'")
+        return text.lower() == "true"
+
+    def text(self, name: str) -> str:
+        return self._query.get(name, "")
+
+    def texts(self, name: str) -> list[str]:
+        return self._query.getlist(name)
+
+    def given(self, name: str) -> bool:
+        return name in self._query
+
+    def number(self, name: str, default: int) -> int:
+        text = self._query.get(name)
+        if text is None or text == "":
+            return default
+        digits = text[1:] if text.startswith("-") else text
+        if not (digits.isascii() and digits.isdigit()) or int(digits[:20]) > limits.id_max:
+            raise HttpFault(400, f"The parameter {name} is a number up to 2^31-1, not '{text[:100]}'")
+        return int(text)
+
+    def page(self, default: int = limits.page_default) -> tuple[int, int]:
+        """Offset and limit. A negative limit, or one above the largest page, is the default."""
+        offset = self.number("offset", 0)
+        if offset < 0:
+            raise HttpFault(400, f"The parameter offset is not negative, unlike {offset}")
+        limit = self.number("limit", -1)
+        return offset, limit if 0 < limit <= limits.page_max else default
+
+    def optional_subject(self) -> Subject | None:
+        text = self.text("subject")
+        return Subject.parse(text) if text else None

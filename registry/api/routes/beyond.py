@@ -1,0 +1,165 @@
+"""What Confluent's registry does not have: search, every subject's latest version, a stream of changes, bulk copies."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from typing import IO, Final
+
+import orjson
+from fastapi import APIRouter
+from starlette.concurrency import iterate_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+
+from openapi.media_types import EVENT_STREAM, NDJSON
+from registry import limits
+from registry.api.answers import change_json, version_json
+from registry.api.context import Api
+from registry.api.errors import HttpFault
+from registry.api.requests import Parameters
+from registry.languages import type_named
+from registry.service import reading, transfer
+from registry.storage.base import Deleted, Selection, StoreWriter
+
+_HEARTBEAT_SECONDS: Final = 15.0
+"""A comment in a silent stream, so that proxies keep it open and dead clients are noticed."""
+_CHANGES_AT_ONCE: Final = 500
+_IMPORT_IN_MEMORY_BYTES: Final = 4 * 1024 * 1024
+_EXPORT_CHUNK_BYTES: Final = 64 * 1024
+
+
+def routes(api: Api) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/search")
+    async def search(request: Request) -> Response:
+        parameters = Parameters(request)
+        offset, limit = parameters.page(100)
+        kind = parameters.text("schemaType")
+        query = reading.Query(
+            text=parameters.text("text"),
+            field=parameters.text("field"),
+            field_type=parameters.text("type"),
+            type=type_named(kind) if kind else None,
+            tag=parameters.text("tag"),
+            subject=parameters.text("subject"),
+            all_versions=parameters.flag("allVersions"),
+        )
+        found = await api.read_long(lambda store: reading.search(store, query, offset, limit))
+        shown = []
+        for match in found:
+            entry = version_json(match.version)
+            if match.fields:
+                entry["fields"] = list(dict.fromkeys(match.fields))
+            shown.append(entry)
+        return api.answer(request, shown)
+
+    @router.get("/latest")
+    async def latest(request: Request) -> Response:
+        parameters = Parameters(request)
+        offset, limit = parameters.page(limits.page_max)
+        prefix = parameters.text("subjectPrefix") if parameters.given("subjectPrefix") else ":*:"
+        listed = await api.read_long(
+            lambda store: reading.list_schemas(
+                store,
+                Selection.parse(prefix),
+                Deleted.HIDDEN,
+                latest_only=True,
+                aliases=False,
+                rule_type="",
+                offset=offset,
+                limit=limit,
+            )
+        )
+        shown = [
+            {
+                "subject": one.version.subject.qualified,
+                "version": one.version.version,
+                "id": one.version.id,
+                "schemaType": one.version.content.type,
+                "ts": one.version.created_ms,
+            }
+            for one in listed
+        ]
+        return api.answer(request, shown)
+
+    @router.get("/changes")
+    async def changes(request: Request) -> Response:
+        parameters = Parameters(request)
+        if request.scope["registry_type"] != EVENT_STREAM:
+            after = parameters.number("after", 0)
+            _, limit = parameters.page()
+            listed = api.read(lambda store: store.changes(after, limit))
+            return api.answer(request, [change_json(change) for change in listed])
+        resumed = request.headers.get("last-event-id", parameters.text("after"))
+        if resumed and not (resumed.isascii() and resumed.isdigit()):
+            raise HttpFault(400, f"The stream resumes after the number of a change, not after '{resumed[:100]}'")
+        start = int(resumed[:18]) if resumed else api.read(lambda store: store.last_change())
+        return StreamingResponse(
+            _events(api, start), headers={"content-type": EVENT_STREAM, "cache-control": "no-cache"}
+        )
+
+    @router.get("/export")
+    async def export(request: Request) -> Response:
+        parameters = Parameters(request)
+        prefix = parameters.text("subjectPrefix") if parameters.given("subjectPrefix") else ":*:"
+        deleted = not parameters.given("deleted") or parameters.flag("deleted")
+        chunks = _chunks(api, Selection.parse(prefix), deleted)
+        return StreamingResponse(iterate_in_threadpool(chunks), headers={"content-type": NDJSON})
+
+    @router.post("/import")
+    async def import_(request: Request) -> Response:
+        with tempfile.SpooledTemporaryFile(max_size=_IMPORT_IN_MEMORY_BYTES) as spool:
+            try:
+                async for chunk in request.stream():
+                    spool.write(chunk)
+            except ClientDisconnect:
+                raise HttpFault(400, "The import ended before its last line") from None
+
+            def operation(store: StoreWriter) -> transfer.Imported:
+                spool.seek(0)
+                return transfer.imported(api.registry.environment, store, _lines(spool), api.registry.now_ms())
+
+            done = await api.write(request, operation)
+        return api.answer(request, {"versions": done.versions, "configs": done.configs, "modes": done.modes})
+
+    return router
+
+
+def _lines(spool: "IO[bytes]") -> Iterator[bytes]:
+    while line := spool.readline(limits.import_line_bytes_max + 1):
+        yield line
+
+
+def _chunks(api: Api, selection: Selection, deleted: bool) -> Iterator[bytes]:
+    with api.registry.store.snapshot() as store:
+        chunk = bytearray()
+        for line in transfer.exported(store, selection, deleted=deleted):
+            chunk += line
+            if len(chunk) >= _EXPORT_CHUNK_BYTES:
+                yield bytes(chunk)
+                chunk.clear()
+        yield bytes(chunk)
+
+
+async def _events(api: Api, after: int) -> AsyncIterator[bytes]:
+    """Changes after a sequence number, as they happen; a gap is told when some are not kept any more."""
+    yield b": the changes of the schema registry\n\n"
+    oldest = api.read(lambda store: store.changes(0, 1))
+    if oldest and after < oldest[0].sequence - 1:
+        yield f"event: gap\ndata: {oldest[0].sequence - 1 - after}\n\n".encode()
+    while True:
+        changed = api.changed
+        listed = api.read(lambda store, after=after: store.changes(after, _CHANGES_AT_ONCE))  # type: ignore[misc]
+        if listed:
+            yield b"".join(
+                b"id: %d\nevent: %s\ndata: %s\n\n"
+                % (change.sequence, change.kind.encode(), orjson.dumps(change_json(change)))
+                for change in listed
+            )
+            after = listed[-1].sequence
+            continue
+        try:
+            await asyncio.wait_for(changed.wait(), _HEARTBEAT_SECONDS)
+        except TimeoutError:
+            yield b": still here\n\n"

@@ -1,0 +1,133 @@
+"""/schemas: by id, by guid, in lists."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from registry.api.answers import schema_json, version_json
+from registry.api.context import Api
+from registry.api.requests import Parameters
+from registry.model import SchemaType
+from registry.service import reading
+from registry.service.reading import subject_of
+from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader
+from registry.subjects import Subject
+
+
+def routes(api: Api) -> APIRouter:
+    router = APIRouter()
+    environment = api.registry.environment
+
+    def asked_subject(store: StoreReader, parameters: Parameters) -> Subject | None:
+        text = parameters.text("subject")
+        return subject_of(store, text) if text else None
+
+    def marks(version: StoredVersion) -> tuple[str | int, ...]:
+        return (version.id, version.subject.name)
+
+    @router.get("/schemas")
+    async def list_schemas(request: Request) -> Response:
+        parameters = Parameters(request)
+        offset, limit = parameters.page()
+        selection = Selection.parse(parameters.text("subjectPrefix"))
+        deleted = Deleted.SHOWN if parameters.flag("deleted") else Deleted.HIDDEN
+        latest_only, aliases = parameters.flag("latestOnly"), parameters.flag("aliases")
+        listed = await api.read_long(
+            lambda store: reading.list_schemas(
+                store,
+                selection,
+                deleted,
+                latest_only=latest_only,
+                aliases=aliases,
+                rule_type=parameters.text("ruleType"),
+                offset=offset,
+                limit=limit,
+            )
+        )
+        shown = []
+        for one in listed:
+            entry = version_json(one.version)
+            if one.aliases:
+                entry["aliases"] = list(one.aliases)
+            shown.append(entry)
+        return api.answer(request, shown)
+
+    @router.get("/schemas/types")
+    async def list_types(request: Request) -> Response:
+        return api.answer(request, [SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO], marks=())
+
+    @router.get("/schemas/ids/{id}")
+    async def get_by_id(request: Request) -> Response:
+        parameters = Parameters(request)
+        id = parameters.path_number("id")
+        form, wanted = parameters.text("format"), parameters.texts("findTags")
+        fetch_max_id = parameters.flag("fetchMaxId")
+        qualified = parameters.text("referenceFormat").lower() == "qualified"
+
+        def question(store: StoreReader) -> Response:
+            version = reading.by_id(store, id, asked_subject(store, parameters))
+            text = reading.formatted(environment, store, version, form)
+            tags = reading.tags_found(version, wanted) if wanted else None
+            max_id = store.max_id(version.subject.context) if fetch_max_id else None
+            shown = reading.qualified_references(version) if qualified else version
+            body = schema_json(shown, text, tags, max_id)
+            return api.answer(request, body, marks=None if fetch_max_id else marks(version))
+
+        return api.read(question)
+
+    @router.get("/schemas/ids/{id}/schema")
+    async def get_text_by_id(request: Request) -> Response:
+        parameters = Parameters(request)
+        id = parameters.path_number("id")
+
+        def question(store: StoreReader) -> Response:
+            version = reading.by_id(store, id, asked_subject(store, parameters))
+            text = reading.formatted(environment, store, version, parameters.text("format"))
+            return api.raw(request, text.encode(), marks=marks(version))
+
+        return api.read(question)
+
+    @router.get("/schemas/ids/{id}/subjects")
+    async def list_subjects_of_id(request: Request) -> Response:
+        parameters = Parameters(request)
+        id, deleted = parameters.path_number("id"), parameters.flag("deleted")
+        offset, limit = parameters.page()
+
+        def question(store: StoreReader) -> Response:
+            uses = reading.uses_of_id(store, id, asked_subject(store, parameters), deleted=deleted)
+            names = list(dict.fromkeys(use.subject.qualified for use in uses))
+            return api.answer(request, names[offset : offset + limit], marks=(id,))
+
+        return api.read(question)
+
+    @router.get("/schemas/ids/{id}/versions")
+    async def list_versions_of_id(request: Request) -> Response:
+        parameters = Parameters(request)
+        id, deleted = parameters.path_number("id"), parameters.flag("deleted")
+        offset, limit = parameters.page()
+
+        def question(store: StoreReader) -> Response:
+            uses = reading.uses_of_id(store, id, asked_subject(store, parameters), deleted=deleted)
+            shown = [{"subject": use.subject.qualified, "version": use.version} for use in uses]
+            return api.answer(request, shown[offset : offset + limit], marks=(id,))
+
+        return api.read(question)
+
+    @router.get("/schemas/guids/{guid}")
+    async def get_by_guid(request: Request) -> Response:
+        parameters = Parameters(request)
+
+        def question(store: StoreReader) -> Response:
+            version = reading.by_guid(store, parameters.path("guid"))
+            text = reading.formatted(environment, store, version, parameters.text("format"))
+            return api.answer(request, schema_json(version, text, with_subject=False), marks=marks(version))
+
+        return api.read(question)
+
+    @router.get("/schemas/guids/{guid}/ids")
+    async def list_ids_of_guid(request: Request) -> Response:
+        guid = Parameters(request).path("guid")
+        ids = api.read(lambda store: reading.ids_of_guid(store, guid))
+        return api.answer(request, [{"context": context, "id": id} for context, id in ids])
+
+    return router

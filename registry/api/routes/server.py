@@ -1,0 +1,66 @@
+"""/, /contexts, /v1/metadata and /health: about the registry itself."""
+
+import asyncio
+from importlib.metadata import PackageNotFoundError, version
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from registry.api.context import Api
+from registry.api.errors import HttpFault
+from registry.api.requests import Parameters
+from registry.errors import InvalidSubject, StoreFailed
+from registry.service import configuration
+from registry.subjects import DEFAULT_CONTEXT, context_prefix
+
+
+def routes(api: Api) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/")
+    async def root(request: Request) -> Response:
+        return api.answer(request, {})
+
+    @router.get("/contexts")
+    async def list_contexts(request: Request) -> Response:
+        parameters = Parameters(request)
+        offset, limit = parameters.page()
+        prefix = parameters.text("contextPrefix")
+        contexts = api.read(lambda store: store.contexts())
+        shown = [context for context in contexts if context.startswith(prefix)]
+        return api.answer(request, shown[offset : offset + limit])
+
+    @router.delete("/contexts/{context}")
+    async def delete_context(request: Request) -> Response:
+        given = Parameters(request).path("context")
+        try:
+            context = context_prefix(given).strip(":") or DEFAULT_CONTEXT
+        except InvalidSubject:
+            raise HttpFault(400, "Context name cannot contain a colon") from None
+        await api.write(request, lambda store: configuration.delete_context(store, context))
+        return Response(status_code=204)
+
+    @router.get("/v1/metadata/id")
+    async def cluster(request: Request) -> Response:
+        clusters = {"kafka-cluster": api.registry.settings.cluster_id, "schema-registry-cluster": "schema-registry"}
+        return api.answer(request, {"id": "", "scope": {"path": [], "clusters": clusters}})
+
+    @router.get("/v1/metadata/version")
+    async def release(request: Request) -> Response:
+        try:
+            number = version("headgate")
+        except PackageNotFoundError:
+            number = "unknown"
+        return api.answer(request, {"version": number, "commitId": "unknown"})
+
+    @router.get("/health")
+    async def health(request: Request) -> Response:
+        try:
+            await asyncio.to_thread(api.registry.store.check)
+            counts = api.read(lambda store: store.counts())
+        except StoreFailed as error:
+            return api.answer(request, {"status": "DOWN", "reason": str(error)}, status=503)
+        return api.answer(request, {"status": "UP", "stored": counts})
+
+    return router

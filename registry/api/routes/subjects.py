@@ -1,0 +1,213 @@
+"""/subjects: lists, look-up, registration, versions, tags, deletion."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from registry import limits
+from registry.api.answers import registered_json, version_json
+from registry.api.context import Api
+from registry.api.requests import Parameters, candidate_of, tag_changes, tag_request_of
+from registry.model import Metadata, merged_rule_sets
+from registry.service import deletion, reading
+from registry.service.reading import subject_of, version_number
+from registry.service.registration import Candidate, register
+from registry.service.scopes import unaliased
+from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, StoreWriter
+from registry.subjects import Subject, checked
+from registry.wire import metadata_of, rule_set_of
+
+
+def deleted_shown(parameters: Parameters) -> Deleted:
+    shown = Deleted.SHOWN if parameters.flag("deleted") else Deleted.HIDDEN
+    return Deleted.ONLY if parameters.flag("deletedOnly") else shown
+
+
+def routes(api: Api) -> APIRouter:
+    router = APIRouter()
+    environment = api.registry.environment
+
+    @router.get("/subjects")
+    async def list_subjects(request: Request) -> Response:
+        parameters = Parameters(request)
+        offset, limit = parameters.page(limits.page_max)
+        prefix = parameters.text("subjectPrefix") if parameters.given("subjectPrefix") else ":*:"
+        deleted = deleted_shown(parameters)
+        found = await api.read_long(lambda store: store.subjects(Selection.parse(prefix), deleted, offset, limit))
+        return api.answer(request, [subject.qualified for subject in found])
+
+    @router.post("/subjects/{subject}")
+    async def look_up(request: Request) -> Response:
+        parameters = Parameters(request)
+        candidate = candidate_of(await request.body())
+        normalize, deleted = parameters.flag("normalize"), parameters.flag("deleted")
+
+        def question(store: StoreReader) -> Response:
+            subject = subject_of(store, parameters.subject())
+            version = reading.look_up(environment, store, subject, candidate, normalize=normalize, deleted=deleted)
+            text = reading.formatted(environment, store, version, parameters.text("format"))
+            return api.answer(request, version_json(version, text), marks=_marks(parameters, candidate, version))
+
+        return api.read(question)
+
+    @router.delete("/subjects/{subject}")
+    async def delete_subject(request: Request) -> Response:
+        parameters = Parameters(request)
+        permanent = parameters.flag("permanent")
+        numbers = await api.write(
+            request,
+            lambda store: deletion.delete_subject(store, subject_of(store, parameters.subject()), permanent=permanent),
+        )
+        return api.answer(request, numbers)
+
+    @router.get("/subjects/{subject}/metadata")
+    async def get_with_metadata(request: Request) -> Response:
+        parameters = Parameters(request)
+        wanted = dict(zip(parameters.texts("key"), parameters.texts("value"), strict=False))
+        deleted = parameters.flag("deleted")
+
+        def question(store: StoreReader) -> Response:
+            subject = subject_of(store, parameters.subject())
+            version = reading.latest_with_metadata(store, subject, wanted, deleted=deleted)
+            text = reading.formatted(environment, store, version, parameters.text("format"))
+            return api.answer(request, version_json(version, text))
+
+        return api.read(question)
+
+    @router.get("/subjects/{subject}/versions")
+    async def list_versions(request: Request) -> Response:
+        parameters = Parameters(request)
+        offset, limit = parameters.page(limits.page_max)
+        deleted, as_negative = deleted_shown(parameters), parameters.flag("deletedAsNegative")
+
+        def question(store: StoreReader) -> Response:
+            subject = subject_of(store, parameters.subject())
+            numbers = reading.list_versions(store, subject, deleted, as_negative=as_negative)
+            return api.answer(request, numbers[offset : offset + limit], marks=(subject.name,))
+
+        return api.read(question)
+
+    @router.post("/subjects/{subject}/versions")
+    async def register_version(request: Request) -> Response:
+        parameters = Parameters(request)
+        body = await request.body()
+        name = checked(parameters.subject())
+        candidate = candidate_of(body)
+        normalize = parameters.flag("normalize")
+        parameters.flag("force")
+
+        def operation(store: StoreWriter) -> StoredVersion:
+            return register(
+                environment,
+                store,
+                unaliased(store, name),
+                candidate,
+                normalize=normalize,
+                now_ms=api.registry.now_ms(),
+            )
+
+        version = await api.write(request, operation)
+        modified = (
+            version.content.metadata is not None
+            or version.content.rule_set is not None
+            or not candidate.text.strip()
+            or candidate.propagate_tags
+        )
+        marks = None if candidate.version > 0 else _marks(parameters, candidate, version)
+        return api.answer(request, registered_json(version, modified=modified), marks=marks)
+
+    @router.get("/subjects/{subject}/versions/{version}")
+    async def get_version(request: Request) -> Response:
+        parameters = Parameters(request)
+        number = version_number(parameters.path("version"))
+        deleted, wanted = parameters.flag("deleted"), parameters.texts("findTags")
+        qualified = parameters.text("referenceFormat").lower() == "qualified"
+
+        def question(store: StoreReader) -> Response:
+            version = reading.get_version(store, subject_of(store, parameters.subject()), number, deleted=deleted)
+            text = reading.formatted(environment, store, version, parameters.text("format"))
+            tags = reading.tags_found(version, wanted) if wanted else None
+            shown = reading.qualified_references(version) if qualified else version
+            return api.answer(request, version_json(shown, text, tags), marks=(version.subject.name, version.id))
+
+        return api.read(question)
+
+    @router.get("/subjects/{subject}/versions/{version}/schema")
+    async def get_text(request: Request) -> Response:
+        parameters = Parameters(request)
+        number, deleted = version_number(parameters.path("version")), parameters.flag("deleted")
+
+        def question(store: StoreReader) -> Response:
+            version = reading.get_version(store, subject_of(store, parameters.subject()), number, deleted=deleted)
+            text = reading.formatted(environment, store, version, parameters.text("format"))
+            return api.raw(request, text.encode(), marks=(version.subject.name, version.id))
+
+        return api.read(question)
+
+    @router.get("/subjects/{subject}/versions/{version}/referencedby")
+    async def list_referrers(request: Request) -> Response:
+        parameters = Parameters(request)
+        offset, limit = parameters.page()
+        number = version_number(parameters.path("version"))
+        ids = api.read(lambda store: reading.referenced_by(store, subject_of(store, parameters.subject()), number))
+        return api.answer(request, ids[offset : offset + limit])
+
+    @router.delete("/subjects/{subject}/versions/{version}")
+    async def delete_version(request: Request) -> Response:
+        parameters = Parameters(request)
+        number, permanent = version_number(parameters.path("version")), parameters.flag("permanent")
+        deleted = await api.write(
+            request,
+            lambda store: deletion.delete_version(
+                store, subject_of(store, parameters.subject()), number, permanent=permanent
+            ),
+        )
+        return api.answer(request, deleted)
+
+    @router.post("/subjects/{subject}/versions/{version}/tags")
+    async def change_tags(request: Request) -> Response:
+        parameters = Parameters(request)
+        number = version_number(parameters.path("version"))
+        wire = tag_request_of(await request.body())
+        add, remove = tag_changes(wire.tagsToAdd), tag_changes(wire.tagsToRemove)
+        metadata, given_rules = metadata_of(wire.metadata), rule_set_of(wire.ruleSet)
+        merge = rule_set_of(wire.rulesToMerge)
+        drop = None if wire.rulesToRemove is None else frozenset(wire.rulesToRemove)
+
+        def operation(store: StoreWriter) -> StoredVersion:
+            base = reading.get_version(store, subject_of(store, parameters.subject()), number)
+            rules = given_rules
+            if merge is not None or drop is not None:
+                before = store.latest(base.subject) if wire.newVersion is None else None
+                if wire.newVersion is not None:
+                    before = store.version(base.subject, wire.newVersion - 1)
+                rules = merged_rule_sets(None if before is None else before.content.rule_set, merge)
+                if rules is not None and drop is not None:
+                    rules = rules.without(drop)
+            content = base.content
+            candidate = Candidate(
+                content.type,
+                content.text,
+                content.references,
+                metadata or content.metadata or Metadata(),
+                rules,
+                version=wire.newVersion or -1,
+                tags_to_add=add,
+                tags_to_remove=remove,
+            )
+            return register(environment, store, base.subject, candidate, normalize=False, now_ms=api.registry.now_ms())
+
+        version = await api.write(request, operation)
+        return api.answer(request, registered_json(version, modified=True))
+
+    return router
+
+
+def _marks(parameters: Parameters, candidate: Candidate, version: StoredVersion) -> tuple[str | int, ...]:
+    """What an answer about a sent schema tells of: its subject, its id, and what it refers to."""
+    return (
+        version.id,
+        version.subject.name,
+        Subject.parse(parameters.subject()).name,
+        *(Subject.parse(reference.subject).name for reference in candidate.references),
+    )

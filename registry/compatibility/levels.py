@@ -1,0 +1,115 @@
+"""Compatibility levels: which versions a new one is compared with, which way round, and how it is told.
+
+The sentences are those of Confluent's registry. Unlike there, a transitive level reports every version that breaks, not
+the first alone.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from registry import limits
+from registry.compatibility.incompatibility import Incompatibility, Policy
+from registry.formats.base import ParsedSchema
+from registry.languages import Languages
+from registry.model import Level, SchemaType
+
+_OLD_SCHEMA_CHARS_MAX: Final = 10 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A version that a new schema is compared with."""
+
+    version: int
+    schema: ParsedSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An incompatibility, and between whom."""
+
+    version: int
+    new_reads_old: bool
+    """True: the new schema cannot read what the old one wrote. False: the other way round."""
+    incompatibility: Incompatibility
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    messages: tuple[str, ...] = ()
+    found: tuple[Found, ...] = ()
+
+    @property
+    def compatible(self) -> bool:
+        return not self.messages
+
+
+COMPATIBLE: Final = Verdict()
+
+
+def judge(languages: Languages, level: Level, policy: Policy, new: ParsedSchema, earlier: Iterable[Earlier]) -> Verdict:
+    """What the level has against `new` after the versions in `earlier`, newest first."""
+    messages: list[str] = []
+    found: list[Found] = []
+    for old in earlier:
+        told: list[str] = []
+        if new.type is not old.schema.type:
+            told.append("Incompatible because of different schema type")
+        else:
+            if level.backward:
+                for one in languages.check(new, old.schema, policy):
+                    told.append(message(new.type, one, "new", "old"))
+                    found.append(Found(old.version, True, one))
+            if level.forward:
+                for one in languages.check(old.schema, new, policy):
+                    told.append(message(new.type, one, "old", "new"))
+                    found.append(Found(old.version, False, one))
+        if told:
+            messages += [*told, f"{{oldSchemaVersion: {old.version}}}", _old_schema(old.schema.canonical)]
+        if len(found) >= limits.incompatibilities_max:
+            break
+    return Verdict(tuple(messages), tuple(found)) if messages else COMPATIBLE
+
+
+def _old_schema(text: str) -> str:
+    if len(text) <= _OLD_SCHEMA_CHARS_MAX:
+        return f"{{oldSchema: '{text}'}}"
+    return f"{{oldSchema: <truncated> '{text[:_OLD_SCHEMA_CHARS_MAX]}...'}}"
+
+
+def message(type: SchemaType, one: Incompatibility, reader: str, writer: str) -> str:
+    """As Confluent's registry words it; `reader` and `writer` are "new" and "old", or the other way round."""
+    if type is not SchemaType.AVRO:
+        return f'{{errorType:"{one.kind}", description:"{one.message}"}}'
+    match one.kind:
+        case "FIXED_SIZE_MISMATCH":
+            description = (
+                f"The size of FIXED type field at path '{one.path}' in the {reader} schema does not match with the "
+                f"{writer} schema"
+            )
+        case "TYPE_MISMATCH":
+            description = (
+                f"The type (path '{one.path}') of a field in the {reader} schema does not match with the "
+                f"{writer} schema"
+            )
+        case "NAME_MISMATCH":
+            description = f"The name of the schema has changed (path '{one.path}')"
+        case "MISSING_ENUM_SYMBOLS":
+            description = (
+                f"The {reader} schema is missing enum symbols '{one.detail}' at path '{one.path}' in the "
+                f"{writer} schema"
+            )
+        case "MISSING_UNION_BRANCH":
+            description = (
+                f"The {reader} schema is missing a type inside a union field at path '{one.path}' in the "
+                f"{writer} schema"
+            )
+        case "READER_FIELD_MISSING_DEFAULT_VALUE":
+            description = (
+                f"The field '{one.detail}' at path '{one.path}' in the {reader} schema has no default value and is "
+                f"missing in the {writer} schema"
+            )
+        case _:
+            description = one.message
+    return f"{{errorType:'{one.kind}', description:'{description}', additionalInfo:'{one.detail}'}}"

@@ -1,0 +1,114 @@
+"""The three schema languages behind one table: parse a text, compare two schemas, show a schema in another form.
+
+Each language is imported when its first schema arrives. Parsed schemas are kept: comparing a new version with the
+latest must not parse the latest again.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from registry import limits
+from registry.compatibility.incompatibility import Incompatibility, Policy
+from registry.errors import InvalidSchema
+from registry.formats.base import ParsedSchema
+from registry.model import SchemaType
+
+_PARSED_KEPT_MAX: Final = 2000
+_PARSED_KEPT_CHARS_MAX: Final = 32 * 1024
+"""Larger schemas are parsed each time: 2,000 of them must not fill the memory."""
+
+
+class Languages:
+    """Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._kept: Callable[..., ParsedSchema] = lru_cache(_PARSED_KEPT_MAX)(_parse)
+
+    def parse(
+        self, type: SchemaType, text: str, references: Mapping[str, str] | None = None, *, strict: bool = True
+    ) -> ParsedSchema:
+        """`strict` is for new schemas; one that is stored already is taken as it is. Raises `InvalidSchema`."""
+        pairs = tuple(references.items()) if references else ()
+        if len(text) + sum(len(referenced) for _, referenced in pairs) > _PARSED_KEPT_CHARS_MAX:
+            return _parse(type, text, pairs, strict)
+        return self._kept(type, text, pairs, strict)
+
+    def check(self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy) -> list[Incompatibility]:
+        """Both of one language."""
+        match reader.type:
+            case SchemaType.AVRO:
+                from registry.compatibility import avro
+
+                return avro.check(cast(Any, reader), cast(Any, writer))
+            case SchemaType.JSON:
+                from registry.compatibility import json_schema
+
+                return json_schema.check(cast(Any, reader), cast(Any, writer), policy)
+            case SchemaType.PROTOBUF:
+                from registry.compatibility import protobuf
+
+                return protobuf.check(cast(Any, reader), cast(Any, writer))
+
+    def resolved(self, schema: ParsedSchema) -> str | None:
+        """Its text with references written out; None where the language has no such form."""
+        if schema.type is SchemaType.AVRO:
+            from registry.formats.avro import AvroSchema
+
+            return cast(AvroSchema, schema).resolved
+        return None
+
+    def formatted(self, schema: ParsedSchema, form: str) -> str:
+        """The text in another form. A form that the language does not know is its canonical text."""
+        if schema.type is SchemaType.AVRO and form == "resolved":
+            return self.resolved(schema) or schema.canonical
+        if schema.type is SchemaType.PROTOBUF and form == "serialized":
+            from registry.formats.protobuf import ProtobufSchema
+
+            return cast(ProtobufSchema, schema).serialized()
+        return schema.canonical
+
+    def top_level_fields(self, schema: ParsedSchema) -> frozenset[str]:
+        """The names that a reserved field may not have."""
+        match schema.type:
+            case SchemaType.AVRO:
+                from registry.formats.avro import AvroSchema
+
+                return cast(AvroSchema, schema).top_level_fields
+            case SchemaType.JSON:
+                from registry.formats.json_schema import JsonSchema
+
+                return frozenset(cast(JsonSchema, schema).root.named("properties"))
+            case SchemaType.PROTOBUF:
+                from registry.formats.protobuf import ProtobufSchema
+
+                messages = cast(ProtobufSchema, schema).main.proto.message_type
+                return frozenset(field.name for field in messages[0].field) if messages else frozenset()
+
+
+def _parse(type: SchemaType, text: str, references: tuple[tuple[str, str], ...], strict: bool) -> ParsedSchema:
+    if len(text) > limits.schema_chars_max:
+        raise InvalidSchema(f"the schema has {len(text)} characters; at most {limits.schema_chars_max} are accepted")
+    match type:
+        case SchemaType.AVRO:
+            from registry.formats import avro
+
+            return avro.parse(text, dict(references), strict=strict)
+        case SchemaType.JSON:
+            from registry.formats import json_schema
+
+            return json_schema.parse(text, dict(references))
+        case SchemaType.PROTOBUF:
+            from registry.formats import protobuf
+
+            return protobuf.parse(text, dict(references))
+
+
+def type_named(name: str | None) -> SchemaType:
+    """The language of a request; no name is Avro."""
+    if not name:
+        return SchemaType.AVRO
+    try:
+        return SchemaType(name)
+    except ValueError:
+        raise InvalidSchema(f"Invalid schema type {name}") from None

@@ -1,0 +1,73 @@
+"""References of a schema to registered versions, followed to their texts.
+
+A name inside a schema, the subject and version that define it; those may have references of their own. Bare subjects
+belong to the context of the schema that refers to them.
+"""
+
+from dataclasses import replace
+
+from registry import limits
+from registry.errors import InvalidSchema
+from registry.model import Reference
+from registry.storage.base import StoredVersion, StoreReader
+from registry.subjects import Subject
+
+
+def pinned(store: StoreReader, referrer: Subject, references: tuple[Reference, ...]) -> tuple[Reference, ...]:
+    """References with "latest" (version -1) replaced by the version that is the latest now."""
+    if all(reference.version != -1 for reference in references):
+        return references
+    return tuple(
+        replace(reference, version=_target(store, referrer, reference, deleted=False).version)
+        if reference.version == -1
+        else reference
+        for reference in references
+    )
+
+
+def resolve(
+    store: StoreReader, referrer: Subject, references: tuple[Reference, ...], *, deleted: bool
+) -> dict[str, str]:
+    """The texts that the references stand for, by name, dependencies before those that need them.
+
+    A new schema may refer to live versions only; one that is stored keeps its references to `deleted` ones.
+    """
+    if not references:
+        return {}
+    texts: dict[str, str] = {}
+    _follow(store, referrer, references, deleted, texts, ())
+    return texts
+
+
+def _follow(
+    store: StoreReader,
+    referrer: Subject,
+    references: tuple[Reference, ...],
+    deleted: bool,
+    texts: dict[str, str],
+    chain: tuple[tuple[Subject, int], ...],
+) -> None:
+    if len(chain) > limits.reference_depth_max:
+        raise InvalidSchema(f"References lead through more than {limits.reference_depth_max} schemas")
+    for reference in references:
+        if reference.name in texts:
+            continue
+        target = _target(store, referrer, reference, deleted=deleted)
+        place = (target.subject, target.version)
+        if place in chain:
+            name = f'subject "{target.subject.qualified}" and version {target.version}'
+            raise InvalidSchema(f"The reference to {name} leads back to itself")
+        _follow(store, target.subject, target.content.references, True, texts, (*chain, place))
+        if len(texts) >= limits.references_max:
+            raise InvalidSchema(f"References lead to more than {limits.references_max} schemas")
+        texts[reference.name] = target.content.text
+
+
+def _target(store: StoreReader, referrer: Subject, reference: Reference, *, deleted: bool) -> StoredVersion:
+    subject = referrer.sibling(reference.subject)
+    found = store.latest(subject) if reference.version == -1 else store.version(subject, reference.version)
+    if found is None or (found.deleted and not deleted):
+        raise InvalidSchema(
+            f'No schema reference found for subject "{reference.subject}" and version {reference.version}'
+        )
+    return found

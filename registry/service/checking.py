@@ -1,0 +1,67 @@
+"""May this schema become the next version? The same question as registering asks, without registering."""
+
+from dataclasses import dataclass
+
+from registry.compatibility import levels
+from registry.compatibility.incompatibility import Policy
+from registry.compatibility.levels import Earlier, Verdict
+from registry.errors import InvalidSchema, VersionNotFound
+from registry.model import Level
+from registry.service.reading import LATEST
+from registry.service.registration import Candidate, Environment, judge, stored_schema, understand
+from registry.service.scopes import config_in_scope
+from registry.storage.base import StoreReader
+from registry.subjects import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    verdict: Verdict
+    level: Level
+
+
+def check(
+    environment: Environment,
+    store: StoreReader,
+    subject: Subject,
+    candidate: Candidate,
+    version: int | None,
+    *,
+    normalize: bool,
+) -> Answer:
+    """Against one version, or (None) against all that the subject's level asks for. An empty subject takes anything."""
+    config = config_in_scope(store, environment.settings, subject)
+    level = config.compatibility_level or environment.settings.compatibility_level
+    against = None
+    if version is not None:
+        against = store.latest(subject) if version == LATEST else store.version(subject, version)
+        if against is None or against.deleted:
+            if version != LATEST:
+                raise VersionNotFound(version)
+            against = None
+    if not candidate.text.strip():
+        raise InvalidSchema("Empty schema")
+    understood = understand(
+        environment,
+        store,
+        subject,
+        candidate,
+        normalize=normalize or bool(config.normalize),
+        strict=bool(config.validate_names),
+    )
+    if version is None:
+        return Answer(judge(environment, store, config, understood, store.latest(subject)), level)
+    if against is None or level is Level.NONE:
+        return Answer(levels.COMPATIBLE, level)
+    verdict = levels.judge(
+        environment.languages,
+        level,
+        Policy(config.compatibility_policy or Policy.STRICT),
+        understood.parsed,
+        [Earlier(against.version, stored_schema(environment, store, against))],
+    )
+    if verdict.compatible:
+        return Answer(verdict, level)
+    validates = "true" if config.validate_fields else "false"
+    told = f"{{validateFields: '{validates}', compatibility: '{level}'}}"
+    return Answer(Verdict((*verdict.messages, told), verdict.found), level)

@@ -1,0 +1,379 @@
+"""Answers about what is registered: by id, by guid, by subject and version, in lists, by search.
+
+A bare subject that the default context does not have is looked for in the others, as Confluent's registry does.
+"""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from registry import limits
+from registry.errors import InvalidVersion, SchemaNotFound, SubjectNotFound, VersionNotFound
+from registry.formats.json_text import load
+from registry.model import Content, Metadata, SchemaType
+from registry.service import tagging
+from registry.service.registration import Candidate, Environment, find, stored_schema
+from registry.service.scopes import unaliased
+from registry.service.tagging import TagChange
+from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, Use
+from registry.subjects import Subject
+
+LATEST: Final = -1
+
+
+def version_number(text: str) -> int:
+    """1 to 2^31-1, or `LATEST` for "latest" and -1."""
+    stripped = text.strip()
+    if stripped.lower() == "latest" or stripped == "-1":
+        return LATEST
+    if not (stripped.isascii() and stripped.isdigit()) or not 1 <= int(stripped[:20]) <= limits.version_max:
+        raise InvalidVersion(text)
+    return int(stripped)
+
+
+def _get(store: StoreReader, subject: Subject, version: int, *, deleted: bool) -> StoredVersion | None:
+    if version == LATEST:
+        return store.latest(subject)
+    found = store.version(subject, version)
+    return None if found is None or (found.deleted and not deleted) else found
+
+
+def _namesakes(store: StoreReader, subject: Subject) -> Iterator[Subject]:
+    """The subjects of the same name in other contexts, for a bare name."""
+    if subject.in_default_context and subject.name:
+        for context in store.contexts()[1:]:
+            yield subject.moved_to(context)
+
+
+def get_version(store: StoreReader, subject: Subject, version: int, *, deleted: bool = False) -> StoredVersion:
+    found = _get(store, subject, version, deleted=deleted)
+    if found is not None:
+        return found
+    for other in _namesakes(store, subject):
+        found = _get(store, other, version, deleted=deleted)
+        if found is not None:
+            return found
+    if not store.has_subject(subject, deleted=deleted):
+        raise SubjectNotFound(subject.qualified)
+    raise VersionNotFound(version)
+
+
+def list_versions(store: StoreReader, subject: Subject, deleted: Deleted, *, as_negative: bool = False) -> list[int]:
+    """Ascending; `as_negative` shows soft-deleted ones among the others with a minus."""
+    if not store.has_subject(subject, deleted=deleted is not Deleted.HIDDEN or as_negative):
+        raise SubjectNotFound(subject.qualified)
+    keys = store.versions(subject)
+    if as_negative:
+        return [-key.version if key.deleted else key.version for key in keys]
+    shown = {Deleted.HIDDEN: (False,), Deleted.SHOWN: (False, True), Deleted.ONLY: (True,)}[deleted]
+    return [key.version for key in keys if key.deleted in shown]
+
+
+def by_id(store: StoreReader, id: int, subject: Subject | None) -> StoredVersion:
+    """The schema of an id: in the subject's context, in the version of that subject if it uses it."""
+    wanted = subject or Subject.parse("")
+    found = _by_id(store, id, wanted)
+    if found is None:
+        raise SchemaNotFound(id)
+    return found
+
+
+def _by_id(store: StoreReader, id: int, subject: Subject) -> StoredVersion | None:
+    if not subject.name:
+        return store.schema(subject.context, id)
+    for place in (subject, *_namesakes(store, subject)):
+        uses = [use for use in store.uses(place.context, id) if use.subject == place]
+        if uses:
+            best = min(uses, key=lambda use: (use.deleted, -use.version))
+            return store.version(place, best.version)
+    return store.schema(subject.context, id)
+
+
+def uses_of_id(store: StoreReader, id: int, subject: Subject | None, *, deleted: bool) -> list[Use]:
+    found = _by_id(store, id, subject or Subject.parse(""))
+    if found is None:
+        raise SchemaNotFound
+    return [use for use in store.uses(found.subject.context, id) if deleted or not use.deleted]
+
+
+def _fingerprint(guid: str) -> bytes | None:
+    try:
+        return uuid.UUID(guid).bytes
+    except ValueError:
+        return None
+
+
+def by_guid(store: StoreReader, guid: str) -> StoredVersion:
+    fingerprint = _fingerprint(guid)
+    for context, id in [] if fingerprint is None else store.ids_of_fingerprint(fingerprint):
+        found = store.schema(context, id)
+        if found is not None:
+            return found
+    raise SchemaNotFound(guid)
+
+
+def ids_of_guid(store: StoreReader, guid: str) -> list[tuple[str, int]]:
+    fingerprint = _fingerprint(guid)
+    ids = [] if fingerprint is None else store.ids_of_fingerprint(fingerprint)
+    if not ids:
+        raise SchemaNotFound(guid)
+    return ids
+
+
+def look_up(
+    environment: Environment,
+    store: StoreReader,
+    subject: Subject,
+    candidate: Candidate,
+    *,
+    normalize: bool,
+    deleted: bool,
+) -> StoredVersion:
+    """The version of the subject that is this schema."""
+    for place in (subject, *_namesakes(store, subject)):
+        if not store.has_subject(place, deleted=True):
+            continue
+        found = find(environment, store, place, candidate, normalize=normalize, deleted=deleted)
+        if found is not None:
+            return found
+    if not store.has_subject(subject, deleted=deleted):
+        raise SubjectNotFound(subject.qualified)
+    raise SchemaNotFound
+
+
+def latest_with_metadata(
+    store: StoreReader, subject: Subject, wanted: dict[str, str], *, deleted: bool
+) -> StoredVersion:
+    for key in reversed(store.versions(subject)):
+        if key.deleted and not deleted:
+            continue
+        version = store.version(subject, key.version)
+        if version is None or version.content.metadata is None:
+            continue
+        if wanted.items() <= version.content.metadata.properties.items():
+            return version
+    if not store.has_subject(subject, deleted=deleted):
+        raise SubjectNotFound(subject.qualified)
+    raise SchemaNotFound
+
+
+def referenced_by(store: StoreReader, subject: Subject, version: int) -> list[int]:
+    target = get_version(store, subject, version, deleted=True)
+    return sorted({r.id for r in store.referrers(target.subject, target.version) if r.live})
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    version: StoredVersion
+    aliases: tuple[str, ...] = ()
+
+
+def list_schemas(
+    store: StoreReader,
+    selection: Selection,
+    deleted: Deleted,
+    *,
+    latest_only: bool,
+    aliases: bool,
+    rule_type: str,
+    offset: int,
+    limit: int,
+) -> list[Listed]:
+    """A page of versions by subject; with `aliases`, also those of subjects that a matching alias stands for."""
+    names: dict[Subject, list[str]] = {}
+    walks = [store.walk(selection, deleted, latest_only=latest_only)]
+    if aliases:
+        for scope, config in store.configs(selection):
+            if config.alias and scope.name:
+                names.setdefault(scope.sibling(config.alias), []).append(scope.qualified)
+        for target in names:
+            if not _selects(selection, target):
+                exact = Selection(target.context, target.name)
+                walks.append(v for v in store.walk(exact, deleted, latest_only=latest_only) if v.subject == target)
+    listed: list[Listed] = []
+    skipped = 0
+    for walk in walks:
+        for version in walk:
+            if rule_type and not _has_rule_type(version.content, rule_type):
+                continue
+            if skipped < offset and len(walks) == 1:
+                skipped += 1
+                continue
+            listed.append(Listed(version, tuple(names.get(version.subject, ()))))
+            if len(walks) == 1 and len(listed) >= limit:
+                return listed
+    if len(walks) > 1:
+        listed.sort(key=lambda one: (one.version.subject.qualified, one.version.version))
+        return listed[offset : offset + limit]
+    return listed
+
+
+def _selects(selection: Selection, subject: Subject) -> bool:
+    return selection.context in (None, subject.context) and subject.name.startswith(selection.prefix)
+
+
+def _has_rule_type(content: Content, rule_type: str) -> bool:
+    return content.rule_set is not None and any(rule.type == rule_type for rule in content.rule_set)
+
+
+def formatted(environment: Environment, store: StoreReader, version: StoredVersion, form: str) -> str:
+    """The text of a version, in the form asked for."""
+    if not form.strip():
+        return version.content.text
+    return environment.languages.formatted(stored_schema(environment, store, version), form.strip().lower())
+
+
+def qualified_references(version: StoredVersion) -> StoredVersion:
+    """With its references naming their contexts."""
+    references = tuple(
+        replace(reference, subject=version.subject.sibling(reference.subject).qualified)
+        for reference in version.content.references
+    )
+    return replace(version, content=replace(version.content, references=references))
+
+
+def tags_found(version: StoredVersion, wanted: Sequence[str]) -> tuple[TagChange, ...]:
+    tags = tagging.tags_of(version.content.type, version.content.text)
+    return tags if "*" in wanted else tuple(one for one in tags if set(one.tags) & set(wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    version: StoredVersion
+    fields: tuple[str, ...] = ()
+    """Paths of the fields that were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Every part that is given must hold. Only the latest version of a subject is looked at, unless `all_versions`."""
+
+    text: str = ""
+    field: str = ""
+    field_type: str = ""
+    type: SchemaType | None = None
+    tag: str = ""
+    subject: str = ""
+    all_versions: bool = False
+
+
+def search(store: StoreReader, query: Query, offset: int, limit: int) -> list[Match]:
+    needle = max((query.text, query.field, query.field_type, query.tag), key=len)
+    found: list[Match] = []
+    latest: dict[Subject, int] = {}
+    skipped = 0
+    for version in store.containing(needle) if needle else store.walk(Selection(None), Deleted.HIDDEN):
+        if not query.all_versions:
+            if version.subject not in latest:
+                newest = store.latest(version.subject)
+                latest[version.subject] = 0 if newest is None else newest.version
+            if latest[version.subject] != version.version:
+                continue
+        match = _match(query, version)
+        if match is None:
+            continue
+        if skipped < offset:
+            skipped += 1
+            continue
+        found.append(match)
+        if len(found) >= limit:
+            break
+    return found
+
+
+def _match(query: Query, version: StoredVersion) -> Match | None:
+    content = version.content
+    if query.type is not None and content.type is not query.type:
+        return None
+    if query.subject and query.subject.lower() not in version.subject.qualified.lower():
+        return None
+    if query.text and query.text.lower() not in content.text.lower():
+        return None
+    if query.tag and not _has_tag(content, query.tag):
+        return None
+    if not (query.field or query.field_type):
+        return Match(version)
+    fields = tuple(
+        path
+        for path, name, kind in fields_of(content)
+        if (not query.field or query.field.lower() == name.lower())
+        and (not query.field_type or query.field_type.lower() == kind.lower())
+    )
+    return Match(version, fields) if fields else None
+
+
+def _has_tag(content: Content, tag: str) -> bool:
+    if any(tag in one.tags for one in tagging.tags_of(content.type, content.text)):
+        return True
+    return any(tag in tags for tags in (content.metadata or Metadata()).tags.values())
+
+
+def fields_of(content: Content) -> list[tuple[str, str, str]]:
+    """Path, name and type of every field, as the text has them."""
+    found: list[tuple[str, str, str]] = []
+    if content.type is SchemaType.PROTOBUF:
+        _protobuf_fields(content.text, found)
+    elif content.type is SchemaType.AVRO:
+        _avro_fields(load(content.text), "", found)
+    else:
+        _json_fields(load(content.text), "", found)
+    return found
+
+
+def _avro_fields(node: Any, path: str, found: list[tuple[str, str, str]]) -> None:
+    if isinstance(node, list):
+        for branch in node:
+            _avro_fields(branch, path, found)
+    elif isinstance(node, dict):
+        for field in node.get("fields") or ():
+            if isinstance(field, dict) and isinstance(field.get("name"), str):
+                place = f"{path}.{field['name']}" if path else field["name"]
+                found.extend((place, field["name"], kind) for kind in _avro_kinds(field.get("type")))
+                _avro_fields(field.get("type"), place, found)
+        for key in ("items", "values", "type"):
+            if isinstance(node.get(key), list | dict):
+                _avro_fields(node[key], path, found)
+
+
+def _avro_kinds(node: Any) -> list[str]:
+    if isinstance(node, str):
+        return [node]
+    if isinstance(node, list):
+        return [kind for branch in node for kind in _avro_kinds(branch)]
+    if isinstance(node, dict):
+        named = [node["name"]] if isinstance(node.get("name"), str) else []
+        return [*_avro_kinds(node.get("type")), *named]
+    return []
+
+
+def _json_fields(node: Any, path: str, found: list[tuple[str, str, str]]) -> None:
+    if isinstance(node, list):
+        for item in node:
+            _json_fields(item, path, found)
+    elif isinstance(node, dict):
+        properties = node.get("properties")
+        if isinstance(properties, dict):
+            for name, child in properties.items():
+                place = f"{path}.{name}" if path else name
+                kinds = child.get("type") if isinstance(child, dict) else None
+                listed = kinds if isinstance(kinds, list) else [kinds]
+                found.extend((place, name, str(kind or "any")) for kind in listed)
+                _json_fields(child, place, found)
+        for key, child in node.items():
+            if key != "properties" and isinstance(child, list | dict):
+                _json_fields(child, path, found)
+
+
+def _protobuf_fields(text: str, found: list[tuple[str, str, str]]) -> None:
+    from registry.formats.protobuf import parse
+
+    for message in parse(text, {}).main.proto.message_type:
+        for field in message.field:
+            kind = field.type_name or field.Type.Name(field.type).removeprefix("TYPE_").lower()
+            found.append((f"{message.name}.{field.name}", field.name, kind.removeprefix(".")))
+
+
+def subject_of(store: StoreReader, text: str) -> Subject:
+    """The subject that a path names, through its alias if it is one."""
+    return unaliased(store, Subject.parse(text))

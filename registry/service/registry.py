@@ -1,0 +1,26 @@
+"""The registry as one object: a store, the languages, the operator's settings and a clock."""
+
+import time
+from collections.abc import Callable
+
+from registry.languages import Languages
+from registry.service.registration import Environment
+from registry.settings import RegistrySettings
+from registry.storage.base import RegistryStore
+
+
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Registry:
+    def __init__(
+        self,
+        store: RegistryStore,
+        settings: RegistrySettings | None = None,
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        self.store = store
+        self.settings = settings or RegistrySettings()
+        self.environment = Environment(Languages(), self.settings)
+        self.now_ms = now_ms

@@ -1,0 +1,109 @@
+"""Tags inside a schema (`confluent:tags`): which entity has which, and a text with some added and removed.
+
+An entity is a record or a field, named by a path: `namespace.Record`, `namespace.Record.field` for Avro, dotted
+property names below `object` for JSON Schema. Protobuf keeps tags in options (`confluent.field_meta`), which belong to
+its text: changing them there is refused.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from registry.errors import InvalidSchema
+from registry.formats.json_text import dump, load
+from registry.model import SchemaType
+
+TAGS: Final = "confluent:tags"
+RECORD: Final = "sr_record"
+FIELD: Final = "sr_field"
+
+
+@dataclass(frozen=True, slots=True)
+class TagChange:
+    """Tags of one entity, to add or to remove."""
+
+    path: str
+    entity_type: str
+    tags: tuple[str, ...]
+
+
+def tags_of(type: SchemaType, text: str) -> tuple[TagChange, ...]:
+    """The tagged entities of a schema, in its order."""
+    if type is SchemaType.PROTOBUF or TAGS not in text:
+        return ()
+    found = []
+    for path, entity_type, node in _entities(type, load(text)):
+        tags = node.get(TAGS)
+        if isinstance(tags, list) and tags:
+            found.append(TagChange(path, entity_type, tuple(str(tag) for tag in tags)))
+    return tuple(found)
+
+
+def retagged(type: SchemaType, text: str, add: tuple[TagChange, ...], remove: tuple[TagChange, ...]) -> str:
+    """The text with tags changed. Raises `InvalidSchema` when a path leads nowhere."""
+    if type is SchemaType.PROTOBUF:
+        raise InvalidSchema("Tags of a Protobuf schema are options in its text: change them there")
+    document = load(text)
+    nodes = {(entity_type, path): node for path, entity_type, node in _entities(type, document)}
+    for change in add:
+        node = _node(nodes, change)
+        present = node.get(TAGS)
+        kept = present if isinstance(present, list) else []
+        node[TAGS] = [*kept, *(tag for tag in change.tags if tag not in kept)]
+    for change in remove:
+        node = _node(nodes, change)
+        kept = [tag for tag in node.get(TAGS) or [] if tag not in change.tags]
+        if kept:
+            node[TAGS] = kept
+        else:
+            node.pop(TAGS, None)
+    return dump(document)
+
+
+def _node(nodes: dict[tuple[str, str], dict[str, Any]], change: TagChange) -> dict[str, Any]:
+    node = nodes.get((change.entity_type, change.path))
+    if node is None:
+        raise InvalidSchema(f"No matching path '{change.path}' found in the schema")
+    return node
+
+
+def _entities(type: SchemaType, document: Any) -> list[tuple[str, str, dict[str, Any]]]:
+    found: list[tuple[str, str, dict[str, Any]]] = []
+    if type is SchemaType.AVRO:
+        _avro(document, "", found)
+    elif isinstance(document, dict):
+        _json(document, "object", found)
+    return found
+
+
+def _avro(node: Any, namespace: str, found: list[tuple[str, str, dict[str, Any]]]) -> None:
+    if isinstance(node, list):
+        for branch in node:
+            _avro(branch, namespace, found)
+    elif isinstance(node, dict):
+        kind = node.get("type")
+        if kind in ("record", "error") and isinstance(node.get("name"), str):
+            name: str = node["name"]
+            space = name.rpartition(".")[0] if "." in name else node.get("namespace", namespace) or ""
+            full = name if "." in name or not space else f"{space}.{name}"
+            found.append((full, RECORD, node))
+            for field in node.get("fields", ()):
+                if isinstance(field, dict):
+                    found.append((f"{full}.{field.get('name')}", FIELD, field))
+                    _avro(field.get("type"), space, found)
+        elif kind == "array":
+            _avro(node.get("items"), namespace, found)
+        elif kind == "map":
+            _avro(node.get("values"), namespace, found)
+        else:
+            _avro(kind, namespace, found)
+
+
+def _json(node: dict[str, Any], path: str, found: list[tuple[str, str, dict[str, Any]]]) -> None:
+    found.append((path, RECORD, node))
+    properties = node.get("properties")
+    if isinstance(properties, dict):
+        for name, child in properties.items():
+            if isinstance(child, dict):
+                found.append((f"{path}.{name}", FIELD, child))
+                if "properties" in child:
+                    _json(child, f"{path}.{name}.object", found)

@@ -1,0 +1,188 @@
+"""Everything as lines of JSON, and back: a copy that keeps ids, versions, soft-deleted ones, settings.
+
+Each line says what it is: `schema` (the JSON of a version), `config` or `mode`. An import is taken fully or not at all.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from registry import limits
+from registry.errors import InvalidSchema, OperationNotPermitted, RegistryError
+from registry.languages import type_named
+from registry.model import Config, Content, Mode
+from registry.service.registration import Environment, stored_schema
+from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, StoreWriter
+from registry.subjects import Subject, checked
+from registry.wire import (
+    WireConfig,
+    WireMetadata,
+    WireReference,
+    WireRuleSet,
+    config_changes,
+    config_json,
+    metadata_json,
+    metadata_of,
+    references_json,
+    references_of,
+    rule_set_json,
+    rule_set_of,
+)
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    kind: str
+    subject: str = ""
+    version: int | None = None
+    id: int | None = None
+    guid: str | None = None
+    schemaType: str | None = None
+    references: list[WireReference] | None = None
+    metadata: WireMetadata | None = None
+    ruleSet: WireRuleSet | None = None
+    schema: str | None = None
+    ts: int | None = None
+    deleted: bool = False
+    config: WireConfig | None = None
+    mode: str | None = None
+
+
+_line: Final = msgspec.json.Decoder(_Line, strict=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    versions: int = 0
+    configs: int = 0
+    modes: int = 0
+
+
+def exported(store: StoreReader, selection: Selection, *, deleted: bool) -> Iterator[bytes]:
+    """Configuration and modes first, so that they hold when the schemas arrive; then versions, by id."""
+    for scope, config in store.configs(selection):
+        yield _encoded({"kind": "config", "subject": scope.qualified, "config": config_json(config)})
+    for scope, mode in store.modes(selection):
+        yield _encoded({"kind": "mode", "subject": scope.qualified, "mode": mode})
+    for version in store.walk(selection, Deleted.SHOWN if deleted else Deleted.HIDDEN):
+        yield _encoded({"kind": "schema", **_version(version)})
+
+
+def _encoded(value: dict[str, Any]) -> bytes:
+    return orjson.dumps(value) + b"\n"
+
+
+def _version(version: StoredVersion) -> dict[str, Any]:
+    content = version.content
+    shown: dict[str, Any] = {
+        "subject": version.subject.qualified,
+        "version": version.version,
+        "id": version.id,
+        "guid": version.guid,
+        "schemaType": content.type,
+        "schema": content.text,
+        "ts": version.created_ms,
+        "deleted": version.deleted,
+    }
+    if content.references:
+        shown["references"] = references_json(content.references)
+    if content.metadata is not None:
+        shown["metadata"] = metadata_json(content.metadata)
+    if content.rule_set is not None:
+        shown["ruleSet"] = rule_set_json(content.rule_set)
+    return shown
+
+
+def imported(environment: Environment, store: StoreWriter, lines: Iterable[bytes], now_ms: int) -> Imported:
+    """Take all lines, in any order. Raises for the first that cannot be, naming its number; then nothing is taken."""
+    versions: list[tuple[int, StoredVersion]] = []
+    configs = modes = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            read = _read(line)
+            if read.kind == "schema":
+                version = _stored(read, now_ms)
+                _put(store, version)
+                versions.append((number, version))
+            elif read.kind == "config" and read.config is not None:
+                store.put_config(_scope(read.subject), Config(**config_changes(read.config)))
+                configs += 1
+            elif read.kind == "mode" and read.mode is not None:
+                store.put_mode(_scope(read.subject), _mode(read.mode))
+                modes += 1
+            else:
+                raise InvalidSchema(f"a line is a schema, a config or a mode, not {read.kind}")
+        except RegistryError as error:
+            raise _at(number, error) from None
+    # References may come after those that need them: only now can every schema be understood.
+    for number, version in versions:
+        try:
+            stored_schema(environment, store, version)
+        except InvalidSchema as error:
+            raise _at(number, error) from None
+    return Imported(len(versions), configs, modes)
+
+
+def _at(number: int, error: RegistryError) -> RegistryError:
+    kind = OperationNotPermitted if isinstance(error, OperationNotPermitted) else InvalidSchema
+    return kind(f"Line {number}: {error}")
+
+
+def _read(line: bytes) -> _Line:
+    if len(line) > limits.import_line_bytes_max:
+        raise InvalidSchema(f"more than {limits.import_line_bytes_max} bytes")
+    try:
+        return _line.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidSchema(f"not a line of an export: {error}") from None
+
+
+def _scope(text: str) -> Subject:
+    return checked(text)
+
+
+def _mode(text: str) -> Mode:
+    try:
+        return Mode(text.upper())
+    except ValueError:
+        raise InvalidSchema(f"no such mode: {text}") from None
+
+
+def _stored(read: _Line, now_ms: int) -> StoredVersion:
+    if read.schema is None or not read.subject:
+        raise InvalidSchema("a schema line needs a subject and a schema")
+    if read.id is None or not 0 <= read.id <= limits.id_max:
+        raise InvalidSchema(f"no valid id: {read.id}")
+    if read.version is None or not 1 <= read.version <= limits.version_max:
+        raise InvalidSchema(f"no valid version: {read.version}")
+    content = Content(
+        type_named(read.schemaType),
+        read.schema,
+        references_of(read.references),
+        metadata_of(read.metadata),
+        rule_set_of(read.ruleSet),
+    )
+    created_ms = now_ms if read.ts is None else read.ts
+    return StoredVersion(
+        checked(read.subject), read.version, read.id, content, content.fingerprint(), created_ms, read.deleted
+    )
+
+
+def _put(store: StoreWriter, version: StoredVersion) -> None:
+    existing = store.schema(version.subject.context, version.id)
+    if existing is not None and existing.content != version.content:
+        raise OperationNotPermitted(
+            f"Overwrite new schema with id {version.id} in context {version.subject.qualified_context} "
+            "is not permitted."
+        )
+    present = store.version(version.subject, version.version)
+    if present is not None and present.id != version.id:
+        raise OperationNotPermitted(
+            f"Subject {version.subject.qualified} has a version {version.version} with id {present.id} already"
+        )
+    store.put_context(version.subject.context)
+    store.put_version(version)

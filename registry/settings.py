@@ -1,0 +1,20 @@
+"""What an operator decides about a registry. Read by `gateway`, or from the command line of `python -m registry`."""
+
+from dataclasses import dataclass
+
+from registry.model import Level
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySettings:
+    compatibility_level: Level = Level.BACKWARD
+    """Where neither subject, context nor the global scope sets one."""
+    mode_changes_allowed: bool = True
+    validate_fields: bool = False
+    """Whether reserved fields are enforced by default (Confluent's schema.validate.fields)."""
+    validate_names: bool = True
+    detailed_conflict_code: bool = False
+    """Answer an incompatible schema with error code 40901 instead of 409, as Confluent does since late 2025."""
+    cluster_id: str = "headgate"
+    answers_kept_bytes_max: int = 64 * 1024 * 1024
+    """Memory for answers that are served again without being made again."""

@@ -1,0 +1,241 @@
+"""What the registry asks of its store: the seam between decisions and durability.
+
+A store keeps contexts, subjects, their versions, the content behind each id, configuration and modes, and a log of
+changes. It decides nothing: which id, which version, whether a delete is allowed is `registry.service`. The same
+contract tests run over every store.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol, TypeAlias
+
+from registry.errors import RegistryError
+from registry.model import Config, Content, Mode, SchemaType, guid_of
+from registry.subjects import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class VersionKey:
+    """A version of a subject, without its content."""
+
+    version: int
+    id: int
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVersion:
+    subject: Subject
+    version: int
+    id: int
+    content: Content
+    fingerprint: bytes
+    created_ms: int
+    deleted: bool = False
+
+    @property
+    def guid(self) -> str:
+        return guid_of(self.fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Where an id is used."""
+
+    subject: Subject
+    version: int
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Referrer:
+    """A schema that refers to a version."""
+
+    context: str
+    id: int
+    live: bool
+    """False when every version that uses it is soft-deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that happened, for those who follow along."""
+
+    sequence: int
+    at_ms: int
+    kind: str
+    subject: str
+    version: int | None
+    id: int | None
+
+
+class Deleted(Enum):
+    """Which versions and subjects a listing shows."""
+
+    HIDDEN = "hidden"
+    SHOWN = "shown"
+    ONLY = "only"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which subjects: of one context or (None) of all, by the start of their name."""
+
+    context: str | None
+    prefix: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "Selection":
+        if text.startswith(":*:"):
+            return cls(None, text[3:])
+        subject = Subject.parse(text)
+        return cls(subject.context, subject.name)
+
+
+class StoreReader(Protocol):
+    """One consistent view of what is committed."""
+
+    def version(self, subject: Subject, version: int) -> StoredVersion | None: ...
+    def latest(self, subject: Subject) -> StoredVersion | None:
+        """The highest version that is not soft-deleted."""
+        ...
+
+    def versions(self, subject: Subject) -> list[VersionKey]:
+        """All of them, soft-deleted ones too, ascending."""
+        ...
+
+    def last_version(self, subject: Subject) -> int:
+        """The highest number in use, by a soft-deleted version too; 0 without any."""
+        ...
+
+    def lookalikes(self, subject: Subject, text: str) -> list[VersionKey]:
+        """Versions with exactly this text, whatever their metadata, and those with references. Highest first."""
+        ...
+
+    def has_subject(self, subject: Subject, *, deleted: bool) -> bool:
+        """Whether it has a live version, or (`deleted`) any."""
+        ...
+
+    def versions_with_content(self, subject: Subject, fingerprint: bytes, type: SchemaType) -> list[VersionKey]:
+        """Highest first."""
+        ...
+
+    def schema(self, context: str, id: int) -> StoredVersion | None:
+        """The content of an id, with a version that uses it: a live one if there is."""
+        ...
+
+    def uses(self, context: str, id: int) -> list[Use]:
+        """By subject and version."""
+        ...
+
+    def id_of_content(self, context: str, fingerprint: bytes, type: SchemaType) -> int | None: ...
+    def retired_id_of_content(self, context: str, fingerprint: bytes, type: SchemaType) -> int | None:
+        """The id that content had before it was permanently deleted."""
+        ...
+
+    def ids_of_fingerprint(self, fingerprint: bytes) -> list[tuple[str, int]]:
+        """Context and id, the default context first."""
+        ...
+
+    def max_id(self, context: str) -> int: ...
+    def subjects(self, selection: Selection, deleted: Deleted, offset: int, limit: int) -> list[Subject]:
+        """By their qualified names."""
+        ...
+
+    def walk(self, selection: Selection, deleted: Deleted, *, latest_only: bool = False) -> Iterator[StoredVersion]:
+        """Subject by subject, versions ascending."""
+        ...
+
+    def containing(self, text: str) -> Iterator[StoredVersion]:
+        """Live versions whose schema text holds `text`, whatever its case."""
+        ...
+
+    def referrers(self, subject: Subject, version: int) -> list[Referrer]: ...
+    def contexts(self) -> list[str]:
+        """The default one first, the others by name."""
+        ...
+
+    def context_is_empty(self, context: str) -> bool: ...
+    def config(self, scope: Subject) -> Config | None: ...
+    def configs(self, selection: Selection) -> list[tuple[Subject, Config]]: ...
+    def mode(self, scope: Subject) -> Mode | None: ...
+    def modes(self, selection: Selection) -> list[tuple[Subject, Mode]]: ...
+    def changes(self, after: int, limit: int) -> list[Change]: ...
+    def last_change(self) -> int: ...
+    def counts(self) -> dict[str, int]:
+        """How many of each thing are stored."""
+        ...
+
+
+class StoreWriter(StoreReader, Protocol):
+    """A view that also sees, and makes, changes not yet committed."""
+
+    def allocate_id(self, context: str) -> int:
+        """An id that was never given out in this context."""
+        ...
+
+    def put_version(self, version: StoredVersion) -> None:
+        """Add a version, or replace the one that has its number."""
+        ...
+
+    def mark_deleted(self, subject: Subject, version: int) -> None: ...
+    def remove_version(self, subject: Subject, version: int) -> None:
+        """And the content of its id, when nothing else uses it."""
+        ...
+
+    def put_context(self, context: str) -> None: ...
+    def remove_context(self, context: str) -> None:
+        """With its configuration and modes."""
+        ...
+
+    def put_config(self, scope: Subject, config: Config) -> None: ...
+    def remove_config(self, scope: Subject) -> None: ...
+    def put_mode(self, scope: Subject, mode: Mode) -> None: ...
+    def remove_mode(self, scope: Subject) -> None: ...
+    def remove_modes_of_context(self, context: str) -> None: ...
+
+
+Operation: TypeAlias = Callable[[StoreWriter], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a batch of operations changed: answers about it that were kept are stale."""
+
+    subjects: frozenset[str] = frozenset()
+    """Names, without their contexts."""
+    ids: frozenset[int] = frozenset()
+    settings: bool = False
+    """Configuration, modes or contexts."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    results: tuple[Any | RegistryError, ...]
+    """Of each operation: what it returned, or the error that undid it."""
+    touched: Touched
+
+
+class RegistryStore(Protocol):
+    def reading(self) -> AbstractContextManager[StoreReader]:
+        """A view for one question. Not to be held while waiting for anything."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[StoreReader]:
+        """A view of its own, for a long read in any threads, one at a time."""
+        ...
+
+    def apply(self, operations: Sequence[Operation]) -> BatchOutcome:
+        """Run the operations in order, each fully or not at all, and make them durable together.
+
+        Returns when all is on disk. Raises `StoreFailed` when nothing of the batch is kept.
+        """
+        ...
+
+    def check(self) -> None:
+        """Raise `StoreFailed` unless the store can be read and written right now."""
+        ...
+
+    def close(self) -> None: ...

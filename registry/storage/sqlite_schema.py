@@ -1,0 +1,108 @@
+"""The tables of the SQLite store, and how a file of an earlier version becomes one of this version.
+
+Each migration is a script that takes `PRAGMA user_version` from its index to the next. Never change one that was
+released: add another.
+"""
+
+import sqlite3
+from typing import Final
+
+from registry.errors import StoreFailed
+
+MIGRATIONS: Final = (
+    """
+    CREATE TABLE contexts (
+        name TEXT PRIMARY KEY,
+        next_id INTEGER NOT NULL DEFAULT 1
+    ) WITHOUT ROWID;
+    INSERT INTO contexts (name) VALUES ('.');
+
+    CREATE TABLE schemas (
+        key INTEGER PRIMARY KEY,
+        context TEXT NOT NULL,
+        id INTEGER NOT NULL,
+        type TEXT NOT NULL,
+        fingerprint BLOB NOT NULL,
+        body_hash BLOB NOT NULL,
+        body TEXT NOT NULL,
+        refs TEXT,
+        metadata TEXT,
+        rule_set TEXT,
+        UNIQUE (context, id)
+    );
+    CREATE INDEX schemas_by_fingerprint ON schemas (fingerprint, context);
+    CREATE INDEX schemas_by_body ON schemas (body_hash, context);
+
+    CREATE TABLE subjects (
+        key INTEGER PRIMARY KEY,
+        context TEXT NOT NULL,
+        name TEXT NOT NULL,
+        UNIQUE (context, name)
+    );
+
+    CREATE TABLE versions (
+        subject INTEGER NOT NULL REFERENCES subjects (key),
+        version INTEGER NOT NULL,
+        schema INTEGER NOT NULL REFERENCES schemas (key),
+        deleted INTEGER NOT NULL DEFAULT 0,
+        has_refs INTEGER NOT NULL DEFAULT 0,
+        created_ms INTEGER NOT NULL,
+        PRIMARY KEY (subject, version)
+    ) WITHOUT ROWID;
+    CREATE INDEX versions_by_schema ON versions (schema);
+    CREATE INDEX versions_with_refs ON versions (subject, version) WHERE has_refs = 1;
+
+    CREATE TABLE edges (
+        schema INTEGER NOT NULL REFERENCES schemas (key) ON DELETE CASCADE,
+        context TEXT NOT NULL,
+        name TEXT NOT NULL,
+        version INTEGER NOT NULL
+    );
+    CREATE INDEX edges_by_target ON edges (context, name, version);
+    CREATE INDEX edges_by_schema ON edges (schema);
+
+    CREATE TABLE retired (
+        context TEXT NOT NULL,
+        fingerprint BLOB NOT NULL,
+        type TEXT NOT NULL,
+        id INTEGER NOT NULL,
+        PRIMARY KEY (context, fingerprint, type)
+    ) WITHOUT ROWID;
+    CREATE INDEX retired_by_id ON retired (context, id);
+
+    CREATE TABLE configs (
+        context TEXT NOT NULL,
+        name TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (context, name)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE modes (
+        context TEXT NOT NULL,
+        name TEXT NOT NULL,
+        mode TEXT NOT NULL,
+        PRIMARY KEY (context, name)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE changes (
+        sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+        at_ms INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        version INTEGER,
+        id INTEGER
+    );
+    """,
+)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the file up to date; each step is taken fully or not at all."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > len(MIGRATIONS):
+        raise StoreFailed(
+            f"The registry's file has version {version}, this program knows {len(MIGRATIONS)}: "
+            "it was written by a newer release"
+        )
+    for step in range(version, len(MIGRATIONS)):
+        connection.executescript(f"BEGIN IMMEDIATE;{MIGRATIONS[step]};PRAGMA user_version = {step + 1};COMMIT;")
