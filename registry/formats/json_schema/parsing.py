@@ -41,7 +41,7 @@ class JsonSchema:
 
     def validator(self) -> Validator:
         """Made anew at each call: keep it."""
-        return Validator(self.value, self.draft, self.references)
+        return Validator(self.root, self.references)
 
 
 def parse(text: str, references: Mapping[str, str]) -> JsonSchema:

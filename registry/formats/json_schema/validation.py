@@ -1,4 +1,7 @@
-"""Judging values by a schema: `jsonschema`'s validators, with bounded patterns and no way to the network."""
+"""Judging values by a schema: `jsonschema`'s validators, with bounded patterns and no way to the network.
+
+Values that are valid need no explanation: `acceptance` finds them faster.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,10 +14,11 @@ from referencing import Registry, Resource
 from referencing.exceptions import NoSuchResource, Unresolvable
 from referencing.jsonschema import specification_with
 
+from registry.formats.json_schema.acceptance import compiled
 from registry.formats.json_schema.document import compact
 from registry.formats.json_schema.drafts import Draft
 from registry.formats.json_schema.patterns import TooCostly, found
-from registry.formats.json_schema.subschema import escaped
+from registry.formats.json_schema.subschema import Subschema, escaped
 
 # A value that breaks the schema in thousands of places is told by the first ones.
 FAULTS_MAX = 100
@@ -42,9 +46,10 @@ class Fault:
 class Validator:
     """A schema ready to judge values. Safe to share between threads."""
 
-    __slots__ = ("_validator",)
+    __slots__ = ("_surely_accepts", "_validator")
 
-    def __init__(self, value: Any, draft: Draft, references: Mapping[str, Any]) -> None:
+    def __init__(self, root: Subschema, references: Mapping[str, Any]) -> None:
+        draft = root.draft
         specification = specification_with(_SPECIFICATIONS[draft])
         # The validators compute with floats; the exact numbers of the parsed document would not mix with them.
         documents = {name: json.loads(compact(document)) for name, document in references.items()}
@@ -63,13 +68,17 @@ class Validator:
             for name, document in documents.items()
         )
         cls = _CLASSES[draft]
-        self._validator = cls(json.loads(compact(value)), registry=registry)
+        value = json.loads(compact(root.value))
+        self._validator = cls(value, registry=registry)
+        self._surely_accepts = compiled(root, value)
 
     def accepts(self, instance: object) -> bool:
         return next(self.faults(instance), None) is None
 
     def faults(self, instance: object) -> Iterator[Fault]:
         """What is wrong with a value (of `dict`, `list`, `str`, numbers, `bool`, None), at most `FAULTS_MAX` places."""
+        if self._surely_accepts is not None and self._surely_accepts(instance):
+            return
         try:
             for count, error in enumerate(self._validator.iter_errors(instance)):
                 if count == FAULTS_MAX:

@@ -1,0 +1,105 @@
+"""The fast yes agrees with the slow yes or no, and never costs the process its stack."""
+
+import json
+import threading
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry.errors import InvalidSchema
+from registry.formats.json_schema import JsonSchema, parse
+from registry.formats.json_schema.acceptance import IN_PLACE_LEVELS_MAX, VALUE_LEVELS_MAX, compiled, is_shallow
+from registry.formats.json_schema.drafts import Draft
+from tests.unit.registry.json_schema.schemas import SCHEMAS, VALUES, examples
+
+PEERS: dict[Draft, Any] = {
+    Draft.DRAFT_4: jsonschema.Draft4Validator,
+    Draft.DRAFT_6: jsonschema.Draft6Validator,
+    Draft.DRAFT_7: jsonschema.Draft7Validator,
+    Draft.DRAFT_2019: jsonschema.Draft201909Validator,
+    Draft.DRAFT_2020: jsonschema.Draft202012Validator,
+}
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def schema(value: Any) -> JsonSchema:
+    return parse(json.dumps(value), {})
+
+
+@examples(400)
+@given(SCHEMAS, st.lists(VALUES, min_size=4, max_size=8))
+def test_both_libraries_accept_the_same_values(value: Any, instances: list[Any]) -> None:
+    try:
+        parsed = schema(value)
+    except InvalidSchema:
+        return
+    surely_accepts = compiled(parsed.root, value)
+    assert surely_accepts is not None
+    peer = PEERS[parsed.draft](value)
+    for instance in instances:
+        assert surely_accepts(instance) is peer.is_valid(instance)
+
+
+@pytest.mark.parametrize(
+    "value", [2**70, -(2**70), 0.1, 1e300, True, "\ud800", (1, 2), {1: 2}, b"x", object(), {"a": {1}}]
+)
+def test_odd_values_get_an_answer(value: Any) -> None:
+    for keywords in ({"type": "integer"}, {"maximum": 5}, {"enum": [1, "a"]}, {"maxLength": 1}, {}):
+        assert isinstance(schema(keywords).validator().accepts(value), bool)
+
+
+def test_values_are_measured_before_they_are_given_away() -> None:
+    assert is_shallow(nested(VALUE_LEVELS_MAX))
+    assert not is_shallow(nested(VALUE_LEVELS_MAX + 1))
+    assert not is_shallow(nested(200_000))
+    surely_accepts = compiled(schema({"items": {"$ref": "#"}}).root, {"items": {"$ref": "#"}})
+    assert surely_accepts is not None
+    assert surely_accepts(nested(VALUE_LEVELS_MAX))
+    assert not surely_accepts(nested(200_000))
+
+
+def test_schemas_are_measured_before_they_are_given_away() -> None:
+    long_chain: Any = {
+        f"d{index}": {"properties": {"p": {"$ref": f"#/definitions/d{index + 1}"}}} for index in range(2_000)
+    }
+    long_chain = {"$ref": "#/definitions/d0", "definitions": long_chain | {"d2000": {}}}
+    stacked: Any = {"type": "string"}
+    for _ in range(IN_PLACE_LEVELS_MAX):
+        stacked = {"allOf": [stacked]}
+    assert compiled(schema(long_chain).root, long_chain) is None
+    assert compiled(schema(stacked).root, stacked) is None
+    assert compiled(schema(stacked["allOf"][0]).root, stacked["allOf"][0]) is not None
+
+
+def test_what_is_within_the_bounds_fits_a_small_stack() -> None:
+    """Half a megabyte: less than a thread has on any system that Python's wheels are built for."""
+    stacked: Any = {"items": {"$ref": "#"}}
+    for _ in range(IN_PLACE_LEVELS_MAX - 2):
+        stacked = {"allOf": [stacked]}
+    surely_accepts = compiled(schema(stacked).root, stacked)
+    assert surely_accepts is not None
+    answers = []
+    before = threading.stack_size(512 * 1024)
+    try:
+        thread = threading.Thread(target=lambda: answers.append(surely_accepts(nested(VALUE_LEVELS_MAX))))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert answers == [True]
+
+
+@pytest.mark.parametrize("url", ["http://example.com/own", "http://json-schema.org/draft-07/schema#"])
+def test_no_address_is_ever_fetched(url: str) -> None:
+    value = {"$schema": url, "type": "integer"}
+    assert schema(value).validator().accepts(1)
+    assert not schema(value).validator().accepts("1")
