@@ -1,0 +1,323 @@
+"""Is the embedded broker as fast as Apache Kafka on one machine?
+
+One node of Kafka 4.3.1 with its defaults beside ours, the same client programs against both in turn. acks=1 on both
+sides compares page cache with page cache; acks=all, which here means fsynced, is compared with Kafka told to do the
+same (flush.messages=1). Run alone: `python -m benchmarks.broker [--quick]`.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from benchmarks import raw_load
+from benchmarks.harness import Contender, Report
+from tests.live.apache_kafka import KafkaNode
+from tests.live.headgate import HeadgateBroker
+
+KAFKA = "Apache Kafka 4.3.1"
+KAFKA_HEAP_MB = 1024  # kafka-server-start.sh's own default
+MEGABYTE = 1_000_000
+
+
+@dataclass
+class Broker:
+    name: str
+    address: str
+    pid: int
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / 100
+
+    def resident_mb(self) -> float:
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS"):
+                return int(line.split()[1]) / 1024
+        raise RuntimeError("no VmRSS")
+
+
+class Bench:
+    def __init__(self, ours: Broker, kafka: Broker, report: Report, *, quick: bool) -> None:
+        self.ours = ours
+        self.kafka = kafka
+        self.report = report
+        self.scale = 0.1 if quick else 1.0
+        self.rounds = 2 if quick else 5
+        self._numbers = count()
+
+    def amount(self, full: int) -> int:
+        return max(int(full * self.scale), 10)
+
+    @contextmanager
+    def topic(self, broker: Broker, **configs: str) -> Iterator[str]:
+        name = f"bench-{next(self._numbers)}"
+        settings = [(key.replace("_", "."), value) for key, value in configs.items()]
+        raw_load.create_topic(broker.address, name, configs=settings)
+        try:
+            yield name
+        finally:
+            raw_load.delete_topic(broker.address, name)
+
+    def throughput(self, metric: str, work: float, run: Callable[[Broker, str], None], **topic: str) -> None:
+        """Megabytes a second of `run(broker, topic)`, each time on a fresh topic."""
+
+        def once(broker: Broker) -> Callable[[], None]:
+            def measured() -> None:
+                with self.topic(broker, **topic) as name:
+                    run(broker, name)
+
+            return measured
+
+        self.report.compare(
+            metric,
+            Contender(self.ours.name, once(self.ours), work / MEGABYTE),
+            Contender(self.kafka.name, once(self.kafka), work / MEGABYTE),
+            unit="MB/s",
+            rounds=self.rounds,
+        )
+
+    def clients(self) -> None:
+        """librdkafka, as an application uses it."""
+        for size, records in ((100, self.amount(1_000_000)), (1024, self.amount(300_000))):
+            for codec in ("none", "lz4"):
+                self.client_pair(f"{size}B_{codec}", size, records, codec, partitions=1)
+        self.client_pair("1024B_100_partitions", 1024, self.amount(200_000), "none", partitions=100)
+
+    def client_pair(self, label: str, size: int, records: int, codec: str, partitions: int) -> None:
+        work = size * records / MEGABYTE
+        produced: dict[str, list[str]] = {self.ours.name: [], self.kafka.name: []}
+
+        def produce(broker: Broker) -> Callable[[], None]:
+            def run() -> None:
+                name = f"bench-{next(self._numbers)}"
+                raw_load.create_topic(broker.address, name, partitions)
+                produced[broker.name].append(name)
+                rdkafka_produce(broker.address, name, size, records, codec, partitions)
+
+            return run
+
+        def consume(broker: Broker) -> Callable[[], None]:
+            return lambda: rdkafka_consume(broker.address, produced[broker.name][0], records, partitions)
+
+        for verb, once in (("produce", produce), ("consume", consume)):
+            self.report.compare(
+                f"rdkafka_{verb}_{label}",
+                Contender(self.ours.name, once(self.ours), work),
+                Contender(self.kafka.name, once(self.kafka), work),
+                unit="MB/s",
+                rounds=self.rounds,
+            )
+        for broker in (self.ours, self.kafka):
+            for name in produced[broker.name]:
+                raw_load.delete_topic(broker.address, name)
+
+    def sockets(self) -> None:
+        """The protocol alone: large batches, large fetches, and the broker's processor time for them."""
+        batch = raw_load.batch_of(256, 1000)
+        batches = self.amount(2_000)
+        work = len(batch) * batches
+        spent: dict[str, dict[str, list[float]]] = {
+            broker.name: {"produce": [], "fetch": []} for broker in (self.ours, self.kafka)
+        }
+        seconds: dict[str, dict[str, list[float]]] = {
+            broker.name: {"produce": [], "fetch": []} for broker in (self.ours, self.kafka)
+        }
+        for _ in range(self.rounds + 1):
+            for broker in (self.ours, self.kafka):
+                with self.topic(broker) as name:
+                    for verb in ("produce", "fetch"):
+                        cpu, started = broker.cpu_seconds(), time.perf_counter()
+                        if verb == "produce":
+                            raw_load.produce(broker.address, name, batch, batches, 1)
+                        else:
+                            raw_load.consume(broker.address, name, len(batch), 256, batches, 1 << 20)
+                        seconds[broker.name][verb].append(time.perf_counter() - started)
+                        spent[broker.name][verb].append(broker.cpu_seconds() - cpu)
+        for verb in ("produce", "fetch"):
+            rates = [work / MEGABYTE / statistics.median(seconds[name][verb][1:]) for name in (self.ours.name, KAFKA)]
+            self.report.record(f"socket_{verb}_256KiB", *rates, unit="MB/s", peer_name=KAFKA)
+            costs = [statistics.median(spent[name][verb][1:]) / (work / 1e9) for name in (self.ours.name, KAFKA)]
+            self.report.record(
+                f"cpu_{verb}", *costs, unit="s/GB", peer_name=KAFKA, higher_is_better=False, note="broker process"
+            )
+
+    def connections(self) -> None:
+        """Two hundred clients with one request in flight each."""
+        batch = raw_load.batch_of(10, 100)
+        requests = self.amount(200)
+        work = 200 * requests
+
+        def produce(broker: Broker) -> Callable[[], None]:
+            def run() -> None:
+                with self.topic(broker) as name:
+                    raw_load.produce_over_many(broker.address, name, batch, 200, requests)
+
+            return run
+
+        names: dict[str, str] = {}
+        for broker in (self.ours, self.kafka):
+            names[broker.name] = f"bench-{next(self._numbers)}"
+            raw_load.create_topic(broker.address, names[broker.name])
+            raw_load.produce(broker.address, names[broker.name], batch, 200 * requests, 1)
+
+        def consume(broker: Broker) -> Callable[[], None]:
+            name = names[broker.name]
+            return lambda: raw_load.consume_over_many(broker.address, name, 10, len(batch), 200, requests)
+
+        for verb, once in (("produce", produce), ("fetch", consume)):
+            self.report.compare(
+                f"200_connections_{verb}",
+                Contender(self.ours.name, once(self.ours), work),
+                Contender(self.kafka.name, once(self.kafka), work),
+                unit="requests/s",
+                rounds=self.rounds,
+            )
+
+    def latency(self, acks: int, label: str, **configs: str) -> None:
+        """One record at a time."""
+        batch = raw_load.batch_of(1, 100)
+        taken: dict[str, list[float]] = {self.ours.name: [], self.kafka.name: []}
+        requests = self.amount(3_000)
+        for number in range(self.rounds + 1):
+            for broker in (self.ours, self.kafka):
+                with self.topic(broker, **(configs if broker is self.kafka else {})) as name:
+                    measured = raw_load.latencies(broker.address, name, batch, requests, acks)
+                    if number:
+                        taken[broker.name] += measured[requests // 10 :]
+        for quantile, text in ((50, "p50"), (99, "p99")):
+            values = [statistics.quantiles(taken[name], n=100)[quantile - 1] * 1e6 for name in (self.ours.name, KAFKA)]
+            self.report.record(f"latency_{label}_{text}", *values, unit="µs", peer_name=KAFKA, higher_is_better=False)
+
+    def durable(self) -> None:
+        """acks=all, on the disk before the answer; Kafka with flush.messages=1."""
+        batch = raw_load.batch_of(16, 1000)
+        requests = self.amount(2_000)
+        self.throughput(
+            "durable_produce_16KiB",
+            len(batch) * requests,
+            lambda broker, name: raw_load.produce(broker.address, name, batch, requests, -1),
+            flush_messages="1",
+        )
+
+
+def rdkafka_produce(address: str, topic: str, size: int, records: int, codec: str, partitions: int) -> None:
+    producer = Producer(
+        {
+            "bootstrap.servers": address,
+            "acks": 1,
+            "linger.ms": 5,
+            "compression.type": codec,
+            "queue.buffering.max.messages": 2_000_000,
+            "queue.buffering.max.kbytes": 1_048_576,
+        }
+    )
+    # Half random, half zeros: compresses about two to one, as text does.
+    value = Path("/dev/urandom").open("rb").read(size // 2).ljust(size, b"\x00")  # noqa: SIM115
+    produce = producer.produce
+    for number in range(records):
+        produce(topic, value, partition=number % partitions)
+        if number % 10_000 == 0:
+            producer.poll(0)
+    left = producer.flush(120)
+    assert left == 0, f"{left} records were not delivered"
+
+
+def rdkafka_consume(address: str, topic: str, records: int, partitions: int) -> None:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            # Otherwise librdkafka pauses between fetches, and the pause is what is measured.
+            "queued.min.messages": 1_000_000,
+            "queued.max.messages.kbytes": 1_048_576,
+            "fetch.queue.backoff.ms": 1,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+    seen = 0
+    deadline = time.monotonic() + 120
+    while seen < records:
+        seen += len(consumer.consume(10_000, 1.0))
+        assert time.monotonic() < deadline, f"{seen} of {records} records came"
+    consumer.close()
+
+
+def start_times(folder: Path, report: Report, rounds: int) -> None:
+    """From nothing on the disk to the first acknowledged record."""
+    taken: dict[str, list[float]] = {"ours": [], "kafka": []}
+    for number in range(rounds):
+        for name, seconds in taken.items():
+            node = _node(name, folder / f"start-{name}-{number}")
+            started = time.perf_counter()
+            node.start()
+            raw_load.create_topic(node.address, "first")
+            raw_load.produce(node.address, "first", raw_load.batch_of(1, 100), 1, 1)
+            seconds.append(time.perf_counter() - started)
+            node.stop()
+    report.record(
+        "start_to_first_record",
+        statistics.median(taken["ours"]),
+        statistics.median(taken["kafka"]),
+        unit="s",
+        peer_name=KAFKA,
+        higher_is_better=False,
+        note="formatting included",
+    )
+
+
+def _node(name: str, folder: Path) -> HeadgateBroker | KafkaNode:
+    return HeadgateBroker(folder) if name == "ours" else KafkaNode(folder, heap_mb=KAFKA_HEAP_MB)
+
+
+def run(*, quick: bool = False) -> Report:
+    report = Report("broker", f"The embedded broker against one node of {KAFKA} with its defaults, same clients.")
+    with tempfile.TemporaryDirectory(prefix="headgate-bench-") as name:
+        folder = Path(name)
+        start_times(folder, report, 1 if quick else 3)
+        nodes = [_node("ours", folder / "ours"), _node("kafka", folder / "kafka")]
+        try:
+            for node in nodes:
+                node.start()
+            brokers = [
+                Broker(label, node.address, node.process.pid)
+                for label, node in zip(("headgate", KAFKA), nodes, strict=True)
+                if node.process is not None
+            ]
+            time.sleep(2 if quick else 10)
+            _memory(report, "memory_idle", brokers)
+            bench = Bench(brokers[0], brokers[1], report, quick=quick)
+            bench.latency(1, "acks_1")
+            bench.sockets()
+            bench.connections()
+            bench.clients()
+            bench.latency(-1, "acks_all_fsync", flush_messages="1")
+            bench.durable()
+            _memory(report, "memory_loaded", brokers)
+        finally:
+            for node in nodes:
+                node.stop()
+    return report
+
+
+def _memory(report: Report, metric: str, brokers: list[Broker]) -> None:
+    ours, kafka = (broker.resident_mb() for broker in brokers)
+    report.record(metric, ours, kafka, unit="MB", peer_name=KAFKA, higher_is_better=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.broker", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work, two rounds")
+    print(run(quick=parser.parse_args().quick).write())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""Load without a client library: frames built once, sockets driven by hand, so that the broker is what is measured."""
+
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from tests.wire.entities import API_KEYS, encode_request, request_is_flexible
+from tests.wire.raw_client import RawConnection, request_header
+from tests.wire.record_batches import Batch, NewRecord
+
+PRODUCE_VERSION = 9
+FETCH_VERSION = 12
+# Produce requests on the way at once, as a producer with max.in.flight=5 has.
+PIPELINE = 5
+
+FrameFor: TypeAlias = Callable[[int, int], bytes]
+"""(connection, turn) → the request to send."""
+
+
+def batch_of(records: int, value_bytes: int) -> bytes:
+    now_ms = int(time.time() * 1000)
+    return Batch(records=[NewRecord(bytes(value_bytes), timestamp=now_ms)] * records).encode()
+
+
+def _frame(api: str, version: int, body: dict[str, object]) -> bytes:
+    header = request_header(API_KEYS[api], version, 1, flexible=request_is_flexible(api, version))
+    payload = header + encode_request(api, version, body)
+    return struct.pack(">i", len(payload)) + payload
+
+
+def produce_frame(topic: str, batch: bytes, acks: int, partition: int = 0) -> bytes:
+    body: dict[str, object] = {
+        "transactional_id": None,
+        "acks": acks,
+        "timeout": 30_000,
+        "topic_data": [{"name": topic, "partition_data": [{"index": partition, "records": batch}]}],
+    }
+    return _frame("produce", PRODUCE_VERSION, body)
+
+
+def fetch_frame(topic: str, offset: int, max_bytes: int, partition: int = 0) -> bytes:
+    asked = {
+        "partition": partition,
+        "current_leader_epoch": -1,
+        "fetch_offset": offset,
+        "last_fetched_epoch": -1,
+        "log_start_offset": -1,
+        "partition_max_bytes": max_bytes,
+    }
+    body: dict[str, object] = {
+        "replica_id": -1,
+        "max_wait": 500,
+        "min_bytes": 1,
+        "max_bytes": max_bytes,
+        "isolation_level": 0,
+        "session_id": 0,
+        "session_epoch": -1,
+        "topics": [{"topic": topic, "partitions": [asked]}],
+        "forgotten_topics_data": [],
+        "rack_id": "",
+    }
+    return _frame("fetch", FETCH_VERSION, body)
+
+
+def create_topic(address: str, topic: str, partitions: int = 1, configs: Sequence[tuple[str, str]] = ()) -> None:
+    wanted = {
+        "name": topic,
+        "num_partitions": partitions,
+        "replication_factor": 1,
+        "assignments": [],
+        "configs": [{"name": name, "value": value} for name, value in configs],
+    }
+    with RawConnection(address) as connection:
+        answer = connection.ask("create_topics", 5, {"topics": [wanted], "timeout": 30_000, "validate_only": False})
+        assert answer["topics"][0]["error_code"] == "NONE", answer
+        # Kafka answers before the partitions have a leader.
+        asked = [
+            {"partition_index": number, "timestamp": -1, "current_leader_epoch": -1} for number in range(partitions)
+        ]
+        deadline = time.monotonic() + 30
+        while True:
+            body = {"replica_id": -1, "isolation_level": 0, "topics": [{"name": topic, "partitions": asked}]}
+            listed = connection.ask("list_offsets", 5, body)["topics"][0]["partitions"]
+            if all(partition["error_code"] == "NONE" for partition in listed):
+                return
+            assert time.monotonic() < deadline, listed
+            time.sleep(0.02)
+
+
+def delete_topic(address: str, topic: str) -> None:
+    with RawConnection(address) as connection:
+        connection.ask("delete_topics", 4, {"topic_names": [topic], "timeout": 30_000})
+
+
+class Wire:
+    """One connection: frames out, whole answers in."""
+
+    def __init__(self, address: str, buffer_bytes: int = 8 * 1024 * 1024) -> None:
+        host, _, port = address.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=60)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._buffer = memoryview(bytearray(buffer_bytes))
+
+    def send(self, frame: bytes) -> None:
+        self.socket.sendall(frame)
+
+    def receive(self) -> memoryview:
+        self._fill(0, 4)
+        size = struct.unpack_from(">i", self._buffer)[0]
+        self._fill(0, size)
+        return self._buffer[:size]
+
+    def _fill(self, start: int, end: int) -> None:
+        while start < end:
+            count = self.socket.recv_into(self._buffer[start:end])
+            if not count:
+                raise ConnectionError("the broker closed the connection")
+            start += count
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def produce(address: str, topic: str, batch: bytes, count: int, acks: int) -> None:
+    """`count` batches over one connection, a few in flight."""
+    wire, frame = Wire(address), produce_frame(topic, batch, acks)
+    for number in range(count + PIPELINE):
+        if number < count:
+            wire.send(frame)
+        if number >= PIPELINE:
+            _check_produced(wire.receive(), topic)
+    wire.close()
+
+
+def _check_produced(answer: memoryview, topic: str) -> None:
+    # correlation id, no tags, one topic, its name, one partition, its index: then the error code.
+    position = 4 + 1 + 1 + 1 + len(topic) + 1 + 4
+    error = struct.unpack_from(">h", answer, position)[0]
+    assert error == 0, f"produce failed with error {error}"
+
+
+def consume(address: str, topic: str, batch_bytes: int, records_each: int, count: int, max_bytes: int) -> None:
+    """All `count` batches of equal size, in fetches of at most `max_bytes`."""
+    wire = Wire(address)
+    done = 0
+    while done < count:
+        wire.send(fetch_frame(topic, done * records_each, max_bytes))
+        done += len(wire.receive()) // batch_bytes
+    wire.close()
+
+
+def latencies(address: str, topic: str, batch: bytes, count: int, acks: int) -> list[float]:
+    """Seconds from sending a request to its answer, one at a time."""
+    wire, frame = Wire(address), produce_frame(topic, batch, acks)
+    clock = time.perf_counter
+    taken = []
+    for _ in range(count):
+        started = clock()
+        wire.send(frame)
+        answer = wire.receive()
+        taken.append(clock() - started)
+        _check_produced(answer, topic)
+    wire.close()
+    return taken
+
+
+def produce_over_many(address: str, topic: str, batch: bytes, connections: int, requests_each: int) -> None:
+    """`connections` producers with one request in flight each, driven by one thread."""
+    frame = produce_frame(topic, batch, 1)
+    _closed_loop(address, connections, requests_each, lambda number, turn: frame)
+
+
+def consume_over_many(
+    address: str, topic: str, records_each: int, batch_bytes: int, connections: int, requests_each: int
+) -> None:
+    """`connections` consumers, each reading its own stretch batch by batch."""
+    _closed_loop(
+        address,
+        connections,
+        requests_each,
+        lambda number, turn: fetch_frame(topic, (number * requests_each + turn) * records_each, batch_bytes),
+    )
+
+
+def _closed_loop(address: str, connections: int, requests_each: int, frame_for: FrameFor) -> None:
+    selector = selectors.DefaultSelector()
+    wires = [Wire(address, 128 * 1024) for _ in range(connections)]
+    turns = [0] * connections
+    for number, wire in enumerate(wires):
+        wire.send(frame_for(number, 0))
+        selector.register(wire.socket, selectors.EVENT_READ, number)
+    left = connections
+    while left:
+        for key, _ in selector.select():
+            number = key.data
+            wires[number].receive()
+            turns[number] += 1
+            if turns[number] < requests_each:
+                wires[number].send(frame_for(number, turns[number]))
+            else:
+                selector.unregister(wires[number].socket)
+                left -= 1
+    for wire in wires:
+        wire.close()
