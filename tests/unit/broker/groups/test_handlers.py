@@ -362,7 +362,7 @@ def test_a_request_that_names_too_much_is_refused() -> None:
         (find_coordinator, 4, {"coordinator_keys": MANY}),
         (describe_groups, 6, {"groups": MANY}),
         (delete_groups, 2, {"groups_names": MANY}),
-        (offset_fetch, 8, {"groups": [{"group_id": "", "topics": None}] * len(MANY)}),
+        (offset_fetch, 8, {"groups": [{"group_id": "", "topics": []}] * len(MANY)}),
         (offset_fetch, 1, {"group_id": GROUP, "topics": [{"name": "topic", "partition_indexes": range(len(MANY))}]}),
         (offset_commit, 9, {"group_id": GROUP, "topics": [{"name": "topic", "partitions": []}] * len(MANY)}),
     ],
