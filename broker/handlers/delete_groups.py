@@ -1,4 +1,7 @@
-"""DeleteGroups, versions 0 to 2: delete groups without members, with their offsets. A group named twice counts once."""
+"""DeleteGroups, versions 0 to 2: delete groups without members, with their offsets. A group named twice counts once.
+
+Deviations from Kafka: more than 100,000 groups in one request end the connection.
+"""
 
 from functools import partial
 from typing import TYPE_CHECKING

@@ -4,6 +4,7 @@ Metadata is shown while the group is stable. A group that does not exist is Dead
 is GROUP_ID_NOT_FOUND as well, with a message. Authorized operations are those of an open cluster: all.
 
 Deviations from Kafka: a group named twice is described once, because a large one named often is a large answer.
+More than 100,000 groups in one request end the connection.
 """
 
 from typing import TYPE_CHECKING

@@ -4,7 +4,8 @@ There is one broker, so it coordinates everything. From version 4 on several key
 answered with this broker too: what it cannot do yet is said by InitProducerId, at once, where an unavailable
 coordinator would make the client ask forever. Share coordinators (key type 2) and unknown types are INVALID_REQUEST.
 
-Deviations from Kafka: never COORDINATOR_NOT_AVAILABLE, because no offsets topic has to be made first.
+Deviations from Kafka: never COORDINATOR_NOT_AVAILABLE, because no offsets topic has to be made first. More than
+100,000 keys in one request end the connection.
 """
 
 from typing import TYPE_CHECKING

@@ -5,7 +5,8 @@ be static (`group_instance_id`). From version 9 on a returning static leader is 
 has no rebalance timeout; the session timeout takes its place.
 
 Deviations from Kafka: `group.initial.rebalance.delay.ms` is 0 unless set (Kafka's code says 3000, the configuration it
-ships says 0): the first member of a group starts at once and later ones rebalance. A protocol named twice counts once.
+ships says 0): the first member of a group starts at once and later ones rebalance. A protocol named twice counts once,
+more than 1000 are INVALID_REQUEST.
 An instance id longer than the journal can hold is INVALID_REQUEST. A JoinGroup that the same member has sent again over
 another connection is answered with REBALANCE_IN_PROGRESS instead of never.
 """

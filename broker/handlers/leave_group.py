@@ -3,7 +3,7 @@
 From version 3 on a static member can be named by its instance id alone, which is how administrators remove it.
 
 Deviations from Kafka: the answer does not wait for the journal when the last member goes. After a crash the members
-would come back and run into their session timeouts.
+would come back and run into their session timeouts. More than 100,000 members in one request are INVALID_REQUEST.
 """
 
 from typing import TYPE_CHECKING

@@ -2,6 +2,8 @@
 
 The answer waits until the offsets are durable. Members name their generation; without one (-1) anybody may commit to a
 group that has no members. Version 10 names topics by id. Versions 2 to 4 may bring their own retention time.
+
+Deviations from Kafka: more than 100,000 topics and partitions in one request end the connection.
 """
 
 from collections.abc import Mapping, Sequence

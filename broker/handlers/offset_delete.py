@@ -2,6 +2,8 @@
 
 Partitions that do not exist are UNKNOWN_TOPIC_OR_PARTITION; a partition without an offset is deleted without an error.
 The answer waits until the deletions are durable.
+
+Deviations from Kafka: more than 100,000 topics and partitions in one request are INVALID_REQUEST.
 """
 
 from collections.abc import Mapping

@@ -6,7 +6,8 @@ and epoch of version 9 count only for groups of KIP-848. Version 10 names topics
 UNKNOWN_TOPIC_ID, and "all" leaves out topics that are no more.
 
 Deviations from Kafka: a group whose every offset is asked for twice in one request is answered once, because a few
-bytes of question would otherwise be worth any number of offsets.
+bytes of question would otherwise be worth any number of offsets. More than 100,000 groups, topics and partitions in one
+request are INVALID_REQUEST.
 """
 
 from collections.abc import Sequence
