@@ -159,7 +159,7 @@ def messages() -> dict[str, type[Message]]:
             (Path(folder) / name).write_text(text)
         out = Path(folder) / "set"
         well_known = str(Path(protoc.__file__).parent / "_proto")
-        code = protoc.main(
+        code = cast(Any, protoc).main(
             ["protoc", f"-I{folder}", f"-I{well_known}", "--include_imports", f"--descriptor_set_out={out}", *PROTO]
         )
         assert code == 0
@@ -209,8 +209,7 @@ def test_avro_without_a_record_is_the_same(
     other = AvroSerializer(theirs, schema)(value, context(topic))
     assert mine == other
     assert decoded(Deserializer(ours).decode(other)) == value
-    if value != 5:
-        assert AvroDeserializer(theirs)(mine + b"" if mine else mine, context(topic)) == value
+    assert AvroDeserializer(theirs)(mine, context(topic)) == value
 
 
 def test_avro_with_an_evolved_reader_is_the_same(
