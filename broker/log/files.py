@@ -20,13 +20,15 @@ class LogFile:
     own: Python's reference is the count.
     """
 
-    __slots__ = ("fd", "path")
+    __slots__ = ("_name_unsynced", "fd", "path")
 
-    def __init__(self, path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> None:
+    def __init__(self, path: Path, *, is_new: bool = False) -> None:
+        """`is_new` says that the file is being created, so that its first sync has to cover its name as well."""
         self.path = path
         self.fd = -1
+        self._name_unsynced = is_new
         try:
-            self.fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+            self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise StorageError(f"cannot open {path.name}: {error.strerror}", error.errno) from error
 
@@ -80,6 +82,9 @@ class LogFile:
         """Onto the disk. A failure is final: the kernel may have dropped the pages, so a second try would lie."""
         try:
             os.fdatasync(self.fd)
+            if self._name_unsynced:
+                sync_directory(self.path.parent)
+                self._name_unsynced = False
         except OSError as error:
             raise StorageError(f"fsync of {self.path.name} failed: {error.strerror}", errno.EIO) from error
 

@@ -14,6 +14,7 @@ behind the recovery point are writes that reached the disk in part or out of ord
 """
 
 import logging
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from broker.state.configs.effective import TopicSettings
 
 logger = logging.getLogger("headgate.broker.log")
 
-_LEFTOVERS = ("*.tmp", "*.deleted", "*.cleaned", "*.swap")
+_LEFTOVERS = (".tmp", ".deleted", ".cleaned", ".swap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,20 @@ def open_log(
 ) -> PartitionLog:
     """Open the log in `directory`, which exists, repairing what a crash left."""
     log = PartitionLog(directory, settings)
-    for pattern in _LEFTOVERS:
-        for leftover in directory.glob(pattern):
-            remove_file(leftover)
-    segments = _segments(directory, now_ms)
-    log.log_start_offset = max(_stored_start(directory), segments[0].base_offset if segments else 0)
-    log.epochs = _stored_epochs(directory)
     log.leader_epoch = leader_epoch
+    names = set(os.listdir(directory))
+    for name in names:
+        if name.endswith(_LEFTOVERS):
+            remove_file(directory / name)
+    segments = _segments(directory, names, now_ms)
+    if "log-start-offset" in names:
+        log.log_start_offset = _stored_start(directory)
     if not segments:
-        segments = [Segment(directory, log.log_start_offset, now_ms)]
+        log.adopt([Segment(directory, log.log_start_offset, now_ms)])
+        log.log_end_offset = log.flushed_offset = log.log_start_offset
+        return log
+    log.log_start_offset = max(log.log_start_offset, segments[0].base_offset)
+    log.epochs = _stored_epochs(directory)
     log.adopt(segments)
     first = len(segments) - 1
     if not last_run.stopped_cleanly:
@@ -86,12 +92,13 @@ def open_log(
     return log
 
 
-def _segments(directory: Path, now_ms: int) -> list[Segment]:
+def _segments(directory: Path, names: set[str], now_ms: int) -> list[Segment]:
     found = []
-    for path in directory.glob("*.log"):
-        if path.stem.isdigit():
-            status = path.stat()
-            found.append(Segment(directory, int(path.stem), int(status.st_mtime * 1000) or now_ms, status.st_size))
+    for name in names:
+        stem, _, suffix = name.partition(".")
+        if suffix == "log" and stem.isdigit():
+            status = (directory / name).stat()
+            found.append(Segment(directory, int(stem), int(status.st_mtime * 1000) or now_ms, status.st_size))
     return sorted(found, key=lambda segment: segment.base_offset)
 
 

@@ -8,7 +8,7 @@ read, so that a bit that rotted on the disk is never served.
 from pathlib import Path
 from typing import NamedTuple
 
-from broker.log.files import LogFile, remove_file, sync_directory
+from broker.log.files import LogFile, remove_file
 from broker.log.index import OffsetIndex, TimeIndex, read_entries, write_entries
 from broker.log.scan import scan
 from broker.protocol.record_batch import HEADER_BYTES, BatchHeader, CorruptBatch, read_header
@@ -65,10 +65,7 @@ class Segment:
     def file(self) -> LogFile:
         file = self._file
         if file is None:
-            is_new = self.size_bytes == 0 and not self.path("log").exists()
-            file = self._file = LogFile(self.path("log"))
-            if is_new:
-                sync_directory(self.directory)
+            file = self._file = LogFile(self.path("log"), is_new=self.size_bytes == 0)
         return file
 
     @property
@@ -171,7 +168,10 @@ class Segment:
         raise LookupError(offset)
 
     def region(self, position: int, length: int, base_offset: int) -> Region:
-        """The bytes from `position`, where the batch of `base_offset` begins. Raises CorruptBatch when the first batch there is damaged."""
+        """The bytes from `position`, where the batch of `base_offset` begins.
+
+        Raises CorruptBatch when that batch is damaged.
+        """
         length = min(length, self.size_bytes - position)
         if position < self.own_from:
             length = self._verify(position, length, base_offset)
