@@ -1,0 +1,34 @@
+"""The examples of docs/serdes.md, run from top to bottom against a live registry."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.live.headgate import ROOT
+from tests.live.headgate_registry import HeadgateRegistry
+
+PAGE = ROOT / "docs" / "serdes.md"
+
+
+@pytest.fixture(scope="module")
+def registry_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    server = HeadgateRegistry(tmp_path_factory.mktemp("registry"))
+    server.start()
+    yield server.url
+    server.stop()
+
+
+def test_the_examples_run_as_they_stand(registry_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    names: dict[str, object] = {"__name__": "examples"}
+    blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    assert len(blocks) >= 9
+    for block in blocks:
+        # Lines keep their numbers, so that a failure points into the page.
+        lines = text.count("\n", 0, block.start(1))
+        code = "\n" * lines + block[1].replace("http://localhost:8081", registry_url)
+        exec(compile(code, str(PAGE), "exec"), names)
+    client = names["client"]
+    client.close()  # type: ignore[attr-defined]  # the page's own name
+    assert "TRAILING_BYTES - 1 bytes left over" in capsys.readouterr().out
