@@ -69,6 +69,9 @@ _OBJECT = frozenset(
 )
 _CONDITIONAL = frozenset({"if", "then", "else"})
 
+# From 2019-09 on Confluent's registry reads schemas with another library, which passes over these.
+_SAYING_NOTHING_WHEN_EMPTY = ("properties", "patternProperties")
+
 
 def _keywords(draft: Draft) -> dict[Kind, frozenset[str]]:
     """Which keywords make a schema without a type one of that kind."""
@@ -145,6 +148,7 @@ def _parts(node: Subschema) -> "list[Subschema | Shape]":
     if node.is_reference:
         return [node.targets[0]]
     draft = node.draft
+    empties = _SAYING_NOTHING_WHEN_EMPTY if draft >= Draft.DRAFT_2019 else ()
     parts: list[Subschema | Shape] = list(node.targets)
     if "enum" in value:
         parts.append(Shape(Kind.ENUM, node))
@@ -166,10 +170,11 @@ def _parts(node: Subschema) -> "list[Subschema | Shape]":
         named.update(_TYPES[name] for name in types)
         members = tuple(_typed(name, node) for name in types)
         parts.append(Shape(Kind.COMBINED, node, Criterion.ANY, members))
+    said = {name for name, content in value.items() if content or name not in empties}
     parts.extend(
         Shape(kind, node)
         for kind, keywords in _KEYWORDS[draft].items()
-        if kind not in named and not keywords.isdisjoint(value)
+        if kind not in named and not keywords.isdisjoint(said)
     )
     return parts
 

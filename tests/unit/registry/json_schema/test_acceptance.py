@@ -35,7 +35,7 @@ def schema(value: Any) -> JsonSchema:
     return parse(json.dumps(value), {})
 
 
-@examples(400)
+@examples(150)
 @given(SCHEMAS, st.lists(VALUES, min_size=4, max_size=8))
 def test_both_libraries_accept_the_same_values(value: Any, instances: list[Any]) -> None:
     try:

@@ -23,14 +23,14 @@ def parsed(schema: Any) -> JsonSchema:
         raise
 
 
-@examples(200)
+@examples(80)
 @given(SCHEMAS, st.sampled_from(Policy))
 def test_every_schema_reads_what_it_wrote_itself(schema: Any, policy: Policy) -> None:
     one = parsed(schema)
     assert Comparison(policy, judge).run(one.root, one.root) == []
 
 
-@examples(80)
+@examples(40)
 @given(SCHEMAS, SCHEMAS)
 def test_the_lenient_policy_never_finds_more_than_the_strict_one(first: Any, second: Any) -> None:
     reader, writer = parsed(first), parsed(second)
@@ -38,7 +38,7 @@ def test_the_lenient_policy_never_finds_more_than_the_strict_one(first: Any, sec
         assert check(reader, writer, Policy.LENIENT) == []
 
 
-@examples(100)
+@examples(50)
 @given(SCHEMAS)
 def test_canonical_and_normalized_texts_are_fixed_points_with_one_meaning(schema: Any) -> None:
     one = parsed(schema)
@@ -159,7 +159,7 @@ def pairs_with_instances(draw: st.DrawFn) -> tuple[Any, Any, list[Any]]:
     return writer, reader, [_instance(draw, writer) for _ in range(5)]
 
 
-@examples(1500)
+@examples(800)
 @given(pairs_with_instances())
 def test_a_compatible_reader_accepts_what_the_writer_accepted(drawn: tuple[Any, Any, list[Any]]) -> None:
     writer, reader = parsed(drawn[0]), parsed(drawn[1])
@@ -169,7 +169,7 @@ def test_a_compatible_reader_accepts_what_the_writer_accepted(drawn: tuple[Any, 
             assert not accepted.accepts(instance) or accepts.accepts(instance)
 
 
-@examples(200)
+@examples(100)
 @given(SOUND, st.data())
 def test_a_loosened_schema_is_compatible(schema: Any, data: st.DataObject) -> None:
     """Dropping any one limit of the top level, or adding an alternative, keeps readers."""
