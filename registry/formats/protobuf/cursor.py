@@ -28,7 +28,7 @@ class Cursor:
     def _string(self) -> bytes:
         parts: list[bytes] = []
         while self._kinds[self._at] == Kind.TEXT:
-            parts.append(literal(self._texts[self._at], self._tokens.place(self._at)))
+            parts.append(literal(self._texts[self._at], lambda: self._tokens.place(self._at)))
             self._at += 1
         if not parts:
             self._fail("Expected a string in quotes")

@@ -62,7 +62,7 @@ def default_literal(field: FieldProto) -> Value:
     if field.type == FieldProto.TYPE_STRING:
         return Text(text.encode())
     if field.type == FieldProto.TYPE_BYTES:
-        return Text(literal(f'"{text}"', field.name))
+        return Text(literal(f'"{text}"', lambda: field.name))
     if field.type in (FieldProto.TYPE_ENUM, FieldProto.TYPE_BOOL):
         return Word(text)
     return number_literal(text)

@@ -17,6 +17,7 @@ from google.protobuf.message import Message as ProtoMessage
 
 from registry.errors import InvalidSchema
 from registry.formats.protobuf import syntax_tree as tree
+from registry.formats.protobuf.names import join
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
@@ -68,6 +69,7 @@ def map_entry_name(field_name: str) -> str:
 
 def draft(file: tree.File, name: str) -> Draft:
     proto = descriptor_pb2.FileDescriptorProto(name=name)
+    join("", file.package)
     result = Draft(proto)
     if file.package:
         proto.package = file.package
@@ -124,7 +126,7 @@ class _Drafter:
 
     def _message(self, proto: descriptor_pb2.DescriptorProto, message: tree.Message, scope: str) -> None:
         proto.name = message.name
-        path = f"{scope}.{message.name}" if scope else message.name
+        path = join(scope, message.name)
         if message.visibility:
             proto.visibility = _VISIBILITY[message.visibility]  # type: ignore[assignment]  # the stub wants the enum
         self._later(proto, message.options, path, path)
@@ -159,14 +161,14 @@ class _Drafter:
         index = len(proto.oneof_decl)
         declared = proto.oneof_decl.add(name=oneof.name)
         if not oneof.fields:
-            raise InvalidSchema("A oneof has at least one field", f"{path}.{oneof.name}")
-        self._later(declared, oneof.options, path, f"{path}.{oneof.name}")
+            raise InvalidSchema("A oneof has at least one field", join(path, oneof.name))
+        self._later(declared, oneof.options, path, join(path, oneof.name))
         for one in oneof.fields:
             member = proto.field.add(oneof_index=index)
             self._field(member, one, path, proto.nested_type)
 
     def _field(self, proto: FieldProto, one: tree.Field, scope: str, nested: Messages) -> None:
-        path = f"{scope}.{one.name}" if scope else one.name
+        path = join(scope, one.name)
         proto.name = one.name
         proto.number = one.number
         proto.json_name = json_name(one.name)
@@ -206,13 +208,13 @@ class _Drafter:
 
     def _enum(self, proto: descriptor_pb2.EnumDescriptorProto, enum: tree.Enum, scope: str) -> None:
         proto.name = enum.name
-        path = f"{scope}.{enum.name}" if scope else enum.name
+        path = join(scope, enum.name)
         if enum.visibility:
             proto.visibility = _VISIBILITY[enum.visibility]  # type: ignore[assignment]  # the stub wants the enum
         self._later(proto, enum.options, path, path)
         for constant in enum.constants:
             value = proto.value.add(name=constant.name, number=constant.number)
-            self._later(value, constant.options, path, f"{path}.{constant.name}")
+            self._later(value, constant.options, path, join(path, constant.name))
         for reserved in enum.reserved:
             for one in reserved.values:
                 if isinstance(one, str):
@@ -222,7 +224,7 @@ class _Drafter:
 
     def _service(self, proto: descriptor_pb2.ServiceDescriptorProto, service: tree.Service, scope: str) -> None:
         proto.name = service.name
-        path = f"{scope}.{service.name}" if scope else service.name
+        path = join(scope, service.name)
         self._later(proto, service.options, path, path)
         for one in service.methods:
             method = proto.method.add(name=one.name, input_type=one.input_type, output_type=one.output_type)
@@ -230,7 +232,7 @@ class _Drafter:
                 method.client_streaming = True
             if one.output_streaming:
                 method.server_streaming = True
-            self._later(method, one.options, path, f"{path}.{one.name}")
+            self._later(method, one.options, path, join(path, one.name))
 
 
 def _add_synthetic_oneofs(proto: descriptor_pb2.DescriptorProto) -> None:
@@ -254,6 +256,6 @@ def walk_messages(
 ) -> Iterator[tuple[str, descriptor_pb2.DescriptorProto]]:
     """Every message with its full name, outer ones first."""
     for message in messages:
-        path = f"{scope}.{message.name}" if scope else message.name
+        path = join(scope, message.name)
         yield path, message
         yield from walk_messages(message.nested_type, path)

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from google.protobuf import descriptor_pb2
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
+from google.protobuf.message import Message as ProtoMessage
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from registry.errors import InvalidSchema
@@ -62,8 +64,8 @@ def _read_serialized(text: str) -> FileProto | None:
         return None
     try:
         proto = FileProto.FromString(base64.b64decode("".join(text.split()), validate=True))
-        for _path, message in walk_messages(proto.message_type, proto.package):
-            str(message.name)
+        if not _is_text(proto):
+            return None
         if len(UnknownFieldSet(proto)) or all(field.name == "name" for field, _ in proto.ListFields()):
             return None
     except (binascii.Error, ValueError, DecodeError):
@@ -71,6 +73,20 @@ def _read_serialized(text: str) -> FileProto | None:
     # Whoever sends a descriptor sends it as its compiler left it: comments and all. Only the schema counts.
     proto.ClearField("source_code_info")
     return proto
+
+
+def _is_text(proto: ProtoMessage) -> bool:
+    """Whether every string is UTF-8: the library hands out bytes where one is not."""
+    waiting = [proto]
+    while waiting:
+        for field, value in waiting.pop().ListFields():
+            values = value if field.is_repeated else [value]
+            if field.type == FieldDescriptor.TYPE_STRING:
+                if not all(isinstance(one, str) for one in values):
+                    return False
+            elif field.type == FieldDescriptor.TYPE_MESSAGE:
+                waiting += values
+    return True
 
 
 def load(text: str, references: Mapping[str, str]) -> list[Linked]:
@@ -144,21 +160,40 @@ def _link(name: str, source: Source, linked: Mapping[str, Linked], pool: Descrip
         view = View(_known_symbols(name), ())
         _build(proto, pool)
         return Linked(proto, view, None)
-    _prepare_serialized(proto)
-    return _finish(Draft(proto), None, linked, pool)
+    parsed = _text_of(proto, linked)
+    return _finish(draft(parsed, name), parsed, linked, pool)
 
 
-def _finish(drafted: Draft, parsed: tree.File | None, linked: Mapping[str, Linked], pool: DescriptorPool) -> Linked:
+def _finish(drafted: Draft, parsed: tree.File, linked: Mapping[str, Linked], pool: DescriptorPool) -> Linked:
     proto = drafted.proto
-    visible = dict(_visible(proto, linked))
-    view = View(declare(proto), visible.values())
-    check_no_clash(view, visible)
-    link(proto, view)
+    view = _linked_view(proto, linked)
     custom = set_built_in(drafted.options, view)
     validate(proto, view)
     _build(proto, pool)
     set_custom(custom, view, lambda: pool)
-    return Linked(proto, view, parsed if parsed is not None else to_tree(proto, pool))
+    return Linked(proto, view, parsed)
+
+
+def _text_of(proto: FileProto, linked: Mapping[str, Linked]) -> tree.File:
+    """What a serialized schema says. Its descriptor is then made from that, so that both always agree."""
+    _prepare_serialized(proto)
+    validate(proto, _linked_view(proto, linked))
+
+    def with_custom_options() -> DescriptorPool:
+        pool = DescriptorPool()
+        for file in (*(one.proto for one in linked.values()), proto):
+            _build(file, pool)
+        return pool
+
+    return to_tree(proto, with_custom_options)
+
+
+def _linked_view(proto: FileProto, linked: Mapping[str, Linked]) -> View:
+    visible = dict(_visible(proto, linked))
+    view = View(declare(proto), visible.values())
+    check_no_clash(view, visible)
+    link(proto, view)
+    return view
 
 
 def _visible(proto: FileProto, linked: Mapping[str, Linked]) -> Iterator[tuple[str, FileSymbols]]:

@@ -4,14 +4,18 @@ The reverse of `descriptors`, except for maps: like Confluent's registry it show
 position of a message among its neighbours is what serialized records carry.
 """
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as ProtoMessage
+from google.protobuf.unknown_fields import UnknownFieldSet
 
+from registry.errors import InvalidSchema
 from registry.formats.protobuf import syntax_tree as tree
 from registry.formats.protobuf.default_values import default_literal, number_literal
 from registry.formats.protobuf.descriptors import EDITIONS, SCALAR_TYPES, json_name
@@ -20,18 +24,21 @@ from registry.formats.protobuf.option_parser import parse_value
 FieldProto = descriptor_pb2.FieldDescriptorProto
 _SCALAR_NAMES = {number: name for name, number in SCALAR_TYPES.items()}
 _EDITION_NAMES = {number: name for name, number in EDITIONS.items()}
+_OPTION_NAME = re.compile(r"\.?[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+_IDENTIFIER = re.compile(r"-?[A-Za-z_]\w*", re.ASCII)
 _VISIBILITY = {1: "local", 2: "export"}
 
 
-def to_tree(proto: descriptor_pb2.FileDescriptorProto, pool: DescriptorPool) -> tree.File:
-    """`pool` holds the file and what it imports: the definitions of its custom options."""
+def to_tree(proto: descriptor_pb2.FileDescriptorProto, pool: Callable[[], DescriptorPool]) -> tree.File:
+    """`pool` makes one of the file and what it imports: the definitions of its custom options, if there are any."""
     return _Reader(proto, pool).file()
 
 
 class _Reader:
-    def __init__(self, proto: descriptor_pb2.FileDescriptorProto, pool: DescriptorPool) -> None:
+    def __init__(self, proto: descriptor_pb2.FileDescriptorProto, pool: Callable[[], DescriptorPool]) -> None:
         self._proto = proto
-        self._pool = pool
+        self._make_pool = pool
+        self._pool: DescriptorPool | None = None
         self._explicit_labels = proto.syntax in ("", "proto2")
 
     def file(self) -> tree.File:
@@ -107,9 +114,10 @@ class _Reader:
         options = self._field_options(field)
         if field.type == FieldProto.TYPE_GROUP:
             message = nested.pop(field.type_name.rpartition(".")[2], None)
-            if message is not None:
-                group = self._message(message)
-                return tree.Field(label, message.name, field.name, field.number, options, None, group)
+            if message is None or message.name.lower() != field.name or not message.name[0].isupper():
+                raise InvalidSchema(f"The group {field.type_name} does not stand beside its field", field.name)
+            group = self._message(message)
+            return tree.Field(label, message.name, field.name, field.number, options, None, group)
         type_name = field.type_name or _SCALAR_NAMES[field.type]
         return tree.Field(label, type_name, field.name, field.number, options)
 
@@ -176,12 +184,18 @@ class _Reader:
 
     def _with_extensions(self, plain: ProtoMessage) -> ProtoMessage:
         """The same options, in a class that knows the custom ones, where there are any."""
+        if not len(UnknownFieldSet(plain)):
+            return plain
+        if self._pool is None:
+            self._pool = self._make_pool()
         try:
             descriptor = self._pool.FindMessageTypeByName(plain.DESCRIPTOR.full_name)
+            dynamic: ProtoMessage = message_factory.GetMessageClass(descriptor)()
+            dynamic.MergeFromString(plain.SerializeToString())
         except KeyError:
             return plain
-        dynamic: ProtoMessage = message_factory.GetMessageClass(descriptor)()
-        dynamic.MergeFromString(plain.SerializeToString())
+        except DecodeError as error:
+            raise InvalidSchema(f"A custom option in {plain.DESCRIPTOR.name} is corrupt") from error
         return dynamic
 
 
@@ -234,6 +248,8 @@ def _map_entries(entry: Descriptor, value: Any) -> tree.Sequence:
 
 def _uninterpreted(kept: Any) -> tree.Option:
     name = tuple(tree.NamePart(part.name_part, part.is_extension) for part in kept.name)
+    if not name or not all(_OPTION_NAME.fullmatch(part.text) for part in name):
+        raise InvalidSchema("An uninterpreted option has no name", ".".join(part.text for part in name))
     value: tree.Value
     if kept.HasField("aggregate_value"):
         value = parse_value(kept.aggregate_value)
@@ -245,6 +261,8 @@ def _uninterpreted(kept: Any) -> tree.Option:
         value = tree.Number(str(kept.negative_int_value))
     elif kept.HasField("double_value"):
         value = number_literal(repr(kept.double_value))
-    else:
+    elif _IDENTIFIER.fullmatch(kept.identifier_value):
         value = tree.Word(kept.identifier_value)
+    else:
+        raise InvalidSchema("An uninterpreted option has no value", ".".join(part.text for part in name))
     return tree.Option(name, value)

@@ -5,6 +5,7 @@ fields takes 12 ms to read, and 150 ms with proto-schema-parser 2.1.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -83,12 +84,12 @@ def tokenize(source: str) -> Tokens:
     return Tokens(source, kinds, texts, offsets)
 
 
-def literal(token: str, place: str) -> bytes:
-    """The bytes a string token stands for."""
+def literal(token: str, place: Callable[[], str]) -> bytes:
+    """The bytes a string token stands for. `place` is asked only to report an error: it counts lines."""
     try:
         body = token[1:-1].encode("utf-8")
     except UnicodeEncodeError as error:
-        raise InvalidSchema("A string holds a lone surrogate, which is not a character", place) from error
+        raise InvalidSchema("A string holds a lone surrogate, which is not a character", place()) from error
     if b"\\" not in body:
         return body
 
@@ -100,11 +101,11 @@ def literal(token: str, place: str) -> bytes:
             return bytes([int(hexadecimal, 16)])
         if plain is not None:
             if plain not in _PLAIN_ESCAPES:
-                raise InvalidSchema("A string has an escape sequence that does not exist", place)
+                raise InvalidSchema("A string has an escape sequence that does not exist", place())
             return bytes([_PLAIN_ESCAPES[plain]])
         code = int(short or long, 16)
         if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-            raise InvalidSchema("A string has a \\u escape that is not a character", place)
+            raise InvalidSchema("A string has a \\u escape that is not a character", place())
         return chr(code).encode("utf-8")
 
     return _ESCAPE.sub(replace, body)

@@ -6,6 +6,7 @@ Comes after `descriptors`; what a resolved file may contain is `validation`'s bu
 from google.protobuf import descriptor_pb2
 
 from registry.errors import InvalidSchema
+from registry.formats.protobuf.names import join, shortened
 from registry.formats.protobuf.symbols import TYPES, Kind, View
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
@@ -20,15 +21,15 @@ def link(proto: descriptor_pb2.FileDescriptorProto, view: View) -> None:
     for extension in proto.extension:
         _field(extension, scope, view)
     for service in proto.service:
-        path = _join(scope, service.name)
+        path = join(scope, service.name)
         for method in service.method:
-            place = _join(path, method.name)
+            place = join(path, method.name)
             method.input_type = _resolved(method.input_type, place, path, view, _MESSAGE)
             method.output_type = _resolved(method.output_type, place, path, view, _MESSAGE)
 
 
 def _message(message: descriptor_pb2.DescriptorProto, scope: str, view: View) -> None:
-    path = _join(scope, message.name)
+    path = join(scope, message.name)
     for one in message.field:
         _field(one, path, view)
     for nested in message.nested_type:
@@ -39,14 +40,14 @@ def _message(message: descriptor_pb2.DescriptorProto, scope: str, view: View) ->
 
 def _field(field: FieldProto, scope: str, view: View) -> None:
     if field.extendee:
-        field.extendee = _resolved(field.extendee, _join(scope, field.name), scope, view, _MESSAGE)
+        field.extendee = _resolved(field.extendee, join(scope, field.name), scope, view, _MESSAGE)
     if not field.type_name:
-        if not field.type:
-            raise InvalidSchema("The field has no type", _join(scope, field.name))
+        if not field.HasField("type"):
+            raise InvalidSchema("The field has no type", join(scope, field.name))
         if field.type in (FieldProto.TYPE_MESSAGE, FieldProto.TYPE_ENUM, FieldProto.TYPE_GROUP):
-            raise InvalidSchema("The field does not name its type", _join(scope, field.name))
+            raise InvalidSchema("The field does not name its type", join(scope, field.name))
         return
-    path = _join(scope, field.name)
+    path = join(scope, field.name)
     field.type_name = _resolved(field.type_name, path, scope, view, TYPES)
     is_enum = view.kind(field.type_name[1:]) is Kind.ENUM
     if not field.HasField("type"):
@@ -64,9 +65,5 @@ def _resolved(name: str, place: str, scope: str, view: View, wanted: frozenset[K
     what = " or ".join(sorted(wanted))
     other = view.resolve(name, scope, frozenset(Kind))
     if other is not None:
-        raise InvalidSchema(f"{name!r} is a {view.kind(other)}, not a {what}", place)
-    raise InvalidSchema(f"The {what} {name!r} is not defined, neither here nor in an imported file", place)
-
-
-def _join(scope: str, name: str) -> str:
-    return f"{scope}.{name}" if scope else name
+        raise InvalidSchema(f"{shortened(name)!r} is a {view.kind(other)}, not a {what}", place)
+    raise InvalidSchema(f"The {what} {shortened(name)!r} is not defined, neither here nor in an imported file", place)

@@ -7,7 +7,7 @@ keep their order, because serialized records name them by position.
 
 from collections.abc import Iterable
 from dataclasses import replace
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal
 
 from google.protobuf import descriptor_pb2
 
@@ -260,6 +260,6 @@ def _plain_number(text: str) -> str:
         return str(whole)
     try:
         exact = Decimal(text.rstrip("fF")).normalize(Context(prec=DIGITS_MAX))
-    except InvalidOperation:
+    except ArithmeticError:
         return text
     return f"{exact:f}" if abs(exact.adjusted()) < 40 else str(exact)

@@ -22,6 +22,7 @@ from registry.formats.protobuf.symbols import Kind, View
 from registry.formats.protobuf.syntax_tree import Aggregate, NamePart, Number, Option, Sequence, Text, Value, Word
 
 _EXTENSION = frozenset({Kind.EXTENSION})
+_TEXT_FORMAT_ERRORS = (text_format.ParseError, ValueError, TypeError, KeyError)
 
 
 def set_built_in(pending: list[PendingOptions], view: View) -> list[PendingOptions]:
@@ -71,17 +72,24 @@ def _encode(one: PendingOptions, known: list[tuple[Option, str]], view: View, po
     target = _options(one.target)
     descriptor = pool.FindMessageTypeByName(target.DESCRIPTOR.full_name)
     dynamic = message_factory.GetMessageClass(descriptor)()
-    for option, full in known:
-        first = NamePart(f"[{full}]", extension=False)
-        text = _text_format((first, *option.name[1:]), option.value, one.scope, view)
-        _merge(text, dynamic, pool, one, option)
+    texts = [
+        _text_format((NamePart(f"[{full}]", extension=False), *option.name[1:]), option.value, one.scope, view)
+        for option, full in known
+    ]
+    try:
+        text_format.Merge("\n".join(texts), dynamic, descriptor_pool=pool)
+    except _TEXT_FORMAT_ERRORS:
+        # One by one, to learn which.
+        for (option, _), text in zip(known, texts, strict=True):
+            _merge(text, dynamic, pool, one, option)
+        raise
     target.MergeFromString(dynamic.SerializeToString(deterministic=True))
 
 
 def _merge(text: str, into: ProtoMessage, pool: DescriptorPool | None, one: PendingOptions, option: Option) -> None:
     try:
         text_format.Merge(text, into, descriptor_pool=pool)
-    except (text_format.ParseError, ValueError, TypeError, KeyError) as error:
+    except _TEXT_FORMAT_ERRORS as error:
         reason = str(error).split(" : ", 1)[-1][:200]
         raise InvalidSchema(f"The option {option.spelled} does not fit: {reason}", _place(one, option)) from error
 
@@ -120,11 +128,9 @@ def _pseudo(one: PendingOptions, option: Option, view: View) -> bool:
         if one.target.extendee:
             raise InvalidSchema("An extension has no json_name", _place(one, option))
         with contextlib.suppress(UnicodeDecodeError):
-            name = option.value.data.decode("utf-8")
-            if "\0" not in name and not (name.startswith("[") and name.endswith("]")):
-                one.target.json_name = name
-                return True
-        raise InvalidSchema("json_name is no name that JSON could use", _place(one, option))
+            one.target.json_name = option.value.data.decode("utf-8")
+            return True
+        raise InvalidSchema("json_name is not UTF-8", _place(one, option))
     if option.spelled == "default":
         one.target.default_value = default_value(one.target, option.value, view, one.path)
         return True

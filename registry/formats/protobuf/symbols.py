@@ -11,6 +11,7 @@ from enum import StrEnum
 from google.protobuf import descriptor_pb2
 
 from registry.errors import InvalidSchema
+from registry.formats.protobuf.names import join
 
 FileProto = descriptor_pb2.FileDescriptorProto
 
@@ -45,6 +46,7 @@ class FileSymbols:
 def declare(proto: FileProto) -> FileSymbols:
     """Collect the names of a file; the same name twice is an error."""
     symbols = FileSymbols(proto.name, {})
+    join("", proto.package)
     parts = proto.package.split(".") if proto.package else []
     for end in range(1, len(parts) + 1):
         symbols.kinds[".".join(parts[:end])] = Kind.PACKAGE
@@ -55,7 +57,7 @@ def declare(proto: FileProto) -> FileSymbols:
         _declare_enum(symbols, enum, scope)
     for extension in proto.extension:
         _add(symbols, scope, extension.name, Kind.EXTENSION)
-        symbols.extensions[_join(scope, extension.name)] = extension
+        symbols.extensions[join(scope, extension.name)] = extension
     for service in proto.service:
         path = _add(symbols, scope, service.name, Kind.SERVICE)
         for method in service.method:
@@ -76,7 +78,7 @@ def _declare_message(symbols: FileSymbols, message: descriptor_pb2.DescriptorPro
         _declare_enum(symbols, enum, path)
     for extension in message.extension:
         _add(symbols, path, extension.name, Kind.EXTENSION)
-        symbols.extensions[_join(path, extension.name)] = extension
+        symbols.extensions[join(path, extension.name)] = extension
 
 
 def _declare_enum(symbols: FileSymbols, enum: descriptor_pb2.EnumDescriptorProto, scope: str) -> None:
@@ -88,16 +90,12 @@ def _declare_enum(symbols: FileSymbols, enum: descriptor_pb2.EnumDescriptorProto
 
 
 def _add(symbols: FileSymbols, scope: str, name: str, kind: Kind) -> str:
-    path = _join(scope, name)
+    path = join(scope, name)
     known = symbols.kinds.get(path)
     if known is not None:
         raise InvalidSchema(f"The name {name!r} of the {kind} is taken by another {known}", path)
     symbols.kinds[path] = kind
     return path
-
-
-def _join(scope: str, name: str) -> str:
-    return f"{scope}.{name}" if scope else name
 
 
 class View:
@@ -141,7 +139,7 @@ class View:
             return name[1:] if self.kind(name[1:]) in wanted else None
         first, _, rest = name.partition(".")
         while True:
-            candidate = _join(scope, first)
+            candidate = join(scope, first)
             kind = self.kind(candidate)
             if kind is not None:
                 if not rest:

@@ -12,6 +12,7 @@ from google.protobuf import descriptor_pb2
 
 from registry.errors import InvalidSchema
 from registry.formats.protobuf.descriptors import json_name
+from registry.formats.protobuf.names import join
 from registry.formats.protobuf.symbols import View
 from registry.formats.protobuf.syntax_tree import TAG_MAX
 
@@ -56,9 +57,9 @@ def validate(proto: descriptor_pb2.FileDescriptorProto, view: View) -> None:
     for extension in proto.extension:
         rules.extension(extension, scope)
     for service in proto.service:
-        _check_name(service.name, _join(scope, service.name))
+        _check_name(service.name, join(scope, service.name))
         for method in service.method:
-            _check_name(method.name, _join(_join(scope, service.name), method.name))
+            _check_name(method.name, join(join(scope, service.name), method.name))
 
 
 class _Rules:
@@ -67,7 +68,7 @@ class _Rules:
         self._view = view
 
     def message(self, message: MessageProto, scope: str) -> None:
-        path = _join(scope, message.name)
+        path = join(scope, message.name)
         _check_name(message.name, path)
         reserved = self._reserved(message, path)
         extensions = self._extension_ranges(message, path, reserved)
@@ -76,7 +77,7 @@ class _Rules:
             raise InvalidSchema("A name is reserved twice", path)
         numbers: dict[int, str] = {}
         for field in message.field:
-            place = _join(path, field.name)
+            place = join(path, field.name)
             self.field(field, place)
             other = numbers.setdefault(field.number, field.name)
             if other != field.name:
@@ -156,11 +157,13 @@ class _Rules:
         seen: dict[str, str] = {}
         for field in message.field:
             name = field.json_name or json_name(field.name)
+            if "\0" in name or (name.startswith("[") and name.endswith("]")):
+                raise InvalidSchema("json_name is no name that JSON could use", join(path, field.name))
             other = seen.setdefault(name, field.name)
             # proto2 only warns, unless somebody chose the name.
             custom = name != json_name(field.name)
             if other != field.name and (self._syntax != "proto2" or custom):
-                raise InvalidSchema(f"The JSON name {name!r} is that of {other!r} already", _join(path, field.name))
+                raise InvalidSchema(f"The JSON name {name!r} is that of {other!r} already", join(path, field.name))
 
     def _oneofs(self, message: MessageProto, path: str) -> None:
         members = [0] * len(message.oneof_decl)
@@ -171,13 +174,13 @@ class _Rules:
                 if field.proto3_optional:
                     synthetic[field.oneof_index] = field.name
             elif field.proto3_optional:
-                raise InvalidSchema("An optional field of proto3 has a oneof of its own", _join(path, field.name))
+                raise InvalidSchema("An optional field of proto3 has a oneof of its own", join(path, field.name))
         for index, oneof in enumerate(message.oneof_decl):
-            _check_name(oneof.name, _join(path, oneof.name))
+            _check_name(oneof.name, join(path, oneof.name))
             if members[index] == 0:
-                raise InvalidSchema("A oneof has at least one field", _join(path, oneof.name))
+                raise InvalidSchema("A oneof has at least one field", join(path, oneof.name))
             if index in synthetic and members[index] > 1:
-                raise InvalidSchema("The oneof of an optional field has no other member", _join(path, oneof.name))
+                raise InvalidSchema("The oneof of an optional field has no other member", join(path, oneof.name))
 
     def _check_map_enum(self, entry: MessageProto, path: str) -> None:
         for field in entry.field:
@@ -186,7 +189,7 @@ class _Rules:
                 raise InvalidSchema(f"The first constant of an enum in a map is 0; {enum.value[0].name!r} is not", path)
 
     def extension(self, extension: FieldProto, scope: str) -> None:
-        path = _join(scope, extension.name)
+        path = join(scope, extension.name)
         self.field(extension, path)
         if not extension.extendee:
             raise InvalidSchema("The extension does not say what it extends", path)
@@ -199,7 +202,7 @@ class _Rules:
             raise InvalidSchema("proto3 extends options only", path)
 
     def enum(self, enum: EnumProto, scope: str) -> None:
-        path = _join(scope, enum.name)
+        path = join(scope, enum.name)
         _check_name(enum.name, path)
         if not enum.value:
             raise InvalidSchema("An enum has at least one constant", path)
@@ -209,7 +212,7 @@ class _Rules:
             )
         numbers: dict[int, str] = {}
         for value in enum.value:
-            place = _join(path, value.name)
+            place = join(path, value.name)
             _check_name(value.name, place)
             other = numbers.setdefault(value.number, value.name)
             if other != value.name and not enum.options.allow_alias:
@@ -221,7 +224,7 @@ class _Rules:
         _check_not_inside(numbers, ranges, "reserved", path)
         for name in enum.reserved_name:
             if name in numbers.values():
-                raise InvalidSchema(f"The constant name {name!r} is reserved", _join(path, name))
+                raise InvalidSchema(f"The constant name {name!r} is reserved", join(path, name))
 
 
 def _check_map_entry(entry: MessageProto, path: str) -> None:
@@ -261,13 +264,9 @@ def _check_not_inside(numbers: dict[int, str], ranges: list[tuple[int, int]], wh
         while index < len(ordered) and ordered[index][1] <= number:
             index += 1
         if index < len(ordered) and ordered[index][0] <= number:
-            raise InvalidSchema(f"The number {number} is {what}", _join(path, numbers[number]))
+            raise InvalidSchema(f"The number {number} is {what}", join(path, numbers[number]))
 
 
 def _check_name(name: str, path: str) -> None:
     if not _NAME.match(name):
         raise InvalidSchema(f"{name[:80]!r} is not a name", path)
-
-
-def _join(scope: str, name: str) -> str:
-    return f"{scope}.{name}" if scope else name
