@@ -31,6 +31,9 @@ OFFSETS_TOPIC = "__consumer_offsets"
 # How far a recovery after a crash has to read back, at most, is what was written in this time (Kafka's default).
 checkpoint_interval_ms = 60_000
 
+# How exactly flush.ms is kept.
+flush_check_interval_ms = 1_000
+
 # How often the journals look whether compaction is due.
 compaction_check_interval_ms = 5_000
 
@@ -77,6 +80,7 @@ class Broker:
         self.timers.after(self.settings.log_retention_check_interval_ms, self._retention)
         self.timers.after(checkpoint_interval_ms, self._checkpoint)
         self.timers.after(compaction_check_interval_ms, self._compact_journals)
+        self.timers.after(flush_check_interval_ms, self._flush_due)
 
     def close(self) -> None:
         """Flush everything and leave the directory so that the next start is instant."""
@@ -155,6 +159,17 @@ class Broker:
             log.producers.expire(now_ms - self.settings.producer_id_expiration_ms)
         self.directory.remove_set_aside()
         self.timers.after(self.settings.log_retention_check_interval_ms, self._retention)
+
+    def _flush_due(self) -> None:
+        """flush.ms: what has waited that long goes to the disk although nobody waits for it."""
+        now_ms = self.clock.monotonic_ms()
+        for log in self.topics.logs():
+            if log.flushed_offset == log.log_end_offset:
+                log.unflushed_since_ms = now_ms
+            elif now_ms - log.unflushed_since_ms >= log.settings.flush_ms:
+                log.unflushed_since_ms = now_ms
+                self.group_commit.flush(log)
+        self.timers.after(flush_check_interval_ms, self._flush_due)
 
     def _checkpoint(self) -> None:
         """Flush what is not yet on the disk, so that a recovery starts there."""

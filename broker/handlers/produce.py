@@ -69,7 +69,7 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
                 pieces.append(shape.failure(data.index, refusal))
                 continue
             pieces.append(shape.success(partition, offset, append_time))
-            if acks == -1:
+            if acks == -1 or partition.log.is_flush_due:
                 unflushed.append(partition)
         pieces.append(shape.topic_tail)
     pieces.append(shape.response.tail)
@@ -77,7 +77,7 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
         return NO_REPLY if refused is None else Disconnect(f"produce with acks=0 failed: {refused.error.name}")
     body = b"".join(pieces)
     payload = Payload((body,), len(body))
-    if not unflushed or not broker.settings.headgate_acks_all_fsync:
+    if not unflushed or (acks == -1 and not broker.settings.headgate_acks_all_fsync):
         return payload
     return _when_flushed(broker, unflushed, payload, request, version)
 

@@ -34,6 +34,7 @@ _HEAD_BYTES = 16
 
 # Index entries hold offsets and positions as 32-bit numbers relative to their segment.
 relative_offset_max = 2**31 - 1
+index_entry_bytes = 8
 
 # Sealed segments of one log that stay open after a read; a consumer reads them one after the other.
 open_sealed_segments_max = 2
@@ -54,6 +55,8 @@ class PartitionLog:
         self.log_end_offset = 0
         self.flushed_offset = 0
         """Everything before it is on the disk."""
+        self.unflushed_since_ms = 0
+        """When it was last seen with nothing left to flush, on the monotonic clock."""
         self.producers = ProducerStates()
         self.leader_epoch = 0
         self.epochs: list[tuple[int, int]] = []
@@ -82,6 +85,11 @@ class PartitionLog:
     @property
     def size_bytes(self) -> int:
         return sum(segment.size_bytes for segment in self.segments)
+
+    @property
+    def is_flush_due(self) -> bool:
+        """Whether flush.messages asks for an fsync before anything more is acknowledged."""
+        return self.log_end_offset - self.flushed_offset >= self.settings.flush_messages
 
     def adopt(self, segments: list[Segment]) -> None:
         """Take over segments that recovery found sound."""
@@ -135,6 +143,8 @@ class PartitionLog:
         if segment.size_bytes + size > settings.segment_bytes:
             return True
         if offset + header.last_offset_delta - segment.base_offset > relative_offset_max:
+            return True
+        if segment.index_bytes + index_entry_bytes > settings.segment_index_bytes:
             return True
         first = segment.first_timestamp
         if first is not None and first >= 0 and header.max_timestamp >= 0:

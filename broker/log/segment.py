@@ -76,6 +76,10 @@ class Segment:
         return self._index
 
     @property
+    def index_bytes(self) -> int:
+        return len(self._index.entries) if self._index is not None else 0
+
+    @property
     def time_index(self) -> TimeIndex:
         if self._time_index is None:
             self._load_indexes()

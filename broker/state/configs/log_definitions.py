@@ -48,7 +48,6 @@ LOG_CONFIGS = (
         type=LONG,
         importance=HIGH,
         update=DYNAMIC,
-        without_effect="acks=all puts records on disk; other records get there within a minute",
     ),
     whole(
         "log.flush.scheduler.interval.ms",
@@ -56,7 +55,7 @@ LOG_CONFIGS = (
         "How often the broker looks for logs that flush.ms wants on disk.",
         type=LONG,
         importance=HIGH,
-        without_effect="acks=all puts records on disk; other records get there within a minute",
+        without_effect="the broker looks every second",
     ),
     topic_default("log.index.interval.bytes", "index.interval.bytes"),
     topic_default("log.index.size.max.bytes", "segment.index.bytes"),

@@ -107,7 +107,6 @@ TOPIC_CONFIGS = index(
         "Force the log to disk once this many records were appended since the last time, whatever acks they ask for.",
         at_least(1),
         broker_names=("log.flush.interval.messages",),
-        without_effect="acks=all puts records on disk; other records get there within a minute",
     ),
     Definition(
         "flush.ms",
@@ -116,7 +115,6 @@ TOPIC_CONFIGS = index(
         "Force the log to disk at least this often, whatever acks its records ask for.",
         at_least(0),
         broker_names=("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
-        without_effect="acks=all puts records on disk; other records get there within a minute",
     ),
     Definition(
         "follower.replication.throttled.replicas",
@@ -296,7 +294,6 @@ TOPIC_CONFIGS = index(
         "The size of an offset index at which its segment is closed.",
         at_least(4),
         broker_names=("log.index.size.max.bytes",),
-        without_effect="the index of a segment grows as far as its log",
     ),
     Definition(
         "segment.jitter.ms",

@@ -137,3 +137,21 @@ def test_files_are_let_go_with_their_log(tmp_path: Path) -> None:
     assert descriptors() - before <= 4
     log.close()
     assert descriptors() == before
+
+
+def test_flush_messages_says_when_records_must_reach_the_disk(tmp_path: Path) -> None:
+    log = open_at(tmp_path, flush_messages="7")
+    fill(log, 2)
+    assert not log.is_flush_due
+    fill(log, 1)
+    assert log.is_flush_due
+    log.flushed_offset = log.log_end_offset
+    assert not log.is_flush_due
+
+
+def test_a_segment_whose_index_is_full_is_sealed(tmp_path: Path) -> None:
+    log = open_at(tmp_path, index_interval_bytes="1", segment_index_bytes="40")
+    fill(log, 30)
+    assert len(log.segments) > 3
+    assert all(len(segment.index) <= 5 for segment in log.segments)
+    assert_dense(log)
