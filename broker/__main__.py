@@ -17,6 +17,7 @@ def main() -> int:
     parser.add_argument("--data-dir", type=Path, default=Path(".headgate/broker"))
     parser.add_argument("--listen", default="127.0.0.1:9092", metavar="HOST:PORT")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a Kafka broker config")
+    parser.add_argument("--stop-at-eof", action="store_true", help="stop when standard input ends, as on SIGTERM")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     host, _, port = arguments.listen.rpartition(":")
@@ -31,6 +32,7 @@ def main() -> int:
             host.strip("[]"),
             int(port),
             lambda host, port: print(f"broker listening on {host}:{port}", file=sys.stderr, flush=True),
+            stop_at_eof=arguments.stop_at_eof,
         )
     except (BrokerError, InvalidConfig, OSError) as error:
         print(f"broker: {error}", file=sys.stderr)

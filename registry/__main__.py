@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -18,6 +20,7 @@ def main() -> int:
     parser.add_argument("--listen", default="127.0.0.1:8081", metavar="HOST:PORT")
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--compatibility-level", type=Level, choices=list(Level), default=Level.BACKWARD)
+    parser.add_argument("--stop-at-eof", action="store_true", help="stop when standard input ends, as on SIGTERM")
     arguments = parser.parse_args()
     host, _, port = arguments.listen.rpartition(":")
     settings = RegistrySettings(compatibility_level=arguments.compatibility_level)
@@ -32,11 +35,32 @@ def main() -> int:
         listening.add_done_callback(
             lambda bound: print(f"listening on http://{host}:{bound.result()}", file=sys.stderr, flush=True)
         )
+        if arguments.stop_at_eof:
+            _terminate_at_end_of_input(asyncio.get_running_loop())
         await serve(registry, host.strip("[]"), int(port), listening)
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run())
+    # uvicorn raises the signal again once it has stopped: the default action would end the process with the store open.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run())
+    except OSError as error:
+        print(f"registry: {error}", file=sys.stderr)
+        return 1
     return 0
+
+
+def _terminate_at_end_of_input(loop: asyncio.AbstractEventLoop) -> None:
+    """The other end of a pipe closes however its owner ends, kill -9 included; what it writes means nothing."""
+    descriptor = sys.stdin.fileno()
+
+    def read() -> None:
+        if not os.read(descriptor, 4096):
+            loop.remove_reader(descriptor)
+            signal.raise_signal(signal.SIGTERM)
+
+    loop.add_reader(descriptor, read)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,13 +17,21 @@ logger = logging.getLogger("headgate.broker")
 
 
 async def serve(
-    data_directory: Path, settings: BrokerSettings, host: str, port: int, on_ready: Callable[[str, int], None]
+    data_directory: Path,
+    settings: BrokerSettings,
+    host: str,
+    port: int,
+    on_ready: Callable[[str, int], None],
+    *,
+    stop_at_eof: bool = False,
 ) -> None:
-    """Start, report the address, and stop cleanly on SIGTERM or SIGINT."""
+    """Start, report the address, and stop cleanly on SIGTERM or SIGINT, or (if asked) when standard input ends."""
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    if stop_at_eof:
+        _at_end_of_input(loop, stopping.set)
     server = Server(data_directory, settings, host, port)
     on_ready(*server.start())
     try:
@@ -31,7 +41,25 @@ async def serve(
         server.stop()
 
 
+def _at_end_of_input(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+    """The other end of a pipe closes however its owner ends, kill -9 included; what it writes means nothing."""
+    descriptor = sys.stdin.fileno()
+
+    def read() -> None:
+        if not os.read(descriptor, 4096):
+            loop.remove_reader(descriptor)
+            stop()
+
+    loop.add_reader(descriptor, read)
+
+
 def run(
-    data_directory: Path, settings: BrokerSettings, host: str, port: int, on_ready: Callable[[str, int], None]
+    data_directory: Path,
+    settings: BrokerSettings,
+    host: str,
+    port: int,
+    on_ready: Callable[[str, int], None],
+    *,
+    stop_at_eof: bool = False,
 ) -> None:
-    uvloop.run(serve(data_directory, settings, host, port, on_ready))
+    uvloop.run(serve(data_directory, settings, host, port, on_ready, stop_at_eof=stop_at_eof))
