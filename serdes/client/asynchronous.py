@@ -93,14 +93,14 @@ class AsyncRegistryClient:
         return await self._send(effect) if isinstance(effect, HttpRequest) else None
 
     async def _send(self, request: HttpRequest) -> HttpAnswer | NoAnswer:
-        bounded = Bounded(self.settings.answer_bytes_max)
+        bounded = Bounded(self.settings)
         try:
             async with self._http.stream(
                 request.method, request.url, headers=list(request.headers), content=request.body
             ) as response:
                 async for chunk in response.aiter_bytes():
                     if not bounded.add(chunk):
-                        return NoAnswer("an answer too large for a registry's")
+                        return NoAnswer("an answer too large or too slow for a registry's")
                 return HttpAnswer(response.status_code, bounded.content())
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             return NoAnswer(f"{type(error).__name__}: {error}")

@@ -9,7 +9,7 @@ from copy import copy
 from typing import Any
 from uuid import UUID
 
-from registry.limits import reference_depth_max, references_max
+from registry.limits import id_max, reference_depth_max, references_max
 from registry.model import Reference, SchemaType
 from serdes.client.cache import BoundedCache
 from serdes.client.conversation import Conversation
@@ -34,6 +34,8 @@ class RegistryCore:
 
     def schema_by_id(self, schema_id: int) -> Steps[RegisteredSchema]:
         def ask() -> Steps[RegisteredSchema]:
+            if not 0 <= schema_id <= id_max:
+                raise UnknownSchema(f"schema {schema_id}: ids end at {id_max}")
             answer = yield from self._conversation.ask("GET", ("schemas", "ids", str(schema_id)))
             return _registered(answer, schema_id=schema_id)
 

@@ -93,13 +93,13 @@ class RegistryClient:
         return self._send(effect) if isinstance(effect, HttpRequest) else None
 
     def _send(self, request: HttpRequest) -> HttpAnswer | NoAnswer:
-        bounded = Bounded(self.settings.answer_bytes_max)
+        bounded = Bounded(self.settings)
         try:
             with self._http.stream(
                 request.method, request.url, headers=list(request.headers), content=request.body
             ) as response:
                 if not all(bounded.add(chunk) for chunk in response.iter_bytes()):
-                    return NoAnswer("an answer too large for a registry's")
+                    return NoAnswer("an answer too large or too slow for a registry's")
                 return HttpAnswer(response.status_code, bounded.content())
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             return NoAnswer(f"{type(error).__name__}: {error}")

@@ -1,6 +1,7 @@
 """What both clients need of httpx: TLS from the settings, and a bound on what is read of an answer."""
 
 import ssl
+import time
 
 from serdes.client.settings import RegistrySettings, TlsSettings
 
@@ -20,17 +21,18 @@ def needs_tls(settings: RegistrySettings) -> bool:
 
 
 class Bounded:
-    """Gathers the chunks of an answer up to a bound."""
+    """Gathers the chunks of an answer within bounds of size and of time: httpx's timeout is for each chunk alone."""
 
-    __slots__ = ("_bytes_max", "_gathered")
+    __slots__ = ("_bytes_max", "_ends", "_gathered")
 
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
+    def __init__(self, settings: RegistrySettings) -> None:
+        self._bytes_max = settings.answer_bytes_max
+        self._ends = time.monotonic() + settings.timeout_seconds
         self._gathered = bytearray()
 
     def add(self, chunk: bytes) -> bool:
         self._gathered += chunk
-        return len(self._gathered) <= self._bytes_max
+        return len(self._gathered) <= self._bytes_max and time.monotonic() < self._ends
 
     def content(self) -> bytes:
         return bytes(self._gathered)

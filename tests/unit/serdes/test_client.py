@@ -128,6 +128,14 @@ def test_an_answer_is_read_up_to_a_bound() -> None:
         registry.schema_by_id(1)
 
 
+@pytest.mark.parametrize("schema_id", [-1, 1 << 31, (1 << 32) - 1])
+def test_an_id_that_cannot_exist_is_unknown_without_a_question(schema_id: int) -> None:
+    stub = StubRegistry()
+    with client(stub) as registry, pytest.raises(UnknownSchema):
+        registry.schema_by_id(schema_id)
+    assert stub.requests == []
+
+
 def test_a_refusal_carries_the_registrys_words() -> None:
     stub = StubRegistry()
     stub.intercept = lambda request: error(409, 409, "incompatible: age")
