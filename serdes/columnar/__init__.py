@@ -1,1 +1,36 @@
-"""A batch of framed Avro to Arrow columns and back."""
+"""A batch of framed Avro to Arrow columns and back, and Kafka's record batches to Arrow columns.
+
+Needs the `spark` extra (pyarrow and numpy; Numba for speed, not for the results), so `serdes` itself does not import it.
+"""
+
+from serdes.columnar.batches import AbortedTransaction, BatchFault, Records, read_batches
+from serdes.columnar.decoder import Batch, ColumnarDecoder
+from serdes.columnar.encoder import ColumnarEncoder, Encoded
+from serdes.columnar.engine import Compiled, Engine, Plain, default_engine
+from serdes.columnar.errors import BatchTooLarge, ColumnarError, NotBinary, NotEncodable, SchemaTooLarge, UnknownField
+from serdes.columnar.projection import project
+from serdes.columnar.source import FixedSchemas, SchemaSource
+
+__all__ = [
+    "AbortedTransaction",
+    "Batch",
+    "BatchFault",
+    "BatchTooLarge",
+    "ColumnarDecoder",
+    "ColumnarEncoder",
+    "ColumnarError",
+    "Compiled",
+    "Encoded",
+    "Engine",
+    "FixedSchemas",
+    "NotBinary",
+    "NotEncodable",
+    "Plain",
+    "Records",
+    "SchemaSource",
+    "SchemaTooLarge",
+    "UnknownField",
+    "default_engine",
+    "project",
+    "read_batches",
+]

@@ -13,6 +13,7 @@ import numpy as np
 from llvmlite import ir
 from numba import extending, njit, types
 
+from serdes.columnar import encode_rows as encoding
 from serdes.columnar import frames, interpreter, primitives, records
 from serdes.columnar.primitives import is_utf8
 
@@ -35,6 +36,11 @@ DECODE_RECORDS = types.int64(
     I32, U8, U8, I32, U8, U8,  # keys, values
     I32, I32, U8, I32, U8, U8,  # headers: lists, keys, values
     U8, I64,  # corrupt, totals
+)  # fmt: skip
+ENCODE_ROWS = types.int64(
+    BYTES_IN, LONGS_IN, BYTES_IN, LONGS_IN,  # frame, program, constants, base
+    U8, I32, I64,  # the columns
+    U8, I32, U8, I64, I64,  # out, its offsets, reasons, stack, progress
 )  # fmt: skip
 SCAN_FRAMES = types.int64(BYTES_IN, LONGS_IN, LONGS_IN, BYTES_IN, I64, I64, I64, I64)
 
@@ -70,6 +76,11 @@ def scan_frames() -> Callable[..., int]:
 @cache
 def decode_records() -> Callable[..., int]:
     return compile_function(records.decode_records, DECODE_RECORDS)
+
+
+@cache
+def encode_rows() -> Callable[..., int]:
+    return compile_function(encoding.encode_rows, ENCODE_ROWS)
 
 
 def _pointer_type() -> Any:

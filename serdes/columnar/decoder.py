@@ -109,7 +109,7 @@ class ColumnarDecoder:
         entries = np.array([self._entry(int(schema_id)) for schema_id in distinct] or [0], np.int64)
         with self._lock:
             program = np.array(self._program.code, np.int64)
-            constants = np.frombuffer(bytes(self._program.constants) or b"\0", np.uint8)
+            constants = np.frombuffer(bytes(self._program.constants.pool) or b"\0", np.uint8)
         arena = Arena(self._layout.buffers, self._rates.room(rows))
         reasons = empty(rows, np.uint8)
         stack = np.zeros(interpreter.FRAMES * interpreter.FRAME, np.int64)

@@ -35,7 +35,7 @@ def write_default(program: Program, schema: Schema, default: Any, node: Node | N
         _write_list(program, node, list(default), schema.values, default.values())
     elif isinstance(node, Text):
         text = _text(schema, default)
-        program.code += [op.SET_BYTES, node.offsets, node.data, program.constant(text), len(text)]
+        program.code += [op.SET_BYTES, node.offsets, node.data, program.constants.place(text), len(text)]
     elif isinstance(node, (Cells, Struct)):
         _write_cells(program, schema, default, node)
 
@@ -57,7 +57,7 @@ def _write_list(program: Program, node: Node, keys: list[str] | None, schema: Sc
     for index, item in enumerate(items):
         if node.keys is not None and keys is not None:
             key = keys[index].encode()
-            program.code += [op.SET_BYTES, node.keys.offsets, node.keys.data, program.constant(key), len(key)]
+            program.code += [op.SET_BYTES, node.keys.offsets, node.keys.data, program.constants.place(key), len(key)]
         write_default(program, schema, item, node.items)
         program.code.append(op.NEXT_ITEM)
     program.code.append(op.CLOSE_LIST)
@@ -88,7 +88,7 @@ def _write_cells(program: Program, schema: Schema, default: Any, node: Cells | S
         value = default.encode("latin-1")
         if isinstance(schema, Primitive) or schema_is_decimal(schema):
             value = int.from_bytes(value, signed=True).to_bytes(node.width, "little", signed=True)
-        code += [op.SET_FIXED, node.buffer, node.width, program.constant(value)]
+        code += [op.SET_FIXED, node.buffer, node.width, program.constants.place(value)]
 
 
 def schema_is_decimal(schema: Schema) -> bool:

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from serdes.columnar import frames, interpreter, records
+from serdes.columnar import encode_rows, frames, interpreter, records
 
 
 class Engine(Protocol):
@@ -17,6 +17,7 @@ class Engine(Protocol):
 
     def decode_rows(self, data: Any, starts: Any, ends: Any, skip: int, *arrays: Any) -> int: ...
     def scan_frames(self, *arrays: Any) -> int: ...
+    def encode_rows(self, *arrays: Any) -> int: ...
     def decode_records(self, data: Any, sections: Any, first_offset: int, *arrays: Any) -> int: ...
 
 
@@ -30,6 +31,10 @@ class Plain:
     def scan_frames(self, *arrays: Any) -> int:
         views: list[Any] = [memoryview(array) for array in arrays]
         return frames.scan_frames(*views)
+
+    def encode_rows(self, *arrays: Any) -> int:
+        views: list[Any] = [memoryview(array) for array in arrays]
+        return encode_rows.encode_rows(*views)
 
     def decode_records(self, data: Any, sections: Any, first_offset: int, *arrays: Any) -> int:
         views: list[Any] = [memoryview(array) for array in arrays]
@@ -46,6 +51,7 @@ class Compiled:
 
         self.decode_rows: Callable[..., int] = compiled.decode_rows()
         self.scan_frames: Callable[..., int] = compiled.scan_frames()
+        self.encode_rows: Callable[..., int] = compiled.encode_rows()
         self.decode_records: Callable[..., int] = compiled.decode_records()
 
 

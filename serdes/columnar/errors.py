@@ -19,3 +19,7 @@ class UnknownField(ColumnarError):
 
 class NotBinary(ColumnarError):
     """The column of payloads is of a type that holds no bytes."""
+
+
+class NotEncodable(ColumnarError):
+    """The columns are not of the schema that they should be written with. Names the field."""

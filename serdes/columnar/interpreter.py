@@ -139,6 +139,7 @@ def decode_rows(
         depth = 0
         failure = 0
         level = 0
+        whole = False
         budget = ZERO_SIZE_ITEMS_MAX
         if pc < 0:
             failure = -pc
@@ -159,7 +160,7 @@ def decode_rows(
                 i32[base[program[pc + 1]] + idx] = value
                 pc += 2
             elif code == op.STRING:
-                size, pos = read_length(data, pos, end)
+                size, pos = read_length(data, pos, end, whole)
                 if pos < 0:
                     failure = -pos
                     break
@@ -267,7 +268,7 @@ def decode_rows(
                 pc += 2
             elif code == op.SKIP_BYTES:
                 for _ in range(program[pc + 1]):
-                    size, pos = read_length(data, pos, end)
+                    size, pos = read_length(data, pos, end, whole)
                     if pos < 0:
                         break
                     pos += size
@@ -390,6 +391,9 @@ def decode_rows(
                 pc += 2
             elif code == op.JUMP:
                 pc = program[pc + 1]
+            elif code == op.WHOLE:
+                whole = True
+                pc += 1
             elif code == op.FLOAT:
                 if end - pos < 4:
                     failure = TRUNCATED
@@ -398,7 +402,7 @@ def decode_rows(
                 pos += 4
                 pc += 2
             elif code in (op.BYTES, op.UUID_STRING, op.DECIMAL_BYTES):
-                size, pos = read_length(data, pos, end)
+                size, pos = read_length(data, pos, end, whole)
                 if pos < 0:
                     failure = -pos
                     break
@@ -434,7 +438,7 @@ def decode_rows(
                 width = program[pc + 2]
                 size = program[pc + 3]
                 if size < 0:
-                    size, pos = read_length(data, pos, end)
+                    size, pos = read_length(data, pos, end, whole)
                     if pos < 0:
                         failure = -pos
                         break

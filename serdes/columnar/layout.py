@@ -16,7 +16,8 @@ from typing import TypeAlias
 from pyarrow import lib as pa
 
 from serdes.avro.decoder import DEPTH_MAX
-from serdes.avro.schema import Array, Enum, Fixed, Logical, Map, Primitive, Record, Schema, Union
+from serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union
+from serdes.columnar.arrow_types import DURATION_PARTS, is_arrow_decimal, scalar_type
 from serdes.columnar.errors import SchemaTooLarge
 
 ROWS = 0
@@ -27,8 +28,6 @@ COLUMNS_MAX = 20_000
 
 RECURSION_MAX_DEFAULT = 4
 """Times that a record type may lie inside itself."""
-
-ARROW_PRECISION_MAX = 76
 
 
 class Role(PlainEnum):
@@ -139,12 +138,10 @@ class _Builder:
         self.scopes = 1
 
     def node(self, schema: Schema, scope: int, open_levels: tuple[Schema, ...], *, nullable: bool) -> Node | None:
-        if isinstance(schema, Primitive):
-            return self._primitive(schema, scope, nullable)
+        if isinstance(schema, (Primitive, Fixed)):
+            return self._scalar(schema, scope, nullable)
         if isinstance(schema, Enum):
             return self._text(pa.string(), scope, nullable)
-        if isinstance(schema, Fixed):
-            return self._fixed(schema, scope, nullable)
         if isinstance(schema, Record):
             return self._record(schema, scope, open_levels, nullable)
         if isinstance(schema, Union):
@@ -172,38 +169,21 @@ class _Builder:
         validity = self._validity(scope, nullable)
         return Text(arrow, self._buffer(Role.OFFSETS, scope, 4, 4), self._buffer(Role.BYTES, scope, 1, 1), validity)
 
-    def _primitive(self, schema: Primitive, scope: int, nullable: bool) -> Node:
-        logical = schema.logical
-        match schema.kind:
-            case "null":
-                return Nothing()
-            case "string":
-                return self._text(pa.string(), scope, nullable)
-            case "bytes" if logical is not None and logical.precision <= ARROW_PRECISION_MAX:
-                return self._decimal(logical, scope, nullable)
-            case "bytes":
-                return self._text(pa.binary(), scope, nullable)
-            case "boolean":
-                return self._cells(pa.bool_(), scope, 1, nullable)
-        arrow = _PLAIN[schema.kind] if logical is None else _TEMPORAL[logical.name]
-        return self._cells(arrow, scope, arrow.bit_width // 8, nullable)
-
-    def _decimal(self, logical: Logical, scope: int, nullable: bool) -> Cells:
-        if logical.precision <= 38:
-            return self._raw(pa.decimal128(logical.precision, logical.scale), scope, 16, nullable)
-        return self._raw(pa.decimal256(logical.precision, logical.scale), scope, 32, nullable)
-
-    def _fixed(self, schema: Fixed, scope: int, nullable: bool) -> Node:
-        logical = schema.logical
-        if logical is not None and logical.name == "uuid":
-            return self._text(pa.string(), scope, nullable)
-        if logical is not None and logical.name == "duration":
+    def _scalar(self, schema: Primitive | Fixed, scope: int, nullable: bool) -> Node:
+        arrow = scalar_type(schema)
+        if arrow == pa.null():
+            return Nothing()
+        if arrow in (pa.string(), pa.binary()):
+            return self._text(arrow, scope, nullable)
+        if schema.logical is not None and schema.logical.name == "duration":
             validity = self._validity(scope, nullable)
             parts = tuple(self._cells(pa.uint32(), scope, 4, False) for _ in DURATION_PARTS)
-            return Struct(pa.struct([(name, pa.uint32()) for name in DURATION_PARTS]), DURATION_PARTS, parts, validity)
-        if logical is not None and logical.precision <= ARROW_PRECISION_MAX:
-            return self._decimal(logical, scope, nullable)
-        return self._raw(pa.binary(schema.size), scope, schema.size, nullable)
+            return Struct(arrow, DURATION_PARTS, parts, validity)
+        if arrow == pa.bool_():
+            return self._cells(arrow, scope, 1, nullable)
+        if isinstance(schema, Fixed) or is_arrow_decimal(schema.logical):
+            return self._raw(arrow, scope, arrow.bit_width // 8, nullable)
+        return self._cells(arrow, scope, arrow.bit_width // 8, nullable)
 
     def _record(self, schema: Record, scope: int, open_levels: tuple[Schema, ...], nullable: bool) -> Struct | None:
         if open_levels.count(schema) > self.recursion_max or len(open_levels) >= DEPTH_MAX:
@@ -253,25 +233,3 @@ def _struct(
 ) -> Struct:
     fields = [(name, child.arrow) for name, child in zip(names, children, strict=True) if child is not None]
     return Struct(pa.struct(fields), names, children, validity, is_union)
-
-
-DURATION_PARTS = ("months", "days", "milliseconds")
-
-_PLAIN: dict[str, pa.DataType] = {
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-}
-
-_TEMPORAL: dict[str, pa.DataType] = {
-    "date": pa.date32(),
-    "time-millis": pa.time32("ms"),
-    "time-micros": pa.time64("us"),
-    "timestamp-millis": pa.timestamp("ms", "UTC"),
-    "timestamp-micros": pa.timestamp("us", "UTC"),
-    "timestamp-nanos": pa.timestamp("ns", "UTC"),
-    "local-timestamp-millis": pa.timestamp("ms"),
-    "local-timestamp-micros": pa.timestamp("us"),
-    "local-timestamp-nanos": pa.timestamp("ns"),
-}

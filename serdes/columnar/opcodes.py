@@ -58,46 +58,49 @@ DECIMAL_FIXED: Final = 22
 DURATION: Final = 23
 """buffers of months, of days, of milliseconds"""
 
-NULLABLE: Final = 24
-"""index of the null branch of two, validity buffer, place of the null table, target after a null"""
-UNION: Final = 25
-"""number of branches, then a target for each"""
-VALID: Final = 26
-"""validity buffer: the value at idx is there"""
-NULLS: Final = 27
-"""place of a null table: the value at idx is not there"""
-LIST: Final = 28
-"""offsets buffer, scope of the items, 1 where items take no bytes, target after the list; the body ends with NEXT"""
-NEXT: Final = 29
+WHOLE: Final = 24
+"""The next length is not in the bytes: it is what is left of them."""
 
-SKIP_INT: Final = 30
+NULLABLE: Final = 25
+"""index of the null branch of two, validity buffer, place of the null table, target after a null"""
+UNION: Final = 26
+"""number of branches, then a target for each"""
+VALID: Final = 27
+"""validity buffer: the value at idx is there"""
+NULLS: Final = 28
+"""place of a null table: the value at idx is not there"""
+LIST: Final = 29
+"""offsets buffer, scope of the items, 1 where items take no bytes, target after the list; the body ends with NEXT"""
+NEXT: Final = 30
+
+SKIP_INT: Final = 31
 """how many in a row"""
-SKIP_LONG: Final = 31
+SKIP_LONG: Final = 32
 """how many in a row"""
-SKIP_BYTES: Final = 32
+SKIP_BYTES: Final = 33
 """how many in a row"""
-SKIP_FIXED: Final = 33
+SKIP_FIXED: Final = 34
 """size"""
-SKIP_BOOLEAN: Final = 34
-SKIP_ENUM: Final = 35
+SKIP_BOOLEAN: Final = 35
+SKIP_ENUM: Final = 36
 """number of symbols"""
-SKIP_LIST: Final = 36
+SKIP_LIST: Final = 37
 """1 where the items take no bytes, target after the list; the body ends with NEXT"""
 
-SET_1: Final = 37
+SET_1: Final = 38
 """buffer, value: these write a reader's default"""
-SET_4: Final = 38
+SET_4: Final = 39
 """buffer, value"""
-SET_8: Final = 39
+SET_8: Final = 40
 """buffer, value"""
-SET_FIXED: Final = 40
+SET_FIXED: Final = 41
 """buffer, size, place in the constants"""
-SET_BYTES: Final = 41
+SET_BYTES: Final = 42
 """offsets buffer, data buffer, place in the constants, length"""
-OPEN_LIST: Final = 42
+OPEN_LIST: Final = 43
 """offsets buffer, scope of the items, number of items, which follow one after another"""
-NEXT_ITEM: Final = 43
-CLOSE_LIST: Final = 44
+NEXT_ITEM: Final = 44
+CLOSE_LIST: Final = 45
 
 NULL_1: Final = 0
 """A null table holds a count, then triples of kind, buffer, width. (NULL_1, validity buffer, 1) says "not there"."""

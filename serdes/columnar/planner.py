@@ -6,7 +6,6 @@ is `serdes.columnar.skipping`, what the writer does not have is `serdes.columnar
 
 from functools import partial
 
-from serdes.avro.logical import DATE_DAYS_MAX, DATE_DAYS_MIN, DAY_SECONDS, TIMESTAMP_SECONDS_END, TIMESTAMP_SECONDS_MIN
 from serdes.avro.resolution import (
     ArrayPlan,
     EnumPlan,
@@ -18,8 +17,9 @@ from serdes.avro.resolution import (
     UnionPlan,
     Unresolvable,
 )
-from serdes.avro.schema import Array, Logical, Map, Schema, Union
+from serdes.avro.schema import Array, Logical, Map, Primitive, Schema, Union
 from serdes.columnar import opcodes as op
+from serdes.columnar.arrow_types import RANGES
 from serdes.columnar.defaults import write_default
 from serdes.columnar.layout import Cells, List, Node, Struct, Text, is_null, widened
 from serdes.columnar.primitives import DECIMAL_BOUND_BYTES
@@ -29,16 +29,6 @@ from serdes.outcome import Reason
 
 DECIMAL_SMALL_PRECISION = 18
 """Digits up to which 10^precision fits a signed 64-bit word."""
-
-_RANGES: dict[str, tuple[int, int]] = {
-    "date": (DATE_DAYS_MIN, DATE_DAYS_MAX + 1),
-    "time-millis": (0, DAY_SECONDS * 1_000),
-    "time-micros": (0, DAY_SECONDS * 1_000_000),
-} | {
-    f"{kind}-{unit}": (TIMESTAMP_SECONDS_MIN * per_second, TIMESTAMP_SECONDS_END * per_second)
-    for kind in ("timestamp", "local-timestamp")
-    for unit, per_second in (("millis", 1_000), ("micros", 1_000_000))
-}
 
 
 def compile_plan(program: Program, plan: Plan, writer: Schema, reader: Schema) -> int:
@@ -53,8 +43,11 @@ class _Emitter:
         self._program = program
         self._code = program.code
         self._skipper = Skipper(program)
+        self._is_whole = False
 
     def body(self, plan: Plan, writer: Schema, reader: Schema) -> None:
+        # Confluent's serializers write a schema of plain bytes as the bytes alone, without their length.
+        self._is_whole = isinstance(writer, Primitive) and writer.kind == "bytes"
         self._value(plan, writer, reader, self._program.root, 0)
         self._code.append(op.END)
         self._skipper.finish()
@@ -142,11 +135,13 @@ class _Emitter:
     def _scalar(self, plan: ScalarPlan, node: Node) -> None:
         if plan.reader == "null":
             return
+        if self._is_whole:
+            self._code.append(op.WHOLE)
         if isinstance(node, Text):
             self._text(plan, node)
             return
         assert isinstance(node, Cells)
-        bounds = None if plan.logical is None else _RANGES.get(plan.logical.name)
+        bounds = None if plan.logical is None else RANGES.get(plan.logical.name)
         match plan.writer, plan.reader:
             case _, "bytes":
                 assert plan.logical is not None
@@ -178,7 +173,12 @@ class _Emitter:
         elif plan.logical is None:
             self._code += [op.BYTES, node.offsets, node.data]
         else:
-            self._code += [op.DECIMAL_BYTES, node.offsets, node.data, *self._program.decimal_bounds(plan.logical)]
+            self._code += [
+                op.DECIMAL_BYTES,
+                node.offsets,
+                node.data,
+                *self._program.constants.decimal_bounds(plan.logical),
+            ]
 
     def _fixed(self, plan: FixedPlan, node: Node) -> None:
         if isinstance(node, Text):
@@ -193,7 +193,7 @@ class _Emitter:
                 self._decimal(plan.logical, node, plan.size)
 
     def _decimal(self, logical: Logical, node: Cells, size: int) -> None:
-        place, bound_size = self._program.decimal_bounds(logical)
+        place, bound_size = self._program.constants.decimal_bounds(logical)
         if bound_size != DECIMAL_BOUND_BYTES:
             self._code += [op.DECIMAL_FIXED, node.buffer, size, place, bound_size]
             return
@@ -208,7 +208,7 @@ class _Emitter:
                 self._code += [-Reason.UNRESOLVABLE, 0]
             else:
                 symbol = plan.reader.symbols[target].encode()
-                self._code += [self._program.constant(symbol), len(symbol)]
+                self._code += [self._program.constants.place(symbol), len(symbol)]
 
 
 def _plain_null(plan: UnionPlan, reader: Schema) -> int | None:

@@ -105,8 +105,10 @@ def read_int(data: Cells, pos: int, end: int) -> tuple[int, int]:
 
 
 @jitable
-def read_length(data: Cells, pos: int, end: int) -> tuple[int, int]:
-    """The length of bytes or text, no more than what is left."""
+def read_length(data: Cells, pos: int, end: int, whole: bool) -> tuple[int, int]:
+    """The length of bytes or text, no more than what is left; all of that where `whole`."""
+    if whole:
+        return end - pos, pos
     value, pos = read_long(data, pos, end)
     if pos < 0:
         return 0, pos

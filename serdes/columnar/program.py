@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from serdes.avro.schema import Logical, Union
+from serdes.avro.schema import Union
 from serdes.columnar import opcodes as op
+from serdes.columnar.constants import Constants
 from serdes.columnar.layout import Cells, Layout, List, Node, Nothing, Struct, Text, is_null, widened
-from serdes.columnar.primitives import DECIMAL_BOUND_BYTES
 
 
 class Program:
@@ -13,18 +13,11 @@ class Program:
 
     def __init__(self, layout: Layout) -> None:
         self.code: list[int] = [0]
-        self.constants = bytearray()
-        self._places: dict[bytes, int] = {}
+        self.constants = Constants()
         self._tables: dict[Node, int] = {}
         self.root = layout.root
         self.code[0] = self._null_table(layout.root)
         self._prepare_tables(layout.root)
-
-    def constant(self, value: bytes) -> int:
-        if value not in self._places:
-            self._places[value] = len(self.constants)
-            self.constants += value
-        return self._places[value]
 
     def table(self, node: Node) -> int:
         return self._tables[node]
@@ -63,12 +56,6 @@ class Program:
         if member is not None and member.validity is not None:
             self.code += [op.VALID, member.validity]
         return member
-
-    def decimal_bounds(self, logical: Logical) -> tuple[int, int]:
-        """Where the lowest and highest unscaled values of a precision lie in the constants, and the size of each."""
-        high = 10**logical.precision - 1
-        size = max(high.bit_length() // 8 + 1, DECIMAL_BOUND_BYTES)
-        return self.constant((-high).to_bytes(size, signed=True) + high.to_bytes(size, signed=True)), size
 
     def _prepare_tables(self, node: Node) -> None:
         if node.validity is not None:

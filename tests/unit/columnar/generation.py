@@ -221,7 +221,9 @@ class Defaults:
             case "record":
                 return {field["name"]: self.value(field["type"], depth - 1) for field in schema["fields"]}
             case "array":
-                return [self.value(schema["items"], depth - 1) for _ in range(self.rng.randint(0, 2 if depth > 0 else 0))]
+                return [
+                    self.value(schema["items"], depth - 1) for _ in range(self.rng.randint(0, 2 if depth > 0 else 0))
+                ]
             case "map":
                 count = self.rng.randint(0, 2 if depth > 0 else 0)
                 return {f"k{index}": self.value(schema["values"], depth - 1) for index in range(count)}
@@ -233,7 +235,7 @@ class Defaults:
         kind = schema if isinstance(schema, str) else schema["type"]
         logical = "" if isinstance(schema, str) else schema.get("logicalType", "")
         if logical == "uuid":
-            return "00000000-1111-2222-3333-%012x" % self.rng.getrandbits(48)
+            return f"00000000-1111-2222-3333-{self.rng.getrandbits(48):012x}"
         if logical == "decimal":
             return self.latin(1)
         return {
@@ -356,7 +358,7 @@ class Bodies:
             case "double":
                 return self.rng.choice((struct.pack("<d", self.rng.uniform(-9, 9)), self.rng.randbytes(8)))
             case "string" if logical and self.rng.random() < 0.9:
-                raw = ("%08x-0000-4aBc-8000-%012X" % (self.rng.getrandbits(32), self.rng.getrandbits(48))).encode()
+                raw = (f"{self.rng.getrandbits(32):08x}-0000-4aBc-8000-{self.rng.getrandbits(48):012X}").encode()
                 return zigzag(len(raw)) + raw
             case "bytes" if logical and self.rng.random() < 0.9:
                 limit = 10 ** self.rng.randint(1, logical["precision"]) - 1

@@ -1,5 +1,6 @@
 """What the row-wise decoder makes of a batch, and whether columns say the same."""
 
+import itertools
 import math
 import struct
 from decimal import Context, Decimal
@@ -10,7 +11,8 @@ from pyarrow import lib as pa
 
 from serdes.avro import Decoder, Duration, Schema
 from serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Union
-from serdes.columnar.layout import ARROW_PRECISION_MAX, is_null, widened
+from serdes.columnar.arrow_types import ARROW_PRECISION_MAX
+from serdes.columnar.layout import is_null, widened
 from serdes.outcome import Poison, Reason
 
 _EXACT = Context(prec=2000)
@@ -34,7 +36,7 @@ def rows_of(array: pa.Array, schema: Schema) -> list[Any]:
     """The column as the values that the row-wise decoder gives."""
     if isinstance(schema, Union):
         return union_rows(array, schema)
-    plain = [None] * len(array)
+    plain: list[Any] = [None] * len(array)
     if isinstance(schema, Record):
         columns = {
             field.name: rows_of(array.field(field.name), field.schema)
@@ -57,7 +59,7 @@ def rows_of(array: pa.Array, schema: Schema) -> list[Any]:
 
 def bounds(array: pa.Array) -> list[tuple[int, int]]:
     offsets = array.offsets.to_pylist()
-    return list(zip(offsets, offsets[1:], strict=False))
+    return list(itertools.pairwise(offsets))
 
 
 def union_rows(array: pa.Array, schema: Union) -> list[Any]:
@@ -94,9 +96,7 @@ def scalar_rows(array: pa.Array, schema: Primitive | Fixed) -> list[Any]:
         return [None if value is None else Duration(**value) for value in values]
     if logical.name == "decimal" and logical.precision > ARROW_PRECISION_MAX:
         return [
-            None
-            if not value
-            else _EXACT.scaleb(Decimal(int.from_bytes(value, signed=True)), -logical.scale)
+            None if not value else _EXACT.scaleb(Decimal(int.from_bytes(value, signed=True)), -logical.scale)
             for value in values
         ]
     return list(values)
@@ -111,7 +111,7 @@ def same(ours: Any, expected: Any) -> bool:
     if isinstance(expected, list) and isinstance(ours, list):
         return len(ours) == len(expected) and all(map(same, ours, expected))
     if isinstance(expected, float) and isinstance(ours, float):
-        return math.isnan(ours) and math.isnan(expected) or struct.pack("<d", ours) == struct.pack("<d", expected)
+        return (math.isnan(ours) and math.isnan(expected)) or struct.pack("<d", ours) == struct.pack("<d", expected)
     return bool(ours == expected) and isinstance(ours, bool) == isinstance(expected, bool)
 
 
@@ -120,9 +120,7 @@ def too_deep(schema: Schema, value: Any, recursion_max: int, around: tuple[Recor
     if left_out(schema, recursion_max, around):
         return value not in (None, [], {}) or (value == {} and fits_record(schema))
     if isinstance(schema, Union):
-        return any(
-            too_deep(branch, value, recursion_max, around) for branch in schema.branches if fits(branch, value)
-        )
+        return any(too_deep(branch, value, recursion_max, around) for branch in schema.branches if fits(branch, value))
     if not fits(schema, value):
         return False
     if isinstance(schema, Array):

@@ -1,0 +1,22 @@
+"""The pool of bytes that a program refers to: symbols, defaults, the bounds of decimals. Equal ones are kept once."""
+
+from serdes.avro.schema import Logical
+from serdes.columnar.primitives import DECIMAL_BOUND_BYTES
+
+
+class Constants:
+    def __init__(self) -> None:
+        self.pool = bytearray()
+        self._places: dict[bytes, int] = {}
+
+    def place(self, value: bytes) -> int:
+        if value not in self._places:
+            self._places[value] = len(self.pool)
+            self.pool += value
+        return self._places[value]
+
+    def decimal_bounds(self, logical: Logical) -> tuple[int, int]:
+        """Where the lowest and the highest unscaled value of a precision lie, one after the other; the size of each."""
+        high = 10**logical.precision - 1
+        size = max(high.bit_length() // 8 + 1, DECIMAL_BOUND_BYTES)
+        return self.place((-high).to_bytes(size, signed=True) + high.to_bytes(size, signed=True)), size

@@ -1,0 +1,82 @@
+"""Arrow columns to framed Avro payloads, row for row: the way back, for sinks.
+
+Takes what the decoder gives, and any column that Arrow can cast to it. A row that the schema cannot hold becomes null
+with a reason; a column that it cannot hold (a field missing, another type) is an error of the call, naming the field.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pyarrow import lib as pa
+
+from serdes.avro.schema import Schema, Union
+from serdes.columnar import encode_rows
+from serdes.columnar.encode_plan import Writing
+from serdes.columnar.engine import Engine, default_engine
+from serdes.columnar.errors import BatchTooLarge
+from serdes.columnar.layout import is_null
+from serdes.columnar.memory import empty
+from serdes.framing import frame
+from serdes.outcome import Reason
+
+BYTES_PER_ROW = 64
+"""The first guess at a payload's size; the block doubles where it does not hold."""
+OUT_BYTES_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Row for row: the payload (null where there is a reason) and the reason (0 where encoded)."""
+
+    payloads: pa.Array
+    reasons: pa.Array
+
+
+class ColumnarEncoder:
+    """Encodes for one schema. Immutable; safe to share between threads."""
+
+    def __init__(self, schema: Schema, schema_id: int, *, engine: Engine | None = None) -> None:
+        self._schema = schema
+        self._frame = np.frombuffer(frame(schema_id, b""), np.uint8)
+        self._engine = engine or default_engine()
+
+    def encode(self, values: pa.Array | pa.ChunkedArray) -> Encoded:
+        """A null row has the reason NULL. Raises `NotEncodable` for columns that are not of the schema."""
+        if isinstance(values, pa.ChunkedArray):
+            values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+        writing = Writing(self._schema, values)
+        block, base = writing.packing.laid_out()
+        rows = len(values)
+        reasons = empty(rows, np.uint8)
+        reasons[:] = 0
+        if not _takes_null(self._schema):
+            reasons[~values.is_valid().to_numpy(zero_copy_only=False)] = Reason.NULL
+        offsets = empty(rows + 1, np.int32)
+        offsets[0] = 0
+        out = empty(rows * BYTES_PER_ROW + encode_rows.ROW_BYTES, np.uint8)
+        stack = np.zeros(encode_rows.FRAMES * encode_rows.FRAME, np.int64)
+        progress = np.zeros(2, np.int64)
+        program = np.array(writing.code, np.int64)
+        constants = np.frombuffer(bytes(writing.constants.pool) or b"\0", np.uint8)
+        views = (block, block.view(np.int32), block.view(np.int64))
+        while self._engine.encode_rows(
+            self._frame, program, constants, base, *views, out, offsets, reasons, stack, progress
+        ):
+            out = _larger(out, int(progress[1]), int(offsets[progress[0]]))
+        bad = reasons != 0
+        validity = pa.py_buffer(np.packbits(~bad, bitorder="little")) if bad.any() else None
+        buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(out[: offsets[rows]])]
+        return Encoded(pa.Array.from_buffers(pa.binary(), rows, buffers), pa.array(reasons))
+
+
+def _takes_null(schema: Schema) -> bool:
+    return is_null(schema) or (isinstance(schema, Union) and any(is_null(branch) for branch in schema.branches))
+
+
+def _larger(out: NDArray[np.uint8], needed: int, used: int) -> NDArray[np.uint8]:
+    if needed > OUT_BYTES_MAX:
+        raise BatchTooLarge(f"the payloads need {needed} bytes or more; Arrow's offsets end at 2^31")
+    larger = empty(min(max(2 * len(out), 2 * needed), OUT_BYTES_MAX), np.uint8)
+    larger[:used] = out[:used]
+    return larger

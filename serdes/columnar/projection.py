@@ -1,0 +1,81 @@
+"""A few fields of a reader's schema, by their paths: the rest is then stepped over, not decoded.
+
+A path is field names joined by dots. It passes through arrays, map values and unions without naming them: `items.price`
+is the price of each item. A path that ends at a record takes all of it.
+"""
+
+from collections.abc import Iterable
+
+from serdes.avro.schema import Array, Field, Map, Record, Schema, Union, is_zero_size
+from serdes.columnar.errors import UnknownField
+
+PATH_FIELDS_MAX = 100
+"""Names in a path: as deep as a payload may be."""
+
+
+def project(schema: Schema, paths: Iterable[str]) -> Schema:
+    """The schema with only these fields, in its own order. Raises `UnknownField` for a path that leads nowhere."""
+    wanted = _Tree()
+    for path in paths:
+        names = path.split(".")
+        if len(names) > PATH_FIELDS_MAX:
+            raise UnknownField(f"a path of {len(names)} names: {path[:60]}…")
+        wanted.add(names)
+    return _pruned(schema, wanted, "")
+
+
+class _Tree:
+    """The paths, by their first names. `is_whole` where a path ends here, so that everything below is wanted."""
+
+    def __init__(self) -> None:
+        self.below: dict[str, _Tree] = {}
+        self.is_whole = False
+
+    def add(self, names: list[str]) -> None:
+        node = self
+        for name in names:
+            node = node.below.setdefault(name, _Tree())
+        node.is_whole = True
+
+
+def _pruned(schema: Schema, wanted: _Tree, path: str) -> Schema:
+    if wanted.is_whole:
+        return schema
+    if isinstance(schema, Array):
+        return Array(_pruned(schema.items, wanted, path))
+    if isinstance(schema, Map):
+        return Map(_pruned(schema.values, wanted, path))
+    if isinstance(schema, Union):
+        return _pruned_union(schema, wanted, path)
+    if not isinstance(schema, Record):
+        raise UnknownField(f"{path or 'the schema'} has no field {next(iter(wanted.below))!r}: it is no record")
+    unknown = wanted.below.keys() - {field.name for field in schema.fields}
+    if unknown:
+        raise UnknownField(f"{path or schema.name} has no field {min(unknown)!r}")
+    return _record(
+        schema,
+        tuple(
+            Field(
+                field.name,
+                _pruned(field.schema, wanted.below[field.name], f"{path}.{field.name}".removeprefix(".")),
+                field.aliases,
+                field.has_default,
+                field.default,
+            )
+            for field in schema.fields
+            if field.name in wanted.below
+        ),
+    )
+
+
+def _record(schema: Record, fields: tuple[Field, ...]) -> Record:
+    zero_size = all(is_zero_size(field.schema) for field in fields)
+    return Record(schema.name, schema.aliases, fields, zero_size)
+
+
+def _pruned_union(schema: Union, wanted: _Tree, path: str) -> Union:
+    """Only one branch can be meant: the one with fields. The others stay as they are."""
+    nested = [branch for branch in schema.branches if isinstance(branch, (Record, Array, Map))]
+    if len(nested) != 1:
+        raise UnknownField(f"{path or 'the schema'} is a union in which several or no branches have fields")
+    return Union(tuple(_pruned(branch, wanted, path) if branch is nested[0] else branch for branch in schema.branches))

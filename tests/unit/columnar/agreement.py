@@ -1,0 +1,119 @@
+"""One round of the comparison that everything hangs on: a random schema, a reader, bodies, some of them damaged.
+
+The columns must say of every row what the row-wise decoder says, and hold the same values.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from pyarrow import lib as pa
+
+from registry.errors import InvalidSchema
+from serdes.avro import Decoder, Schema, parse
+from serdes.avro.schema import Primitive
+from serdes.columnar.decoder import Batch, ColumnarDecoder
+from serdes.columnar.engine import Engine
+from serdes.columnar.errors import SchemaTooLarge
+from serdes.columnar.source import FixedSchemas
+from serdes.outcome import Reason
+from tests.unit.columnar.generation import Bodies, Readers, Schemas, zigzag
+from tests.unit.columnar.oracle import rows_of, same, too_deep, verdict
+
+FRAME = b"\0\0\0\0\1"
+LIES = (-1, -5, 64, 300, 1_000_000, 2**31, 2**63 - 1, -(2**63))
+
+
+def damaged(rng: Random, payload: bytes) -> bytes:
+    """A flipped bit, a cut, an insertion, a number that lies, a deletion."""
+    out = bytearray(payload)
+    kind = rng.random()
+    place = rng.randrange(len(out) + 1)
+    if kind < 0.3 and place < len(out):
+        out[place] ^= 1 << rng.randrange(8)
+    elif kind < 0.5:
+        del out[place:]
+    elif kind < 0.7:
+        out[place:place] = rng.randbytes(rng.randint(1, 4))
+    elif kind < 0.85 and place >= len(FRAME):
+        out[place : place + 1] = zigzag(rng.choice(LIES))
+    else:
+        del out[place : place + rng.randint(1, 5)]
+    return bytes(out)
+
+
+def round_of(rng: Random) -> tuple[Any, Any] | None:
+    """A writer's and a reader's schema, or None where the dice made one that cannot be."""
+    writer = Schemas(rng).any(4) if rng.random() < 0.3 else Schemas(rng).record(4)
+    try:
+        reader = Readers(rng, rng.choice((0, 0.05, 0.15, 0.3))).evolve(writer)
+        parse(json.dumps(reader))
+        parse(json.dumps(writer))
+        Bodies(Random(0), writer).body()
+    except (InvalidSchema, RecursionError):  # two branches of one type; a record that never ends
+        return None
+    return writer, reader
+
+
+def payloads_of(rng: Random, writer: Any, count: int, damage: float) -> list[bytes | None]:
+    bodies = Bodies(rng, writer)
+    out: list[bytes | None] = []
+    for _ in range(count):
+        body = bodies.body()
+        if writer == "bytes" or (isinstance(writer, dict) and writer["type"] == "bytes"):
+            body = body[1:] if len(body) < 64 else body[2:]  # a schema of bytes has no length before them
+        payload = FRAME + body
+        if rng.random() < damage:
+            payload = damaged(rng, payload)
+        out.append(None if rng.random() < 0.02 else payload)
+    return out
+
+
+def check(batch: Batch, payloads: Sequence[bytes | None], writer: Schema, reader: Schema, recursion_max: int) -> Any:
+    """Assert that every row agrees; returns how often each reason was met."""
+    decoders = {1: Decoder(writer, reader)}
+    is_whole = isinstance(writer, Primitive) and writer.kind == "bytes"
+    batch.values.validate(full=True)
+    assert len(batch.values) == len(batch.reasons) == len(batch.schema_ids) == len(payloads)
+    values = rows_of(batch.values, reader)
+    met: Counter[int] = Counter()
+    for row, payload in enumerate(payloads):
+        sized = payload
+        if is_whole and payload is not None and payload[:5] == FRAME:
+            sized = payload[:5] + zigzag(len(payload) - 5) + payload[5:]
+        reason, value = verdict(sized, decoders)
+        ours = batch.reasons[row].as_py()
+        met[ours] += 1
+        if ours == Reason.TOO_DEEP and reason != Reason.TOO_DEEP:
+            # The columns of a record inside itself end somewhere; what comes behind is then not looked at.
+            assert reason != 0 or too_deep(reader, value, recursion_max), (row, payload)
+        else:
+            assert ours == reason, (row, payload, ours, reason)
+            assert ours != 0 or same(values[row], value), (row, payload, values[row], value)
+        if ours:
+            assert not batch.values[row].is_valid
+        framed = payload is not None and len(payload) >= 5 and payload[0] == 0
+        assert batch.schema_ids[row].as_py() == (int.from_bytes(payload[1:5]) if framed and payload else None)
+    return met
+
+
+def run(rng: Random, engines: Sequence[Engine | None] = (None,), rows: int = 30, damage: float = 0.5) -> Counter[int]:
+    made = round_of(rng)
+    if made is None:
+        return Counter()
+    writer, reader = (parse(json.dumps(schema)) for schema in made)
+    payloads = payloads_of(rng, made[0], rows, damage)
+    recursion_max = rng.choice((0, 1))
+    met: Counter[int] = Counter()
+    for engine in engines:
+        try:
+            decoder = ColumnarDecoder(
+                reader, FixedSchemas({1: json.dumps(made[0])}), recursion_max=recursion_max, engine=engine
+            )
+        except SchemaTooLarge:
+            return Counter()
+        batch = decoder.decode(pa.array(payloads, pa.binary()))
+        met += check(batch, payloads, writer, reader, recursion_max)
+    return met
