@@ -24,8 +24,12 @@ INSTALL_SECONDS_MAX = 600
 TOOL_SECONDS_MAX = 90.0
 CLUSTER_ID = "aGVhZGdhdGUtdGVzdHM0Mg"
 
-# A tool lives for a second: the optimising compiler and a parallel collector would only cost start-up time.
-TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto")
+# A tool lives for a second: the optimising compiler and a parallel collector would only cost start-up time. The JVM
+# would tell of a class archive it cannot use on stdout, among the tool's own lines.
+TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto", "-Xlog:disable")
+# Classes as the first tool left them in memory: halves the time that the following ones take to start.
+CLASS_ARCHIVE = LIBS.parent / "tools.jsa"
+ARCHIVED = "org.apache.kafka.tools."
 
 # What a single node needs changed to work at all; everything else stays at Kafka's defaults.
 SINGLE_NODE: Mapping[str, str] = {
@@ -91,6 +95,8 @@ def install() -> Path:
 
 
 def java_command(main_class: str, *arguments: str, flags: Sequence[str] = TOOL_FLAGS) -> list[str]:
+    if main_class.startswith(ARCHIVED) and CLASS_ARCHIVE.exists():
+        flags = (*flags, f"-XX:SharedArchiveFile={CLASS_ARCHIVE}")
     return [
         require_java(),
         *flags,
@@ -110,13 +116,19 @@ def run_tool(
     check: bool = True,
 ) -> ToolResult:
     """Runs one of Kafka's tools to its end. Raises ToolFailed on a non-zero exit code unless told not to check."""
+    flags = TOOL_FLAGS
+    made = CLASS_ARCHIVE.with_name(f"tools-{os.getpid()}.jsa")
+    if main_class.startswith(ARCHIVED) and not CLASS_ARCHIVE.exists():
+        flags = (*TOOL_FLAGS, f"-XX:ArchiveClassesAtExit={made}")
     done = subprocess.run(
-        java_command(main_class, *arguments),
+        java_command(main_class, *arguments, flags=flags),
         input=stdin.encode() if isinstance(stdin, str) else stdin,
         capture_output=True,
         timeout=seconds,
         check=False,
     )
+    if made.exists():
+        made.replace(CLASS_ARCHIVE)
     result = ToolResult(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
     if check and result.code != 0:
         raise ToolFailed(
