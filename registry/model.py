@@ -203,6 +203,8 @@ class Content:
             for part in self.metadata.hashed():
                 digest.update(part.encode("utf-8", "surrogatepass"))
         if self.rule_set is not None:
+            # A schema with an empty rule set is not one that leaves its rules to be inherited.
+            digest.update(b"ruleSet")
             for rule in self.rule_set:
                 for part in rule.hashed():
                     digest.update(part.encode("utf-8", "surrogatepass"))

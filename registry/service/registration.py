@@ -164,14 +164,12 @@ def _find_as_is(
 def _same(environment: Environment, store: StoreReader, understood: Understood, stored: StoredVersion) -> bool:
     """Whether a stored version is the schema but for the version in its metadata, or written with references."""
     ours, theirs = understood.content, stored.content
-    if ours.type is not theirs.type or not _same_metadata(ours.metadata, theirs.metadata, stored.version):
+    if ours.type is not theirs.type or ours.rule_set != theirs.rule_set:
         return False
-    if (ours.rule_set is None or ours.rule_set.empty) != (theirs.rule_set is None or theirs.rule_set.empty) or (
-        ours.rule_set is not None and theirs.rule_set is not None and ours.rule_set != theirs.rule_set
-    ):
+    if not _same_metadata(ours.metadata, theirs.metadata, stored.version):
         return False
     if ours.text == theirs.text and ours.references == theirs.references:
-        return ours.rule_set == theirs.rule_set
+        return True
     if ours.references or not theirs.references:
         return False
     resolved = environment.languages.resolved(understood.parsed)

@@ -1,0 +1,26 @@
+"""A fresh registry for every test, asked through its HTTP door without sockets."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from registry.model import Level
+from registry.settings import RegistrySettings
+from tests.live.registry import RegistryApi
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[RegistryApi]:
+    """With the default level, BACKWARD."""
+    api = RegistryApi(tmp_path)
+    yield api
+    api.close()
+
+
+@pytest.fixture
+def free_api(tmp_path: Path) -> Iterator[RegistryApi]:
+    """Where anything may follow anything."""
+    api = RegistryApi(tmp_path, RegistrySettings(compatibility_level=Level.NONE))
+    yield api
+    api.close()

@@ -1,0 +1,29 @@
+"""Schemas that the tests register."""
+
+import json
+from typing import Any
+
+
+def record(*fields: Any, name: str = "R", **attributes: Any) -> str:
+    """A record; a field is a name (a string then), a pair of name and type, or a whole field."""
+    return json.dumps(
+        {"type": "record", "name": name, "fields": [_field(field) for field in fields], **attributes},
+        separators=(",", ":"),
+    )
+
+
+def _field(field: Any) -> dict[str, Any]:
+    if isinstance(field, str):
+        return {"name": field, "type": "string"}
+    if isinstance(field, tuple):
+        return {"name": field[0], "type": field[1]}
+    return dict(field)
+
+
+def defaulted(name: str, default: Any = "", type: Any = "string") -> dict[str, Any]:
+    return {"name": name, "type": type, "default": default}
+
+
+def distinct(count: int) -> list[str]:
+    """Records of one name, each with another field: incompatible with each other."""
+    return [record(f"f{index}") for index in range(count)]

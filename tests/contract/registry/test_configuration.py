@@ -1,0 +1,161 @@
+"""Configuration: scopes, merging, clearing, groups, aliases."""
+
+import pytest
+
+from tests.contract.registry.schemas import defaulted, record
+from tests.live.registry import RegistryApi, error_of
+
+
+def test_the_level_is_backward_by_default(api: RegistryApi) -> None:
+    assert api.get("/config").json() == {"compatibilityLevel": "BACKWARD"}
+
+
+@pytest.mark.parametrize("level", ["NONE", "BACKWARD", "FORWARD", "FULL", "FULL_TRANSITIVE", "backward_transitive"])
+def test_a_level_is_set_and_told(api: RegistryApi, level: str) -> None:
+    assert api.put("/config", {"compatibility": level}).json() == {"compatibility": level.upper()}
+    assert api.get("/config").json() == {"compatibilityLevel": level.upper()}
+    assert api.put("/config/s", {"compatibility": level}).json() == {"compatibility": level.upper()}
+    assert api.get("/config/s").json() == {"compatibilityLevel": level.upper()}
+
+
+def test_an_unknown_level_is_refused(api: RegistryApi) -> None:
+    answer = api.put("/config", {"compatibility": "SIDEWARD"})
+    assert error_of(answer) == (422, 42203)
+    assert answer.json()["message"] == (
+        "Invalid compatibility level. Valid values are none, backward, forward, full, "
+        "backward_transitive, forward_transitive, and full_transitive"
+    )
+
+
+def test_a_subject_without_configuration_says_so_or_shows_the_wider_one(api: RegistryApi) -> None:
+    answer = api.get("/config/s")
+    assert error_of(answer) == (404, 40408)
+    assert answer.json()["message"] == "Subject 's' does not have subject-level compatibility configured"
+    assert api.get("/config/s?defaultToGlobal=true").json() == {"compatibilityLevel": "BACKWARD"}
+    api.config(compatibility="FORWARD", normalize=True)
+    assert api.get("/config/s?defaultToGlobal=true").json() == {"compatibilityLevel": "FORWARD", "normalize": True}
+
+
+def test_a_subjects_configuration_is_merged_over_the_global_one(api: RegistryApi) -> None:
+    api.config(compatibility="NONE", normalize=True)
+    api.config("s", compatibilityGroup="g")
+    merged = api.get("/config/s?defaultToGlobal=true").json()
+    assert merged == {"compatibilityLevel": "NONE", "normalize": True, "compatibilityGroup": "g"}
+    assert api.get("/config/s").json() == {"compatibilityGroup": "g"}
+
+
+def test_null_clears_a_setting_and_absence_leaves_it(api: RegistryApi) -> None:
+    api.config(compatibilityGroup="g", validateFields=True)
+    assert api.put("/config", {"compatibilityGroup": None}).json() == {"validateFields": True}
+    assert api.put("/config", {"alias": "a"}).json() == {"validateFields": True, "alias": "a"}
+
+
+def test_deleting_configuration_tells_what_it_was(api: RegistryApi) -> None:
+    api.config(compatibility="FULL")
+    api.config("s", compatibility="FORWARD")
+    assert api.delete("/config/s").json() == {"compatibilityLevel": "FORWARD"}
+    assert api.get("/config/s?defaultToGlobal=true").json() == {"compatibilityLevel": "FULL"}
+    assert error_of(api.delete("/config/s")) == (404, 40401)
+    assert api.delete("/config").json() == {"compatibilityLevel": "FULL"}
+    assert api.get("/config").json() == {"compatibilityLevel": "BACKWARD"}
+
+
+def test_the_global_context_is_below_every_other(api: RegistryApi) -> None:
+    api.register("s", record("a"))
+    assert error_of(api.try_register("s", record("b"))) == (409, 409)
+    api.config(":.__GLOBAL:", compatibility="NONE")
+    assert api.get("/config?defaultToGlobal=true").json()["compatibilityLevel"] == "NONE"
+    assert api.register("s", record("b")) == 2
+    api.register(":.c:s", record("a"))
+    api.register(":.c:s", record("b"))
+
+
+def test_the_default_context_has_two_spellings(api: RegistryApi) -> None:
+    api.config(compatibility="FORWARD")
+    assert api.get("/config/:.:?defaultToGlobal=true").json()["compatibilityLevel"] == "FORWARD"
+    api.config(":.:", compatibility="FULL")
+    assert api.get("/config").json()["compatibilityLevel"] == "FULL"
+    api.delete("/config/:.:")
+    assert api.get("/config").json()["compatibilityLevel"] == "BACKWARD"
+
+
+def test_a_context_has_its_own_level(api: RegistryApi) -> None:
+    api.config(":.c:", compatibility="NONE")
+    api.register(":.c:s", record("a"))
+    api.register(":.c:s", record("b"))
+    api.register("s", record("a"))
+    assert error_of(api.try_register("s", record("b"))) == (409, 409)
+
+
+def test_only_versions_of_the_same_group_are_compared(api: RegistryApi) -> None:
+    api.config(compatibilityGroup="application.version")
+    one = {"properties": {"application.version": "1"}}
+    two = {"properties": {"application.version": "2"}}
+    api.register("s", record("a"), metadata=one)
+    assert error_of(api.try_register("s", record("a", "b"), metadata=one)) == (409, 409)
+    assert error_of(api.try_register("s", record("a", "b"))) == (409, 409)
+    assert api.register("s", record("a", "b"), metadata=two) == 2
+    assert api.register("s", record("a", defaulted("c")), metadata=one) == 3
+
+
+def test_reserved_fields_are_enforced_where_configured(api: RegistryApi) -> None:
+    reserved = {"properties": {"confluent:reserved": "a, x"}}
+    api.config(validateFields=True)
+    answer = api.try_register("s", record("a", "b"), metadata=reserved)
+    assert error_of(answer) == (409, 409)
+    assert "The new schema has field that conflicts with the reserved field a." in answer.json()["message"]
+    api.register("s", record("b"), metadata=reserved)
+    answer = api.try_register("s", record("b", defaulted("c")), metadata={"properties": {}})
+    assert "reserved field x removed from its metadata" in answer.json()["message"]
+    api.config("t", validateFields=False)
+    api.register("t", record("a", "b"), metadata=reserved)
+
+
+def test_names_are_checked_unless_configured_otherwise(api: RegistryApi) -> None:
+    odd = record("a", namespace="a-bad.namespace")
+    assert error_of(api.try_register("s", odd)) == (422, 42201)
+    api.config(validateNames=False)
+    assert api.register("s", odd) == 1
+
+
+def test_an_alias_stands_for_its_subject(api: RegistryApi) -> None:
+    api.register("real", record("a"))
+    assert api.put("/config/al%2Fias", {"alias": "real"}).json() == {"alias": "real"}
+    assert api.get("/subjects/al%2Fias/versions/1").json()["subject"] == "real"
+    assert api.get("/schemas/ids/1?subject=al%2Fias").json()["subject"] == "real"
+    assert api.register("al%2Fias", record("a", defaulted("b"))) == 2
+    assert api.get("/subjects/real/versions").json() == [1, 2]
+    assert api.get("/config/real?defaultToGlobal=true").json() == {"compatibilityLevel": "BACKWARD"}
+
+
+def test_an_alias_reaches_into_another_context(api: RegistryApi) -> None:
+    api.register(":.one:real", record("a"))
+    api.config(":.two:alias", alias=":.one:real")
+    assert api.get("/contexts/.two/subjects/alias/versions/1").json()["subject"] == ":.one:real"
+
+
+def test_a_global_alias_is_nobodys(api: RegistryApi) -> None:
+    api.register("s", record("a"))
+    api.config(alias="other")
+    assert api.get("/subjects/s/versions/1").json()["subject"] == "s"
+
+
+def test_listed_schemas_show_their_aliases(free_api: RegistryApi) -> None:
+    for subject, field in (("testSubject", "a"), ("noTestSubject", "b"), (":.myctx:testSubject", "c")):
+        free_api.register(subject, record(field))
+    free_api.config("testAlias", alias="testSubject")
+    free_api.config("testAlias2", alias="testSubject")
+    free_api.config(":.myctx:testAlias3", alias="testSubject")
+    assert free_api.get("/schemas?subjectPrefix=testAlias").json() == []
+
+    def listed(prefix: str) -> list[tuple[str, list[str] | None]]:
+        answer = free_api.get(f"/schemas?subjectPrefix={prefix}&aliases=true").json()
+        return [(one["subject"], one.get("aliases")) for one in answer]
+
+    assert listed("testAl") == [("testSubject", ["testAlias", "testAlias2"])]
+    assert listed("test") == [("testSubject", ["testAlias", "testAlias2"])]
+    assert listed(":*:") == [
+        (":.myctx:testSubject", [":.myctx:testAlias3"]),
+        ("noTestSubject", None),
+        ("testSubject", ["testAlias", "testAlias2"]),
+    ]
