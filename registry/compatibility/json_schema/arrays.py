@@ -74,6 +74,7 @@ def _items(asking: Asking, shape: Shape) -> _Items:
 def _judge_tuples(asking: Asking, before: _Items, after: _Items) -> None:
     for index, (old, new) in enumerate(zip(before.tuple, after.tuple, strict=False)):
         asking.compare(f"/items/{index}", old, new)
+    asking.effort += len(before.tuple) + len(after.tuple)
     common = min(len(before.tuple), len(after.tuple))
     for index, schema in enumerate(before.tuple[common:], common):
         _judge_removed(asking, after, index, schema)

@@ -19,9 +19,9 @@ from registry.formats.json_schema.document import shortened
 from registry.formats.json_schema.patterns import TooCostly, found
 from registry.formats.json_schema.subschema import Subschema
 
-# Questions put to pairs. A schema of a thousand properties needs a few thousand; a hundred alternatives of a hundred
-# properties, all against all, a million. This many take a few seconds.
-QUESTIONS_MAX = 300_000
+# Looks at a keyword, a property, a pair. A schema of a thousand properties needs a few thousand; a hundred alternatives
+# of a hundred properties, all against all, a million. This many take a few seconds.
+STEPS_MAX = 300_000
 
 # Enough to see what is wrong. Shared definitions would otherwise be reported once for each way that leads to them.
 INCOMPATIBILITIES_MAX = 500
@@ -62,19 +62,22 @@ class Exhausted(Exception):
 class Asking:
     """One judgement under way: what it finds, and the pairs it asks for."""
 
-    __slots__ = ("_comparison", "_pair", "asked", "found")
+    __slots__ = ("_comparison", "_pair", "asked", "effort", "found")
 
     def __init__(self, comparison: "Comparison", pair: Pair) -> None:
         self._comparison = comparison
         self._pair = pair
         self.found: list[Found | Below] = []
         self.asked: list[Pair] = []
+        self.effort = 1
+        """Steps of the budget that this judgement takes, besides the pairs it asks for."""
 
     @property
     def shapes(self) -> Shapes:
         return self._comparison.shapes
 
     def difference(self, kind: Difference, path: str = "", original: Any = _WHOLE, update: Any = _WHOLE) -> None:
+        self.effort += 1
         if kind not in self._comparison.tolerated:
             before, after = self._pair
             self.found.append(
@@ -100,6 +103,7 @@ class Asking:
         return False
 
     def matches(self, pattern: str, name: str) -> bool:
+        self.effort += 1
         return self._comparison.matches(pattern, name)
 
 
@@ -115,7 +119,7 @@ class Comparison:
         self._judge = judge
         self._matches: dict[tuple[str, str], bool] = {}
         self._complete: dict[Pair, list[Found | Below]] = {}
-        self._questions = 0
+        self._steps = 0
 
     def matches(self, pattern: str, name: str) -> bool:
         key = pattern, name
@@ -157,8 +161,8 @@ class Comparison:
     def _judged(self, pair: Pair) -> Asking:
         asking = Asking(self, pair)
         self._judge(asking, *pair)
-        self._questions += 1 + len(asking.asked)
-        if self._questions > QUESTIONS_MAX:
+        self._steps += asking.effort + len(asking.asked)
+        if self._steps > STEPS_MAX:
             raise Exhausted
         return asking
 

@@ -105,14 +105,16 @@ def _covering_schema(asking: Asking, shape: Shape, name: str) -> Subschema | Non
 def _judge_required(asking: Asking, original: Shape, update: Shape) -> None:
     """Names without a schema on both sides are left alone, as in Confluent's registry."""
     before, after = original.source.named("properties"), update.source.named("properties")
-    were = set(original.get("required") or ())
-    for name in update.get("required") or ():
+    were, are = set(original.get("required") or ()), update.get("required") or ()
+    asking.effort += (len(were) + len(are)) // 10
+    for name in are:
         if name in before and name in after and name not in were and not _has_default(after[name]):
             asking.difference(Difference.REQUIRED_ATTRIBUTE_ADDED, f"/required/{name}", None, name)
 
 
 def _judge_properties(asking: Asking, original: Shape, update: Shape) -> None:
     before, after = original.source.named("properties"), update.source.named("properties")
+    asking.effort += len(before) + len(after)
     for name, schema in before.items():
         if name in after:
             asking.compare(f"/properties/{name}", schema, after[name])
@@ -166,6 +168,7 @@ def _has_default(schema: Subschema) -> bool:
 
 def _judge_dependencies(asking: Asking, original: Shape, update: Shape) -> None:
     before, after = _needed_names(original), _needed_names(update)
+    asking.effort += sum(map(len, before.values())) + sum(map(len, after.values()))
     for name, needed in after.items():
         path = f"/dependencies/{name}"
         if name not in before:

@@ -7,7 +7,6 @@ from typing import Any
 from registry.compatibility.json_schema.comparison import Asking
 from registry.compatibility.json_schema.kinds import Difference
 from registry.compatibility.json_schema.shapes import Shape, limits
-from registry.formats.json_schema.document import same_key
 
 
 def upper_limit(
@@ -94,14 +93,13 @@ def _judge_multiples(asking: Asking, original: int | Decimal | None, update: int
 
 
 def judge_enums(asking: Asking, original: Shape, update: Shape) -> None:
-    before = {same_key(value) for value in original.get("enum")}
-    after = {same_key(value) for value in update.get("enum")}
+    before, after = asking.shapes.choices(original), asking.shapes.choices(update)
+    asking.effort += (len(before) + len(after)) // 10
     if not before <= after:
         kind = Difference.ENUM_ARRAY_NARROWED if after <= before else Difference.ENUM_ARRAY_CHANGED
         asking.difference(kind, "/enum", original.get("enum"), update.get("enum"))
 
 
 def judge_constants(asking: Asking, original: Shape, update: Shape) -> None:
-    before, after = original.get("const"), update.get("const")
-    if same_key(before) != same_key(after):
-        asking.difference(Difference.ENUM_ARRAY_CHANGED, "/const", before, after)
+    if asking.shapes.choices(original) != asking.shapes.choices(update):
+        asking.difference(Difference.ENUM_ARRAY_CHANGED, "/const", original.get("const"), update.get("const"))

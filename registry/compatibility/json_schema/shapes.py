@@ -108,6 +108,7 @@ class Shapes:
     def __init__(self) -> None:
         self._known: dict[Subschema | Shape, Shape] = {}
         self._keys: dict[Subschema | Shape, str] = {}
+        self._choices: dict[Shape, frozenset[str]] = {}
 
     def of(self, place: "Subschema | Shape") -> Shape:
         if isinstance(place, Shape):
@@ -125,6 +126,13 @@ class Shapes:
         for passed in followed:
             self._known[passed] = shape
         return shape
+
+    def choices(self, shape: Shape) -> frozenset[str]:
+        """The values of an enumeration or the constant, in a form where equal values are equal."""
+        if shape not in self._choices:
+            values = [shape.get("const")] if shape.kind is Kind.CONST else shape.get("enum")
+            self._choices[shape] = frozenset(map(same_key, values))
+        return self._choices[shape]
 
     def key(self, member: "Subschema | Shape") -> str:
         """Equal for members that say the same, so that a repeated one counts once."""

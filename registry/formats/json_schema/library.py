@@ -20,6 +20,9 @@ from registry.formats.json_schema.subschema import Subschema, escaped
 # A text of 10 MB could hold millions of `{}`; no schema of people or generators comes near this.
 SUBSCHEMAS_MAX = 200_000
 
+# Different ones together: they are all compiled, at 10 microseconds a character.
+PATTERNS_CHARACTERS_MAX = 100_000
+
 _REFERENCES: dict[Draft, tuple[str, ...]] = dict.fromkeys(Draft, ("$ref",)) | {
     Draft.DRAFT_2019: ("$ref", "$recursiveRef"),
     Draft.DRAFT_2020: ("$ref", "$dynamicRef"),
@@ -37,6 +40,8 @@ class Library:
         self._anchors: dict[tuple[str, str], Subschema] = {}
         self._places: dict[tuple[str, str], Subschema] = {}
         self._unresolved: list[Subschema] = []
+        self._patterns: set[str] = set()
+        self._patterns_characters = 0
 
     def add(self, name: str, value: Any, base: str) -> Subschema:
         """Take a document apart. References stay open until `resolve`."""
@@ -68,6 +73,7 @@ class Library:
             self._places[node.document, node.path] = node
             if isinstance(node.value, dict):
                 self._identify(node)
+                self._count_patterns(node)
                 if (fault := complaint(node.value, node.draft)) is not None:
                     keyword, words = fault
                     raise InvalidSchema(f"{keyword} {words}", node.place(keyword))
@@ -75,6 +81,15 @@ class Library:
                     self._unresolved.append(node)
                 todo.extend(_divide(node))
         return root
+
+    def _count_patterns(self, node: Subschema) -> None:
+        own, by_pattern = node.value.get("pattern"), node.value.get("patternProperties")
+        for pattern in (own, *(by_pattern if isinstance(by_pattern, dict) else ())):
+            if isinstance(pattern, str) and pattern not in self._patterns:
+                self._patterns.add(pattern)
+                self._patterns_characters += len(pattern)
+        if self._patterns_characters > PATTERNS_CHARACTERS_MAX:
+            raise InvalidSchema(f"its patterns have more than {PATTERNS_CHARACTERS_MAX} characters", node.place())
 
     def _identify(self, node: Subschema) -> None:
         value = node.value

@@ -13,6 +13,11 @@ SEARCH_SECONDS_MAX = 0.25
 
 PATTERN_CHARACTERS_MAX = 10_000
 
+# Compiling takes some 10 microseconds and 250 bytes a character: this many keep a hundred megabytes at the very most.
+_KEPT_CHARACTERS_MAX = 200
+_KEPT_SHORT_MAX = 2_048
+_KEPT_LONG_MAX = 16
+
 _TOKEN = regex.compile(
     r"\\u\{([0-9A-Fa-f]+)\}|\\c([A-Za-z])|\\k<(\w+)>|\\(.)|(\[\^?\]?)|(\])|(\(\?<(?![=!]))|(\$)", regex.DOTALL
 )
@@ -26,15 +31,22 @@ class TooCostly(Exception):
     """The search was given up: the pattern backtracks without end on this text."""
 
 
-@functools.lru_cache(maxsize=4096)
 def translate(pattern: str) -> "regex.Pattern[str]":
     """Raises `regex.error` for what is no regular expression."""
+    return _short(pattern) if len(pattern) <= _KEPT_CHARACTERS_MAX else _long(pattern)
+
+
+def _compiled(pattern: str) -> "regex.Pattern[str]":
     if len(pattern) > PATTERN_CHARACTERS_MAX:
         raise regex.error(f"longer than {PATTERN_CHARACTERS_MAX} characters")
     try:
         return regex.compile(_rewritten(pattern), regex.V0)
     except (RecursionError, OverflowError, ValueError, MemoryError) as error:
         raise regex.error(f"too complex: {type(error).__name__}") from None
+
+
+_short = functools.lru_cache(maxsize=_KEPT_SHORT_MAX)(_compiled)
+_long = functools.lru_cache(maxsize=_KEPT_LONG_MAX)(_compiled)
 
 
 def found(pattern: str, text: str) -> bool:

@@ -3,6 +3,7 @@
 import json
 import random
 import string
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -215,6 +216,33 @@ def test_what_is_too_entangled_gets_a_clear_answer() -> None:
     found = check(schema(alternatives(120, "new")), schema(alternatives(120, "old")))
     assert [each.kind for each in found] == ["COMPARISON_TOO_COSTLY"]
     assert found[0].path == "#/"
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        lambda branch: {"enum": [f"{branch} {index}" for index in range(300)]},
+        lambda branch: {"properties": {f"{branch} {index}": {"type": "string"} for index in range(100)}},
+        lambda branch: {
+            "properties": {f"{branch} {index}": {} for index in range(50)},
+            "patternProperties": {f"x{branch} {index}": {} for index in range(50)},
+        },
+        lambda branch: {"required": [f"{branch} {index}" for index in range(100)]},
+        lambda branch: {"const": [f"{branch} {index}" for index in range(300)]},
+    ],
+)
+def test_all_against_all_is_bounded_whatever_the_members_hold(member: Callable[[int], dict[str, Any]]) -> None:
+    def alternatives(start: int) -> JsonSchema:
+        return schema({"anyOf": [member(start + branch) for branch in range(150)]})
+
+    found = check(alternatives(0), alternatives(1_000))
+    assert {each.kind for each in found} <= {"COMPARISON_TOO_COSTLY", "COMBINED_TYPE_SUBSCHEMAS_CHANGED"}
+
+
+def test_too_many_patterns_are_refused() -> None:
+    with pytest.raises(InvalidSchema, match="patterns"):
+        schema({"patternProperties": {f"{index:04}" + "a|b" * 100: {} for index in range(500)}})
+    assert schema({"properties": {f"p{index}": {"pattern": "a|b" * 100} for index in range(500)}}).canonical
 
 
 def test_shared_definitions_do_not_multiply_the_report() -> None:

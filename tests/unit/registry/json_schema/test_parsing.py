@@ -187,6 +187,13 @@ def test_a_reference_of_the_registry_is_found_by_its_name(name: str, identifier:
     assert not validator.accepts({"a": "1"})
 
 
+def test_a_reference_of_the_registry_is_found_by_its_own_identifier() -> None:
+    references = {"addr": '{"$id":"http://acme.example/v1/address","type":"integer"}'}
+    validator = parse('{"properties":{"a":{"$ref":"http://acme.example/v1/address"}}}', references).validator()
+    assert validator.accepts({"a": 1})
+    assert not validator.accepts({"a": "1"})
+
+
 def test_references_of_references_are_followed() -> None:
     references = {"c.json": '{"type":"integer"}', "b.json": '{"items":{"$ref":"c.json"}}'}
     validator = parse('{"properties":{"a":{"$ref":"b.json"}}}', references).validator()
