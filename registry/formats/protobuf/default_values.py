@@ -1,5 +1,6 @@
 """The default value of a proto2 field, spelled the one way protoc spells it in descriptors."""
 
+import contextlib
 import math
 import re
 import struct
@@ -104,7 +105,8 @@ def _float(value: Value, path: str) -> float:
         number = number_of(value.text)
         if number is not None:
             return float(number) if abs(number) < 1 << 1024 - 54 else math.copysign(math.inf, number)
-        return float(value.text.rstrip("fF"))
+        with contextlib.suppress(ValueError):
+            return float(value.text.rstrip("fF"))
     raise InvalidSchema("The default of a float is a number, inf or nan", path)
 
 

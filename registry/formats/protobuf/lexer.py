@@ -26,7 +26,12 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
-_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_ESCAPE = re.compile(
+    rb"""\\(?:
+      ([0-7]{1,3}) | [xX]([0-9a-fA-F]{1,2}) | u([0-9a-fA-F]{4}) | U([0-9a-fA-F]{8}) | (.) | \Z
+    )""",
+    re.DOTALL | re.VERBOSE,
+)
 _PLAIN_ESCAPES = {b"a": 7, b"b": 8, b"f": 12, b"n": 10, b"r": 13, b"t": 9, b"v": 11}
 _PLAIN_ESCAPES |= {bytes([sign]): sign for sign in b"\\'\"?"}
 
@@ -99,10 +104,10 @@ def literal(token: str, place: Callable[[], str]) -> bytes:
             return bytes([int(octal, 8) & 0xFF])
         if hexadecimal is not None:
             return bytes([int(hexadecimal, 16)])
-        if plain is not None:
-            if plain not in _PLAIN_ESCAPES:
-                raise InvalidSchema("A string has an escape sequence that does not exist", place())
+        if plain in _PLAIN_ESCAPES:
             return bytes([_PLAIN_ESCAPES[plain]])
+        if short is None and long is None:
+            raise InvalidSchema("A string has an escape sequence that does not exist", place())
         code = int(short or long, 16)
         if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
             raise InvalidSchema("A string has a \\u escape that is not a character", place())

@@ -262,4 +262,6 @@ def _plain_number(text: str) -> str:
         exact = Decimal(text.rstrip("fF")).normalize(Context(prec=DIGITS_MAX))
     except ArithmeticError:
         return text
+    if not exact:
+        return "0"
     return f"{exact:f}" if abs(exact.adjusted()) < 40 else str(exact)

@@ -5,7 +5,7 @@ Confluent's registry accepts what protoc refuses as a matter of style (enum pref
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from google.protobuf import descriptor_pb2
@@ -72,9 +72,7 @@ class _Rules:
         _check_name(message.name, path)
         reserved = self._reserved(message, path)
         extensions = self._extension_ranges(message, path, reserved)
-        reserved_names = set(message.reserved_name)
-        if len(reserved_names) != len(message.reserved_name):
-            raise InvalidSchema("A name is reserved twice", path)
+        reserved_names = self._reserved_names(message.reserved_name, path)
         numbers: dict[int, str] = {}
         for field in message.field:
             place = join(path, field.name)
@@ -106,6 +104,14 @@ class _Rules:
         ranges = [(one.start, one.end) for one in message.reserved_range]
         _check_ranges(ranges, path, "reserved")
         return ranges
+
+    def _reserved_names(self, names: Sequence[str], path: str) -> frozenset[str]:
+        if len(set(names)) != len(names):
+            raise InvalidSchema("A name is reserved twice", path)
+        if self._syntax == "editions":
+            for name in names:
+                _check_name(name, path)
+        return frozenset(names)
 
     def _extension_ranges(self, message: MessageProto, path: str, reserved: Ranges) -> Ranges:
         if message.extension_range and self._syntax == "proto3":
@@ -222,8 +228,9 @@ class _Rules:
         ranges = [(one.start, one.end + 1) for one in enum.reserved_range]
         _check_ranges(ranges, path, "reserved", lowest=-(1 << 31), highest=1 << 31)
         _check_not_inside(numbers, ranges, "reserved", path)
-        for name in enum.reserved_name:
-            if name in numbers.values():
+        used = {value.name for value in enum.value}
+        for name in self._reserved_names(enum.reserved_name, path):
+            if name in used:
                 raise InvalidSchema(f"The constant name {name!r} is reserved", join(path, name))
 
 
