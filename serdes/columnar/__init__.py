@@ -1,6 +1,6 @@
 """A batch of framed Avro to Arrow columns and back, and Kafka's record batches to Arrow columns.
 
-Needs the `spark` extra (pyarrow and numpy; Numba for speed, not for the results), so `serdes` itself does not import it.
+Needs the `spark` extra (pyarrow and numpy; Numba for speed, not for the results): `serdes` itself does not import it.
 """
 
 from serdes.columnar.batches import AbortedTransaction, BatchFault, Records, read_batches

@@ -17,6 +17,10 @@ from serdes.columnar.layout import ROWS, Buffer, List, Node, Role, Struct, Text
 OFFSET_MAX = 2**31 - 1
 """Items or bytes that 32-bit offsets can count."""
 
+ROW_BYTES_MAX = 256 * 1024 * 1024
+"""Of one row in one list or text column. A null in a list takes a byte of payload and a slot in every column below it,
+so a payload of a megabyte could ask for gigabytes; such a row is INVALID_VALUE."""
+
 ALIGNMENT_BYTES = 64
 HEADROOM = 1.25
 """How much more than the rate seen so far a buffer gets."""
@@ -44,9 +48,16 @@ class Rates:
     def guess(buffers: Sequence[Buffer], scopes: int) -> "Rates":
         return Rates(np.full(scopes, float(FIRST_ITEMS_PER_ROW)), np.full(len(buffers), float(FIRST_BYTES_PER_ROW)))
 
-    def room(self, rows: int) -> Room:
+    @staticmethod
+    def of(used: Room, rows: int) -> "Rates":
+        return Rates(used.scopes / max(rows, 1), used.bytes / max(rows, 1))
+
+    def room(self, rows: int, payload_bytes: int) -> Room:
+        """For so many rows. An item or byte of a column mostly takes a byte of payload: one giant row sets no trend."""
+        most = min(payload_bytes + 64, OFFSET_MAX)
+
         def wanted(rates: NDArray[np.float64]) -> NDArray[np.int64]:
-            return np.minimum(rates * (rows * HEADROOM) + 64, OFFSET_MAX).astype(np.int64)
+            return np.minimum(rates * (rows * HEADROOM) + 64, most).astype(np.int64)
 
         scopes = wanted(self.scopes)
         scopes[ROWS] = rows
@@ -102,10 +113,10 @@ class Arena:
         return larger
 
 
-def measure(arena: Arena, root: Node, rows: int) -> Rates:
-    """What the first `rows` rows took, per row."""
-    scopes = np.zeros(len(arena.room.scopes))
-    sizes = np.zeros(len(arena.room.bytes))
+def measure(arena: Arena, root: Node, rows: int) -> Room:
+    """What the first `rows` rows took."""
+    scopes = np.zeros(len(arena.room.scopes), np.int64)
+    sizes = np.zeros(len(arena.room.bytes), np.int64)
     todo: list[tuple[Node, int]] = [(root, rows)]
     while todo:
         node, length = todo.pop()
@@ -117,18 +128,30 @@ def measure(arena: Arena, root: Node, rows: int) -> Rates:
             items = arena.offset(node.offsets, length)
             scopes[node.scope] = items
             todo += [(child, items) for child in (node.items, node.keys) if child is not None]
-    return Rates(scopes / max(rows, 1), sizes / max(rows, 1))
-
-
-def enlarged(room: Room, rates: Rates, rows: int, *, scope: int | None, buffer: int | None, needed: int) -> Room:
-    """Room for what overflowed, and for the rest of the batch at these rates. Raises `BatchTooLarge`."""
-    if needed > OFFSET_MAX:
-        raise BatchTooLarge(f"a column of this batch would need {needed} items or bytes; Arrow's offsets end at 2^31")
-    wanted = rates.room(rows)
-    scopes = np.maximum(room.scopes, wanted.scopes)
-    sizes = np.maximum(room.bytes, wanted.bytes)
-    if scope is not None:
-        scopes[scope] = min(max(scopes[scope], 2 * needed), OFFSET_MAX)
-    if buffer is not None:
-        sizes[buffer] = min(max(sizes[buffer], 2 * needed), OFFSET_MAX)
     return Room(scopes, sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What did not fit: `number` of a scope or of a text buffer, and how many items or bytes it must hold at least."""
+
+    is_scope: bool
+    number: int
+    needed: int
+
+    def is_excessive(self, buffers: Sequence[Buffer], used: Room) -> bool:
+        """Whether one row alone asks for more than a row may have."""
+        before = used.scopes[self.number] if self.is_scope else used.bytes[self.number]
+        width = sum(buffer.width for buffer in buffers if buffer.scope == self.number) if self.is_scope else 1
+        return (self.needed - int(before)) * max(width, 1) > ROW_BYTES_MAX
+
+    def met(self, room: Room, rates: Rates, rows: int, payload_bytes: int) -> Room:
+        """Room for this, and for the rest of the batch at these rates. Raises `BatchTooLarge`."""
+        if self.needed > OFFSET_MAX:
+            raise BatchTooLarge(f"a column of this batch would need {self.needed} items or bytes; offsets end at 2^31")
+        wanted = rates.room(rows, payload_bytes)
+        scopes = np.maximum(room.scopes, wanted.scopes)
+        sizes = np.maximum(room.bytes, wanted.bytes)
+        grown = scopes if self.is_scope else sizes
+        grown[self.number] = min(max(int(grown[self.number]), self.needed + self.needed // 4), OFFSET_MAX)
+        return Room(scopes, sizes)

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from serdes.avro.resolution import Unresolvable, resolve
+from serdes.avro.resolution import Plan, Unresolvable, resolve
 from serdes.avro.schema import Schema
 from serdes.columnar import interpreter
-from serdes.columnar.arena import Arena, Rates, enlarged, measure
+from serdes.columnar.arena import Arena, Demand, Rates, measure
 from serdes.columnar.arrow import assemble
 from serdes.columnar.engine import Engine, default_engine
+from serdes.columnar.errors import SchemaTooLarge
 from serdes.columnar.frames import FRAME_BYTES
 from serdes.columnar.layout import RECURSION_MAX_DEFAULT, lay_out
 from serdes.columnar.memory import empty
@@ -73,6 +74,20 @@ class ColumnarDecoder:
         distinct = self._scan(spans, ids, slots)
         return self._run(spans, FRAME_BYTES, slots, distinct, pa.array(ids, mask=slots < 0))
 
+    def decode_bodies(self, bodies: pa.Array, schema_ids: pa.Array) -> Batch:
+        """Decode bodies without a frame, whose schema ids came another way (in a record header, say).
+
+        A null body is NULL; a body with a null id is UNKNOWN_SCHEMA.
+        """
+        spans = spans_of(bodies)
+        known = schema_ids.is_valid().to_numpy(zero_copy_only=False)
+        ids = schema_ids.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        distinct, places = np.unique(ids, return_inverse=True)
+        slots = np.where(known, places, -int(Reason.UNKNOWN_SCHEMA)).astype(np.int64)
+        if len(spans.present):
+            slots[spans.present == 0] = -int(Reason.NULL)
+        return self._run(spans, 0, slots, distinct, schema_ids.cast(pa.int64()))
+
     def _scan(self, spans: Spans, ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Read the frames; returns the distinct ids."""
         for capacity in (DISTINCT_IDS_FEW, max(len(ids), 1)):
@@ -95,12 +110,16 @@ class ColumnarDecoder:
         plan = resolve(writer, self._reader)
         with self._lock:
             if schema_id not in self._entries:
-                self._entries[schema_id] = (
-                    -Reason.UNRESOLVABLE
-                    if isinstance(plan, Unresolvable)
-                    else compile_plan(self._program, plan, writer, self._reader)
-                )
+                self._entries[schema_id] = self._compiled(plan, writer)
             return self._entries[schema_id]
+
+    def _compiled(self, plan: Plan, writer: Schema) -> int:
+        if isinstance(plan, Unresolvable):
+            return -Reason.UNRESOLVABLE
+        try:
+            return compile_plan(self._program, plan, writer, self._reader)
+        except SchemaTooLarge:
+            return -Reason.UNRESOLVABLE
 
     def _run(
         self, spans: Spans, skip: int, slots: NDArray[np.int64], distinct: NDArray[np.int64], ids: pa.Array
@@ -108,9 +127,9 @@ class ColumnarDecoder:
         rows = len(slots)
         entries = np.array([self._entry(int(schema_id)) for schema_id in distinct] or [0], np.int64)
         with self._lock:
-            program = np.array(self._program.code, np.int64)
-            constants = np.frombuffer(bytes(self._program.constants.pool) or b"\0", np.uint8)
-        arena = Arena(self._layout.buffers, self._rates.room(rows))
+            program, constants = self._program.arrays()
+        payload_bytes = int((spans.ends - spans.starts).sum())
+        arena = Arena(self._layout.buffers, self._rates.room(rows, payload_bytes))
         reasons = empty(rows, np.uint8)
         stack = np.zeros(interpreter.FRAMES * interpreter.FRAME, np.int64)
         progress = np.zeros(3, np.int64)
@@ -120,20 +139,16 @@ class ColumnarDecoder:
                 arena.base, arena.room.scopes, arena.room.bytes, arena.u8, arena.i32, arena.i64, arena.f32, arena.f64,
                 reasons, stack, progress,
             )  # fmt: skip
+            row, number, needed = (int(word) for word in progress)
+            used = measure(arena, self._layout.root, row)
             if status == interpreter.DONE:
                 break
-            which, needed = int(progress[1]), int(progress[2])
-            is_scope = status == interpreter.GROW_SCOPE
-            room = enlarged(
-                arena.room,
-                measure(arena, self._layout.root, int(progress[0])),
-                rows,
-                scope=which if is_scope else None,
-                buffer=None if is_scope else which,
-                needed=needed,
-            )
-            arena = arena.moved(room)
+            demand = Demand(status == interpreter.GROW_SCOPE, number, needed)
+            if demand.is_excessive(self._layout.buffers, used):
+                slots[row] = -Reason.INVALID_VALUE
+            else:
+                arena = arena.moved(demand.met(arena.room, Rates.of(used, row), rows, payload_bytes))
         if rows:
-            self._rates = measure(arena, self._layout.root, rows)
+            self._rates = Rates.of(used, rows)
         values = assemble(arena, self._layout.root, rows, reasons == 0)
         return Batch(values, pa.array(reasons, pa.uint8()), ids)

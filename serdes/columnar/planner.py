@@ -21,20 +21,28 @@ from serdes.avro.schema import Array, Logical, Map, Primitive, Schema, Union
 from serdes.columnar import opcodes as op
 from serdes.columnar.arrow_types import RANGES
 from serdes.columnar.defaults import write_default
+from serdes.columnar.errors import SchemaTooLarge
 from serdes.columnar.layout import Cells, List, Node, Struct, Text, is_null, widened
 from serdes.columnar.primitives import DECIMAL_BOUND_BYTES
 from serdes.columnar.program import Program
 from serdes.columnar.skipping import Skipper
 from serdes.outcome import Reason
 
+PROGRAM_WORDS_MAX = 2_000_000
+"""Of one writer's code. Unions whose branches all lead to one reader's record can double it with every level."""
+
 DECIMAL_SMALL_PRECISION = 18
 """Digits up to which 10^precision fits a signed 64-bit word."""
 
 
 def compile_plan(program: Program, plan: Plan, writer: Schema, reader: Schema) -> int:
-    """Append the code for one writer; returns where it starts."""
+    """Append the code for one writer; returns where it starts. Raises `SchemaTooLarge`."""
     start = len(program.code)
-    _Emitter(program).body(plan, writer, reader)
+    try:
+        _Emitter(program).body(plan, writer, reader)
+    except SchemaTooLarge:
+        del program.code[start:]
+        raise
     return start
 
 
@@ -44,6 +52,7 @@ class _Emitter:
         self._code = program.code
         self._skipper = Skipper(program)
         self._is_whole = False
+        self._end = len(program.code) + PROGRAM_WORDS_MAX
 
     def body(self, plan: Plan, writer: Schema, reader: Schema) -> None:
         # Confluent's serializers write a schema of plain bytes as the bytes alone, without their length.
@@ -54,6 +63,8 @@ class _Emitter:
 
     def _value(self, plan: Plan, writer: Schema, reader: Schema, node: Node | None, depth: int) -> None:
         """Read a value of `writer` into the column `node` of `reader`. `depth` counts the levels open around it."""
+        if len(self._code) > self._end:
+            raise SchemaTooLarge(f"the program for this writer's schema is longer than {PROGRAM_WORDS_MAX} words")
         if isinstance(plan, Unresolvable):
             self._code += [op.FAIL, Reason.UNRESOLVABLE]
         elif isinstance(plan, UnionPlan):

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from serdes.avro.schema import Union
 from serdes.columnar import opcodes as op
 from serdes.columnar.constants import Constants
@@ -18,6 +21,14 @@ class Program:
         self.root = layout.root
         self.code[0] = self._null_table(layout.root)
         self._prepare_tables(layout.root)
+        self._arrays = (np.zeros(0, np.int64), np.zeros(1, np.uint8))
+
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """The code and the constants, for the interpreter; copied only where they have grown."""
+        if len(self.code) != len(self._arrays[0]):
+            constants = np.frombuffer(bytes(self.constants.pool) or b"\0", np.uint8)
+            self._arrays = (np.array(self.code, np.int64), constants)
+        return self._arrays
 
     def table(self, node: Node) -> int:
         return self._tables[node]

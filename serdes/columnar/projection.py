@@ -6,22 +6,17 @@ is the price of each item. A path that ends at a record takes all of it.
 
 from collections.abc import Iterable
 
+from serdes.avro.decoder import DEPTH_MAX
 from serdes.avro.schema import Array, Field, Map, Record, Schema, Union, is_zero_size
 from serdes.columnar.errors import UnknownField
-
-PATH_FIELDS_MAX = 100
-"""Names in a path: as deep as a payload may be."""
 
 
 def project(schema: Schema, paths: Iterable[str]) -> Schema:
     """The schema with only these fields, in its own order. Raises `UnknownField` for a path that leads nowhere."""
     wanted = _Tree()
     for path in paths:
-        names = path.split(".")
-        if len(names) > PATH_FIELDS_MAX:
-            raise UnknownField(f"a path of {len(names)} names: {path[:60]}…")
-        wanted.add(names)
-    return _pruned(schema, wanted, "")
+        wanted.add(path.split("."))
+    return _pruned(schema, wanted, "", 0)
 
 
 class _Tree:
@@ -38,15 +33,17 @@ class _Tree:
         node.is_whole = True
 
 
-def _pruned(schema: Schema, wanted: _Tree, path: str) -> Schema:
+def _pruned(schema: Schema, wanted: _Tree, path: str, depth: int) -> Schema:
+    if depth > DEPTH_MAX:
+        raise UnknownField(f"{path} lies deeper than {DEPTH_MAX} levels")
     if wanted.is_whole:
         return schema
     if isinstance(schema, Array):
-        return Array(_pruned(schema.items, wanted, path))
+        return Array(_pruned(schema.items, wanted, path, depth + 1))
     if isinstance(schema, Map):
-        return Map(_pruned(schema.values, wanted, path))
+        return Map(_pruned(schema.values, wanted, path, depth + 1))
     if isinstance(schema, Union):
-        return _pruned_union(schema, wanted, path)
+        return _pruned_union(schema, wanted, path, depth)
     if not isinstance(schema, Record):
         raise UnknownField(f"{path or 'the schema'} has no field {next(iter(wanted.below))!r}: it is no record")
     unknown = wanted.below.keys() - {field.name for field in schema.fields}
@@ -57,7 +54,7 @@ def _pruned(schema: Schema, wanted: _Tree, path: str) -> Schema:
         tuple(
             Field(
                 field.name,
-                _pruned(field.schema, wanted.below[field.name], f"{path}.{field.name}".removeprefix(".")),
+                _pruned(field.schema, wanted.below[field.name], f"{path}.{field.name}".removeprefix("."), depth + 1),
                 field.aliases,
                 field.has_default,
                 field.default,
@@ -73,9 +70,11 @@ def _record(schema: Record, fields: tuple[Field, ...]) -> Record:
     return Record(schema.name, schema.aliases, fields, zero_size)
 
 
-def _pruned_union(schema: Union, wanted: _Tree, path: str) -> Union:
+def _pruned_union(schema: Union, wanted: _Tree, path: str, depth: int) -> Union:
     """Only one branch can be meant: the one with fields. The others stay as they are."""
     nested = [branch for branch in schema.branches if isinstance(branch, (Record, Array, Map))]
     if len(nested) != 1:
         raise UnknownField(f"{path or 'the schema'} is a union in which several or no branches have fields")
-    return Union(tuple(_pruned(branch, wanted, path) if branch is nested[0] else branch for branch in schema.branches))
+    return Union(
+        tuple(_pruned(branch, wanted, path, depth) if branch is nested[0] else branch for branch in schema.branches)
+    )
