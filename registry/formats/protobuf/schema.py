@@ -8,6 +8,7 @@ from google.protobuf import descriptor_pb2
 
 from registry.errors import InvalidSchema
 from registry.formats.protobuf import syntax_tree as tree
+from registry.formats.protobuf.extension_free import without_extensions
 from registry.formats.protobuf.files import Linked, load
 from registry.formats.protobuf.normalizer import normalize
 from registry.formats.protobuf.printer import print_file
@@ -38,6 +39,10 @@ class ProtobufSchema:
     def serialized(self) -> str:
         """Base64 of the FileDescriptorProto: what Confluent's API calls `format=serialized`."""
         return base64.b64encode(self.main.proto.SerializeToString(deterministic=True)).decode("ascii")
+
+    def without_extensions(self) -> str:
+        """What Confluent's API calls `format=ignore_extensions`."""
+        return print_file(without_extensions(self._tree()))
 
     def _tree(self) -> tree.File:
         assert self.main.tree is not None

@@ -270,3 +270,13 @@ def test_bytes_that_are_no_text_are_printed_as_octal() -> None:
     schema = parse(r'message M { optional bytes b = 1 [default = "a\377\001\n\"\\é"]; }', {})
     assert r'default = "a\377\001\n\"\\é"' in schema.canonical
     assert parse(schema.canonical, {}).main.proto == schema.main.proto
+
+
+def test_extensions_can_be_left_out() -> None:
+    text = FILES["custom_options.proto"]
+    stripped = parse(text, FILES).without_extensions()
+    assert "extend" not in stripped
+    assert "rules)" not in stripped
+    assert '(confluent.file_meta).doc = "all of it"' in stripped
+    assert "string a = 1 [deprecated = true];" in stripped
+    assert parse(stripped, FILES).without_extensions() == stripped
