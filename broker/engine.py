@@ -69,17 +69,16 @@ class Engine:
         try:
             outcome = route.handle(self._broker, context, request)
         except Exception:
-            logger.exception("API %d version %d failed", api_key, version)
-            return Disconnect(f"API {api_key} version {version} failed; see the traceback above")
+            return _defect(api_key, version)
         if isinstance(outcome, Deferred):
             if outcome.done:
                 ready: list[Reply] = []
-                outcome.then(lambda result: ready.append(_framed(result, api_key, version, correlation_id, route)))
+                outcome.then(lambda result: ready.append(_reply(result, api_key, version, correlation_id, route)))
                 return ready[0]
             reply: Deferred[Reply] = Deferred()
-            outcome.then(lambda result: reply.complete(_framed(result, api_key, version, correlation_id, route)))
+            outcome.then(lambda result: reply.complete(_reply(result, api_key, version, correlation_id, route)))
             return reply
-        return _framed(outcome, api_key, version, correlation_id, route)
+        return _reply(outcome, api_key, version, correlation_id, route)
 
     def _find_route(self, api_key: int, version: int) -> _Route | None:
         versions, handle = HANDLERS.get(api_key, (range(0), None))
@@ -105,6 +104,21 @@ class Engine:
         }
         body = response_writer(_API_VERSIONS, 0)(answer)
         return Payload((_SIZE_AND_CORRELATION.pack(4 + len(body), correlation_id) + body,), 8 + len(body))
+
+
+def _reply(
+    outcome: Answer | Payload | NoReply | Disconnect, api_key: int, version: int, correlation_id: int, route: _Route
+) -> Reply:
+    """The framed outcome. An answer that cannot be written must not hurt whoever completed it."""
+    try:
+        return _framed(outcome, api_key, version, correlation_id, route)
+    except Exception:
+        return _defect(api_key, version)
+
+
+def _defect(api_key: int, version: int) -> Disconnect:
+    logger.exception("API %d version %d failed", api_key, version)
+    return Disconnect(f"API {api_key} version {version} failed; see the traceback above")
 
 
 def _framed(

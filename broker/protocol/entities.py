@@ -7,7 +7,7 @@ lacks and fills what was not given with the protocol's default. Times are millis
 
 import datetime
 import io
-import types
+import struct
 import typing
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +20,9 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import DecodeError
 from kio.static.protocol import Entity
+
+from broker.protocol.annotations import shape_of
+from broker.protocol.request_guard import check_counts
 
 Answer: TypeAlias = Mapping[str, object]
 """A response in the newest version's fields; nested structures are mappings, arrays are sequences."""
@@ -58,8 +61,9 @@ def request_reader(api_key: int, version: int) -> Callable[[bytes | memoryview, 
 def read_request(api_key: int, version: int, frame: bytes | memoryview, position: int) -> Request:
     """Parse the body of a request that starts at `position`."""
     try:
+        check_counts(api_key, version, frame, position)
         request, _ = request_reader(api_key, version)(frame, position)
-    except (DecodeError, ValueError, OverflowError, TypeError, EOFError, IndexError) as error:
+    except (DecodeError, ValueError, OverflowError, TypeError, EOFError, IndexError, struct.error) as error:
         raise MalformedRequest(f"API {api_key} version {version}: {error!r}") from error
     return request
 
@@ -92,7 +96,7 @@ def entity_builder(schema: type[Entity]) -> Callable[[Answer], Entity]:
     hints = typing.get_type_hints(schema)
     plan: list[tuple[str, Callable[[Any], object], object]] = []
     for field in fields(schema):
-        nested, is_array, is_optional = _shape(hints[field.name])
+        nested, is_array, is_optional = shape_of(hints[field.name])
         kafka_type = str(field.metadata.get("kafka_type", ""))
         convert = entity_builder(nested) if nested is not None else _converter(kafka_type)
         if is_array:
@@ -115,20 +119,6 @@ def entity_builder(schema: type[Entity]) -> Callable[[Answer], Entity]:
         return schema(**values)
 
     return build
-
-
-def _shape(hint: object) -> tuple[type[Entity] | None, bool, bool]:
-    """(nested entity, is an array, may be null) of a field's annotation."""
-    is_optional = False
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        members = [member for member in typing.get_args(hint) if member is not types.NoneType]
-        is_optional = len(members) < len(typing.get_args(hint))
-        hint = members[0]
-    is_array = typing.get_origin(hint) is tuple
-    if is_array:
-        hint = typing.get_args(hint)[0]
-    nested = hint if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__") else None
-    return nested, is_array, is_optional
 
 
 def _converter(kafka_type: str) -> Callable[[Any], object]:
