@@ -11,7 +11,8 @@ from registry.formats.protobuf.lexer import Kind, tokenize
 from tests.unit.registry.protobuf.protoc import PROTOS, comparable, compiled
 
 FILES = {str(path.relative_to(PROTOS)): path.read_text("utf-8") for path in sorted(PROTOS.rglob("*.proto"))}
-MUTATED = [name for name in FILES if "/" not in name]
+# Edition 2024 enforces a style of names, which is not ours to enforce.
+MUTATED = [name for name in FILES if "/" not in name and name != "editions_2024.proto"]
 TOKENS = {name: [text for text in tokenize(FILES[name]).texts if text] for name in MUTATED}
 ALL_TOKENS = [text for name in MUTATED for text in TOKENS[name]]
 
