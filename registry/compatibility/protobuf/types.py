@@ -35,7 +35,6 @@ class Side:
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self.proto = schema.main.proto
-        self._syntax = self.proto.syntax or "proto2"
         self._messages: dict[str, MessageType] = {}
         self._syntaxes: dict[str, str] = {}
         for index, file in enumerate(schema.files):

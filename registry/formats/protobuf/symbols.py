@@ -112,9 +112,6 @@ class View:
                 return found
         return None
 
-    def defined_here(self, full_name: str) -> bool:
-        return full_name in self.own.kinds
-
     def message(self, full_name: str) -> descriptor_pb2.DescriptorProto | None:
         for symbols in self._visible:
             if full_name in symbols.messages:
