@@ -92,6 +92,9 @@ class DeserializerCore:
             reader = reader_of(writer, whole_reader, self._options.read)
         except InvalidSchema as error:
             reader = str(error)
+        except RecursionError:
+            # The caller's own depth is to blame: not to be remembered.
+            return "the schemas are nested deeper than the caller's stack allows"
         self._readers.put(key, reader)
         return reader
 
@@ -106,11 +109,11 @@ class Deserializer:
         self._client = client
         self._core = DeserializerCore(client.core, options or DeserializerOptions())
 
-    def decode(self, payload: bytes | None, *, headers: Headers = (), is_key: bool = False) -> Decoded | Poison:
+    def decode(self, payload: bytes | None, *, headers: Headers = None, is_key: bool = False) -> Decoded | Poison:
         """The value or the reason there is none. Raises nothing, whatever the payload and the registry do."""
         return self._client.run(self._core.decode(payload, headers, is_key))
 
-    def deserialize(self, payload: bytes | None, *, headers: Headers = (), is_key: bool = False) -> object:
+    def deserialize(self, payload: bytes | None, *, headers: Headers = None, is_key: bool = False) -> object:
         """The value alone; None for None. Raises `PoisonError`."""
         return _value(payload, self.decode(payload, headers=headers, is_key=is_key))
 
@@ -122,10 +125,10 @@ class AsyncDeserializer:
         self._client = client
         self._core = DeserializerCore(client.core, options or DeserializerOptions())
 
-    async def decode(self, payload: bytes | None, *, headers: Headers = (), is_key: bool = False) -> Decoded | Poison:
+    async def decode(self, payload: bytes | None, *, headers: Headers = None, is_key: bool = False) -> Decoded | Poison:
         return await self._client.run(self._core.decode(payload, headers, is_key))
 
-    async def deserialize(self, payload: bytes | None, *, headers: Headers = (), is_key: bool = False) -> object:
+    async def deserialize(self, payload: bytes | None, *, headers: Headers = None, is_key: bool = False) -> object:
         return _value(payload, await self.decode(payload, headers=headers, is_key=is_key))
 
 

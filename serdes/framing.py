@@ -5,8 +5,9 @@ stands for is `serdes.client`'s to say.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 from uuid import UUID
 
 from serdes.avro.binary import Fault, corrupt, read_long, write_long
@@ -26,7 +27,8 @@ MESSAGE_PATH_MAX = 100
 
 _FRAME = struct.Struct(">BI")
 
-Headers = Iterable[tuple[str, bytes | None]]
+Headers: TypeAlias = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None] | None
+"""As Kafka clients give them: pairs in order, a dictionary, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ def guid_header(guid: UUID, path: bytes = b"") -> bytes:
 def unframe_record(payload: bytes | None, headers: Headers, is_key: bool) -> Frame | Poison:
     """By the record's header if there is one (the first counts), else by the payload itself."""
     name = header_name(is_key)
-    header = next((value for key, value in headers if key == name), None)
+    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
+    header = next((value for key, value in pairs if key == name), None)
     if header is None:
         return unframe(payload)
     if payload is None:

@@ -7,7 +7,7 @@ An answer that is not a registry's (a proxy's page, JSON of another shape) count
 import base64
 import json
 from collections.abc import Callable, Mapping
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from serdes.client.errors import RegistryUnavailable, RequestRefused, UnknownSchema
 from serdes.client.exchange import HttpAnswer, HttpRequest, NoAnswer, Pause, Steps
@@ -25,7 +25,11 @@ class Conversation:
         self._random = random
         self._preferred = 0
         prefix = f"/contexts/{quote(settings.context, safe='')}" if settings.context else ""
-        self._bases = tuple(url.rstrip("/") + prefix for url in settings.urls)
+        addresses = [_without_credentials(url.rstrip("/")) for url in settings.urls]
+        self._names = tuple(address for address, _ in addresses)
+        """For messages: credentials must not travel into logs and dead letters."""
+        self._bases = tuple(address + prefix for address, _ in addresses)
+        self._auths = tuple(settings.auth or auth for _, auth in addresses)
 
     def ask(
         self,
@@ -46,25 +50,36 @@ class Conversation:
                 )
             for turn in range(count):
                 index = (self._preferred + turn) % count
-                request = HttpRequest(method, self._bases[index] + target, self._headers(), content)
+                request = HttpRequest(method, self._bases[index] + target, _headers(self._auths[index]), content)
                 answer = yield request
                 if isinstance(answer, HttpAnswer) and answer.status not in _RETRIED:
                     self._preferred = index
                     return _understood(answer)
                 what = f"status {answer.status}" if isinstance(answer, HttpAnswer) else _detail(answer)
-                failure = f"{settings.urls[index]}: {what}"
+                failure = f"{self._names[index]}: {what}"
         raise RegistryUnavailable(f"no answer to {method} {'/'.join(path)} ({failure})")
 
-    def _headers(self) -> tuple[tuple[str, str], ...]:
-        headers = [("Accept", f"{_MEDIA_TYPE}, application/json"), ("Content-Type", _MEDIA_TYPE)]
-        auth = self._settings.auth
-        if isinstance(auth, BasicAuth):
-            pair = base64.b64encode(f"{auth.username}:{auth.password}".encode()).decode()
-            headers.append(("Authorization", f"Basic {pair}"))
-        elif isinstance(auth, BearerAuth):
-            token = auth.token if isinstance(auth.token, str) else _renewed(auth.token)
-            headers.append(("Authorization", f"Bearer {token}"))
-        return tuple(headers)
+
+def _without_credentials(url: str) -> tuple[str, BasicAuth | None]:
+    """An address may bring its own, as `http://user:password@host`."""
+    scheme, _, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    user_info, at, host = authority.rpartition("@")
+    if not at:
+        return url, None
+    user, _, password = user_info.partition(":")
+    return f"{scheme}://{host}{slash}{path}", BasicAuth(unquote(user), unquote(password))
+
+
+def _headers(auth: BasicAuth | BearerAuth | None) -> tuple[tuple[str, str], ...]:
+    headers = [("Accept", f"{_MEDIA_TYPE}, application/json"), ("Content-Type", _MEDIA_TYPE)]
+    if isinstance(auth, BasicAuth):
+        pair = base64.b64encode(f"{auth.username}:{auth.password}".encode()).decode()
+        headers.append(("Authorization", f"Basic {pair}"))
+    elif isinstance(auth, BearerAuth):
+        token = auth.token if isinstance(auth.token, str) else _renewed(auth.token)
+        headers.append(("Authorization", f"Bearer {token}"))
+    return tuple(headers)
 
 
 def _renewed(token: Callable[[], str]) -> str:

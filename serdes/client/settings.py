@@ -28,8 +28,8 @@ class TlsSettings:
 
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
-    urls: tuple[str, ...]
-    """Addresses of one registry; the next is tried when one fails."""
+    urls: tuple[str, ...] = field(repr=False)
+    """Addresses of one registry; the next is tried when one fails. May hold credentials: `http://user:password@host`."""
     auth: BasicAuth | BearerAuth | None = None
     tls: TlsSettings = TlsSettings()
     context: str | None = None

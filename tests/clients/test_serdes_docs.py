@@ -1,6 +1,9 @@
 """The examples of docs/serdes.md, run from top to bottom against a live registry."""
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -32,3 +35,23 @@ def test_the_examples_run_as_they_stand(registry_url: str, capsys: pytest.Captur
     client = names["client"]
     client.close()  # type: ignore[attr-defined]  # the page's own name
     assert "TRAILING_BYTES - 1 bytes left over" in capsys.readouterr().out
+
+
+def test_the_example_of_dead_letters_runs(registry_url: str) -> None:
+    script = ROOT / "examples" / "poison_and_dead_letters.py"
+    done = subprocess.run(
+        [sys.executable, str(script), registry_url],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    for line in (
+        "0: {'sensor': 'roof', 'celsius': 21.5}",
+        "2: UNKNOWN_SCHEMA",
+        "3: BAD_MAGIC",
+        "5: NULL",
+        "4 goes back",
+    ):
+        assert line in done.stdout, done.stdout

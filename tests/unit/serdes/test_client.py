@@ -217,6 +217,20 @@ def test_credentials_are_sent(auth: BasicAuth | BearerAuth, expected: str) -> No
     assert "secret" not in repr(auth)
 
 
+def test_credentials_in_an_address_are_sent_and_not_told() -> None:
+    stub = StubRegistry()
+    stub.intercept = lambda request: error(503, 1, "down")
+    settings = RegistrySettings(("http://me:s%40cret@stub",), attempts_max=1)
+    with (
+        RegistryClient(settings, transport=stub.transport) as registry,
+        pytest.raises(RegistryUnavailable) as caught,
+    ):
+        registry.schema_by_id(1)
+    assert stub.requests[0].headers["Authorization"] == "Basic " + base64.b64encode(b"me:s@cret").decode()
+    assert str(stub.requests[0].url) == "http://stub/schemas/ids/1"
+    assert "cret" not in str(caught.value) + repr(settings)
+
+
 def test_a_token_that_cannot_be_had_is_no_answer() -> None:
     def broken() -> str:
         raise OSError("no token today")

@@ -51,6 +51,8 @@ def test_the_header_goes_before_the_payload() -> None:
     assert header == b"\x01" + bytes.fromhex("00112233445566778899aabbccddeeff")
     assert unframe_record(b"body", [("x", b""), (VALUE_HEADER, header)], False) == Frame(None, GUID, b"body", b"")
     assert unframe_record(b"body", [(KEY_HEADER, header)], True) == Frame(None, GUID, b"body", b"")
+    assert unframe_record(b"body", {VALUE_HEADER: header}, False) == Frame(None, GUID, b"body", b"")
+    assert unframe_record(b"\x00\x00\x00\x00\x01", None, False) == Frame(1, None, b"")
     assert reason(unframe_record(b"body-", [(KEY_HEADER, header)], False)) == Reason.BAD_MAGIC
 
 
