@@ -20,6 +20,8 @@ SUBSCHEMAS_MAX = 1_000
 IN_PLACE_LEVELS_MAX = 16
 VALUE_LEVELS_MAX = 64
 
+_WHOLE_MAX = 2**53
+
 _CLASSES: dict[Draft, Callable[..., Any]] = {
     Draft.DRAFT_4: jsonschema_rs.Draft4Validator,
     Draft.DRAFT_6: jsonschema_rs.Draft6Validator,
@@ -44,26 +46,29 @@ def compiled(root: Subschema, value: Any) -> Callable[[Any], bool] | None:
 
     def accepts(instance: Any) -> bool:
         try:
-            return is_shallow(instance) and is_valid(instance)
+            return is_plain(instance) and is_valid(instance)
         except Exception:  # a type or a number that it does not know
             return False
 
     return accepts
 
 
-def is_shallow(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
+    """Not too deep, and with whole numbers that fit a machine's: longer ones are rounded by the compiled code."""
     level = [value]
-    for _ in range(VALUE_LEVELS_MAX):
+    for _ in range(VALUE_LEVELS_MAX + 1):
         inner: list[Any] = []
         for each in level:
             if isinstance(each, dict):
                 inner.extend(each.values())
             elif isinstance(each, (list, tuple)):
                 inner.extend(each)
+            elif isinstance(each, int) and not -_WHOLE_MAX <= each <= _WHOLE_MAX:
+                return False
         if not inner:
             return True
         level = inner
-    return not any(isinstance(each, (dict, list, tuple)) for each in level)
+    return False
 
 
 def _is_within_bounds(root: Subschema) -> bool:

@@ -46,10 +46,9 @@ class JsonSchema:
 
 def parse(text: str, references: Mapping[str, str]) -> JsonSchema:
     """`registry.formats.base.Parser` for JSON Schema."""
-    value = _document(text, "")
-    documents = {name: _document(referenced, name) for name, referenced in references.items()}
+    value, canonical = _document(text, "")
+    documents = {name: _document(referenced, name)[0] for name, referenced in references.items()}
     draft = declared(value) or DEFAULT
-    canonical = compact(value)
     root = assemble(value, documents, draft)
     return JsonSchema(text, canonical, draft, root, value, documents)
 
@@ -58,13 +57,15 @@ def _texts(documents: Mapping[str, Any]) -> dict[str, str]:
     return {name: compact(document) for name, document in documents.items()}
 
 
-def _document(text: str, name: str) -> Any:
+def _document(text: str, name: str) -> tuple[Any, str]:
+    """The value of a text, and its compact form."""
     place = f"{name}#" if name else ""
     try:
         value = read(text)
-        compact(value).encode()
+        canonical = compact(value)
+        canonical.encode()
     except InvalidSchema as error:
         raise InvalidSchema(error.reason, place or error.path) from None
-    except UnicodeEncodeError as error:
-        raise InvalidSchema("holds half of a surrogate pair, which is no character", place) from error
-    return value
+    except UnicodeEncodeError:
+        raise InvalidSchema("holds half of a surrogate pair, which is no character", place) from None
+    return value, canonical

@@ -6,6 +6,7 @@ Values that are valid need no explanation: `acceptance` finds them faster.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, cast
 
 import jsonschema
@@ -22,6 +23,9 @@ from registry.formats.json_schema.subschema import Subschema, escaped
 
 # A value that breaks the schema in thousands of places is told by the first ones.
 FAULTS_MAX = 100
+
+# Messages quote the value, which may be large.
+MESSAGE_CHARACTERS_MAX = 1_000
 
 _SPECIFICATIONS = {
     Draft.DRAFT_4: "http://json-schema.org/draft-04/schema#",
@@ -84,13 +88,27 @@ class Validator:
                 if count == FAULTS_MAX:
                     return
                 keyword = "".join(f"/{escaped(str(key))}" for key in error.absolute_schema_path)
-                yield Fault("".join(f"/{escaped(str(key))}" for key in error.absolute_path), error.message, keyword)
+                path = "".join(f"/{escaped(str(key))}" for key in error.absolute_path)
+                yield Fault(path, error.message[:MESSAGE_CHARACTERS_MAX], keyword)
         except RecursionError:
             yield Fault("", "is nested too deep to be judged", "")
         except TooCostly as error:
             yield Fault("", f"the pattern {error} takes too long to match", "")
+        except (ArithmeticError, TypeError, ValueError) as error:
+            # A value that JSON does not have, such as a name that is no string, or a number beyond all measure.
+            yield Fault("", f"cannot be judged: {error}"[:MESSAGE_CHARACTERS_MAX], "")
         except Unresolvable as error:
             yield Fault("", f"the schema refers to what is not there: {error}", "")
+
+
+def _multiple_of(validator: Any, factor: float, instance: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
+    """By the decimal digits as they are written: 0.3 is a multiple of 0.1, and no number is too large."""
+    if validator.is_type(instance, "number") and _fraction(instance) % _fraction(factor):
+        yield jsonschema.ValidationError(f"is not a multiple of {factor}")
+
+
+def _fraction(number: Any) -> Fraction:
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
@@ -126,6 +144,7 @@ def _additional_properties(
 
 
 _OWN = {
+    "multipleOf": _multiple_of,
     "pattern": _pattern,
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional_properties,

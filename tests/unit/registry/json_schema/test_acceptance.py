@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from registry.errors import InvalidSchema
 from registry.formats.json_schema import JsonSchema, parse
-from registry.formats.json_schema.acceptance import IN_PLACE_LEVELS_MAX, VALUE_LEVELS_MAX, compiled, is_shallow
+from registry.formats.json_schema.acceptance import IN_PLACE_LEVELS_MAX, VALUE_LEVELS_MAX, compiled, is_plain
 from registry.formats.json_schema.drafts import Draft
 from tests.unit.registry.json_schema.schemas import SCHEMAS, VALUES, examples
 
@@ -58,9 +58,9 @@ def test_odd_values_get_an_answer(value: Any) -> None:
 
 
 def test_values_are_measured_before_they_are_given_away() -> None:
-    assert is_shallow(nested(VALUE_LEVELS_MAX))
-    assert not is_shallow(nested(VALUE_LEVELS_MAX + 1))
-    assert not is_shallow(nested(200_000))
+    assert is_plain(nested(VALUE_LEVELS_MAX))
+    assert not is_plain(nested(VALUE_LEVELS_MAX + 1))
+    assert not is_plain(nested(200_000))
     surely_accepts = compiled(schema({"items": {"$ref": "#"}}).root, {"items": {"$ref": "#"}})
     assert surely_accepts is not None
     assert surely_accepts(nested(VALUE_LEVELS_MAX))

@@ -8,6 +8,11 @@ import pytest
 from registry.formats.json_schema import Validator, parse
 from registry.formats.json_schema.validation import FAULTS_MAX
 
+# Python refuses to print it.
+HUGE = 10**5_000
+
+VALUES_WITHOUT_JSON = [10**400, HUGE, float("inf"), float("nan"), {1: 2}, {1, 2}, b"x", object(), {"a": HUGE}, "\ud800"]
+
 
 def validator(schema: Any, references: dict[str, str] | None = None) -> Validator:
     return parse(json.dumps(schema), references or {}).validator()
@@ -77,10 +82,43 @@ def test_endless_faults_are_cut() -> None:
     assert len(list(validator({"items": {"type": "integer"}}).faults(["x"] * 10_000))) == FAULTS_MAX
 
 
-@pytest.mark.parametrize("value", [0.3, 3, 10**30])
-def test_multiples_of_decimals_are_judged(value: float) -> None:
-    assert validator({"multipleOf": 0.1}).accepts(0.5)
-    validator({"multipleOf": 0.1, "maximum": 1e300}).accepts(value)
+@pytest.mark.parametrize(
+    ("factor", "value", "accepted"),
+    [
+        (0.1, 0.3, True),
+        (0.1, 0.35, False),
+        (0.01, 19.99, True),
+        (0.1, 10**400, True),
+        pytest.param(3, HUGE, False, id="huge"),
+        (1e-300, 1e300, True),
+        (2, 1e308, True),
+        (0.1, True, True),
+        (0.1, "0.35", True),
+    ],
+)
+def test_multiples_are_judged_by_their_decimal_digits(factor: float, value: Any, accepted: bool) -> None:
+    assert validator({"multipleOf": factor}).accepts(value) is accepted
+    assert validator({"not": {"multipleOf": factor}}).accepts(value) is not accepted
+
+
+@pytest.mark.parametrize(
+    "value",
+    VALUES_WITHOUT_JSON,
+    ids=range(len(VALUES_WITHOUT_JSON)),
+)
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"not": {"multipleOf": 0.1}},
+        {"properties": {"a": {"multipleOf": 0.3}}},
+        {"enum": [1, 10**400]},
+        {"maximum": 1.5},
+        {"patternProperties": {"a": {}}, "propertyNames": {"maxLength": 1}},
+        {"type": ["integer", "object"], "minProperties": 2},
+    ],
+)
+def test_values_that_no_json_holds_get_an_answer(schema: dict[str, Any], value: Any) -> None:
+    assert all(fault.message for fault in validator(schema).faults(value))
 
 
 def test_exact_numbers_of_a_schema_mix_with_any_number_of_a_value() -> None:
