@@ -21,7 +21,6 @@ class Cursor:
         self._kinds = self._tokens.kinds
         self._texts = self._tokens.texts
         self._at = 0
-        self._depth = 0
         self._line = 1
         self._line_offset = 0
 
@@ -80,9 +79,8 @@ class Cursor:
             self._fail(f"Expected {text}")
         self._at += 1
 
-    def _enter(self) -> None:
-        self._depth += 1
-        if self._depth > NESTING_MAX:
+    def _check_depth(self, depth: int) -> None:
+        if depth > NESTING_MAX:
             self._fail(f"Nested more than {NESTING_MAX} deep")
 
     def _here(self) -> int:

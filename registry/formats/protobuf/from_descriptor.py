@@ -17,6 +17,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from registry.errors import InvalidSchema
 from registry.formats.protobuf import syntax_tree as tree
+from registry.formats.protobuf.cursor import NESTING_MAX
 from registry.formats.protobuf.default_values import default_literal, number_literal
 from registry.formats.protobuf.descriptors import EDITIONS, SCALAR_TYPES, json_name
 from registry.formats.protobuf.option_parser import parse_value
@@ -210,9 +211,9 @@ def _dotted(prefix: tuple[tree.NamePart, ...], message: ProtoMessage) -> Iterato
             yield tree.Option((*prefix, name), _value(field, one))
 
 
-def _value(field: FieldDescriptor, value: Any) -> tree.Value:
+def _value(field: FieldDescriptor, value: Any, depth: int = 1) -> tree.Value:
     if field.cpp_type == FieldDescriptor.CPPTYPE_MESSAGE:
-        return _aggregate(value)
+        return _aggregate(value, depth)
     if field.enum_type is not None:
         named = field.enum_type.values_by_number.get(value)
         return tree.Word(named.name) if named is not None else tree.Number(str(value))
@@ -223,24 +224,26 @@ def _value(field: FieldDescriptor, value: Any) -> tree.Value:
     return number_literal(repr(value))
 
 
-def _aggregate(message: ProtoMessage) -> tree.Aggregate:
+def _aggregate(message: ProtoMessage, depth: int) -> tree.Aggregate:
+    if depth > NESTING_MAX:
+        raise InvalidSchema(f"An option is nested more than {NESTING_MAX} deep", message.DESCRIPTOR.full_name)
     entries: list[tuple[str, tree.Value]] = []
     for field, value in message.ListFields():
         key = f"[{field.full_name}]" if field.is_extension else field.name
         if not field.is_repeated:
-            entries.append((key, _value(field, value)))
+            entries.append((key, _value(field, value, depth + 1)))
         elif field.message_type is not None and field.message_type.GetOptions().map_entry:
-            entries.append((key, _map_entries(field.message_type, value)))
+            entries.append((key, _map_entries(field.message_type, value, depth + 1)))
         else:
-            entries.append((key, tree.Sequence(tuple(_value(field, one) for one in value))))
+            entries.append((key, tree.Sequence(tuple(_value(field, one, depth + 1) for one in value))))
     return tree.Aggregate(tuple(entries))
 
 
-def _map_entries(entry: Descriptor, value: Any) -> tree.Sequence:
+def _map_entries(entry: Descriptor, value: Any, depth: int) -> tree.Sequence:
     key_field, value_field = entry.fields_by_name["key"], entry.fields_by_name["value"]
     return tree.Sequence(
         tuple(
-            tree.Aggregate((("key", _value(key_field, key)), ("value", _value(value_field, value[key]))))
+            tree.Aggregate((("key", _value(key_field, key)), ("value", _value(value_field, value[key], depth + 1))))
             for key in sorted(value)
         )
     )

@@ -22,6 +22,10 @@ def parse_value(text: str) -> Value:
 class OptionParser(Cursor):
     """The part of the grammar that statements and brackets share."""
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._literal_depth = 0
+
     def value(self) -> Value:
         found = self._value()
         if self._kinds[self._at] != Kind.END:
@@ -82,7 +86,8 @@ class OptionParser(Cursor):
         return Number(sign + self._texts[self._at - 1])
 
     def _aggregate(self, close: str) -> Aggregate:
-        self._enter()
+        self._literal_depth += 1
+        self._check_depth(self._literal_depth)
         self._at += 1
         entries: list[tuple[str, Value]] = []
         while not self._take(close):
@@ -106,7 +111,7 @@ class OptionParser(Cursor):
                 self._fail("Expected : or {")
             if not self._take(","):
                 self._take(";")
-        self._depth -= 1
+        self._literal_depth -= 1
         return Aggregate(tuple(entries))
 
     def _sequence(self) -> Sequence:

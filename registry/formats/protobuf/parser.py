@@ -39,6 +39,7 @@ class _Parser(OptionParser):
         super().__init__(text)
         self._syntax: str | None = None
         self._edition: str | None = None
+        self._message_depth = 0
 
     def file(self) -> File:
         self._version()
@@ -127,7 +128,8 @@ class _Parser(OptionParser):
         return self._message_body(self._name(), visibility, line)
 
     def _message_body(self, name: str, visibility: str, line: int) -> Message:
-        self._enter()
+        self._message_depth += 1
+        self._check_depth(self._message_depth)
         self._expect("{")
         body: list[Field | OneOf | Message | Enum | Extend] = []
         options: list[Option] = []
@@ -153,7 +155,7 @@ class _Parser(OptionParser):
                 body.append(self._field())
             else:
                 self._fail("Expected a field, an option, a nested type or }")
-        self._depth -= 1
+        self._message_depth -= 1
         return Message(name, tuple(body), tuple(options), tuple(reserved), tuple(extensions), visibility, line)
 
     def _modifies_a_type(self) -> bool:

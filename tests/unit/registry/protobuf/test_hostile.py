@@ -199,3 +199,24 @@ def test_a_damaged_descriptor_is_refused_or_means_what_its_text_means(seed: int)
         again = parse(schema.canonical, FILES)
         assert comparable(again.main.proto, sort_fields=True) == comparable(schema.main.proto, sort_fields=True)
         assert check(again, schema) == []
+
+
+@pytest.mark.parametrize(("depth", "read"), [(30, True), (31, True), (32, False), (60, False)])
+def test_options_nest_as_deep_in_a_descriptor_as_in_a_text(depth: int, read: bool) -> None:
+    text = P3 + (
+        'import "google/protobuf/descriptor.proto"; message R { R r = 1; int32 x = 2; } '
+        "extend google.protobuf.MessageOptions { R rule = 50000; } message M {}"
+    )
+    value = b"\x10\x01"
+    for _ in range(depth):
+        value = b"\x0a" + bytes([len(value)]) + value
+    proto = descriptor_pb2.FileDescriptorProto()
+    proto.CopyFrom(parse(text, {}).main.proto)
+    proto.message_type[1].options.MergeFromString(b"\x82\xb5\x18" + bytes([len(value)]) + value)
+    form = base64.b64encode(proto.SerializeToString()).decode()
+    if read:
+        schema = parse(form, {})
+        assert parse(schema.canonical, {}).main.proto == schema.main.proto
+    else:
+        with pytest.raises(InvalidSchema, match="nested more than 32 deep"):
+            parse(form, {})
