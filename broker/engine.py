@@ -26,6 +26,7 @@ from broker.protocol.entities import (
     response_writer,
 )
 from broker.protocol.payload import Disconnect, NoReply, Payload
+from broker.protocol.request_guard import guarded
 
 logger = logging.getLogger("headgate.broker.engine")
 
@@ -39,7 +40,7 @@ Reply = Payload | NoReply | Disconnect
 
 class _Route(NamedTuple):
     handle: Callable[..., Any]
-    read_header: Callable[[memoryview, int], tuple[Any, int]]
+    read_header: Callable[[bytes | memoryview, int], tuple[Any, int]]
     header_tail: bytes
 
 
@@ -61,10 +62,13 @@ class Engine:
         if route is None:
             return self._unsupported(api_key, version, correlation_id)
         try:
-            header, position = route.read_header(frame, 0)
-            request = read_request(api_key, version, frame, position)
-        except (MalformedRequest, DecodeError, ValueError) as error:
-            return Disconnect(f"malformed request: {error}")
+            safe_frame = guarded(api_key, version, frame)
+            header, position = route.read_header(safe_frame, 0)
+            request = read_request(api_key, version, safe_frame, position)
+        except MalformedRequest as error:
+            return Disconnect(f"malformed request: API {api_key} version {version}: {error}")
+        except (DecodeError, ValueError, IndexError, struct.error) as error:
+            return Disconnect(f"malformed request: API {api_key} version {version}: {error!r}")
         context = RequestContext(version, header.client_id, client_host, connection_id)
         try:
             outcome = route.handle(self._broker, context, request)

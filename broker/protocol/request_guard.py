@@ -3,7 +3,8 @@
 kio's reader makes room for as many items as an array claims to have. A frame of ten bytes that claims two billion would
 end the process, and an honest one of `socket.request.max.bytes` that names thirty million topics would hold everyone
 else up for minutes. So each count is held against the bytes that are left and against a bound on all items together.
-Everything else about the bytes is kio's to judge.
+Tagged fields that are not known here are taken out on the way: they are to be passed over (KIP-482), and kio refuses
+them. Everything else about the bytes is kio's to judge.
 
 The walk is over a flat plan per API and version, made once from kio's schema. A run of fields of fixed size is one step
 of it, so that a Produce or Fetch of one partition costs about a dozen steps.
@@ -30,10 +31,18 @@ _FIXED, _STRING, _BYTES, _COMPACT, _ARRAY, _COMPACT_ARRAY, _OPTIONAL, _TAGS = ra
 # A varint of 32 bits has at most five bytes.
 _varint_shift_max = 28
 
+_known_tag_max = 31
+
 _Step: TypeAlias = tuple[int, int, "_Plan"]
-"""What to do, a number of bytes (skipped, or the least that an array's item takes), the plan of what is inside."""
+"""What to do, a number, the plan of what is inside.
+
+The number is how many bytes to skip, how many an array's item takes at the least, or a bit for each tag that is known.
+"""
 
 _Plan: TypeAlias = tuple[_Step, ...]
+
+_Edits: TypeAlias = list[tuple[int, int, bytes]]
+"""Stretches to replace: start, end, with what."""
 
 _NOTHING: Final[_Plan] = ()
 _SIZES = {
@@ -60,31 +69,34 @@ class TooManyItems(ValueError):
     """More items than one request may name."""
 
 
-def check_counts(api_key: int, version: int, frame: bytes | memoryview, position: int) -> None:
-    """Raises ImpossibleCount, TooManyItems, IndexError or struct.error for a body at `position` not worth reading."""
-    _walk(_request_plan(api_key, version), frame, position, 0)
+def guarded(api_key: int, version: int, frame: bytes | memoryview) -> bytes | memoryview:
+    """The frame from its header on, safe to give to kio; as it is unless it has tagged fields that nobody knows.
+
+    Raises ValueError, IndexError or struct.error for one not worth reading.
+    """
+    edits: _Edits = []
+    _walk(_request_plan(api_key, version), frame, 0, 0, edits)
+    return _edited(frame, edits) if edits else frame
 
 
-def _walk(plan: _Plan, data: bytes | memoryview, position: int, items: int) -> tuple[int, int]:
+def _walk(plan: _Plan, data: bytes | memoryview, position: int, items: int, edits: _Edits) -> tuple[int, int]:
     """(the position behind what `plan` describes, how many items were met so far)"""
     for kind, size, inside in plan:
         if kind == _FIXED:
             position += size
         elif kind == _COMPACT:
             length = data[position]
-            position += 1
             if length > 0x7F:
-                length, position = _varint(data, position, length)
+                length, position = _varint(data, position)
+            else:
+                position += 1
             if length:
                 position += length - 1
         elif kind == _TAGS:
-            count = data[position]
-            position += 1
-            if count:
-                if count > 0x7F:
-                    count, position = _varint(data, position, count)
-                position = _skip_tags(data, position, count)
-                items += count
+            if data[position] == 0:
+                position += 1
+            else:
+                position, items = _walk_tags(data, position, size, items, edits)
         elif kind == _STRING:
             length = _read_int16(data, position)[0]
             position += 2 + length if length > 0 else 2
@@ -95,16 +107,13 @@ def _walk(plan: _Plan, data: bytes | memoryview, position: int, items: int) -> t
             is_null = data[position] > 0x7F
             position += 1
             if not is_null:
-                position, items = _walk(inside, data, position, items)
+                position, items = _walk(inside, data, position, items, edits)
         else:
             if kind == _ARRAY:
                 count = _read_int32(data, position)[0]
                 position += 4
             else:
-                count = data[position]
-                position += 1
-                if count > 0x7F:
-                    count, position = _varint(data, position, count)
+                count, position = _varint(data, position)
                 count -= 1
             if count > 0:
                 if count * size > len(data) - position:
@@ -114,15 +123,15 @@ def _walk(plan: _Plan, data: bytes | memoryview, position: int, items: int) -> t
                     raise TooManyItems(f"more than {request_items_max} items in one request")
                 if inside:
                     for _ in range(count):
-                        position, items = _walk(inside, data, position, items)
+                        position, items = _walk(inside, data, position, items, edits)
                 else:
                     position += count * size
     return position, items
 
 
-def _varint(data: bytes | memoryview, position: int, first: int) -> tuple[int, int]:
-    """The rest of a varint whose first byte says that it goes on."""
-    result, shift = first & 0x7F, 7
+def _varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """An unsigned varint and the position behind it."""
+    result = shift = 0
     while True:
         byte = data[position]
         position += 1
@@ -134,36 +143,65 @@ def _varint(data: bytes | memoryview, position: int, first: int) -> tuple[int, i
             raise ImpossibleCount("a number is longer than 32 bits")
 
 
-def _skip_tags(data: bytes | memoryview, position: int, count: int) -> int:
-    """Tagged fields carry their size. None of those that kio knows in a request has an array inside."""
+def _walk_tags(data: bytes | memoryview, start: int, known: int, items: int, edits: _Edits) -> tuple[int, int]:
+    """The same for tagged fields. They carry their size, and none that kio knows in a request has an array inside."""
+    count, position = _varint(data, start)
     if 2 * count > len(data) - position:
         raise ImpossibleCount(f"{count} tagged fields and {len(data) - position} bytes are left")
-    if count > request_items_max:
+    items += count
+    if items > request_items_max:
         raise TooManyItems(f"more than {request_items_max} items in one request")
+    kept: list[bytes] = []
+    tag = -1
     for _ in range(count):
-        for is_size in (False, True):
-            number = data[position]
-            position += 1
-            if number > 0x7F:
-                number, position = _varint(data, position, number)
-            if is_size:
-                position += number
-    return position
+        field_start, last_tag = position, tag
+        tag, position = _varint(data, position)
+        size, position = _varint(data, position)
+        position += size
+        if position > len(data):
+            raise ImpossibleCount(
+                f"a tagged field claims {size} bytes and {position - len(data)} of them are not there"
+            )
+        if tag <= last_tag:
+            raise ValueError(f"tag {tag} comes after tag {last_tag}")
+        if tag <= _known_tag_max and known >> tag & 1:
+            kept.append(bytes(data[field_start:position]))
+    if len(kept) < count:
+        # A message has a handful of tags, so that the count of those kept fits into one byte.
+        edits.append((start, position, b"".join((len(kept).to_bytes(), *kept))))
+    return position, items
+
+
+def _edited(frame: bytes | memoryview, edits: _Edits) -> bytes:
+    pieces, done = [], 0
+    for start, end, replacement in edits:
+        pieces += [frame[done:start], replacement]
+        done = end
+    return b"".join((*pieces, frame[done:]))
 
 
 @cache
 def _request_plan(api_key: int, version: int) -> _Plan:
-    return _plan(load_request_schema(api_key, version))
+    schema = load_request_schema(api_key, version)
+    header: list[_Step] = [(_FIXED, 8, _NOTHING), (_STRING, 0, _NOTHING)]
+    if schema.__header_schema__.__flexible__:
+        # The client id keeps its old encoding even there.
+        header.append((_TAGS, 0, _NOTHING))
+    return _merged([*header, *_plan(schema)])
 
 
 def _plan(schema: type[Entity]) -> _Plan:
     hints = typing.get_type_hints(schema)
     steps: list[_Step] = []
+    known_tags = 0
     for field in fields(schema):
-        if "tag" not in field.metadata:
+        tag = field.metadata.get("tag")
+        if tag is None:
             steps += _steps(hints[field.name], field.metadata.get("kafka_type"), flexible=schema.__flexible__)
+        else:
+            known_tags |= 1 << tag
     if schema.__flexible__:
-        steps.append((_TAGS, 0, _NOTHING))
+        steps.append((_TAGS, known_tags, _NOTHING))
     return _merged(steps)
 
 
