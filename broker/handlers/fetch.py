@@ -112,7 +112,10 @@ class _Fetch:
                 pieces = [shape.records_tail]
             pieces.append(shape.topic_tail)
         pieces.append(shape.response.tail)
-        chunks.append(b"".join(pieces))
+        tail = b"".join(pieces)
+        # Before version 12 nothing follows the records, and an empty chunk would leave them in the kernel's hands.
+        if tail:
+            chunks.append(tail)
         length = sum(chunk.length if isinstance(chunk, Region) else len(chunk) for chunk in chunks)
         return Payload(chunks, length), found_bytes, answer_now
 

@@ -241,7 +241,7 @@ class Connection:
             while output:
                 chunk = output[0]
                 if isinstance(chunk, Region):
-                    sent = self._send_region(chunk)
+                    sent = self._send_region(chunk, last=len(output) == 1)
                     if sent < chunk.length:
                         output[0] = Region(chunk.file, chunk.position + sent, chunk.length - sent)
                         continue
@@ -267,9 +267,10 @@ class Connection:
             if len(self._slots) < requests_in_flight_max:
                 self._resume_reading()
 
-    def _send_region(self, region: Region) -> int:
+    def _send_region(self, region: Region, *, last: bool) -> int:
         if region.length < sendfile_bytes_min:
-            return self._socket.send(region.file.read(region.position, region.length), _MSG_MORE)
+            # Told of more to come, the kernel holds the bytes back for 200 ms.
+            return self._socket.send(region.file.read(region.position, region.length), 0 if last else _MSG_MORE)
         sent = os.sendfile(self._fd, region.file.fd, region.position, region.length)
         if sent == 0:
             raise OSError(5, "the segment is shorter than it was")
