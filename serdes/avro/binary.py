@@ -2,10 +2,12 @@
 
 Follows the Avro 1.12 specification, "Binary encoding". Strict where common decoders are lax: a varint past its width, a
 boolean other than 0 or 1, a negative length and invalid UTF-8 are faults; running out of bytes is always `TRUNCATED`.
+Each takes a third argument that it does not look at, so that it can stand among the decoder's own readers as it is.
 """
 
 import struct
 from collections.abc import Callable
+from typing import Any
 
 from serdes.outcome import Reason
 
@@ -35,7 +37,7 @@ def corrupt(detail: str, pos: int) -> Fault:
     return Fault(Reason.CORRUPT, f"{detail} at {pos}")
 
 
-def read_long(data: bytes, pos: int) -> tuple[int, int]:
+def read_long(data: bytes, pos: int, state: object = None) -> tuple[int, int]:
     try:
         byte = data[pos]
         if byte < 0x80:
@@ -57,7 +59,7 @@ def read_long(data: bytes, pos: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), at + 1
 
 
-def read_int(data: bytes, pos: int) -> tuple[int, int]:
+def read_int(data: bytes, pos: int, state: object = None) -> tuple[int, int]:
     try:
         byte = data[pos]
         if byte < 0x80:
@@ -89,7 +91,7 @@ def read_length(data: bytes, pos: int) -> tuple[int, int]:
     return length, at
 
 
-def read_boolean(data: bytes, pos: int) -> tuple[bool, int]:
+def read_boolean(data: bytes, pos: int, state: object = None) -> tuple[bool, int]:
     if pos >= len(data):
         raise truncated("a boolean", pos)
     byte = data[pos]
@@ -98,25 +100,25 @@ def read_boolean(data: bytes, pos: int) -> tuple[bool, int]:
     return byte == 1, pos + 1
 
 
-def read_float(data: bytes, pos: int) -> tuple[float, int]:
+def read_float(data: bytes, pos: int, state: object = None) -> tuple[float, int]:
     if len(data) - pos < 4:
         raise truncated("a float", pos)
     return _FLOAT.unpack_from(data, pos)[0], pos + 4
 
 
-def read_double(data: bytes, pos: int) -> tuple[float, int]:
+def read_double(data: bytes, pos: int, state: object = None) -> tuple[float, int]:
     if len(data) - pos < 8:
         raise truncated("a double", pos)
     return _DOUBLE.unpack_from(data, pos)[0], pos + 8
 
 
-def read_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
+def read_bytes(data: bytes, pos: int, state: object = None) -> tuple[bytes, int]:
     length, at = read_length(data, pos)
     end = at + length
     return data[at:end], end
 
 
-def read_string(data: bytes, pos: int) -> tuple[str, int]:
+def read_string(data: bytes, pos: int, state: object = None) -> tuple[str, int]:
     length, at = read_length(data, pos)
     end = at + length
     try:
@@ -125,16 +127,16 @@ def read_string(data: bytes, pos: int) -> tuple[str, int]:
         raise corrupt(f"invalid UTF-8 ({error.reason})", at + error.start) from None
 
 
-def read_null(data: bytes, pos: int) -> tuple[None, int]:
+def read_null(data: bytes, pos: int, state: object = None) -> tuple[None, int]:
     return None, pos
 
 
-def skip_bytes(data: bytes, pos: int) -> tuple[None, int]:
+def skip_bytes(data: bytes, pos: int, state: object = None) -> tuple[None, int]:
     length, at = read_length(data, pos)
     return None, at + length
 
 
-READERS: dict[str, Callable[[bytes, int], tuple[object, int]]] = {
+READERS: dict[str, Callable[[bytes, int, object], tuple[Any, int]]] = {
     "null": read_null,
     "boolean": read_boolean,
     "int": read_int,

@@ -145,7 +145,7 @@ class _Compiler:
 
     def _skipper(self, schema: Schema) -> Read:
         if isinstance(schema, Primitive):
-            return _plain(skip_bytes if schema.kind in ("bytes", "string") else READERS[schema.kind])
+            return skip_bytes if schema.kind in ("bytes", "string") else READERS[schema.kind]
         if isinstance(schema, Fixed):
             return _fixed(schema.size)
         if isinstance(schema, Enum):
@@ -190,22 +190,18 @@ def _tagged(name: str, read: Read) -> Read:
     return tagged
 
 
-def _plain(primitive: Callable[[bytes, int], tuple[Any, int]]) -> Read:
-    return lambda data, pos, state: primitive(data, pos)
-
-
 def _scalar(plan: ScalarPlan) -> Read:
     read: Read
     if plan.writer == plan.reader or (plan.writer, plan.reader) in (("int", "long"), ("float", "double")):
-        read = _plain(READERS[plan.writer])
+        read = READERS[plan.writer]
     elif {plan.writer, plan.reader} == {"bytes", "string"}:
-        read = _plain(READERS[plan.reader])
+        read = READERS[plan.reader]
     else:
         number = READERS[plan.writer]
         convert: Callable[[Any], float] = long_to_float if plan.reader == "float" else float
 
         def read(data: bytes, pos: int, state: State) -> tuple[Any, int]:
-            value, end = number(data, pos)
+            value, end = number(data, pos, state)
             return convert(value), end
 
     return _converted(read, plan.logical)
@@ -274,10 +270,8 @@ def _union(branches: list[Read]) -> Read:
     return read
 
 
-def _enter(state: State) -> None:
-    if state.depth >= DEPTH_MAX:
-        raise Fault(Reason.TOO_DEEP, f"nested more than {DEPTH_MAX} levels deep")
-    state.depth += 1
+def _too_deep() -> Fault:
+    return Fault(Reason.TOO_DEEP, f"nested more than {DEPTH_MAX} levels deep")
 
 
 def _record(
@@ -286,7 +280,9 @@ def _record(
     makers: list[tuple[str, Callable[[], object]]],
 ) -> Read:
     def read(data: bytes, pos: int, state: State) -> tuple[Any, int]:
-        _enter(state)
+        if state.depth >= DEPTH_MAX:
+            raise _too_deep()
+        state.depth += 1
         out = constants.copy()
         name = ""
         try:
@@ -328,7 +324,9 @@ def _block(data: bytes, pos: int, state: State, zero_size: bool) -> tuple[int, i
 
 def _array(item: Read, zero_size: bool) -> Read:
     def read(data: bytes, pos: int, state: State) -> tuple[Any, int]:
-        _enter(state)
+        if state.depth >= DEPTH_MAX:
+            raise _too_deep()
+        state.depth += 1
         out: list[Any] = []
         append = out.append
         try:
@@ -352,7 +350,9 @@ def _array(item: Read, zero_size: bool) -> Read:
 
 def _map(item: Read, read_key: Callable[[bytes, int], tuple[Any, int]] = read_string) -> Read:
     def read(data: bytes, pos: int, state: State) -> tuple[Any, int]:
-        _enter(state)
+        if state.depth >= DEPTH_MAX:
+            raise _too_deep()
+        state.depth += 1
         out: dict[Any, Any] = {}
         key = None
         try:

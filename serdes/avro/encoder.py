@@ -152,11 +152,14 @@ def _integer(kind: str) -> Write:
     end = 1 << (_INTEGER_BITS[kind] - 1)
 
     def write(out: _Buffer, value: Any, depth: int) -> None:
-        if not isinstance(value, int) or isinstance(value, bool):
+        if type(value) is not int and (not isinstance(value, int) or isinstance(value, bool)):
             raise _wrong(value, kind)
-        if not -end <= value < end:
+        if -64 <= value < 64:
+            out.append((value << 1) ^ (value >> 63))
+        elif -end <= value < end:
+            write_long(out, value)
+        else:
             raise EncodeError(f"a number outside {_INTEGER_BITS[kind]} bits")
-        write_long(out, value)
 
     return write
 
@@ -339,7 +342,11 @@ def _preferring(schema: Union, *kinds: str) -> list[int]:
         branch = schema.branches[index]
         return not (isinstance(branch, Primitive) and branch.kind in kinds)
 
-    return sorted(range(len(schema.branches)), key=is_other)
+    return sorted((index for index, branch in enumerate(schema.branches) if not _is_null(branch)), key=is_other)
+
+
+def _is_null(schema: Schema) -> bool:
+    return isinstance(schema, Primitive) and schema.kind == "null"
 
 
 def _distance(fields: frozenset[str] | None, value: Mapping[Any, Any]) -> tuple[int, int]:
@@ -362,7 +369,8 @@ def _union(schema: Union, writers: list[Write]) -> Write:
         if isinstance(branch, Record)
     }
 
-    default_order = list(range(len(writers)))
+    null = names.get("null")
+    default_order = [index for index in range(len(writers)) if index != null]
     # A number goes where it keeps its value: an int not into a float, a float not into four bytes, given the choice.
     orders = {int: _preferring(schema, "int", "long"), float: _preferring(schema, "double")}
 
@@ -380,6 +388,9 @@ def _union(schema: Union, writers: list[Write]) -> Write:
         return None
 
     def write(out: _Buffer, value: Any, depth: int) -> None:
+        if value is None and null is not None:
+            write_long(out, null)
+            return
         if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and value[0] in names:
             write_long(out, names[value[0]])
             writers[names[value[0]]](out, value[1], depth)

@@ -133,6 +133,14 @@ def test_depth_is_bounded_in_read_and_skipped_fields(reads: bool) -> None:
     assert reason(b"\x02" + fits, schema, reader) == Reason.TOO_DEEP
 
 
+def test_a_schema_deeper_than_a_payload_may_be_is_too_deep_and_no_more() -> None:
+    schema: Any = "int"
+    for _ in range(150):
+        schema = array(schema)
+    assert reason(b"\x00", schema) is None
+    assert reason(b"\x02" * 160, schema) == Reason.TOO_DEEP
+
+
 def test_a_record_that_holds_itself_without_end_is_too_deep() -> None:
     assert reason(b"", {"type": "record", "name": "N", "fields": [{"name": "n", "type": "N"}]}) == Reason.TOO_DEEP
 
