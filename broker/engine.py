@@ -65,10 +65,8 @@ class Engine:
             safe_frame = guarded(api_key, version, frame)
             header, position = route.read_header(safe_frame, 0)
             request = read_request(api_key, version, safe_frame, position)
-        except MalformedRequest as error:
+        except (MalformedRequest, DecodeError, ValueError) as error:
             return Disconnect(f"malformed request: API {api_key} version {version}: {error}")
-        except (DecodeError, ValueError, IndexError, struct.error) as error:
-            return Disconnect(f"malformed request: API {api_key} version {version}: {error!r}")
         context = RequestContext(version, header.client_id, client_host, connection_id)
         try:
             outcome = route.handle(self._broker, context, request)

@@ -72,10 +72,13 @@ class TooManyItems(ValueError):
 def guarded(api_key: int, version: int, frame: bytes | memoryview) -> bytes | memoryview:
     """The frame from its header on, safe to give to kio; as it is unless it has tagged fields that nobody knows.
 
-    Raises ValueError, IndexError or struct.error for one not worth reading.
+    Raises ValueError for one not worth reading.
     """
     edits: _Edits = []
-    _walk(_request_plan(api_key, version), frame, 0, 0, edits)
+    try:
+        _walk(_request_plan(api_key, version), frame, 0, 0, edits)
+    except (IndexError, struct.error) as error:
+        raise ImpossibleCount(f"the frame of {len(frame)} bytes is cut off") from error
     return _edited(frame, edits) if edits else frame
 
 
