@@ -1,0 +1,127 @@
+"""The `headgate` command: puts the nouns together, and turns what they raise into messages and exit codes.
+
+Imports nothing heavy: `headgate --help` and Tab answer at once, and each command imports what it needs when it runs.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from gateway.cli import config, topic, up
+from gateway.cli.defaults import command_defaults
+from gateway.cli.errors import CommandError, ExitCode, UsageError
+from gateway.cli.output import say, say_heading
+from gateway.settings.files import SettingsError, settings_files
+
+ENVIRONMENT_PREFIX = "HEADGATE"
+
+app = typer.Typer(
+    name="headgate",
+    help="Kafka-protocol broker, schema registry and serialization gateway.",
+    epilog="Every option has an environment twin: HEADGATE_ and the command's and the option's name.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("up")(up.up)
+app.add_typer(topic.app, name="topic")
+app.add_typer(config.app, name="config")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"headgate {version('headgate')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            # HEADGATE_VERSION is what images call the version they carry.
+            allow_from_autoenv=False,
+            help="Print the version and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Kafka-protocol broker, schema registry and serialization gateway."""
+
+
+def main() -> None:
+    """The entry point of the `headgate` script."""
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_stdout()
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command line; the exit code."""
+    command: Any = get_command(app)
+    try:
+        defaults = command_defaults(command, settings_files(Path.cwd(), os.environ))
+        code = command.main(
+            args=list(arguments),
+            prog_name="headgate",
+            standalone_mode=False,
+            auto_envvar_prefix=ENVIRONMENT_PREFIX,
+            default_map=defaults,
+        )
+    except SettingsError as error:
+        return _report(UsageError(str(error), next_step="headgate config show --origin tells who set what"))
+    except CommandError as error:
+        return _report(error)
+    except typer.TyperException as error:
+        # The parser's own complaints know how to show themselves, usage line included.
+        show: Callable[[], None] | None = getattr(error, "show", None)
+        if show is None:
+            say(f"Error: {error}")
+        else:
+            show()
+        return error.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever reads us has seen enough, as in `| head`.
+        _forget_stdout()
+        return ExitCode.DONE
+    except Exception as error:
+        return _report_fault(error)
+    return code if isinstance(code, int) else ExitCode.DONE
+
+
+def _report_fault(error: Exception) -> int:
+    from gateway.cli.faults import explained
+    from gateway.kafka.errors import KafkaFault
+
+    if isinstance(error, KafkaFault):
+        return _report(explained(error))
+    raise error
+
+
+def _report(error: CommandError) -> int:
+    say_heading(f"error: {error.what}")
+    if error.why:
+        say(f"  why: {error.why}")
+    if error.next_step:
+        say(f"  try: {error.next_step}")
+    return error.exit_code
+
+
+def _forget_stdout() -> None:
+    """The interpreter flushes stdout once more as it ends; into nothing, then."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,111 @@
+"""What commands print: data on stdout, talk on stderr.
+
+Tables are drawn with rich on a terminal and are plain columns when piped; `--json` prints one JSON document, or one per
+line for streams. rich is imported only when it draws.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+# A progress line that flashes by says nothing.
+progress_delay_seconds = 1.0
+
+
+def print_json(document: object) -> None:
+    """One document: indented for eyes, on one line for pipes."""
+    indent = 2 if sys.stdout.isatty() else None
+    print(json.dumps(document, indent=indent, ensure_ascii=False))
+
+
+def print_json_line(document: object) -> None:
+    print(json.dumps(document, ensure_ascii=False))
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[str] = ()) -> None:
+    """`numbers` names the headings whose columns are aligned to the right. None is shown as a dash."""
+    lines = [["-" if cell is None else str(cell) for cell in row] for row in rows]
+    right = [heading in numbers for heading in headings]
+    if sys.stdout.isatty():
+        _draw(headings, lines, right)
+        return
+    widths = [max([len(heading), *(len(line[at]) for line in lines)]) for at, heading in enumerate(headings)]
+    for line in [list(headings), *lines]:
+        padded = [
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ]
+        print("  ".join(padded).rstrip())
+
+
+def _draw(headings: Sequence[str], lines: Iterable[Sequence[str]], right: Sequence[bool]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading, to_right in zip(headings, right, strict=True):
+        table.add_column(heading, justify="right" if to_right else "left", overflow="fold")
+    for line in lines:
+        # Names and configs are data, not rich's markup.
+        table.add_row(*(Text(cell) for cell in line))
+    Console().print(table)
+
+
+def say(text: str) -> None:
+    """To the person at the terminal; never data."""
+    print(text, file=sys.stderr)
+
+
+def say_heading(text: str) -> None:
+    say(f"\x1b[1m{text}\x1b[0m" if colours_wanted() else text)
+
+
+def colours_wanted() -> bool:
+    """https://no-color.org: set and not empty means no."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def size_text(size_bytes: int | None) -> str | None:
+    """Bytes for eyes: `1.5 MiB`."""
+    if size_bytes is None:
+        return None
+    size = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size_bytes} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+class Progress(AbstractContextManager["Progress"]):
+    """A count on stderr, on a terminal only, and only once a second has passed."""
+
+    def __init__(self, noun: str) -> None:
+        self._noun = noun
+        self._visible = sys.stderr.isatty()
+        self._shown = False
+        self._next_at = time.monotonic() + progress_delay_seconds
+
+    def update(self, count: int) -> None:
+        if self._visible and time.monotonic() >= self._next_at:
+            self._next_at = time.monotonic() + 0.1
+            self._shown = True
+            print(f"\r\x1b[K{count:,} {self._noun}", end="", file=sys.stderr, flush=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def jsonable(value: bytes | None) -> Any:
+    """Bytes as text where they are text; None stays null, so that null and empty differ."""
+    return None if value is None else value.decode("utf-8", errors="replace")

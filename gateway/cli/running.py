@@ -1,0 +1,21 @@
+"""Runs a command's coroutine against a cluster."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from gateway.kafka.cluster import Cluster
+
+T = TypeVar("T")
+
+
+def with_cluster(bootstrap_server: str, work: "Callable[[Cluster], Awaitable[T]]") -> T:
+    """Connects, works, disconnects. Raises KafkaFault."""
+    from gateway.kafka.cluster import connect
+
+    async def run() -> T:
+        async with connect(bootstrap_server) as cluster:
+            return await work(cluster)
+
+    return asyncio.run(run())

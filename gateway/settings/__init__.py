@@ -1,0 +1,1 @@
+"""Settings: flag, then environment, then project file, then user file, then default."""

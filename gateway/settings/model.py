@@ -1,0 +1,118 @@
+"""The settings of a Headgate process, with their defaults, bounds and sources.
+
+Later parts (proxy, console) add their fields here. Options of single commands are no settings: they live with the
+command and get their environment twin and their table in the files from its name.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from gateway.settings.files import SettingsError, SettingsFile, flattened, settings_files
+
+ENVIRONMENT_PREFIX = "HEADGATE_"
+
+
+class ServiceName(StrEnum):
+    BROKER = "broker"
+    REGISTRY = "registry"
+
+
+def _names(value: object) -> object:
+    return value.replace(",", " ").split() if isinstance(value, str) else value
+
+
+def _configs(value: object) -> object:
+    """From the environment: a JSON object, or `name=value` pairs with blanks between them."""
+    if isinstance(value, str):
+        if value.lstrip().startswith("{"):
+            value = json.loads(value)
+        else:
+            pairs = value.split()
+            if wrong := [pair for pair in pairs if "=" not in pair]:
+                raise ValueError(f"{wrong[0]!r} is not NAME=VALUE")
+            value = dict(pair.split("=", 1) for pair in pairs)
+    return dict(flattened(value)) if isinstance(value, dict) else value
+
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+Services = Annotated[tuple[ServiceName, ...], NoDecode, BeforeValidator(_names)]
+Configs = Annotated[dict[str, str], NoDecode, BeforeValidator(_configs)]
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="ignore")
+
+    bootstrap_server: str = Field("127.0.0.1:9092", description="The Kafka cluster that commands talk to.")
+    registry_url: str = Field("http://127.0.0.1:8081", description="The schema registry that commands talk to.")
+    host: str = Field("127.0.0.1", min_length=1, description="The address that `headgate up` listens on.")
+    broker_port: Port = Field(9092, description="The broker's port; 0 takes a free one.")
+    registry_port: Port = Field(8081, description="The registry's port; 0 takes a free one.")
+    data_dir: Path = Field(
+        Path(".headgate"), description="Where `headgate up` keeps its data; in a file, relative to that file."
+    )
+    only: Services = Field(
+        tuple(ServiceName), min_length=1, description="The services that `headgate up` starts: all, unless named."
+    )
+    broker_config: Configs = Field(
+        default_factory=dict, description="Kafka broker configs; see broker-configuration.md for their names."
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        files = settings_files(Path.cwd(), os.environ)
+        return (
+            init_settings,
+            EnvSettingsSource(settings_cls),
+            *(InitSettingsSource(settings_cls, _known(cls, file)) for file in files),
+        )
+
+
+def load_settings(flags: Mapping[str, Any]) -> Settings:
+    """`flags` holds what was given on the command line. Raises SettingsError."""
+    try:
+        return Settings(**flags)
+    except ValidationError as error:
+        problems = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()]
+        raise SettingsError("; ".join(problems)) from error
+    except json.JSONDecodeError as error:
+        raise SettingsError(f"broker_config: {error}") from error
+
+
+def environment_name(setting: str) -> str:
+    return ENVIRONMENT_PREFIX + setting.upper()
+
+
+def origins(settings: type[Settings], files: list[SettingsFile], environment: Mapping[str, str]) -> dict[str, str]:
+    """Who gave each setting its value, flags aside: `environment HEADGATE_HOST`, the path of a file, or `default`."""
+    found: dict[str, str] = {}
+    for name in settings.model_fields:
+        sources = [f"environment {environment_name(name)}"] if environment_name(name) in environment else []
+        sources += [str(file.path) for file in files if name in file.values]
+        # Tables are merged key by key, so every source that names it has had its say.
+        found[name] = " + ".join(sources if name == "broker_config" else sources[:1]) or "default"
+    return found
+
+
+def _known(settings: type[BaseSettings], file: SettingsFile) -> dict[str, Any]:
+    return {name: value for name, value in file.values.items() if name in settings.model_fields}

@@ -1,0 +1,134 @@
+"""Keeps services alive together: each a child process, all of them or none.
+
+Processes, not threads or tasks, so that no service ever blocks another's event loop. A child gets a pipe as its
+standard input and stops when that ends: the kernel closes it however the supervisor ends, so that none outlives it. A
+child's own output is passed on line by line; the line that says where it listens makes it ready.
+"""
+
+import asyncio
+import re
+import signal
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+# What a service that died said last: enough for a traceback.
+tail_lines_max = 40
+line_bytes_max = 64 * 1024
+
+_LISTENING = re.compile(r"\blistening on (?:http://)?(\S+:\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    name: str
+    command: tuple[str, ...]
+    stop_seconds_max: float
+    """How long it may take to stop before it is killed. Every service keeps what it acknowledged even then."""
+
+
+class ServiceDied(Exception):
+    """A service ended without being asked to."""
+
+    def __init__(self, service: Service, exit_code: int, tail: Sequence[str]) -> None:
+        super().__init__(f"the {service.name} ended with exit code {exit_code}")
+        self.service = service
+        self.exit_code = exit_code
+        self.tail = tuple(tail)
+
+
+class Supervisor:
+    def __init__(self, services: Sequence[Service], on_line: Callable[[Service, str], None]) -> None:
+        self._services = tuple(services)
+        self._on_line = on_line
+        self._children: list[_Child] = []
+
+    async def start(self) -> dict[str, str]:
+        """Starts all at once; the address of each by its name, when all are ready. Raises ServiceDied."""
+        for service in self._services:
+            child = _Child(service, self._on_line)
+            await child.start()
+            self._children.append(child)
+        await asyncio.gather(*(child.wait_until_ready() for child in self._children))
+        return {child.service.name: child.ready.result() for child in self._children}
+
+    async def watch(self) -> None:
+        """Returns never: raises ServiceDied for the first that ends."""
+        await asyncio.wait([child.ended for child in self._children], return_when=asyncio.FIRST_COMPLETED)
+        for child in self._children:
+            if child.ended.done():
+                raise child.death()
+
+    async def stop(self) -> list[str]:
+        """Asks all of them to stop and waits; the names of those that had to be killed."""
+        for child in self._children:
+            child.signal(signal.SIGTERM)
+        stubborn = await asyncio.gather(*(child.wait_or_kill() for child in self._children))
+        return [child.service.name for child, killed in zip(self._children, stubborn, strict=True) if killed]
+
+    def kill(self) -> None:
+        for child in self._children:
+            child.signal(signal.SIGKILL)
+
+
+class _Child:
+    def __init__(self, service: Service, on_line: Callable[[Service, str], None]) -> None:
+        self.service = service
+        self.ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._on_line = on_line
+        self._tail: deque[str] = deque(maxlen=tail_lines_max)
+
+    async def start(self) -> None:
+        # A session of its own: Ctrl-C reaches the supervisor alone, which then says who stops when.
+        self._process = await asyncio.create_subprocess_exec(
+            *self.service.command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            limit=line_bytes_max,
+            start_new_session=True,
+        )
+        self.ended = asyncio.create_task(self._read_to_the_end())
+
+    async def _read_to_the_end(self) -> int:
+        output = self._process.stdout
+        assert output is not None
+        while True:
+            try:
+                raw = await output.readline()
+            except ValueError:
+                continue  # a line beyond the limit: asyncio has dropped it
+            if not raw:
+                break
+            line = raw.decode("utf-8", errors="replace").rstrip()
+            address = _LISTENING.search(line)
+            if address is not None and not self.ready.done():
+                self.ready.set_result(address[1])
+                continue
+            self._tail.append(line)
+            self._on_line(self.service, line)
+        return await self._process.wait()
+
+    async def wait_until_ready(self) -> None:
+        either: list[asyncio.Future[Any]] = [self.ready, self.ended]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not self.ready.done():
+            raise self.death()
+
+    def death(self) -> ServiceDied:
+        return ServiceDied(self.service, self.ended.result(), self._tail)
+
+    def signal(self, number: signal.Signals) -> None:
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+    async def wait_or_kill(self) -> bool:
+        done, _ = await asyncio.wait([self.ended], timeout=self.service.stop_seconds_max)
+        if done:
+            return False
+        self.signal(signal.SIGKILL)
+        await self.ended
+        return True
