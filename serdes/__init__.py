@@ -18,6 +18,7 @@ from serdes.deserializer import AsyncDeserializer, Deserializer, DeserializerOpt
 from serdes.errors import EncodeError, PoisonError
 from serdes.naming import record_strategy, topic_record_strategy, topic_strategy
 from serdes.outcome import Decoded, Poison, Reason
+from serdes.registry_source import RegistrySource
 from serdes.schemas import RegisteredSchema, SchemaDefinition, avro_schema, json_schema, protobuf_schema
 from serdes.serializer import AsyncSerializer, Serializer, SerializerOptions
 
@@ -42,6 +43,7 @@ __all__ = [
     "RegistryClient",
     "RegistryClientError",
     "RegistrySettings",
+    "RegistrySource",
     "RegistryUnavailable",
     "RequestRefused",
     "SchemaDefinition",

@@ -1,0 +1,49 @@
+"""Avro schemas from a registry, understood: the `SchemaSource` that the columnar decoder asks."""
+
+import time
+
+from registry.errors import InvalidSchema
+from registry.model import SchemaType
+from serdes.avro.schema import Schema, parse
+from serdes.client.cache import BoundedCache
+from serdes.client.errors import RegistryClientError, UnknownSchema
+from serdes.client.sync import RegistryClient
+from serdes.outcome import Reason
+from serdes.schemas import SchemaDefinition
+
+
+class RegistrySource:
+    """Safe to share between threads. What the client remembers is not asked again, unknown ids and outages included."""
+
+    def __init__(self, client: RegistryClient) -> None:
+        self._client = client
+        self._schemas: BoundedCache[int, Schema | Reason] = BoundedCache(client.settings.schemas_max, time.monotonic)
+
+    def writer_schema(self, schema_id: int) -> Schema | Reason:
+        """The schema, or why there is none. Raises nothing."""
+        known = self._schemas.get(schema_id)
+        if known is not None:
+            return known
+        try:
+            definition = self._client.schema_by_id(schema_id).definition
+            found = self._parsed(definition)
+        except UnknownSchema:
+            return Reason.UNKNOWN_SCHEMA
+        except RegistryClientError:
+            return Reason.REGISTRY_UNAVAILABLE
+        except InvalidSchema:
+            found = Reason.UNRESOLVABLE
+        self._schemas.put(schema_id, found)
+        return found
+
+    def latest_schema(self, subject: str) -> Schema:
+        """The latest version of a subject, for a reader. Raises a `RegistryClientError` or `InvalidSchema`."""
+        found = self._parsed(self._client.latest(subject).definition)
+        if isinstance(found, Reason):
+            raise InvalidSchema(f"the latest schema of {subject} is not Avro")
+        return found
+
+    def _parsed(self, definition: SchemaDefinition) -> Schema | Reason:
+        if definition.type is not SchemaType.AVRO:
+            return Reason.UNRESOLVABLE
+        return parse(definition.text, self._client.reference_texts(definition))

@@ -1,0 +1,64 @@
+"""The registry as the columnar decoder sees it."""
+
+import pytest
+
+from registry.errors import InvalidSchema
+from serdes import Reason, RegistryClient, RegistrySettings, UnknownSchema
+from serdes.avro import Decoder
+from serdes.avro.schema import Record
+from serdes.columnar.source import SchemaSource
+from serdes.registry_source import RegistrySource
+from tests.unit.serdes.stub_registry import ADDRESS, StubRegistry, error
+
+INNER = '{"type": "record", "name": "Inner", "fields": [{"name": "a", "type": "int"}]}'
+OUTER = '{"type": "record", "name": "Outer", "fields": [{"name": "i", "type": "Inner"}]}'
+
+
+def source(stub: StubRegistry) -> RegistrySource:
+    settings = RegistrySettings((ADDRESS,), attempts_max=1)
+    return RegistrySource(RegistryClient(settings, transport=stub.transport))
+
+
+def test_a_schema_comes_with_what_it_refers_to_and_once() -> None:
+    stub = StubRegistry()
+    stub.add("inner", {"schema": INNER})
+    stub.add("outer", {"schema": OUTER, "references": [{"name": "Inner", "subject": "inner", "version": 1}]})
+    schemas: SchemaSource = source(stub)
+    found = schemas.writer_schema(2)
+    assert isinstance(found, Record)
+    assert Decoder(found).decode(b"\x0e") == {"i": {"a": 7}}
+    assert schemas.writer_schema(2) is found
+    assert len(stub.requests) == 2
+
+
+def test_what_cannot_be_had_has_its_reason() -> None:
+    stub = StubRegistry()
+    stub.add("json", {"schema": "{}", "schemaType": "JSON"})
+    stub.add("broken", {"schema": '{"type": "record"}'})
+    schemas = source(stub)
+    assert schemas.writer_schema(1) == Reason.UNRESOLVABLE
+    assert schemas.writer_schema(2) == Reason.UNRESOLVABLE
+    assert schemas.writer_schema(9) == Reason.UNKNOWN_SCHEMA
+    stub.intercept = lambda request: error(503, 50301, "down")
+    assert schemas.writer_schema(10) == Reason.REGISTRY_UNAVAILABLE
+    asked = len(stub.requests)
+    assert [schemas.writer_schema(n) for n in (1, 9, 10)] == [
+        Reason.UNRESOLVABLE,
+        Reason.UNKNOWN_SCHEMA,
+        Reason.REGISTRY_UNAVAILABLE,
+    ]
+    assert len(stub.requests) == asked
+
+
+def test_the_latest_schema_is_a_readers() -> None:
+    stub = StubRegistry()
+    stub.add("s", {"schema": INNER})
+    stub.add("json", {"schema": "{}", "schemaType": "JSON"})
+    schemas = source(stub)
+    found = schemas.latest_schema("s")
+    assert isinstance(found, Record)
+    assert found.name == "Inner"
+    with pytest.raises(UnknownSchema):
+        schemas.latest_schema("nowhere")
+    with pytest.raises(InvalidSchema, match="not Avro"):
+        schemas.latest_schema("json")
