@@ -1,1 +1,1 @@
-"""HTTP to Kafka and back. Its room; the REST proxy moves in with its own issue."""
+"""HTTP to Kafka and back: Confluent's REST API v2 and v3 in front of any Kafka-protocol broker."""

@@ -1,0 +1,1 @@
+"""The HTTP shell of the proxy."""

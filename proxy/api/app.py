@@ -1,0 +1,83 @@
+"""The proxy's HTTP application: FastAPI behind the plain front, and the one place that maps faults to answers."""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from openapi.errors import error_body
+from proxy.api.answers import JSON, V2_JSON, extra_headers
+from proxy.api.front import Front
+from proxy.errors import ProxyError, fault_of
+from proxy.services import Services, open_services
+from proxy.settings import ProxySettings
+
+_log: Final = logging.getLogger(__name__)
+_REASONS: Final = {
+    404: "HTTP 404 Not Found",
+    405: "HTTP 405 Method Not Allowed",
+    406: "HTTP 406 Not Acceptable",
+    415: "HTTP 415 Unsupported Media Type",
+}
+Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
+
+
+def create_app(settings: ProxySettings) -> Front:
+    """An ASGI application. What it holds is closed, and records under way are delivered, when its lifespan ends."""
+    services = open_services(settings)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await services.close()
+
+    app = FastAPI(
+        title="Headgate REST proxy",
+        lifespan=lifespan,
+        openapi_url=None,
+        redirect_slashes=False,
+        exception_handlers=_handlers(),
+    )
+    app.state.services = services
+    return Front(app, services)
+
+
+def services_of(request: Request) -> Services:
+    """For routes: `Depends(services_of)`."""
+    services: Services = request.app.state.services
+    return services
+
+
+def media_type_of(request: Request) -> str:
+    return JSON if request.url.path.startswith("/v3") else V2_JSON
+
+
+def _handlers() -> dict[int | type[Exception], Handler]:
+    def failed(request: Request, status: int, code: int, message: str) -> Response:
+        return Response(error_body(code, message), status_code=status, media_type=media_type_of(request))
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, ProxyError)
+        fault = fault_of(error)
+        response = failed(request, fault.status, fault.error_code, str(error))
+        for name, value in extra_headers(error):
+            response.headers[name.decode()] = value.decode()
+        return response
+
+    async def unrouted(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        response = failed(request, error.status_code, error.status_code, _REASONS.get(error.status_code, error.detail))
+        if error.headers:
+            response.headers.update(error.headers)
+        return response
+
+    async def unforeseen(request: Request, error: Exception) -> Response:
+        _log.exception("%s %s", request.method, request.url.path, exc_info=error)
+        return failed(request, 500, 500, "Internal Server Error")
+
+    return {ProxyError: refused, HTTPException: unrouted, Exception: unforeseen}

@@ -1,0 +1,1 @@
+"""Confluent REST API v3."""

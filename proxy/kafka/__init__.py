@@ -1,0 +1,1 @@
+"""The connection to the brokers, shared by everything the proxy does."""
