@@ -30,6 +30,7 @@ TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshar
 # Classes as the first tool left them in memory: halves the time that the following ones take to start.
 CLASS_ARCHIVE = LIBS.parent / "tools.jsa"
 ARCHIVED = "org.apache.kafka.tools."
+SERVER = "kafka.Kafka"
 
 # What a single node needs changed to work at all; everything else stays at Kafka's defaults.
 SINGLE_NODE: Mapping[str, str] = {
@@ -95,7 +96,8 @@ def install() -> Path:
 
 
 def java_command(main_class: str, *arguments: str, flags: Sequence[str] = TOOL_FLAGS) -> list[str]:
-    if main_class.startswith(ARCHIVED) and CLASS_ARCHIVE.exists():
+    # Not the server: it is measured as it comes.
+    if main_class != SERVER and CLASS_ARCHIVE.exists():
         flags = (*flags, f"-XX:SharedArchiveFile={CLASS_ARCHIVE}")
     return [
         require_java(),
@@ -116,7 +118,7 @@ def run_tool(
     check: bool = True,
 ) -> ToolResult:
     """Runs one of Kafka's tools to its end. Raises ToolFailed on a non-zero exit code unless told not to check."""
-    flags = TOOL_FLAGS
+    flags: tuple[str, ...] = TOOL_FLAGS
     made = CLASS_ARCHIVE.with_name(f"tools-{os.getpid()}.jsa")
     if main_class.startswith(ARCHIVED) and not CLASS_ARCHIVE.exists():
         flags = (*TOOL_FLAGS, f"-XX:ArchiveClassesAtExit={made}")
@@ -179,7 +181,7 @@ class KafkaNode:
         if not (self.folder / "server.properties").exists():
             self.format()
         flags = (f"-Xmx{self._heap_mb}m", f"-Xms{self._heap_mb}m", "-XX:+UseG1GC")
-        command = java_command("kafka.Kafka", str(self.folder / "server.properties"), flags=flags)
+        command = java_command(SERVER, str(self.folder / "server.properties"), flags=flags)
         # The node logs its own start; LOG_DIR would otherwise point into the working directory.
         self.process = ServerProcess(command, self.folder / "node.log", environment={"LOG_DIR": os.fspath(self.folder)})
         self.process.start(lambda: accepts(self.address))

@@ -17,8 +17,61 @@ class Deviation:
     instead: Mapping[str, Any]
 
 
+_NO_INTERNAL_ERROR = "Kafka answers what it did not foresee with UNKNOWN_SERVER_ERROR; here the error has a name"
+_GAPS = "offset deltas that skip or repeat would give two records one offset, or hide some: refused"
+_KEPT_AS_SENT = "batches are never encoded again, whatever compression.type says"
+_LENIENT = "a limit below zero counts as zero, an unknown isolation level as read_uncommitted"
+_ONE_BAD_TOPIC = "one topic that is named neither by name nor by id fails alone, not the whole answer"
+
+_PARTITION = "responses.0.partition_responses.0"
+_REFUSED = {f"{_PARTITION}.error_code": "INVALID_RECORD", f"{_PARTITION}.error_message": "said"}
+_UNREADABLE = tuple(f"{codec} that is no {codec}" for codec in ("gzip", "snappy", "lz4", "zstd"))
+_BROKER = {"node_id": 1, "host": "<host>", "port": "<port>", "rack": None}
+_WHOLE_ANSWER = {
+    "brokers": [_BROKER],
+    "cluster_id": "<cluster_id>",
+    "controller_id": 1,
+    "topics.0.error_code": "UNKNOWN_TOPIC_ID",
+    "topics.0.name": None,
+}
+
 # Keyed by area, scenario and step.
-DEVIATIONS: Mapping[tuple[str, str, str], Deviation] = {}
+DEVIATIONS: Mapping[tuple[str, str, str], Deviation] = {
+    ("configs", "wrong_changes", "incremental_alter_configs v1: no such operation"): Deviation(
+        _NO_INTERNAL_ERROR,
+        {"responses.0.error_code": "INVALID_REQUEST", "responses.0.error_message": "said"},
+    ),
+    ("fetching", "limits_on_bytes", "fetch v11: negative limits"): Deviation(
+        _LENIENT, {"batches": [[0, "NONE", [0]], [1, "NONE", []]]}
+    ),
+    ("fetching", "odd_fetches", "fetch v11: no such isolation level"): Deviation(
+        _LENIENT, {"batches": [[0, "NONE", [0]]]}
+    ),
+    ("metadata", "metadata_by_id", "metadata v12: neither"): Deviation(_ONE_BAD_TOPIC, _WHOLE_ANSWER),
+    ("metadata", "metadata_by_id", "metadata v13: neither"): Deviation(
+        _ONE_BAD_TOPIC, {**_WHOLE_ANSWER, "error_code": "NONE"}
+    ),
+    **{
+        ("producing", "broken_batches", f"produce v9: {label}"): Deviation(_NO_INTERNAL_ERROR, _REFUSED)
+        for label in ("unknown codec 5", "unknown codec 7", *_UNREADABLE)
+    },
+    **{
+        ("producing", "broken_batches", f"produce v9: {label}"): Deviation(
+            _GAPS, {**_REFUSED, f"{_PARTITION}.base_offset": -1}
+        )
+        for label in ("record offset deltas with a gap", "record offset deltas out of order")
+    },
+    **{
+        ("producing", "broken_batches", f"list_offsets v7: the end after: {label}"): Deviation(_GAPS, {"offset": 0})
+        for label in ("record offset deltas with a gap", "record offset deltas out of order")
+    },
+    ("producing", "compression_of_the_topics_own", "fetch v11: read from the gzip topic"): Deviation(
+        _KEPT_AS_SENT, {"0.0.codec": "none", "0.1.codec": "lz4"}
+    ),
+    ("producing", "compression_of_the_topics_own", "fetch v11: read from the topic without compression"): Deviation(
+        _KEPT_AS_SENT, {"0.0.codec": "gzip"}
+    ),
+}
 
 
 def apply_deviations(area: str, scenario: str, golden: list[Any]) -> list[Any]:

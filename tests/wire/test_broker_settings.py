@@ -1,4 +1,4 @@
-"""The broker lists fewer settings than Kafka, for it has no controllers, replicas or TLS; those it lists agree with Kafka's."""
+"""The broker lists fewer settings than Kafka (no controllers, replicas or TLS); those it lists agree with Kafka's."""
 
 import json
 from collections.abc import Mapping

@@ -34,10 +34,9 @@ def joins_that_are_refused(wire: Wire) -> None:
         ask("no protocols", version, protocols=())
         ask("no protocol type", version, protocol_type="")
     ask("unknown member id with an instance id", 9, member_id="nobody", group_instance_id="one")
-    ask("empty instance id", 9, group_instance_id="")
-    ask("an instance id with odd characters", 9, group_instance_id="a b/c")
-    ask("an instance id that is too long", 9, group_instance_id="x" * 250)
-    ask("instance id ..", 9, group_instance_id="..")
+    odd = {"empty": "", "with odd characters": "a b/c", "too long": "x" * 250, "..": ".."}
+    for i, (label, instance) in enumerate(odd.items()):
+        ask(f"an instance id that is {label}", 9, group_id=wire.group(f"odd-{i}"), group_instance_id=instance)
 
 
 def protocols_must_agree(wire: Wire) -> None:
