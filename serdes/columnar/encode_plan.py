@@ -74,7 +74,7 @@ class Writing:
             self._list(schema, column, depth)
 
     def _union(self, schema: Union, column: pa.Array, depth: int) -> None:
-        null = next((index for index, branch in enumerate(schema.branches) if is_null(branch)), -1)
+        null = _null_branch(schema)
         if all(is_null(branch) for branch in schema.branches):
             self._nothing(schema, column)
             return
@@ -165,13 +165,10 @@ class Writing:
             raise self._refuse(f"its default cannot be written: {error}") from None
         if not self._holds_itself(schema):
             raise self._refuse("there is no such column, and the field has no default")
-        if isinstance(schema, Union):
-            null = next((index for index, branch in enumerate(schema.branches) if is_null(branch)), -1)
-            if null < 0:
-                raise self._refuse("the columns end here, and the record inside itself cannot be null")
-            self._put_branch(null)
-        elif isinstance(schema, (Array, Map)):
+        if isinstance(schema, (Array, Map)):
             self._put(b"\0")
+        elif isinstance(schema, Union) and _null_branch(schema) >= 0:
+            self._put_branch(_null_branch(schema))
         else:
             self.code += [op.FAIL, Reason.TOO_DEEP]
 
@@ -255,6 +252,10 @@ class Writing:
             bounds = (0, 0) if logical is None else self.constants.decimal_bounds(logical)
             check = op.ANY_BYTES if logical is None else op.IS_DECIMAL
             self.code += [op.FIXED, self.packing.raw(column, schema.size), schema.size, check, *bounds]
+
+
+def _null_branch(schema: Union) -> int:
+    return next((index for index, branch in enumerate(schema.branches) if is_null(branch)), -1)
 
 
 def _stands_for(branch: Schema, single: Schema) -> bool:

@@ -57,13 +57,18 @@ def round_of(rng: Random) -> tuple[Any, Any] | None:
     return writer, reader
 
 
+def is_whole(schema: Any) -> bool:
+    """A schema of bytes: its body has no length before them."""
+    return schema == "bytes" or (isinstance(schema, dict) and schema["type"] == "bytes")
+
+
 def payloads_of(rng: Random, writer: Any, count: int, damage: float) -> list[bytes | None]:
     bodies = Bodies(rng, writer)
     out: list[bytes | None] = []
     for _ in range(count):
         body = bodies.body()
-        if writer == "bytes" or (isinstance(writer, dict) and writer["type"] == "bytes"):
-            body = body[1:] if len(body) < 64 else body[2:]  # a schema of bytes has no length before them
+        if is_whole(writer):
+            body = body[1:]
         payload = FRAME + body
         if rng.random() < damage:
             payload = damaged(rng, payload)
@@ -74,14 +79,14 @@ def payloads_of(rng: Random, writer: Any, count: int, damage: float) -> list[byt
 def check(batch: Batch, payloads: Sequence[bytes | None], writer: Schema, reader: Schema, recursion_max: int) -> Any:
     """Assert that every row agrees; returns how often each reason was met."""
     decoders = {1: Decoder(writer, reader)}
-    is_whole = isinstance(writer, Primitive) and writer.kind == "bytes"
+    whole = isinstance(writer, Primitive) and writer.kind == "bytes"
     batch.values.validate(full=True)
     assert len(batch.values) == len(batch.reasons) == len(batch.schema_ids) == len(payloads)
     values = rows_of(batch.values, reader)
     met: Counter[int] = Counter()
     for row, payload in enumerate(payloads):
         sized = payload
-        if is_whole and payload is not None and payload[:5] == FRAME:
+        if whole and payload is not None and payload[:5] == FRAME:
             sized = payload[:5] + zigzag(len(payload) - 5) + payload[5:]
         reason, value = verdict(sized, decoders)
         ours = batch.reasons[row].as_py()

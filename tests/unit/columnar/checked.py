@@ -1,0 +1,52 @@
+"""The plain engine over arrays that refuse every index outside them, and negative ones.
+
+Compiled code checks nothing: a program that points past its buffers would write over the process. Here it fails.
+"""
+
+from typing import Any
+
+from serdes.columnar import encode_rows, frames, interpreter, records
+
+
+class Guarded:
+    __slots__ = ("view",)
+
+    def __init__(self, array: Any) -> None:
+        self.view = memoryview(array)
+
+    def __len__(self) -> int:
+        return len(self.view)
+
+    def _check(self, index: Any) -> None:
+        if isinstance(index, slice):
+            assert 0 <= index.start <= index.stop <= len(self.view), (index, len(self.view))
+        else:
+            assert 0 <= index < len(self.view), (index, len(self.view))
+
+    def __getitem__(self, index: Any) -> Any:
+        self._check(index)
+        return self.view[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._check(index)
+        self.view[index] = value
+
+
+def guarded(arguments: tuple[Any, ...]) -> list[Any]:
+    return [argument if isinstance(argument, int) else Guarded(argument) for argument in arguments]
+
+
+class Checked:
+    """An `Engine`."""
+
+    def decode_rows(self, *arguments: Any) -> int:
+        return interpreter.decode_rows(*guarded(arguments))
+
+    def scan_frames(self, *arguments: Any) -> int:
+        return frames.scan_frames(*guarded(arguments))
+
+    def encode_rows(self, *arguments: Any) -> int:
+        return encode_rows.encode_rows(*guarded(arguments))
+
+    def decode_records(self, *arguments: Any) -> int:
+        return records.decode_records(*guarded(arguments))
