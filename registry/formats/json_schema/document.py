@@ -124,6 +124,8 @@ def _scalar(value: Any, by_value: bool) -> str:
         if by_value:
             return _numeral(value)
         return str(value.copy_abs() if value.is_zero() else value)
+    if isinstance(value, float) and by_value and math.isfinite(value):
+        return _numeral(Decimal(repr(value)))
     return str(value)
 
 
@@ -152,7 +154,7 @@ def _sorted(root: Any) -> Any:
             copy: Any = {name: value[name] for name in sorted(value, key=_utf16)}
             container[slot] = copy
             todo.extend((copy, name) for name in copy)
-        elif isinstance(value, list):
+        elif isinstance(value, (list, tuple)):
             copy = list(value)
             container[slot] = copy
             todo.extend((copy, index) for index in range(len(copy)))

@@ -6,7 +6,6 @@ Values that are valid need no explanation: `acceptance` finds them faster.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, cast
 
 import jsonschema
@@ -16,9 +15,10 @@ from referencing.exceptions import NoSuchResource, Unresolvable
 from referencing.jsonschema import specification_with
 
 from registry.formats.json_schema.acceptance import compiled
+from registry.formats.json_schema.bounded import OWN, UNEVALUATED
 from registry.formats.json_schema.document import compact
 from registry.formats.json_schema.drafts import Draft
-from registry.formats.json_schema.patterns import TooCostly, found
+from registry.formats.json_schema.patterns import TooCostly
 from registry.formats.json_schema.subschema import Subschema, escaped
 
 # A value that breaks the schema in thousands of places is told by the first ones.
@@ -94,64 +94,15 @@ class Validator:
             yield Fault("", "is nested too deep to be judged", "")
         except TooCostly as error:
             yield Fault("", f"the pattern {error} takes too long to match", "")
-        except (ArithmeticError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
             # A value that JSON does not have, such as a name that is no string, or a number beyond all measure.
             yield Fault("", f"cannot be judged: {error}"[:MESSAGE_CHARACTERS_MAX], "")
         except Unresolvable as error:
             yield Fault("", f"the schema refers to what is not there: {error}", "")
 
 
-def _multiple_of(validator: Any, factor: float, instance: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
-    """By the decimal digits as they are written: 0.3 is a multiple of 0.1, and no number is too large."""
-    if validator.is_type(instance, "number") and _fraction(instance) % _fraction(factor):
-        yield jsonschema.ValidationError(f"is not a multiple of {factor}")
-
-
-def _fraction(number: Any) -> Fraction:
-    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
-
-
-def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
-    if validator.is_type(instance, "string") and not found(pattern, instance):
-        yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
-
-
-def _pattern_properties(
-    validator: Any, patterns: dict[str, Any], instance: Any, schema: Any
-) -> Iterator[jsonschema.ValidationError]:
-    if validator.is_type(instance, "object"):
-        for pattern, subschema in patterns.items():
-            for name, value in instance.items():
-                if found(pattern, name):
-                    yield from validator.descend(value, subschema, path=name, schema_path=pattern)
-
-
-def _additional_properties(
-    validator: Any, additional: Any, instance: Any, schema: Any
-) -> Iterator[jsonschema.ValidationError]:
-    if not validator.is_type(instance, "object"):
-        return
-    known = schema.get("properties", {})
-    patterns = schema.get("patternProperties", {})
-    extras = [name for name in instance if name not in known and not any(found(each, name) for each in patterns)]
-    if additional is False:
-        if extras:
-            names = ", ".join(repr(name) for name in extras[:10])
-            yield jsonschema.ValidationError(f"additional properties are not allowed: {names}")
-        return
-    for name in extras:
-        yield from validator.descend(instance[name], additional, path=name)
-
-
-_OWN = {
-    "multipleOf": _multiple_of,
-    "pattern": _pattern,
-    "patternProperties": _pattern_properties,
-    "additionalProperties": _additional_properties,
-}
-
 _CLASSES: Mapping[Draft, Any] = {
-    draft: cast(Any, jsonschema.validators).extend(base, _OWN)
+    draft: cast(Any, jsonschema.validators).extend(base, OWN | (UNEVALUATED if draft >= Draft.DRAFT_2019 else {}))
     for draft, base in {
         Draft.DRAFT_4: jsonschema.Draft4Validator,
         Draft.DRAFT_6: jsonschema.Draft6Validator,

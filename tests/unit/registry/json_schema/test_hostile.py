@@ -102,7 +102,7 @@ def test_halves_of_surrogate_pairs_are_refused(text: str) -> None:
 
 def test_too_many_subschemas_are_refused() -> None:
     with pytest.raises(InvalidSchema, match="subschemas"):
-        parse('{"allOf":[' + "{}," * 400_000 + "{}]}", {})
+        parse('{"allOf":[' + "{}," * 250_000 + "{}]}", {})
 
 
 def test_a_large_schema_is_understood() -> None:
@@ -169,7 +169,7 @@ def test_long_chains_of_references_are_followed(extra: dict[str, Any], length: i
 
 
 def test_long_chains_of_properties_are_followed() -> None:
-    length = 8_000
+    length = 3_000
     definitions: dict[str, Any] = {
         f"d{index}": {"properties": {"p": {"$ref": f"#/definitions/d{index + 1}"}}} for index in range(length)
     }
@@ -233,7 +233,7 @@ def test_what_is_too_entangled_gets_a_clear_answer() -> None:
 )
 def test_all_against_all_is_bounded_whatever_the_members_hold(member: Callable[[int], dict[str, Any]]) -> None:
     def alternatives(start: int) -> JsonSchema:
-        return schema({"anyOf": [member(start + branch) for branch in range(150)]})
+        return schema({"anyOf": [member(start + branch) for branch in range(100)]})
 
     found = check(alternatives(0), alternatives(1_000))
     assert {each.kind for each in found} <= {"COMPARISON_TOO_COSTLY", "COMBINED_TYPE_SUBSCHEMAS_CHANGED"}

@@ -146,3 +146,98 @@ def test_dynamic_references_are_followed() -> None:
     assert judged.accepts({"children": [{"data": 1}]})
     assert not judged.accepts({"children": [{"daat": 1}]})
     assert not judged.accepts({"children": [{"data": "1"}]})
+
+
+@pytest.mark.parametrize(
+    ("items", "accepted"),
+    [
+        ([1, 1.0], False),
+        ([1, True], True),
+        ([0, False, "0", None, ""], True),
+        ([{"a": 1, "b": 2}, {"b": 2.0, "a": 1}], False),
+        ([[1], [True]], True),
+        ([0.1, 0.10000000000000001], False),
+        ([{"n": index} for index in range(20_000)], True),
+        ([{"n": index} for index in range(20_000)] + [{"n": 5.0}], False),
+    ],
+    ids=range(8),
+)
+def test_unique_items_are_told_apart_by_value_and_in_one_pass(items: list[Any], accepted: bool) -> None:
+    assert validator({"uniqueItems": True}).accepts(items) is accepted
+    assert validator({"uniqueItems": False}).accepts(items)
+
+
+def test_alternatives_do_not_collect_the_faults_of_every_item() -> None:
+    many = [1] * 100_000
+    for keyword in ("anyOf", "oneOf"):
+        judged = validator({keyword: [{"items": {"type": "string"}}, {"type": "null"}]})
+        (fault,) = judged.faults(many)
+        assert fault.path == ""
+        assert "none of the alternatives" in fault.message
+    (fault,) = validator({"oneOf": [{"type": "integer"}, {"minimum": 3}]}).faults(5)
+    assert "more than one" in fault.message
+
+
+MODERN = ["https://json-schema.org/draft/2019-09/schema", "https://json-schema.org/draft/2020-12/schema"]
+
+
+@pytest.mark.parametrize("url", MODERN)
+@pytest.mark.parametrize(
+    ("schema", "value", "accepted"),
+    [
+        ({"properties": {"a": {}}}, {"a": 1}, True),
+        ({"properties": {"a": {}}}, {"a": 1, "b": 1}, False),
+        ({"allOf": [{"properties": {"a": {}}}], "properties": {"b": {}}}, {"a": 1, "b": 1}, True),
+        ({"anyOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"b": {}}}]}, {"a": 1, "b": 1}, False),
+        ({"patternProperties": {r"^\p{L}+$": {}}}, {"é": 1}, True),
+        ({"patternProperties": {r"^\p{L}+$": {}}}, {"é": 1, "1": 1}, False),
+        ({"if": {"properties": {"a": {"const": 1}}}, "then": {"properties": {"b": {}}}}, {"a": 1, "b": 1}, True),
+        ({"if": {"properties": {"a": {"const": 1}}}, "then": {"properties": {"b": {}}}}, {"a": 2, "b": 1}, False),
+        ({"dependentSchemas": {"a": {"properties": {"a": {}, "b": {}}}}}, {"a": 1, "b": 1}, True),
+        ({"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"a": {}}}}}, {"a": 1}, True),
+        ({"allOf": [{"additionalProperties": True}]}, {"a": 1}, True),
+        ({}, {"a": 1}, False),
+        ({}, [1], True),
+    ],
+)
+def test_unevaluated_properties_are_those_that_nothing_judged(
+    url: str, schema: dict[str, Any], value: Any, accepted: bool
+) -> None:
+    judged = validator({"$schema": url, **schema, "unevaluatedProperties": False})
+    assert judged.accepts(value) is accepted
+    assert judged._validator.is_valid(value) is accepted
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "accepted"),
+    [
+        ({"prefixItems": [{}]}, [1], True),
+        ({"prefixItems": [{}]}, [1, 2], False),
+        ({"contains": {"type": "string"}}, ["a", "b"], True),
+        ({"contains": {"type": "string"}}, ["a", 1], False),
+        ({"allOf": [{"prefixItems": [{}, {}]}]}, [1, 2], True),
+        ({"items": {"type": "integer"}}, [1, 2], True),
+        ({"oneOf": [{"prefixItems": [{"const": 1}]}, {"prefixItems": [{"const": 2}, {}]}]}, [2, 3], True),
+        ({"oneOf": [{"prefixItems": [{"const": 1}]}, {"prefixItems": [{"const": 2}, {}]}]}, [1, 3], False),
+    ],
+)
+def test_unevaluated_items_are_those_that_nothing_judged(schema: dict[str, Any], value: Any, accepted: bool) -> None:
+    judged = validator({"$schema": MODERN[1], **schema, "unevaluatedItems": False})
+    assert judged.accepts(value) is accepted
+    assert judged._validator.is_valid(value) is accepted
+
+
+def test_unevaluated_properties_of_large_values_are_found_in_one_pass() -> None:
+    value = {f"p{index}": index for index in range(20_000)}
+    closed = validator({"$schema": MODERN[1], "patternProperties": {"^p": {}}, "unevaluatedProperties": False})
+    assert closed.accepts(value)
+    assert [fault.path for fault in closed.faults(value | {"x": 1})] == ["/x"]
+    items = validator({"$schema": MODERN[1], "contains": {"type": "integer"}, "unevaluatedItems": False})
+    assert [fault.path for fault in items.faults([*range(20_000), "x"])] == ["/20000"]
+
+
+def test_an_endless_pattern_beside_unevaluated_properties_is_given_up() -> None:
+    evil = r"^(\w+\s?)*(x+x+)+y$"
+    closed = validator({"$schema": MODERN[1], "patternProperties": {evil: {}}, "unevaluatedProperties": False})
+    found = list(closed.faults({"x" * 5_000 + "!": 1}))
+    assert [fault.message for fault in found if "takes too long" in fault.message]
