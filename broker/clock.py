@@ -6,9 +6,15 @@ no session.
 
 import heapq
 import itertools
+import logging
 import time
 from collections.abc import Callable
 from typing import Protocol
+
+logger = logging.getLogger("headgate.broker.timers")
+
+# Below so many, cancelled timers are not worth a walk over all.
+cancelled_timers_min = 1_000
 
 
 class Clock(Protocol):
@@ -50,14 +56,17 @@ class ManualClock:
 class Timer:
     """A call planned for a moment of the monotonic clock; `cancel` is cheap and may come twice."""
 
-    __slots__ = ("callback", "deadline_ms")
+    __slots__ = ("_on_cancel", "callback", "deadline_ms")
 
-    def __init__(self, deadline_ms: int, callback: Callable[[], None]) -> None:
+    def __init__(self, deadline_ms: int, callback: Callable[[], None], on_cancel: Callable[[], None]) -> None:
         self.deadline_ms = deadline_ms
         self.callback: Callable[[], None] | None = callback
+        self._on_cancel = on_cancel
 
     def cancel(self) -> None:
-        self.callback = None
+        if self.callback is not None:
+            self.callback = None
+            self._on_cancel()
 
 
 class Timers:
@@ -67,11 +76,12 @@ class Timers:
         self._clock = clock
         self._heap: list[tuple[int, int, Timer]] = []
         self._order = itertools.count()
+        self._cancelled = 0
         self.on_earlier: Callable[[], None] | None = None
         """Called when a new timer becomes the first one, so that the shell can wake up sooner."""
 
     def after(self, milliseconds: int, callback: Callable[[], None]) -> Timer:
-        timer = Timer(self._clock.monotonic_ms() + milliseconds, callback)
+        timer = Timer(self._clock.monotonic_ms() + milliseconds, callback, self._note_cancelled)
         heapq.heappush(self._heap, (timer.deadline_ms, next(self._order), timer))
         if self._heap[0][2] is timer and self.on_earlier is not None:
             self.on_earlier()
@@ -81,14 +91,28 @@ class Timers:
         heap = self._heap
         while heap and heap[0][2].callback is None:
             heapq.heappop(heap)
+            self._cancelled -= 1
         return heap[0][0] if heap else None
 
     def run_due(self) -> None:
+        """Make every call that is due. One that fails is logged and keeps no other from being made."""
         now_ms = self._clock.monotonic_ms()
         while True:
             deadline_ms = self.next_deadline_ms()
             if deadline_ms is None or deadline_ms > now_ms:
                 return
-            callback = heapq.heappop(self._heap)[2].callback
-            if callback is not None:
-                callback()
+            timer = heapq.heappop(self._heap)[2]
+            callback, timer.callback = timer.callback, None
+            try:
+                if callback is not None:
+                    callback()
+            except Exception:
+                logger.exception("a planned call failed")
+
+    def _note_cancelled(self) -> None:
+        """A cancelled timer stays in the heap until its time comes, which may be weeks: drop them when they pile up."""
+        self._cancelled += 1
+        if self._cancelled > cancelled_timers_min and self._cancelled > len(self._heap) // 2:
+            self._heap = [entry for entry in self._heap if entry[2].callback is not None]
+            heapq.heapify(self._heap)
+            self._cancelled = 0

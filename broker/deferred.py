@@ -1,8 +1,8 @@
 """An answer that is not ready yet: a promise without an event loop.
 
 A handler that must wait (a long poll, a rebalance, an fsync) returns a `Deferred`; whoever holds the reason completes
-it; the server writes the answer then. Completing twice is a programming error, forgetting a connection is not: the
-server drops its callback when the client has gone.
+it; the server writes the answer then. Completing twice is a programming error. When the client has gone the server
+abandons the answer, so that a long poll does not keep its place for nobody.
 """
 
 from collections.abc import Callable
@@ -13,12 +13,14 @@ U = TypeVar("U")
 
 
 class Deferred(Generic[T]):
-    __slots__ = ("_callbacks", "_result", "done")
+    __slots__ = ("_callbacks", "_result", "done", "on_abandon")
 
     def __init__(self) -> None:
         self.done = False
         self._result: T | None = None
         self._callbacks: list[Callable[[T], None]] = []
+        self.on_abandon: Callable[[], None] | None = None
+        """Called when nobody waits for the result any more. It may still be completed, into the void."""
 
     @classmethod
     def of(cls, result: T) -> "Deferred[T]":
@@ -41,6 +43,14 @@ class Deferred(Generic[T]):
             callback(self._result)  # type: ignore[arg-type]  # `done` says that the result is a T
         else:
             self._callbacks.append(callback)
+
+    def abandon(self) -> None:
+        """Drop every callback: nobody waits for the result any more."""
+        if not self.done:
+            self._callbacks = []
+            on_abandon, self.on_abandon = self.on_abandon, None
+            if on_abandon is not None:
+                on_abandon()
 
     def map(self, change: Callable[[T], U]) -> "Deferred[U]":
         """The same answer in another form, when it comes."""

@@ -78,6 +78,7 @@ class Engine:
                 outcome.then(lambda result: ready.append(_reply(result, api_key, version, correlation_id, route)))
                 return ready[0]
             reply: Deferred[Reply] = Deferred()
+            reply.on_abandon = outcome.abandon
             outcome.then(lambda result: reply.complete(_reply(result, api_key, version, correlation_id, route)))
             return reply
         return _reply(outcome, api_key, version, correlation_id, route)

@@ -124,6 +124,7 @@ class _Fetch:
         for partition in self.partitions:
             partition.waiters[self] = self._arrived
         self._timer = self._broker.timers.after(wait_ms, self._finish)
+        self._answer.on_abandon = self._stop_waiting
         return self._answer
 
     def _arrived(self, arrived_bytes: int) -> None:
@@ -135,11 +136,14 @@ class _Fetch:
     def _finish(self) -> None:
         if self._answer.done:
             return
+        self._stop_waiting()
+        self._answer.complete(self.collect()[0])
+
+    def _stop_waiting(self) -> None:
         for partition in self.partitions:
             partition.waiters.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
-        self._answer.complete(self.collect()[0])
 
 
 class _Refused(Exception):

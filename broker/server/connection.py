@@ -16,14 +16,19 @@ from typing import Protocol
 from broker.deferred import Deferred
 from broker.engine import Engine, Reply
 from broker.log.segment import Region
-from broker.protocol.payload import Chunk, Disconnect, NoReply
+from broker.protocol.payload import Chunk, Disconnect, NoReply, Payload
 
 logger = logging.getLogger("headgate.broker.server")
 
 _SIZE = struct.Struct(">i")
 
-# Answers that may wait on one connection before no further request is read. Clients have five to a hundred in flight.
+# Answers that may wait on one connection before no further request is executed, and their bytes. Clients have five to
+# a hundred in flight; one that sends on and on without reading must not fill the memory.
 requests_in_flight_max = 128
+waiting_answers_bytes_max = 16 * 1024 * 1024
+
+# Requests of one connection are executed for this long at a stretch, then others have their turn.
+turn_ms_max = 50
 
 # A frame's buffer grows with the bytes that arrive, not with the length it claims.
 frame_buffer_step_bytes = 1024 * 1024
@@ -33,6 +38,9 @@ sendfile_bytes_min = 16 * 1024
 
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
+_TLS_HANDSHAKE, _TLS_MAJOR_VERSION = 0x16, 0x03
+_HTTP_BEGINNINGS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI ")
+
 
 class Poller(Protocol):
     """What a connection needs of the event loop."""
@@ -41,6 +49,7 @@ class Poller(Protocol):
     def remove_reader(self, fd: int) -> bool: ...
     def add_writer(self, fd: int, callback: Callable[[], None]) -> None: ...
     def remove_writer(self, fd: int) -> bool: ...
+    def call_soon(self, callback: Callable[[], None]) -> object: ...
 
 
 class Memory(Protocol):
@@ -49,13 +58,14 @@ class Memory(Protocol):
     receive_buffer: memoryview
     frame_bytes_max: int
 
-    def reserve(self, size_bytes: int) -> bool: ...
+    def reserve(self, size_bytes: int, holder: int) -> bool: ...
     def release(self, size_bytes: int) -> None: ...
     def now_ms(self) -> int: ...
 
 
 class Connection:
     __slots__ = (
+        "_backlog",
         "_engine",
         "_fd",
         "_filled",
@@ -68,6 +78,7 @@ class Connection:
         "_reading",
         "_slots",
         "_socket",
+        "_waiting_bytes",
         "_writing",
         "closed",
         "host",
@@ -98,11 +109,18 @@ class Connection:
         self._frame: bytearray | None = None
         self._frame_size = 0
         self._filled = 0
+        self._backlog: bytes | None = None
         self._slots: deque[_Slot] = deque()
+        self._waiting_bytes = 0
         self._output: deque[Chunk | memoryview] = deque()
         self._reading = True
         self._writing = False
         poller.add_reader(self._fd, self._on_readable)
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """Memory held for a request that is not here as a whole."""
+        return len(self._frame) if self._frame is not None else 0
 
     def _on_readable(self) -> None:
         try:
@@ -122,9 +140,12 @@ class Connection:
 
     def _take(self, data: memoryview) -> None:
         """Execute the whole frames in `data`; keep the rest."""
-        self.last_active_ms = self._memory.now_ms()
+        started_ms = self.last_active_ms = self._memory.now_ms()
         position, end = 0, len(data)
         while not self.closed:
+            if position and (self._is_full() or self._memory.now_ms() - started_ms > turn_ms_max):
+                self._set_aside(data[position:])
+                return
             if end - position < 4:
                 self._keep(data[position:], 4)
                 return
@@ -142,8 +163,30 @@ class Connection:
     def _is_acceptable(self, size: int) -> bool:
         if 0 <= size <= self._memory.frame_bytes_max:
             return True
-        self.close(f"a frame of {size} bytes; socket.request.max.bytes is {self._memory.frame_bytes_max}")
+        limit = self._memory.frame_bytes_max
+        self.close(f"a frame of {size} bytes; socket.request.max.bytes is {limit}{_other_protocol(size)}")
         return False
+
+    def _set_aside(self, rest: memoryview) -> None:
+        """Keep requests that are here but must wait, and read no more meanwhile."""
+        if not self._memory.reserve(len(rest), self.number):
+            self.close("too much memory is held for waiting requests")
+            return
+        self._backlog = bytes(rest)
+        self._pause_reading()
+        if not self._is_full():
+            self._poller.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """Execute what was set aside."""
+        backlog = self._backlog
+        if self.closed or backlog is None or self._is_full():
+            return
+        self._backlog = None
+        self._memory.release(len(backlog))
+        self._take(memoryview(backlog))
+        if not self._is_full():
+            self._resume_reading()
 
     def _keep(self, part: memoryview, wanted: int) -> None:
         """Begin a buffer for a frame of `wanted` bytes, length included, of which `part` is here."""
@@ -155,7 +198,7 @@ class Connection:
             self._filled = len(part)
 
     def _begin(self, capacity: int, wanted: int) -> None:
-        if not self._memory.reserve(capacity):
+        if not self._memory.reserve(capacity, self.number):
             self.close("too much memory is held for unfinished requests")
             return
         self._frame = bytearray(capacity)
@@ -191,7 +234,7 @@ class Connection:
 
     def _grow(self, frame: bytearray) -> bool:
         more = min(self._frame_size - len(frame), max(len(frame), frame_buffer_step_bytes))
-        if not self._memory.reserve(more):
+        if not self._memory.reserve(more, self.number):
             self.close("too much memory is held for unfinished requests")
             return False
         frame.extend(bytes(more))
@@ -200,28 +243,39 @@ class Connection:
     def _execute(self, frame: memoryview) -> None:
         reply = self._engine.execute(frame, self.host, self.number)
         if isinstance(reply, Deferred):
-            slot = _Slot()
+            slot = _Slot(reply)
             self._slots.append(slot)
             reply.then(lambda ready: self._complete(slot, ready))
-            if len(self._slots) >= requests_in_flight_max:
-                self._pause_reading()
         elif self._slots:
-            slot = _Slot()
-            slot.reply = reply
-            self._slots.append(slot)
+            self._slots.append(_Slot(None))
+            self._complete(self._slots[-1], reply)
         else:
             self._send(reply)
+            return
+        if self._is_full():
+            self._pause_reading()
+
+    def _is_full(self) -> bool:
+        """Whether the client has to take answers before more of its requests are executed."""
+        return (
+            self._writing
+            or len(self._slots) >= requests_in_flight_max
+            or self._waiting_bytes > waiting_answers_bytes_max
+        )
 
     def _complete(self, slot: "_Slot", reply: Reply) -> None:
         slot.reply = reply
+        slot.deferred = None
+        self._waiting_bytes += _length(reply)
         slots = self._slots
         while slots and not self.closed:
             ready = slots[0].reply
             if ready is None:
                 break
             slots.popleft()
+            self._waiting_bytes -= _length(ready)
             self._send(ready)
-        if not self._reading and not self._writing and len(slots) < requests_in_flight_max:
+        if not self._reading and not self._is_full():
             self._resume_reading()
 
     def _send(self, reply: Reply) -> None:
@@ -242,6 +296,7 @@ class Connection:
                 chunk = output[0]
                 if isinstance(chunk, Region):
                     sent = self._send_region(chunk, last=len(output) == 1)
+                    self.last_active_ms = self._memory.now_ms()
                     if sent < chunk.length:
                         output[0] = Region(chunk.file, chunk.position + sent, chunk.length - sent)
                         continue
@@ -264,7 +319,7 @@ class Connection:
         if self._writing:
             self._writing = False
             self._poller.remove_writer(self._fd)
-            if len(self._slots) < requests_in_flight_max:
+            if not self._is_full():
                 self._resume_reading()
 
     def _send_region(self, region: Region, *, last: bool) -> int:
@@ -282,7 +337,10 @@ class Connection:
             self._poller.remove_reader(self._fd)
 
     def _resume_reading(self) -> None:
-        if not self._reading and not self.closed:
+        if self._backlog is not None:
+            # In a turn of its own: this one may be in the middle of another client's request.
+            self._poller.call_soon(self._go_on)
+        elif not self._reading and not self.closed:
             self._reading = True
             self._poller.add_reader(self._fd, self._on_readable)
 
@@ -297,10 +355,16 @@ class Connection:
         if self._writing:
             self._poller.remove_writer(self._fd)
         self._output.clear()
-        self._slots.clear()
+        slots, self._slots = self._slots, deque()
+        for slot in slots:
+            if slot.deferred is not None:
+                slot.deferred.abandon()
         if self._frame is not None:
             self._memory.release(len(self._frame))
             self._frame = None
+        if self._backlog is not None:
+            self._memory.release(len(self._backlog))
+            self._backlog = None
         self._socket.close()
         self._on_close(self)
 
@@ -308,7 +372,22 @@ class Connection:
 class _Slot:
     """The place of an answer in the row."""
 
-    __slots__ = ("reply",)
+    __slots__ = ("deferred", "reply")
 
-    def __init__(self) -> None:
+    def __init__(self, deferred: Deferred[Reply] | None) -> None:
+        self.deferred = deferred
         self.reply: Reply | None = None
+
+
+def _length(reply: Reply) -> int:
+    return reply.length if isinstance(reply, Payload) else 0
+
+
+def _other_protocol(size: int) -> str:
+    """What the first bytes of a connection were if they were no length: the usual mistakes of configuration."""
+    first = size.to_bytes(4, signed=True)
+    if first[0] == _TLS_HANDSHAKE and first[1] == _TLS_MAJOR_VERSION:
+        return "; this looks like TLS, and this listener speaks PLAINTEXT"
+    if first in _HTTP_BEGINNINGS:
+        return "; this looks like HTTP, and this port speaks Kafka's protocol"
+    return ""
