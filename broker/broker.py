@@ -6,6 +6,7 @@ threads through `post`.
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from kio.schema.errors import ErrorCode
@@ -147,6 +148,8 @@ class Broker:
         return [self._metadata.log, *self.topics.logs()]
 
     def _retention(self) -> None:
+        # The next round first: whatever happens in this one, the housekeeping goes on.
+        self.timers.after(self.settings.log_retention_check_interval_ms, self._retention)
         now_ms = self.clock.wall_ms()
         for log in list(self.topics.logs()):
             try:
@@ -158,7 +161,6 @@ class Broker:
                 logger.info("%s: retention removed %d segments", log.name, removed)
             log.producers.expire(now_ms - self.settings.producer_id_expiration_ms)
         self.directory.remove_set_aside()
-        self.timers.after(self.settings.log_retention_check_interval_ms, self._retention)
 
     def _flush_due(self) -> None:
         """flush.ms: what has waited that long goes to the disk although nobody waits for it."""
@@ -173,26 +175,32 @@ class Broker:
 
     def _checkpoint(self) -> None:
         """Flush what is not yet on the disk, so that a recovery starts there."""
-        for log in self._logs():
-            if log.failure is None and log.flushed_offset < log.log_end_offset:
-                self.group_commit.flush(log).then(lambda error, log=log: self._checkpointed(log, error))  # type: ignore[misc]
         self.timers.after(checkpoint_interval_ms, self._checkpoint)
+        logs = [log for log in self._logs() if log.failure is None and log.flushed_offset < log.log_end_offset]
+        points: dict[str, int] = {}
+        left = len(logs)
 
-    def _checkpointed(self, log: PartitionLog, error: StorageError | None) -> None:
-        if error is not None:
-            return
-        try:
-            log.checkpoint()
-            points = {**self.directory.recovery_points, log.name: log.flushed_offset}
-            self.directory.write_recovery_points(points)
-        except StorageError as failure:
-            log.fail(failure)
+        def flushed(log: PartitionLog, error: StorageError | None) -> None:
+            nonlocal left
+            left -= 1
+            try:
+                if error is None:
+                    log.checkpoint()
+                    points[log.name] = log.flushed_offset
+                if left == 0 and points:
+                    # Once for all of them: it is on the disk when it returns, and everybody waits for that.
+                    self.directory.write_recovery_points({**self.directory.recovery_points, **points})
+            except StorageError as failure:
+                log.fail(failure)
+
+        for log in logs:
+            self.group_commit.flush(log).then(partial(flushed, log))
 
     def _compact_journals(self) -> None:
+        self.timers.after(compaction_check_interval_ms, self._compact_journals)
         for journal in (self._metadata, self._offsets):
             if journal is not None:
                 try:
                     journal.compact_if_due()
                 except StorageError as error:
                     journal.log.fail(error)
-        self.timers.after(compaction_check_interval_ms, self._compact_journals)

@@ -4,6 +4,8 @@ import asyncio
 import errno
 import itertools
 import logging
+import os
+import resource
 import socket
 from pathlib import Path
 
@@ -17,12 +19,18 @@ logger = logging.getLogger("headgate.broker.server")
 # One buffer for all connections: a request that arrives whole is executed out of it, so an idle connection owns none.
 receive_buffer_bytes = 256 * 1024
 
-# Bytes that requests still arriving may hold together. Beyond it, the connection that asks for more is closed.
+# Bytes that requests still arriving, or waiting for their turn, may hold together. Beyond it, the connection whose
+# request has stalled the longest is closed, and the one that asks for more if none has.
 unfinished_requests_bytes_max = 1024 * 1024 * 1024
+stalled_request_ms_min = 1_000
 
-# How often idle connections are looked for, and how long accepting pauses when no file descriptor is left.
+# How often idle connections are looked for at the least, and how long accepting pauses when no descriptor is left.
 idle_check_interval_ms = 10_000
 accept_pause_ms = 200
+
+# File descriptors that connections leave alone, so that those who are served can still be: segments are opened for
+# reads, rolls and checkpoints. No more than a quarter of what the process may have.
+spare_descriptors = 64
 
 # New connections taken per wake-up, so that a flood of them does not starve those that exist.
 accepts_per_turn_max = 64
@@ -39,9 +47,12 @@ class Server:
         self._per_host: dict[str, int] = {}
         self._numbers = itertools.count(1)
         self._timer: asyncio.TimerHandle | None = None
+        self._accepting_paused = False
         self._reserved_bytes = 0
         self.receive_buffer = memoryview(bytearray(receive_buffer_bytes))
         self.frame_bytes_max = settings.socket_request_max_bytes
+        descriptors_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._last_descriptor = descriptors_max - min(spare_descriptors, descriptors_max // 4)
 
     def start(self) -> tuple[str, int]:
         """Recover, then listen; the address. Raises BrokerError, OSError."""
@@ -60,7 +71,7 @@ class Server:
         self._listener = listener
         self._loop.add_reader(listener.fileno(), self._accept)
         self.broker.timers.on_earlier = self._schedule
-        self.broker.timers.after(idle_check_interval_ms, self._close_idle)
+        self._close_idle()
         self._schedule()
         return self.broker.address
 
@@ -76,10 +87,20 @@ class Server:
         self.broker.timers.on_earlier = None
         self.broker.close()
 
-    def reserve(self, size_bytes: int) -> bool:
-        if self._reserved_bytes + size_bytes > unfinished_requests_bytes_max:
-            return False
+    def reserve(self, size_bytes: int, holder: int) -> bool:
+        while self._reserved_bytes + size_bytes > unfinished_requests_bytes_max:
+            if not self._close_most_stalled(holder):
+                return False
         self._reserved_bytes += size_bytes
+        return True
+
+    def _close_most_stalled(self, spared: int) -> bool:
+        """Make room at the cost of whoever has begun a request and sends no more of it."""
+        unfinished = [each for each in self._connections.values() if each.unfinished_bytes and each.number != spared]
+        stalled = min(unfinished, key=lambda connection: connection.last_active_ms, default=None)
+        if stalled is None or stalled.last_active_ms > self.now_ms() - stalled_request_ms_min:
+            return False
+        stalled.close("its request stalled while memory for requests ran out")
         return True
 
     def release(self, size_bytes: int) -> None:
@@ -100,16 +121,46 @@ class Server:
                 return
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    logger.error("cannot accept connections: %s", error.strerror)
-                    self._loop.remove_reader(self._listener.fileno())
-                    self._loop.call_later(accept_pause_ms / 1000, self._accept_again)
+                    self._pause_accepting(str(error.strerror))
                     return
                 continue
-            self._welcome(sock, address[0])
+            try:
+                self._welcome(sock, address[0])
+            except OSError as error:
+                logger.warning("lost a connection from %s at its start: %s", address[0], error.strerror)
+                sock.close()
+                continue
+            if sock.fileno() >= self._last_descriptor:
+                self._pause_accepting("the rest of the file descriptors is kept for files")
+                return
+
+    def _pause_accepting(self, reason: str) -> None:
+        assert self._listener is not None
+        if not self._accepting_paused:
+            logger.error("cannot accept connections for now: %s", reason)
+        self._accepting_paused = True
+        self._loop.remove_reader(self._listener.fileno())
+        self._loop.call_later(accept_pause_ms / 1000, self._accept_again)
 
     def _accept_again(self) -> None:
-        if self._listener is not None and self._listener.fileno() >= 0:
-            self._loop.add_reader(self._listener.fileno(), self._accept)
+        if self._listener is None or self._listener.fileno() < 0:
+            return
+        if not self._has_descriptors():
+            self._loop.call_later(accept_pause_ms / 1000, self._accept_again)
+            return
+        self._accepting_paused = False
+        logger.info("accepting connections again")
+        self._loop.add_reader(self._listener.fileno(), self._accept)
+
+    def _has_descriptors(self) -> bool:
+        """Whether the next descriptor, the lowest one that is free, is one that a connection may take."""
+        assert self._listener is not None
+        try:
+            descriptor = os.dup(self._listener.fileno())
+        except OSError:
+            return False
+        os.close(descriptor)
+        return descriptor <= self._last_descriptor
 
     def _welcome(self, sock: socket.socket, host: str) -> None:
         settings = self.broker.settings
@@ -135,11 +186,16 @@ class Server:
             del self._per_host[connection.host]
 
     def _close_idle(self) -> None:
-        idle_before_ms = self.now_ms() - self.broker.settings.connections_max_idle_ms
+        idle_ms_max = self.broker.settings.connections_max_idle_ms
+        if idle_ms_max < 0:
+            self.broker.timers.after(idle_check_interval_ms, self._close_idle)
+            return
+        # Prompt where the limit is short; by default it is ten minutes.
+        self.broker.timers.after(max(min(idle_check_interval_ms, idle_ms_max // 2), 100), self._close_idle)
+        idle_before_ms = self.now_ms() - idle_ms_max
         for connection in list(self._connections.values()):
             if connection.last_active_ms < idle_before_ms:
                 connection.close("idle for longer than connections.max.idle.ms")
-        self.broker.timers.after(idle_check_interval_ms, self._close_idle)
 
     def _schedule(self) -> None:
         """Wake up for the next timer."""

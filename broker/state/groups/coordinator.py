@@ -240,8 +240,8 @@ class GroupCoordinator:
 
     def _plan_expiry(self) -> None:
         def run() -> None:
-            self.expire()
             self._plan_expiry()
+            self.expire()
 
         self._timers.after(self._config.offsets_retention_check_interval_ms, run)
 
