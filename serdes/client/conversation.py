@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from urllib.parse import quote, unquote, urlencode
 
-from serdes.client.errors import RegistryUnavailable, RequestRefused, UnknownSchema
+from serdes.client.errors import RegistryUnavailable, RegistryUnreachable, RequestRefused, UnknownSchema
 from serdes.client.exchange import HttpAnswer, HttpRequest, NoAnswer, Pause, Steps
 from serdes.client.settings import BasicAuth, BearerAuth, RegistrySettings
 
@@ -57,7 +57,7 @@ class Conversation:
                     return _understood(answer)
                 what = f"status {answer.status}" if isinstance(answer, HttpAnswer) else _detail(answer)
                 failure = f"{self._names[index]}: {what}"
-        raise RegistryUnavailable(f"no answer to {method} {'/'.join(path)} ({failure})")
+        raise RegistryUnreachable(f"no answer to {method} {'/'.join(path)} ({failure})")
 
 
 def _without_credentials(url: str) -> tuple[str, BasicAuth | None]:

@@ -13,12 +13,27 @@ from registry.limits import id_max, reference_depth_max, references_max
 from registry.model import Reference, SchemaType
 from serdes.client.cache import BoundedCache
 from serdes.client.conversation import Conversation
-from serdes.client.errors import RegistryClientError, RegistryUnavailable, RequestRefused, UnknownSchema
+from serdes.client.errors import (
+    RegistryClientError,
+    RegistryUnavailable,
+    RegistryUnreachable,
+    RequestRefused,
+    UnknownSchema,
+)
 from serdes.client.exchange import Effect, Reply, Steps, Turn
 from serdes.client.settings import RegistrySettings
 from serdes.schemas import RegisteredSchema, SchemaDefinition
 
 Answer = dict[str, object] | list[object]
+
+UNKNOWN_IDS_FEW = 10
+"""Unknown ids after which the registry is asked where its ids end: garbage must not be asked for id by id."""
+
+IDS_AHEAD_MAX = 100_000
+"""How far past the last id a new one may lie until that is asked again: more than anybody registers meanwhile."""
+
+_OUTAGE = "outage"
+_LAST = "last"
 
 
 class RegistryCore:
@@ -31,15 +46,39 @@ class RegistryCore:
         self._by_text: BoundedCache[Hashable, RegisteredSchema] = BoundedCache(settings.schemas_max, clock)
         self._stale: BoundedCache[str, RegisteredSchema] = BoundedCache(settings.schemas_max, clock)
         self._failed: BoundedCache[Hashable, RegistryClientError] = BoundedCache(settings.schemas_max, clock)
+        self._outage: BoundedCache[str, RegistryClientError] = BoundedCache(1, clock)
+        self._last_id: BoundedCache[str, int] = BoundedCache(1, clock)
+        self._some_id: int | None = None
+        self._unknown_ids = 0
 
     def schema_by_id(self, schema_id: int) -> Steps[RegisteredSchema]:
         def ask() -> Steps[RegisteredSchema]:
-            if not 0 <= schema_id <= id_max:
-                raise UnknownSchema(f"schema {schema_id}: ids end at {id_max}")
-            answer = yield from self._conversation.ask("GET", ("schemas", "ids", str(schema_id)))
+            end = (self._last_id.get(_LAST) or id_max) + IDS_AHEAD_MAX
+            if not 0 <= schema_id <= min(end, id_max):
+                raise UnknownSchema(f"schema {schema_id}: the registry's ids end long before")
+            try:
+                answer = yield from self._conversation.ask("GET", ("schemas", "ids", str(schema_id)))
+            except UnknownSchema:
+                yield from self._learn_last_id()
+                raise
+            self._some_id = schema_id
             return _registered(answer, schema_id=schema_id)
 
         return self._remembered(self._known, ("id", schema_id), None, ask)
+
+    def _learn_last_id(self) -> Steps[None]:
+        self._unknown_ids += 1
+        if self._unknown_ids < UNKNOWN_IDS_FEW or self._some_id is None or self._last_id.get(_LAST) is not None:
+            return
+        self._unknown_ids = 0
+        path = ("schemas", "ids", str(self._some_id))
+        try:
+            answer = yield from self._conversation.ask("GET", path, {"fetchMaxId": "true"})
+        except RegistryClientError:
+            return
+        last = answer.get("maxId") if isinstance(answer, dict) else None
+        if isinstance(last, int):
+            self._last_id.put(_LAST, last, self._settings.unknown_ttl_seconds)
 
     def schema_by_guid(self, guid: UUID) -> Steps[RegisteredSchema]:
         def ask() -> Steps[RegisteredSchema]:
@@ -124,17 +163,20 @@ class RegistryCore:
         known = cache.get(key)
         if known is not None:
             return known
-        if self._failed.get(key) is None:
+        if self._failure(key) is None:
             # Others may have asked the same while this one waited for its turn.
             yield Turn()
             known = cache.get(key)
             if known is not None:
                 return known
-        failed = self._failed.get(key)
+        failed = self._failure(key)
         if failed is not None:
             raise copy(failed)
         try:
             answer = yield from ask()
+        except RegistryUnreachable as error:
+            self._outage.put(_OUTAGE, error, self._settings.unavailable_ttl_seconds)
+            raise
         except UnknownSchema as error:
             self._failed.put(key, error, self._settings.unknown_ttl_seconds)
             raise
@@ -143,6 +185,9 @@ class RegistryCore:
             raise
         cache.put(key, answer, ttl_seconds)
         return answer
+
+    def _failure(self, key: Hashable) -> RegistryClientError | None:
+        return self._failed.get(key) or self._outage.get(_OUTAGE)
 
 
 def _normalize(normalize: bool) -> Mapping[str, str]:

@@ -4,6 +4,7 @@ RegistryClientError
 ├── UnknownSchema        the registry answered: there is no such schema, subject or version
 ├── RequestRefused       the registry answered: no (not compatible, not valid, not allowed)
 └── RegistryUnavailable  no answer, or not one of a registry
+    └── RegistryUnreachable  none from any address, in all the attempts
 """
 
 
@@ -28,3 +29,7 @@ class RequestRefused(RegistryClientError):
 
 class RegistryUnavailable(RegistryClientError):
     pass
+
+
+class RegistryUnreachable(RegistryUnavailable):
+    """Not the fault of one question, so no other is asked either for a while."""

@@ -43,8 +43,8 @@ class RegistrySettings:
     backoff_max_seconds: float = 2.0
     unknown_ttl_seconds: float = 30.0
     """How long an id that the registry did not know is not asked for again: a topic of garbage must not become load."""
-    unavailable_ttl_seconds: float = 2.0
-    """How long a registry that could not be reached is left alone."""
+    unavailable_ttl_seconds: float = 5.0
+    """How long a registry that could not be reached is left alone, whatever is asked for."""
     latest_ttl_seconds: float = 60.0
     """How long "the latest version" is taken from memory."""
     schemas_max: int = 1000

@@ -44,7 +44,8 @@ class StubRegistry:
             schema_id = int(match[1])
             if not 1 <= schema_id <= len(self.schemas):
                 return error(404, 40403, f"Schema {schema_id} not found")
-            return httpx.Response(200, json={**self.schemas[schema_id - 1], "guid": guid(schema_id)})
+            more = {"maxId": len(self.schemas)} if "fetchMaxId" in request.url.params else {}
+            return httpx.Response(200, json={**self.schemas[schema_id - 1], "guid": guid(schema_id), **more})
         if match := re.fullmatch(r"/schemas/guids/(.+)", path):
             found = next((n for n in range(1, len(self.schemas) + 1) if guid(n) == match[1]), None)
             return error(404, 40403, "no such guid") if found is None else self._schema(found)

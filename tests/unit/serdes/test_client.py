@@ -85,6 +85,37 @@ def test_a_registry_that_is_down_is_retried_with_backoff_and_then_left_alone() -
         assert registry.schema_by_id(1).definition == STRING
 
 
+def test_an_outage_is_the_registrys_and_not_one_ids() -> None:
+    stub, clock = StubRegistry(), Clock()
+    stub.intercept = lambda request: error(503, 50301, "down")
+    with client(stub, clock, attempts_max=2) as registry:
+        for schema_id in range(50):
+            with pytest.raises(RegistryUnavailable):
+                registry.schema_by_id(schema_id)
+        with pytest.raises(RegistryUnavailable):
+            registry.register("s", STRING)
+    assert len(stub.requests) == 2
+
+
+def test_ids_of_garbage_are_asked_for_only_until_it_is_known_where_ids_end() -> None:
+    stub, clock = StubRegistry(), Clock()
+    stub.add("s", {"schema": '"string"'})
+    with client(stub, clock) as registry:
+        registry.schema_by_id(1)
+        for number in range(500):
+            with pytest.raises(UnknownSchema):
+                registry.schema_by_id(1_000_000 + number * 7919)
+        assert len(stub.requests) == 12
+        assert stub.paths()[-1] == "GET /schemas/ids/1?fetchMaxId=true"
+        # A schema registered meanwhile is found all the same, and after a while everything is asked again.
+        stub.add("s", {"schema": '"int"'})
+        assert registry.schema_by_id(2).id == 2
+        clock.now = 31.0
+        with pytest.raises(UnknownSchema):
+            registry.schema_by_id(2_000_000)
+        assert len(stub.requests) == 14
+
+
 def test_the_next_address_is_tried_and_kept() -> None:
     stub = StubRegistry()
     stub.add("s", {"schema": '"string"'})
