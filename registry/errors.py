@@ -9,6 +9,7 @@
     ├── Unprocessable
     │   ├── InvalidSchema, InvalidVersion, InvalidCompatibilityLevel, InvalidMode, InvalidSubject, InvalidRuleSet
     │   └── OperationNotPermitted, ReferenceExists, IdDoesNotMatch, SchemaTooLarge, ContextNotEmpty
+    ├── TakesLonger
     └── StoreFailed, StoreTimedOut
 
 The sentences are Confluent's, to the letter: scripts and test suites match on them.
@@ -155,6 +156,10 @@ class SchemaTooLarge(Unprocessable):
 class ContextNotEmpty(Unprocessable):
     def __init__(self, context: str) -> None:
         super().__init__(f"The specified context '{context}' is not empty.")
+
+
+class TakesLonger(RegistryError):
+    """Not refused: the work is more than was granted. Whoever granted it asks again with more."""
 
 
 class StoreFailed(RegistryError):

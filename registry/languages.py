@@ -5,6 +5,7 @@ latest must not parse the latest again.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -30,9 +31,14 @@ class Languages:
     ) -> ParsedSchema:
         """`strict` is for new schemas; one that is stored already is taken as it is. Raises `InvalidSchema`."""
         pairs = tuple(references.items()) if references else ()
+        parse = self._kept
         if len(text) + sum(len(referenced) for _, referenced in pairs) > _PARSED_KEPT_CHARS_MAX:
-            return _parse(type, text, pairs, strict)
-        return self._kept(type, text, pairs, strict)
+            parse = _parse
+        if not strict:
+            # Nearly every schema passes the strict parser, and is the same then: one parse serves both.
+            with suppress(InvalidSchema):
+                return parse(type, text, pairs, True)
+        return parse(type, text, pairs, strict)
 
     def check(self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy) -> list[Incompatibility]:
         """Both of one language."""

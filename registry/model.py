@@ -237,7 +237,7 @@ class Config:
         gaps: dict[str, Any] = {
             f.name: getattr(wider, f.name) for f in fields(self) if f.name != "alias" and getattr(self, f.name) is None
         }
-        return replace(self, **gaps) if gaps else self
+        return replace(self, **gaps)
 
     def changed(self, values: Mapping[str, Any]) -> Self:
         return replace(self, **values)

@@ -1,11 +1,12 @@
 """What an operator decides about a registry. Read by `gateway`, or from the command line of `python -m registry`."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from registry.model import Level
+from registry.model import Config, Level
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RegistrySettings:
     compatibility_level: Level = Level.BACKWARD
     """Where neither subject, context nor the global scope sets one."""
@@ -18,3 +19,12 @@ class RegistrySettings:
     cluster_id: str = "headgate"
     answers_kept_bytes_max: int = 64 * 1024 * 1024
     """Memory for answers that are served again without being made again."""
+
+    @cached_property
+    def defaults(self) -> Config:
+        """What holds where nobody configured anything."""
+        return Config(
+            compatibility_level=self.compatibility_level,
+            validate_fields=self.validate_fields,
+            validate_names=self.validate_names,
+        )

@@ -23,10 +23,11 @@ _ENTRY_BYTES_MAX: Final = 256 * 1024
 """A larger answer is made anew: it costs more to send than to make."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Answer:
-    status: int
     body: bytes
+    valid: bool = True
+    """False once it was dropped: others may still hold it."""
 
 
 class AnswerCache:
@@ -73,6 +74,7 @@ class AnswerCache:
         if found is None:
             return
         answer, marks = found
+        answer.valid = False
         self._bytes -= _size(key, answer)
         for mark in marks:
             keys = self._marked.get(mark)
@@ -88,6 +90,8 @@ class AnswerCache:
         self.generation += 1
         self._recent.append(touched)
         if touched.settings:
+            for answer, _ in self._answers.values():
+                answer.valid = False
             self._answers.clear()
             self._marked.clear()
             self._bytes = 0

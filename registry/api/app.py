@@ -14,13 +14,13 @@ from openapi.errors import error_body
 from openapi.media_types import REGISTRY_V1
 from registry.api.context import Api
 from registry.api.errors import REASONS, HttpFault, status_and_code
-from registry.api.front import Front
+from registry.api.front import App, Front, Receive, Scope, Send
 from registry.api.routes import beyond, compatibility, schemas, server, settings, subjects
 from registry.errors import RegistryError
 from registry.service.registry import Registry
 
 _log: Final = logging.getLogger(__name__)
-Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
+Handler = Callable[..., Coroutine[Any, Any, Response]]
 
 
 def create_app(registry: Registry) -> Front:
@@ -32,16 +32,32 @@ def create_app(registry: Registry) -> Front:
         yield
         await api.writes.close()
 
+    handlers = _handlers(registry)
     app = FastAPI(
         title="Headgate schema registry",
         lifespan=lifespan,
         openapi_url=None,
         redirect_slashes=False,
-        exception_handlers=_handlers(registry),
+        exception_handlers=handlers,
     )
     for module in (schemas, subjects, compatibility, settings, server, beyond):
         app.include_router(module.routes(api))
-    return Front(app, api.cache)
+    return Front(app, api.cache, _unframed(subjects.registering(api), handlers))
+
+
+def _unframed(handler: Handler, handlers: dict[int | type[Exception], Handler]) -> App:
+    """A route called as it is: what the framework would add to it costs as much as the registration itself."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        try:
+            response: Response = await handler(request)
+        except Exception as error:
+            kind = next(kind for kind in type(error).__mro__ if kind in handlers)
+            response = await handlers[kind](request, error)
+        await response(scope, receive, send)
+
+    return app
 
 
 def _handlers(registry: Registry) -> dict[int | type[Exception], Handler]:

@@ -46,8 +46,9 @@ class Api:
 
         return await asyncio.to_thread(answer)
 
-    async def write(self, request: Request, operation: Callable[[StoreWriter], T]) -> T:
-        result, generation = await self.writes.run(operation)
+    async def write(self, request: Request, operation: Callable[[StoreWriter], T], *, light: bool = False) -> T:
+        """What the operation returns, once it is durable. A `light` one takes no longer than a millisecond or two."""
+        result, generation = await self.writes.run(operation, light=light)
         keep: Keep = request.scope["registry_keep"]
         keep.generation = generation
         return result

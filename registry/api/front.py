@@ -22,6 +22,7 @@ from openapi.media_types import (
 from registry import limits
 from registry.api.answer_cache import Answer, AnswerCache, Key, Mark
 from registry.api.errors import REASONS, HttpFault
+from registry.api.shortcut import Shortcuts
 from registry.errors import InvalidSubject
 from registry.subjects import context_prefix
 
@@ -50,9 +51,12 @@ class Keep:
 
 
 class Front:
-    def __init__(self, app: App, cache: AnswerCache) -> None:
+    def __init__(self, app: App, cache: AnswerCache, register: App | None = None) -> None:
+        """`register`, if given, takes registrations past the framework."""
         self._app = app
+        self._register = register or app
         self._cache = cache
+        self.shortcuts = Shortcuts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -72,7 +76,7 @@ class Front:
             if kept is not None:
                 answer_type = negotiate(accept.decode("latin-1"))
                 if answer_type is not None:
-                    await _send(send, kept.status, kept.body, answer_type)
+                    await _give(scope, send, kept, answer_type)
                     return
         try:
             await self._pass(scope, receive, send, method, raw_path, accept.decode("latin-1"), media)
@@ -98,7 +102,7 @@ class Front:
         if method == "POST":
             kept = self._cache.get(key)
             if kept is not None:
-                await _send(send, kept.status, kept.body, answer_type)
+                await _give(scope, send, kept, answer_type)
                 return
         keep = Keep(self._cache.generation)
         inner = dict(scope)
@@ -122,11 +126,25 @@ class Front:
                 sent = message.get("body", b"")
             await send(message)
 
-        await self._app(inner, receive, watched)
+        app = self._app
+        if method == "POST":
+            parts = path.split("/")
+            if len(parts) == 4 and parts[1] == "subjects" and parts[3] == "versions":
+                inner["path_params"] = {"subject": parts[2]}
+                app = self._register
+        await app(inner, receive, watched)
         if keep.marks is not None and status == 200 and sent is not None:
             if method == "GET":
                 key = (b"GET", raw_path, scope["query_string"], b"")
-            self._cache.keep(key, Answer(200, sent), keep.marks, keep.generation)
+            self._cache.keep(key, Answer(sent), keep.marks, keep.generation)
+
+
+async def _give(scope: Scope, send: Send, kept: Answer, media_type: str) -> None:
+    """A kept answer; a server that can is told to give it by itself next time."""
+    learn = scope.get("headgate.learn")
+    if learn is not None:
+        learn(kept, media_type)
+    await _send(send, 200, kept.body, media_type)
 
 
 async def _send(send: Send, status: int, body: bytes, media_type: str) -> None:

@@ -22,14 +22,16 @@ def open_registry(data_dir: Path, settings: RegistrySettings | None = None) -> R
 
 async def serve(registry: Registry, host: str, port: int, listening: "asyncio.Future[int] | None" = None) -> None:
     """Until cancelled or told to stop by a signal. `listening` gets the port (which 0 leaves to the system)."""
+    app = create_app(registry)
     config = uvicorn.Config(
-        create_app(registry),
-        http="httptools",
+        app,
+        http=app.shortcuts.protocol(),
         loop="none",
         log_level="warning",
         access_log=False,
         server_header=False,
         date_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=5,
     )
     server = uvicorn.Server(config)

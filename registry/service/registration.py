@@ -11,7 +11,7 @@ from registry import limits, references
 from registry.compatibility import levels
 from registry.compatibility.incompatibility import Policy
 from registry.compatibility.levels import Earlier, Verdict
-from registry.errors import IncompatibleSchema, InvalidSchema, OperationNotPermitted, SchemaTooLarge
+from registry.errors import IncompatibleSchema, InvalidSchema, OperationNotPermitted, SchemaTooLarge, TakesLonger
 from registry.formats.base import ParsedSchema
 from registry.languages import Languages
 from registry.model import (
@@ -120,6 +120,19 @@ def find(
     if not candidate.text.strip():
         return None
     config = config_in_scope(store, environment.settings, subject)
+    return _find(environment, store, subject, candidate, config, normalize=normalize, deleted=deleted)
+
+
+def _find(
+    environment: Environment,
+    store: StoreReader,
+    subject: Subject,
+    candidate: Candidate,
+    config: Config,
+    *,
+    normalize: bool,
+    deleted: bool = False,
+) -> StoredVersion | None:
     normalize = normalize or bool(config.normalize)
     found = _find_as_is(environment, store, subject, candidate, normalize=normalize, deleted=deleted)
     if found is not None:
@@ -194,8 +207,12 @@ def register(
     *,
     normalize: bool,
     now_ms: int,
+    compared_max: int | None = None,
 ) -> StoredVersion:
-    """The version of `subject` that is this schema, added if it is new. Raises the error that says why not."""
+    """The version of `subject` that is this schema, added if it is new. Raises the error that says why not.
+
+    `TakesLonger` says that the schema must be compared with more than `compared_max` versions.
+    """
     config = config_in_scope(store, environment.settings, subject)
     normalize = normalize or bool(config.normalize)
     candidate = _tagged(environment, store, subject, candidate)
@@ -229,6 +246,9 @@ def register(
             return version
 
     if not importing:
+        level = config.compatibility_level or environment.settings.compatibility_level
+        if compared_max is not None and level.transitive and next_version > compared_max:
+            raise TakesLonger(f"There are {next_version - 1} versions to compare with")
         verdict = judge(environment, store, config, understood, latest)
         if not verdict.compatible:
             raise IncompatibleSchema(subject.qualified, verdict.messages)
@@ -246,12 +266,14 @@ def _known(
     """The version that is this schema already; asked before the mode is, so that producers of known schemas go on."""
     if candidate.version > 0 or config.merges_content or candidate.propagate_tags or not candidate.text.strip():
         return None
+    if not store.last_version(subject):
+        return None
     if candidate.version == -1:
         found = _find_as_is(
             environment, store, subject, candidate, normalize=normalize, deleted=False, latest_only=True
         )
     else:
-        found = find(environment, store, subject, candidate, normalize=normalize)
+        found = _find(environment, store, subject, candidate, config, normalize=normalize)
     return found if found is not None and candidate.id in (None, found.id) else None
 
 

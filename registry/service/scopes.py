@@ -1,11 +1,14 @@
 """Which configuration and mode hold for a subject: its own, its context's, `:.__GLOBAL:`'s, the operator's default."""
 
+from typing import Final
+
 from registry.model import Config, Mode
 from registry.settings import RegistrySettings
 from registry.storage.base import StoreReader
-from registry.subjects import GLOBAL_CONTEXT, Subject
+from registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject
 
-GLOBAL_SCOPE = Subject(GLOBAL_CONTEXT, "")
+GLOBAL_SCOPE: Final = Subject(GLOBAL_CONTEXT, "")
+_DEFAULT_SCOPE: Final = Subject(DEFAULT_CONTEXT, "")
 
 
 def context_scope(subject: Subject) -> Subject:
@@ -14,18 +17,12 @@ def context_scope(subject: Subject) -> Subject:
 
 def config_in_scope(store: StoreReader, settings: RegistrySettings, subject: Subject) -> Config:
     """Field by field, the nearest scope that sets it."""
-    config = store.config(subject) or Config()
-    for scope in _wider(subject):
-        wider = store.config(scope)
-        if wider is not None:
-            config = config.over(wider)
-    return config.over(
-        Config(
-            compatibility_level=settings.compatibility_level,
-            validate_fields=settings.validate_fields,
-            validate_names=settings.validate_names,
-        )
-    )
+    config: Config | None = None
+    for scope in (subject, *_wider(subject)):
+        found = store.config(scope)
+        if found is not None:
+            config = found if config is None else config.over(found)
+    return settings.defaults if config is None else config.over(settings.defaults)
 
 
 def _wider(subject: Subject) -> tuple[Subject, ...]:
@@ -33,19 +30,20 @@ def _wider(subject: Subject) -> tuple[Subject, ...]:
 
 
 def mode_in_scope(store: StoreReader, subject: Subject) -> Mode:
-    overriding = overriding_mode(store, subject)
-    if overriding is not None:
-        return overriding
-    for scope in (subject, *_wider(subject)):
+    """READONLY_OVERRIDE of a wider scope beats what narrower scopes say."""
+    found: Mode | None = None
+    for scope in dict.fromkeys((subject, *_wider(subject), _DEFAULT_SCOPE)):
         mode = store.mode(scope)
-        if mode is not None:
+        if mode is Mode.READONLY_OVERRIDE:
             return mode
-    return Mode.READWRITE
+        if found is None and scope.context in (subject.context, GLOBAL_CONTEXT):
+            found = mode
+    return found or Mode.READWRITE
 
 
 def overriding_mode(store: StoreReader, subject: Subject) -> Mode | None:
     """READONLY_OVERRIDE of a wider scope beats what narrower scopes say."""
-    for scope in (GLOBAL_SCOPE, Subject(".", ""), context_scope(subject)):
+    for scope in (GLOBAL_SCOPE, _DEFAULT_SCOPE, context_scope(subject)):
         if store.mode(scope) is Mode.READONLY_OVERRIDE:
             return Mode.READONLY_OVERRIDE
     return None

@@ -218,6 +218,14 @@ class BatchOutcome:
     touched: Touched
 
 
+class Staged(Protocol):
+    """Operations that were run and wait to be made durable. Nothing else is written meanwhile."""
+
+    def commit(self) -> BatchOutcome:
+        """In any thread. Returns when all is on disk; raises `StoreFailed` when nothing is kept."""
+        ...
+
+
 class RegistryStore(Protocol):
     def reading(self) -> AbstractContextManager[StoreReader]:
         """A view for one question. Not to be held while waiting for anything."""
@@ -227,11 +235,15 @@ class RegistryStore(Protocol):
         """A view of its own, for a long read in any threads, one at a time."""
         ...
 
-    def apply(self, operations: Sequence[Operation]) -> BatchOutcome:
-        """Run the operations in order, each fully or not at all, and make them durable together.
+    def stage(self, operations: Sequence[Operation]) -> Staged:
+        """Run the operations in order, each fully or not at all; to be committed together.
 
-        Returns when all is on disk. Raises `StoreFailed` when nothing of the batch is kept.
+        Raises `StoreFailed` when nothing of the batch is kept.
         """
+        ...
+
+    def apply(self, operations: Sequence[Operation]) -> BatchOutcome:
+        """Stage and commit."""
         ...
 
     def check(self) -> None:

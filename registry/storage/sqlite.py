@@ -100,29 +100,42 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise StoreFailed(f"The store could not be read: {error}") from error
 
-    def apply(self, operations: Sequence[Operation]) -> BatchOutcome:
-        with self._writing:
+    def stage(self, operations: Sequence[Operation]) -> "SqliteStaged":
+        self._writing.acquire()
+        try:
             writer = SqliteWriter(self._writer, self._now_ms)
             results: list[Any | RegistryError] = []
-            try:
-                self._writer.execute("BEGIN IMMEDIATE")
-                for operation in operations:
-                    self._writer.execute("SAVEPOINT operation")
-                    try:
-                        result = operation(writer)
-                    except RegistryError as error:
-                        self._writer.execute("ROLLBACK TO operation")
-                        result = error
-                    self._writer.execute("RELEASE operation")
-                    results.append(result)
-                self._writer.execute("COMMIT")
-            except sqlite3.Error as error:
-                self._rollback()
-                raise StoreFailed(f"The store did not take the change: {error}") from error
-            except BaseException:
-                self._rollback()
-                raise
-            return BatchOutcome(tuple(results), writer.touched())
+            self._writer.execute("BEGIN IMMEDIATE")
+            for operation in operations:
+                self._writer.execute("SAVEPOINT operation")
+                try:
+                    result = operation(writer)
+                except RegistryError as error:
+                    self._writer.execute("ROLLBACK TO operation")
+                    result = error
+                self._writer.execute("RELEASE operation")
+                results.append(result)
+        except sqlite3.Error as error:
+            self._rollback()
+            self._writing.release()
+            raise StoreFailed(f"The store did not take the change: {error}") from error
+        except BaseException:
+            self._rollback()
+            self._writing.release()
+            raise
+        return SqliteStaged(self._commit, BatchOutcome(tuple(results), writer.touched()))
+
+    def _commit(self) -> None:
+        try:
+            self._writer.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._rollback()
+            raise StoreFailed(f"The store did not take the change: {error}") from error
+        finally:
+            self._writing.release()
+
+    def apply(self, operations: Sequence[Operation]) -> BatchOutcome:
+        return self.stage(operations).commit()
 
     def _rollback(self) -> None:
         with suppress(sqlite3.Error):
@@ -149,6 +162,18 @@ class SqliteStore:
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._writer.close()
             self._lock_file.close()
+
+
+class SqliteStaged:
+    """`registry.storage.base.Staged`: an open transaction."""
+
+    def __init__(self, commit: Callable[[], None], outcome: BatchOutcome) -> None:
+        self._commit = commit
+        self._outcome = outcome
+
+    def commit(self) -> BatchOutcome:
+        self._commit()
+        return self._outcome
 
 
 class SqliteWriter(SqliteReader):

@@ -1,5 +1,9 @@
 """/subjects: lists, look-up, registration, versions, tags, deletion."""
 
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -8,6 +12,7 @@ from registry import limits
 from registry.api.answers import registered_json, version_json
 from registry.api.context import Api
 from registry.api.requests import Parameters, candidate_of, tag_changes, tag_request_of
+from registry.errors import TakesLonger
 from registry.model import Metadata, merged_rule_sets
 from registry.service import deletion, reading
 from registry.service.reading import subject_of, version_number
@@ -17,10 +22,55 @@ from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader
 from registry.subjects import Subject, checked
 from registry.wire import metadata_of, rule_set_of
 
+_LIGHT_BODY_BYTES: Final = 8 * 1024
+_LIGHT_COMPARED: Final = 20
+"""Versions that a registration compares with before it counts as long work."""
+
 
 def deleted_shown(parameters: Parameters) -> Deleted:
     shown = Deleted.SHOWN if parameters.flag("deleted") else Deleted.HIDDEN
     return Deleted.ONLY if parameters.flag("deletedOnly") else shown
+
+
+def registering(api: Api) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    """The handler that registers, for its route and for the front, which calls it without one."""
+    environment = api.registry.environment
+
+    async def register_version(request: Request) -> Response:
+        parameters = Parameters(request)
+        body = await request.body()
+        name = checked(parameters.subject())
+        candidate = candidate_of(body)
+        normalize = parameters.flag("normalize")
+        parameters.flag("force")
+
+        def operation(store: StoreWriter, compared_max: int | None = None) -> StoredVersion:
+            return register(
+                environment,
+                store,
+                unaliased(store, name),
+                candidate,
+                normalize=normalize,
+                now_ms=api.registry.now_ms(),
+                compared_max=compared_max,
+            )
+
+        try:
+            light = len(body) <= _LIGHT_BODY_BYTES and not candidate.references
+            brief = partial(operation, compared_max=_LIGHT_COMPARED) if light else operation
+            version = await api.write(request, brief, light=light)
+        except TakesLonger:
+            version = await api.write(request, operation)
+        modified = (
+            version.content.metadata is not None
+            or version.content.rule_set is not None
+            or not candidate.text.strip()
+            or candidate.propagate_tags
+        )
+        marks = None if candidate.version > 0 else _marks(parameters, candidate, version)
+        return api.answer(request, registered_json(version, modified=modified), marks=marks)
+
+    return register_version
 
 
 def routes(api: Api) -> APIRouter:
@@ -87,34 +137,7 @@ def routes(api: Api) -> APIRouter:
 
         return api.read(question)
 
-    @router.post("/subjects/{subject}/versions")
-    async def register_version(request: Request) -> Response:
-        parameters = Parameters(request)
-        body = await request.body()
-        name = checked(parameters.subject())
-        candidate = candidate_of(body)
-        normalize = parameters.flag("normalize")
-        parameters.flag("force")
-
-        def operation(store: StoreWriter) -> StoredVersion:
-            return register(
-                environment,
-                store,
-                unaliased(store, name),
-                candidate,
-                normalize=normalize,
-                now_ms=api.registry.now_ms(),
-            )
-
-        version = await api.write(request, operation)
-        modified = (
-            version.content.metadata is not None
-            or version.content.rule_set is not None
-            or not candidate.text.strip()
-            or candidate.propagate_tags
-        )
-        marks = None if candidate.version > 0 else _marks(parameters, candidate, version)
-        return api.answer(request, registered_json(version, modified=modified), marks=marks)
+    router.add_api_route("/subjects/{subject}/versions", registering(api), methods=["POST"])
 
     @router.get("/subjects/{subject}/versions/{version}")
     async def get_version(request: Request) -> Response:
