@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from registry.compatibility.json_schema.comparison import Asking
 from registry.compatibility.json_schema.kinds import Difference
 from registry.compatibility.json_schema.matching import matched
-from registry.compatibility.json_schema.shapes import Criterion, Kind, Shape
+from registry.compatibility.json_schema.shapes import Criterion, Shape
 from registry.formats.json_schema.subschema import Subschema
 
 
@@ -50,7 +50,3 @@ def plain_reads(asking: Asking, original: Shape, update: Shape) -> bool:
     if len(original.members) == 1 or original.criterion is Criterion.ALL:
         return any(asking.readable(member, update) for member in original.members)
     return False
-
-
-def is_combined(shape: Shape) -> bool:
-    return shape.kind is Kind.COMBINED

@@ -92,6 +92,8 @@ class Asking:
     def readable(self, original: Subschema | Shape, update: Subschema | Shape) -> bool:
         """Whether everything `original` allows is taken by `update`, as far as is known now."""
         pair = self.shapes.of(original), self.shapes.of(update)
+        if len(self.asked) >= STEPS_MAX:  # a single judgement, of two large combinations, can be too much
+            raise Exhausted
         self.asked.append(pair)
         return not self._comparison.verdicts.get(pair)
 
@@ -104,6 +106,8 @@ class Asking:
 
     def matches(self, pattern: str, name: str) -> bool:
         self.effort += 1
+        if self.effort >= STEPS_MAX:
+            raise Exhausted
         return self._comparison.matches(pattern, name)
 
 

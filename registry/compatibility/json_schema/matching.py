@@ -38,31 +38,26 @@ def _layers(edges: Sequence[Sequence[int]], left_of: list[int], right_of: list[i
 def _augment(
     start: int, edges: Sequence[Sequence[int]], left_of: list[int], right_of: list[int], distance: list[int]
 ) -> bool:
-    path: list[tuple[int, int]] = []
-    stack = [(start, iter(edges[start]))]
-    while stack:
-        left, choices = stack[-1]
-        for right in choices:
+    """Look for a way from a free left node to a free right one, and exchange partners along it."""
+    lefts, choices = [start], [iter(edges[start])]
+    rights: list[int] = []
+    while lefts:
+        left = lefts[-1]
+        for right in choices[-1]:
             other = left_of[right]
             if other == _FREE:
-                path = [
-                    *((node, taken) for (node, _), taken in zip(stack[:-1], _taken(path), strict=True)),
-                    (left, right),
-                ]
-                for node, partner in path:
+                for node, partner in zip(lefts, [*rights, right], strict=True):
                     right_of[node], left_of[partner] = partner, node
                 return True
             if distance[other] == distance[left] + 1:
-                path.append((left, right))
-                stack.append((other, iter(edges[other])))
+                lefts.append(other)
+                choices.append(iter(edges[other]))
+                rights.append(right)
                 break
         else:
-            distance[left] = -1
-            stack.pop()
-            if path:
-                path.pop()
+            distance[left] = -1  # a dead end for every later start of this round
+            lefts.pop()
+            choices.pop()
+            if rights:
+                rights.pop()
     return False
-
-
-def _taken(path: list[tuple[int, int]]) -> list[int]:
-    return [right for _, right in path]

@@ -239,6 +239,23 @@ def test_all_against_all_is_bounded_whatever_the_members_hold(member: Callable[[
     assert {each.kind for each in found} <= {"COMPARISON_TOO_COSTLY", "COMBINED_TYPE_SUBSCHEMAS_CHANGED"}
 
 
+def test_one_comparison_of_huge_combinations_is_bounded() -> None:
+    def alternatives(count: int, step: int) -> JsonSchema:
+        return schema({"anyOf": [{"minLength": index * step} for index in range(count)]})
+
+    found = check(alternatives(5_000, 1), alternatives(5_000, 2))
+    assert [each.kind for each in found] == ["COMPARISON_TOO_COSTLY"]
+
+
+def test_one_comparison_of_many_names_with_many_patterns_is_bounded() -> None:
+    patterns: dict[str, Any] = {f"^{index}$": {} for index in range(2_000)}
+    writer = schema({"type": "object", "patternProperties": patterns})
+    reader = schema(
+        {"type": "object", "patternProperties": patterns, "properties": {f"p{n}": {} for n in range(2_000)}}
+    )
+    assert [each.kind for each in check(reader, writer)] == ["COMPARISON_TOO_COSTLY"]
+
+
 def test_too_many_patterns_are_refused() -> None:
     with pytest.raises(InvalidSchema, match="patterns"):
         schema({"patternProperties": {f"{index:04}" + "a|b" * 100: {} for index in range(500)}})
