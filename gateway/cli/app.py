@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from gateway.cli import config, topic, up
+from gateway.cli import config, consume, group, produce, topic, up
 from gateway.cli.defaults import command_defaults
 from gateway.cli.errors import CommandError, ExitCode, UsageError
 from gateway.cli.output import say, say_heading
@@ -31,6 +31,9 @@ app = typer.Typer(
 )
 app.command("up")(up.up)
 app.add_typer(topic.app, name="topic")
+app.command("produce")(produce.produce)
+app.command("consume")(consume.consume)
+app.add_typer(group.app, name="group")
 app.add_typer(config.app, name="config")
 
 

@@ -1,0 +1,166 @@
+"""`headgate produce`: lines of standard input or of files become records."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gateway.cli.errors import CommandError, UsageError
+from gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, TopicName
+from gateway.cli.output import Progress, print_json_line, say
+
+if TYPE_CHECKING:
+    from gateway.kafka.producing import Receipt
+    from gateway.records.input import LineFormat
+
+
+class Acks(StrEnum):
+    ALL = "all"
+    LEADER = "1"
+    NONE = "0"
+
+
+class Compression(StrEnum):
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+def produce(
+    topic: TopicName,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Read these instead of standard input.")
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
+    value: Annotated[str | None, typer.Option("--value", "-v", help="Send this one value and read no input.")] = None,
+    key_separator: Annotated[
+        str | None, typer.Option("--key-separator", "-K", metavar="TEXT", help="What parts key and value in a line.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header; repeatable.")
+    ] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", "-p", min=0, help="The partition [default: by key].")
+    ] = None,
+    timestamp: Annotated[
+        str | None, typer.Option("--timestamp", "-t", metavar="TIME", help="ISO 8601 or milliseconds [default: now].")
+    ] = None,
+    acks: Annotated[Acks, typer.Option(help="Who must have a record before it counts as sent.")] = Acks.ALL,
+    compression: Annotated[Compression, typer.Option("--compression", "-z", help="The codec.")] = Compression.NONE,
+    from_json: Annotated[
+        bool, typer.Option("--from-json", "-J", help="Each line is a record as `consume --json` prints it.")
+    ] = False,
+    base64: Annotated[bool, typer.Option("--base64", help="Keys and values in the lines are base64.")] = False,
+    empty_as_null: Annotated[
+        bool, typer.Option("--empty-as-null", "-Z", help="An empty value is null (a tombstone).")
+    ] = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    json: Annotated[bool, typer.Option("--json", help="Print partition and offset of each record as JSON.")] = False,
+) -> None:
+    """Send records: each line of standard input is the value of one."""
+    from gateway.moments import NotAMoment, parse_moment
+    from gateway.records.format import BadFormat, unescape
+    from gateway.records.input import LineFormat
+
+    if from_json and (base64 or key_separator):
+        raise UsageError("--from-json says it all in its fields", next_step="leave --base64 and --key-separator out")
+    if value is not None and (files or from_json):
+        raise UsageError("--value is the whole input", next_step="leave the files and --from-json out")
+    try:
+        line_format = LineFormat(
+            as_json=from_json,
+            base64=base64,
+            key_separator=None if key_separator is None else unescape(key_separator),
+            empty_as_null=empty_as_null,
+            key=None if key is None else key.encode(),
+            headers=tuple(_header(pair) for pair in header or []),
+            partition=partition,
+            timestamp_ms=None if timestamp is None else parse_moment(timestamp, time.time_ns() // 1_000_000),
+        )
+    except (NotAMoment, BadFormat) as error:
+        raise UsageError(str(error)) from error
+    sender = _Sending(bootstrap_server, topic, acks, compression, json)
+    asyncio.run(sender.run(line_format, files or [], None if value is None else value.encode()))
+
+
+def _header(pair: str) -> tuple[str, bytes | None]:
+    name, equals, value = pair.partition("=")
+    if not name or not equals:
+        raise UsageError(f"--header {pair!r} is not NAME=VALUE", next_step="-H source=shop")
+    return name, value.encode()
+
+
+class _Sending:
+    def __init__(self, bootstrap_server: str, topic: str, acks: str, compression: str, json: bool) -> None:
+        self._bootstrap_server = bootstrap_server
+        self._topic = topic
+        self._acks = acks
+        self._compression = compression
+        self._json = json
+        self._sent = 0
+
+    async def run(self, line_format: "LineFormat", files: list[Path], value: bytes | None) -> None:
+        from gateway.kafka.cluster import connect
+        from gateway.kafka.errors import KafkaFault
+        from gateway.kafka.producing import PartitionMissing, Sender, topic_to_produce_to
+        from gateway.records.json_lines import BadRecord
+
+        async with connect(self._bootstrap_server) as cluster:
+            topic = await topic_to_produce_to(cluster, self._topic)
+        line_number = 0
+        try:
+            with Progress("records sent") as progress:
+                async with Sender(
+                    self._bootstrap_server,
+                    topic,
+                    acks=self._acks,
+                    compression=self._compression,
+                    on_receipt=self._on_receipt,
+                ) as sender:
+                    try:
+                        async for line in _lines(files, value):
+                            line_number += 1
+                            await sender.send(line_format.record(line))
+                            progress.update(self._sent)
+                    except (BadRecord, PartitionMissing) as error:
+                        # What came before it is good, and is sent.
+                        await sender.flush()
+                        where = "the record" if value is not None else f"line {line_number}"
+                        raise CommandError(f"{where} cannot be sent", why=str(error)) from error
+        except (CommandError, KafkaFault):
+            say(f"{self._sent} records were sent before the failure")
+            raise
+        if sys.stderr.isatty():
+            say(f"{self._sent} record{'' if self._sent == 1 else 's'} sent to {self._topic}")
+
+    def _on_receipt(self, receipt: "Receipt") -> None:
+        self._sent += 1
+        if self._json:
+            print_json_line(
+                {
+                    "topic": receipt.topic,
+                    "partition": receipt.partition,
+                    "offset": receipt.offset,
+                    "timestamp": receipt.timestamp_ms,
+                }
+            )
+
+
+async def _lines(files: list[Path], value: bytes | None) -> AsyncIterator[bytes]:
+    from gateway.cli.standard_input import chunks
+    from gateway.records.input import Lines
+
+    if value is not None:
+        yield value
+        return
+    lines = Lines()
+    async for chunk in chunks(files):
+        for line in lines.feed(chunk) if chunk else lines.end():
+            yield line

@@ -1,0 +1,146 @@
+"""Reads records through aiokafka's consumer: by assignment from chosen offsets, or as a member of a group."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from gateway.kafka.cluster import CLIENT_ID, Cluster, reason_of, request_timeout_ms
+from gateway.kafka.errors import ClusterUnreachable
+from gateway.kafka.offsets import EARLIEST, LATEST, Place, bounds, list_offsets
+from gateway.records.record import Record
+
+# How long one poll waits for records before it looks again whether the end is reached.
+poll_ms = 250
+poll_records_max = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where to begin. One of: the beginning, the end, an offset, so many before the end, a moment."""
+
+    beginning: bool = False
+    end: bool = False
+    offset: int | None = None
+    last: int | None = None
+    timestamp_ms: int | None = None
+
+
+async def start_offsets(cluster: Cluster, places: Iterable[Place], start: Start) -> dict[Place, int]:
+    """The offset at each place; what lies outside the partition is moved to its nearest end."""
+    wanted = list(places)
+    if start.beginning:
+        return await list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
+    if start.end:
+        return await list_offsets(cluster, dict.fromkeys(wanted, LATEST))
+    limits = await bounds(cluster, wanted)
+    if start.timestamp_ms is not None:
+        found = await list_offsets(cluster, dict.fromkeys(wanted, start.timestamp_ms))
+        return {place: limits[place][1] if found[place] < 0 else found[place] for place in wanted}
+    if start.last is not None:
+        return {place: max(limits[place][0], limits[place][1] - start.last) for place in wanted}
+    assert start.offset is not None
+    return {place: min(max(limits[place][0], start.offset), limits[place][1]) for place in wanted}
+
+
+class Reader:
+    """Polls a consumer that `assigned` or `joined` made."""
+
+    def __init__(self, bootstrap_server: str, consumer: Any, ready: asyncio.Event) -> None:
+        self._bootstrap_server = bootstrap_server
+        self._consumer = consumer
+        self._ready = ready
+        self._errors: Any = import_module("aiokafka.errors")
+
+    async def poll(self, records_max: int | None) -> list[Record]:
+        """What has arrived, in order per partition; nothing after a while. Raises ClusterUnreachable."""
+        limit = poll_records_max if records_max is None else min(records_max, poll_records_max)
+        try:
+            batches = await self._consumer.getmany(timeout_ms=poll_ms, max_records=limit)
+        except self._errors.KafkaError as error:
+            raise ClusterUnreachable(self._bootstrap_server, reason_of(error)) from error
+        return [_record(each) for batch in batches.values() for each in batch]
+
+    async def reached(self, ends: Mapping[Place, int]) -> bool:
+        """Whether every partition that this consumer has been given is read up to `ends`."""
+        if not self._ready.is_set():
+            return False
+        for each in self._consumer.assignment():
+            end = ends.get(Place(each.topic, each.partition), 0)
+            if await self._consumer.position(each) < end:
+                return False
+        return True
+
+
+@asynccontextmanager
+async def assigned(bootstrap_server: str, offsets: Mapping[Place, int], *, committed: bool) -> AsyncIterator[Reader]:
+    """A consumer without a group, at these offsets."""
+    structs: Any = import_module("aiokafka.structs")
+    ready = asyncio.Event()
+    ready.set()
+    async with _started(bootstrap_server, ready, committed=committed) as (reader, consumer):
+        places = {structs.TopicPartition(place.topic, place.partition): offset for place, offset in offsets.items()}
+        consumer.assign(list(places))
+        for place, offset in places.items():
+            consumer.seek(place, offset)
+        yield reader
+
+
+@asynccontextmanager
+async def joined(
+    bootstrap_server: str, group: str, topic: str, *, from_beginning: bool, committed: bool
+) -> AsyncIterator[Reader]:
+    """A member of a group; what was returned is committed as it goes, and once more on leaving."""
+    aiokafka: Any = import_module("aiokafka")
+    ready = asyncio.Event()
+
+    class Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carries no types
+        async def on_partitions_revoked(self, revoked: object) -> None:
+            ready.clear()
+
+        async def on_partitions_assigned(self, assigned: object) -> None:
+            ready.set()
+
+    reset = "earliest" if from_beginning else "latest"
+    options = {"group_id": group, "enable_auto_commit": True, "auto_offset_reset": reset}
+    async with _started(bootstrap_server, ready, committed=committed, **options) as (reader, consumer):
+        consumer.subscribe([topic], listener=Listener())
+        yield reader
+
+
+@asynccontextmanager
+async def _started(
+    bootstrap_server: str, ready: asyncio.Event, *, committed: bool, **options: Any
+) -> AsyncIterator[tuple[Reader, Any]]:
+    aiokafka, errors = import_module("aiokafka"), import_module("aiokafka.errors")
+    consumer: Any = aiokafka.AIOKafkaConsumer(
+        bootstrap_servers=bootstrap_server,
+        client_id=CLIENT_ID,
+        isolation_level="read_committed" if committed else "read_uncommitted",
+        request_timeout_ms=request_timeout_ms,
+        **options,
+    )
+    try:
+        await consumer.start()
+    except errors.KafkaError as error:
+        await consumer.stop()
+        raise ClusterUnreachable(bootstrap_server, reason_of(error)) from error
+    try:
+        yield Reader(bootstrap_server, consumer, ready), consumer
+    finally:
+        await consumer.stop()
+
+
+def _record(message: Any) -> Record:
+    return Record(
+        message.topic,
+        message.partition,
+        message.offset,
+        message.timestamp,
+        "append" if message.timestamp_type == 1 else "create",
+        message.key,
+        message.value,
+        tuple((name, value) for name, value in message.headers),
+    )

@@ -1,0 +1,160 @@
+"""Sends a stream of records through aiokafka's producer, in order per partition, with bounded memory."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from types import TracebackType
+from typing import Any, Self
+
+from kio.schema.errors import ErrorCode
+
+from gateway.kafka.cluster import CLIENT_ID, Cluster, reason_of, request_timeout_ms
+from gateway.kafka.errors import ClusterUnreachable, KafkaFault, Refused, UnknownTopic, check
+from gateway.kafka.messages import Api
+from gateway.kafka.topics import Topic, find_topics
+from gateway.records.record import NewRecord
+
+# The broker is the one to say what is too large, and it names the limit that was broken.
+request_bytes_max = 128 * 1024 * 1024
+batch_bytes_max = 256 * 1024
+
+# Receipts that may be outstanding; what they hold besides is bounded by aiokafka's one batch per partition.
+unacknowledged_max = 10_000
+
+# A topic that the cluster creates by itself is there within moments; one that it does not, never.
+creation_attempts_max = 20
+creation_retry_seconds = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Where a record went; the offset is -1 when nobody acknowledged it."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+class PartitionMissing(KafkaFault):
+    def __init__(self, topic: Topic, partition: int) -> None:
+        super().__init__(f"topic {topic.name} has no partition {partition}; it has 0 to {len(topic.partitions) - 1}")
+
+
+async def topic_to_produce_to(cluster: Cluster, name: str) -> Topic:
+    """The topic, created if the cluster does that by itself. Raises UnknownTopic, Refused."""
+    try:
+        (topic,) = await find_topics(cluster, [name])
+    except UnknownTopic:
+        wanted = {"topics": [{"name": name}], "allow_auto_topic_creation": True}
+        answer = await cluster.ask(Api.METADATA, wanted)
+        (created,) = answer.topics
+        if not created.error_code.retriable:
+            check(f"topic {name}", created.error_code)
+        # Apache Kafka creates it behind this answer and calls it unknown until then.
+        return await _wait_for_topic(cluster, name)
+    return topic
+
+
+async def _wait_for_topic(cluster: Cluster, name: str) -> Topic:
+    for _ in range(creation_attempts_max):
+        try:
+            (topic,) = await find_topics(cluster, [name])
+            return topic
+        except Refused as error:
+            if not error.code.retriable:
+                raise
+            await asyncio.sleep(creation_retry_seconds)
+    raise UnknownTopic(name)
+
+
+class Sender:
+    """An async context: leaving it waits for every acknowledgement."""
+
+    def __init__(
+        self,
+        bootstrap_server: str,
+        topic: Topic,
+        *,
+        acks: str,
+        compression: str,
+        on_receipt: Callable[[Receipt], None],
+    ) -> None:
+        aiokafka = import_module("aiokafka")
+        self._errors: Any = import_module("aiokafka.errors")
+        self._bootstrap_server = bootstrap_server
+        self._topic = topic
+        self._partitions = {partition.index for partition in topic.partitions}
+        self._on_receipt = on_receipt
+        self._outstanding: deque[Any] = deque()
+        self._producer: Any = aiokafka.AIOKafkaProducer(
+            bootstrap_servers=bootstrap_server,
+            client_id=CLIENT_ID,
+            acks="all" if acks == "all" else int(acks),
+            # Only then can a retry not send twice.
+            enable_idempotence=acks == "all",
+            compression_type=None if compression == "none" else compression,
+            max_batch_size=batch_bytes_max,
+            max_request_size=request_bytes_max,
+            request_timeout_ms=request_timeout_ms,
+        )
+
+    async def send(self, record: NewRecord) -> None:
+        """Raises Refused for an earlier record as well: what is acknowledged, is acknowledged in order."""
+        if record.partition is not None and record.partition not in self._partitions:
+            raise PartitionMissing(self._topic, record.partition)
+        try:
+            future = await self._producer.send(
+                self._topic.name,
+                record.value,
+                key=record.key,
+                headers=list(record.headers),
+                partition=record.partition,
+                timestamp_ms=record.timestamp_ms,
+            )
+        except self._errors.KafkaError as error:
+            raise self._fault(error) from error
+        self._outstanding.append(future)
+        while self._outstanding and (self._outstanding[0].done() or len(self._outstanding) > unacknowledged_max):
+            await self._acknowledge()
+
+    async def _acknowledge(self) -> None:
+        try:
+            sent = await self._outstanding.popleft()
+        except self._errors.KafkaError as error:
+            raise self._fault(error) from error
+        if sent is None:
+            self._on_receipt(Receipt(self._topic.name, -1, -1, -1))
+        else:
+            self._on_receipt(Receipt(sent.topic, sent.partition, sent.offset, sent.timestamp))
+
+    async def flush(self) -> None:
+        while self._outstanding:
+            await self._acknowledge()
+
+    def _fault(self, error: Any) -> KafkaFault:
+        code = getattr(error, "errno", None)
+        if isinstance(error, self._errors.BrokerResponseError) and code in set(ErrorCode):
+            text = str(error)
+            return Refused(f"topic {self._topic.name}", ErrorCode(code), getattr(error, "description", None) or text)
+        return ClusterUnreachable(self._bootstrap_server, reason_of(error))
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._producer.start()
+        except self._errors.KafkaError as error:
+            raise self._fault(error) from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                await self.flush()
+        finally:
+            for future in self._outstanding:
+                future.cancel()
+            await self._producer.stop()

@@ -1,0 +1,1 @@
+"""Records as text: JSON lines that lose nothing, and kcat's format strings. No I/O."""

@@ -1,0 +1,88 @@
+"""kcat's format strings: `%k` and the like become bytes of a record, backslash escapes become bytes.
+
+| | |
+|---|---|
+| `%t` `%p` `%o` | topic, partition, offset |
+| `%k` `%s` | key, value |
+| `%K` `%S` | their lengths; -1 for null |
+| `%R` | the value's length as four bytes, big endian |
+| `%T` | timestamp in milliseconds |
+| `%h` | headers: `name=value`, commas between |
+| `%%` | a percent sign |
+| `\\n` `\\r` `\\t` `\\0` `\\\\` `\\xNN` | bytes |
+"""
+
+import re
+import struct
+from collections.abc import Callable, Sequence
+
+from gateway.records.record import Record
+
+Piece = Callable[[Record], bytes]
+
+_TOKEN = re.compile(r"%(.?)|\\x([0-9a-fA-F]{2})|\\(.?)", re.DOTALL)
+_ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
+
+
+class BadFormat(ValueError):
+    """The format string holds something that means nothing."""
+
+
+def compile_format(text: str, null: bytes = b"NULL") -> Callable[[Record], bytes]:
+    """The function that renders a record. `null` stands for a key or value that is null. Raises BadFormat."""
+    pieces = _pieces(text, null)
+
+    def render(record: Record) -> bytes:
+        return b"".join(piece if isinstance(piece, bytes) else piece(record) for piece in pieces)
+
+    return render
+
+
+def unescape(text: str) -> bytes:
+    """A separator or the like with its escapes replaced. Raises BadFormat."""
+    parts = _pieces(text.replace("%", "%%"), b"")
+    return b"".join(part for part in parts if isinstance(part, bytes))
+
+
+def _pieces(text: str, null: bytes) -> Sequence[bytes | Piece]:
+    pieces: list[bytes | Piece] = []
+    last = 0
+    fields = _fields(null)
+    for token in _TOKEN.finditer(text):
+        pieces.append(text[last : token.start()].encode())
+        last = token.end()
+        field, hexadecimal, escape = token.groups()
+        if field is not None:
+            if field not in fields:
+                raise BadFormat(f"%{field} means nothing in a format; there are %{' %'.join(sorted(fields))}")
+            pieces.append(fields[field])
+        elif hexadecimal is not None:
+            pieces.append(bytes.fromhex(hexadecimal))
+        else:
+            if escape not in _ESCAPES:
+                raise BadFormat(rf"\{escape} means nothing in a format; there are \n \r \t \0 \\ \xNN")
+            pieces.append(_ESCAPES[escape])
+    pieces.append(text[last:].encode())
+    return pieces
+
+
+def _fields(null: bytes) -> dict[str, bytes | Piece]:
+    return {
+        "%": b"%",
+        "t": lambda record: record.topic.encode(),
+        "p": lambda record: b"%d" % record.partition,
+        "o": lambda record: b"%d" % record.offset,
+        "k": lambda record: null if record.key is None else record.key,
+        "s": lambda record: null if record.value is None else record.value,
+        "K": lambda record: b"%d" % _length(record.key),
+        "S": lambda record: b"%d" % _length(record.value),
+        "R": lambda record: struct.pack(">i", _length(record.value)),
+        "T": lambda record: b"%d" % record.timestamp_ms,
+        "h": lambda record: b",".join(
+            name.encode() + b"=" + (null if value is None else value) for name, value in record.headers
+        ),
+    }
+
+
+def _length(content: bytes | None) -> int:
+    return -1 if content is None else len(content)

@@ -1,0 +1,121 @@
+"""Records as JSON, one per line, so that what is read can be sent again unchanged.
+
+Bytes that are UTF-8 are strings under `key` and `value`; others are base64 under `key_base64` and `value_base64`. null
+and "" differ. Headers keep their order and may repeat: a list of objects with `name` and `value` (or `value_base64`).
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.records.record import NewRecord, Record
+
+_FIELDS = frozenset(
+    {"key", "key_base64", "value", "value_base64", "headers", "partition", "timestamp"}
+    # Where a record was says nothing of where it goes.
+    | {"topic", "offset", "timestamp_type"}
+)
+timestamp_ms_max = 2**63 - 1
+partition_max = 2**31 - 1
+
+
+class BadRecord(ValueError):
+    """The line is no record; the message names the field."""
+
+
+def document_of(record: Record, *, always_base64: bool = False) -> dict[str, object]:
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp_ms,
+        "timestamp_type": record.timestamp_type,
+        **_field("key", record.key, always_base64),
+        **_field("value", record.value, always_base64),
+        "headers": [{"name": name, **_field("value", value, always_base64)} for name, value in record.headers],
+    }
+
+
+def record_of(line: str | bytes) -> NewRecord:
+    """Raises BadRecord."""
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadRecord(f"not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise BadRecord('not a JSON object like {"key": "a", "value": "b"}')
+    unknown = sorted(set(document) - _FIELDS)
+    if unknown:
+        raise BadRecord(f"{unknown[0]!r} is no field of a record; there are {', '.join(sorted(_FIELDS))}")
+    return NewRecord(
+        _bytes_of(document, "key"),
+        _bytes_of(document, "value"),
+        _headers(document.get("headers")),
+        _number(document, "partition", partition_max),
+        _number(document, "timestamp", timestamp_ms_max),
+    )
+
+
+def _field(name: str, content: bytes | None, always_base64: bool) -> dict[str, str | None]:
+    if content is None:
+        return {name: None}
+    if not always_base64:
+        try:
+            return {name: content.decode("utf-8")}
+        except UnicodeDecodeError:
+            pass
+    return {f"{name}_base64": base64.b64encode(content).decode("ascii")}
+
+
+def _bytes_of(document: Mapping[str, Any], name: str) -> bytes | None:
+    encoded = document.get(f"{name}_base64")
+    if encoded is not None:
+        if document.get(name) is not None:
+            raise BadRecord(f"both {name} and {name}_base64 are given")
+        if not isinstance(encoded, str):
+            raise BadRecord(f"{name}_base64 is not a string")
+        return decoded(encoded, f"{name}_base64")
+    content = document.get(name)
+    if content is None:
+        return None
+    if isinstance(content, str):
+        try:
+            return content.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise BadRecord(f"{name} holds half a surrogate pair, which UTF-8 has no bytes for") from error
+    # A number or an object is its JSON text: what somebody who writes such a line means.
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", errors="replace")
+
+
+def decoded(text: str | bytes, name: str) -> bytes:
+    """Base64. Raises BadRecord, which names the field."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise BadRecord(f"{name} is not base64: {error}") from error
+
+
+def _headers(headers: object) -> tuple[tuple[str, bytes | None], ...]:
+    if headers is None:
+        return ()
+    if isinstance(headers, dict):
+        return tuple((name, _bytes_of({"value": value}, "value")) for name, value in headers.items())
+    if not isinstance(headers, list):
+        raise BadRecord('headers is neither a list like [{"name": "a", "value": "b"}] nor an object')
+    found = []
+    for at, header in enumerate(headers):
+        if not isinstance(header, dict) or not isinstance(header.get("name"), str):
+            raise BadRecord(f"headers[{at}] has no name")
+        found.append((header["name"], _bytes_of(header, "value")))
+    return tuple(found)
+
+
+def _number(document: Mapping[str, Any], name: str, largest: int) -> int | None:
+    number = document.get(name)
+    if number is None:
+        return None
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= largest:
+        raise BadRecord(f"{name} is not a whole number from 0 to {largest}")
+    return number
