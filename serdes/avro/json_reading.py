@@ -1,6 +1,7 @@
 """From Avro's JSON encoding to values: a schema compiled into closures. The rules: `serdes.avro.json_encoding`."""
 
 import math
+import struct
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -27,6 +28,7 @@ Convert: TypeAlias = Callable[[Any, int], Any]
 
 _FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "INF": math.inf, "-INF": -math.inf}
 _BITS = {"int": 32, "long": 64}
+_FLOAT = struct.Struct("<f")
 
 
 class FromJson:
@@ -259,6 +261,8 @@ def _floating(kind: str) -> Convert:
         if not isinstance(document, (int, float)) or isinstance(document, bool):
             raise _wrong(document, kind)
         try:
+            if kind == "float":
+                _FLOAT.pack(document)
             return float(document)
         except OverflowError:
             raise EncodeError(f"a number too large for a {kind}") from None

@@ -213,3 +213,10 @@ def test_nanoseconds_show_themselves_as_a_datetime() -> None:
 def test_a_logical_type_that_does_not_fit_is_ignored(declared: dict[str, Any]) -> None:
     plain = {"string": "x", "long": 7, "bytes": b"xyz", "fixed": b"xyz"[: declared.get("size", 3)]}[declared["type"]]
     assert decode(declared, encode(declared, plain)) == plain
+
+
+def test_items_of_no_bytes_are_counted_over_the_whole_value() -> None:
+    nulls = {"type": "array", "items": "null"}
+    assert encode(record(nulls, nulls), {"f0": [None] * 2000, "f1": [None] * 2096})
+    with pytest.raises(EncodeError, match="4096 items"):
+        encode(record(nulls, nulls), {"f0": [None] * 2000, "f1": [None] * 2097})
