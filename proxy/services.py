@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from proxy.producers.sender import Sender
+from proxy.schemas import SchemaWriters
 from proxy.settings import ProxySettings
 from serdes import AsyncRegistryClient, RegistrySettings
 
@@ -12,6 +13,7 @@ class Services:
     settings: ProxySettings
     registry: AsyncRegistryClient
     sender: Sender
+    schemas: SchemaWriters
 
     async def close(self) -> None:
         await self.sender.close()
@@ -21,4 +23,4 @@ class Services:
 def open_services(settings: ProxySettings) -> Services:
     """Connects to nobody yet: the proxy starts, and answers, while brokers or registry are down."""
     registry = AsyncRegistryClient(RegistrySettings(urls=(settings.schema_registry_url,)))
-    return Services(settings, registry, Sender(settings))
+    return Services(settings, registry, Sender(settings), SchemaWriters(registry))

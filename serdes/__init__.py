@@ -1,5 +1,6 @@
 """Bytes to values and back, through a schema id."""
 
+from registry.errors import InvalidSchema
 from serdes.client import (
     AsyncRegistryClient,
     BasicAuth,
@@ -33,6 +34,7 @@ __all__ = [
     "Deserializer",
     "DeserializerOptions",
     "EncodeError",
+    "InvalidSchema",
     "Poison",
     "PoisonError",
     "ReadOptions",

@@ -1,0 +1,131 @@
+"""Payloads with a schema: which one a request means, and the function that writes with it.
+
+Finding a schema asks the registry; the function it ends in is kept, so that the next record of the same subject costs
+no question. "The latest version" is asked for again after a while.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.errors import ConversionFailed, InvalidSchemaGiven, SchemaUnavailable
+from proxy.formats import Encode, Format, SchemaChoice
+from serdes import (
+    AsyncRegistryClient,
+    EncodeError,
+    InvalidSchema,
+    RegisteredSchema,
+    RegistryClientError,
+    RequestRefused,
+    SchemaDefinition,
+    WriteOptions,
+    avro_schema,
+    json_schema,
+    protobuf_schema,
+)
+from serdes.avro import Encoder, JsonEncoding, parse
+from serdes.codecs import WholeSchema, writer_of
+from serdes.framing import frame
+
+# Writers that are kept, the least used go first. A subject has one per way of naming its schema.
+writers_max: Final = 1000
+
+# How long "the latest version" of a subject is taken from memory, as the registry client does.
+latest_seconds: Final = 60.0
+
+_DEFINITIONS: Final[Mapping[Format, Callable[[str], SchemaDefinition]]] = {
+    Format.AVRO: avro_schema,
+    Format.JSONSCHEMA: json_schema,
+    Format.PROTOBUF: protobuf_schema,
+}
+_LANGUAGES: Final = {"AVRO": Format.AVRO, "JSON": Format.JSONSCHEMA, "PROTOBUF": Format.PROTOBUF}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaWriter:
+    """How payloads of one schema are written, and what answers say about it."""
+
+    format: Format
+    subject: str | None
+    schema_id: int
+    version: int | None
+    encode: Encode
+
+
+class SchemaWriters:
+    def __init__(self, registry: AsyncRegistryClient) -> None:
+        self._registry = registry
+        self._kept: OrderedDict[tuple[Format | None, SchemaChoice], tuple[float, SchemaWriter]] = OrderedDict()
+
+    async def find(self, wanted: Format | None, choice: SchemaChoice) -> SchemaWriter:
+        """The writer that a request means; `wanted` is the language it names, if any.
+
+        Raises SchemaUnavailable, InvalidSchemaGiven.
+        """
+        key = (wanted, choice)
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] > time.monotonic():
+            self._kept.move_to_end(key)
+            return kept[1]
+        writer = await self._make(wanted, choice)
+        is_latest = choice.schema_id is None and choice.version is None and choice.text is None
+        self._kept[key] = (time.monotonic() + latest_seconds if is_latest else float("inf"), writer)
+        if len(self._kept) > writers_max:
+            self._kept.popitem(last=False)
+        return writer
+
+    async def _make(self, wanted: Format | None, choice: SchemaChoice) -> SchemaWriter:
+        try:
+            registered = await self._registered(wanted, choice)
+            found = _LANGUAGES[registered.definition.type.value]
+            if wanted is not None and found is not wanted:
+                raise InvalidSchemaGiven(f"Schema {registered.id} is {found}, not {wanted}.")
+            texts = await self._registry.reference_texts(registered.definition)
+            encode = _encoder(found, WholeSchema(registered.definition, texts), registered.id or 0)
+        except RequestRefused as error:
+            if error.status == 422:
+                raise InvalidSchemaGiven(f"The registry refuses the schema: {error}") from error
+            raise SchemaUnavailable(f"The registry refuses: {error}") from error
+        except RegistryClientError as error:
+            raise SchemaUnavailable(f"The schema cannot be had: {error}") from error
+        except InvalidSchema as error:
+            raise InvalidSchemaGiven(f"The schema is not valid: {error}") from error
+        return SchemaWriter(found, registered.subject or choice.subject, registered.id or 0, registered.version, encode)
+
+    async def _registered(self, wanted: Format | None, choice: SchemaChoice) -> RegisteredSchema:
+        if choice.schema_id is not None:
+            return await self._registry.schema_by_id(choice.schema_id)
+        if choice.subject is None:
+            raise InvalidSchemaGiven("A schema is named by its id, or by a subject with a version or a text.")
+        if choice.version is not None:
+            return await self._registry.version(choice.subject, choice.version)
+        if choice.text is not None:
+            return await self._registry.register(choice.subject, _DEFINITIONS[wanted or Format.AVRO](choice.text))
+        return await self._registry.latest(choice.subject)
+
+
+def _encoder(language: Format, schema: WholeSchema, schema_id: int) -> Encode:
+    """JSON documents to framed payloads."""
+    if language is Format.AVRO:
+        parsed = parse(schema.definition.text, schema.texts)
+        from_json, to_bytes = JsonEncoding(parsed, tag_unions=True).from_json, Encoder(parsed).encode
+
+        def encode_avro(document: object) -> bytes | None:
+            try:
+                return frame(schema_id, to_bytes(from_json(document)))
+            except EncodeError as error:
+                raise ConversionFailed(f"The data does not fit schema {schema_id}: {error}") from error
+
+        return encode_avro
+    writer = writer_of(schema, WriteOptions())
+
+    def encode(document: object) -> bytes | None:
+        try:
+            body = writer.write(document)
+        except EncodeError as error:
+            raise ConversionFailed(f"The data does not fit schema {schema_id}: {error}") from error
+        return frame(schema_id, body.path + body.content)
+
+    return encode
