@@ -21,7 +21,7 @@ from registry.formats.json_schema.subschema import Subschema
 
 # Looks at a keyword, a property, a pair. A schema of a thousand properties needs a few thousand; a hundred alternatives
 # of a hundred properties, all against all, a million. This many take a few seconds.
-STEPS_MAX = 300_000
+STEPS_MAX = 400_000
 
 # Enough to see what is wrong. Shared definitions would otherwise be reported once for each way that leads to them.
 INCOMPATIBILITIES_MAX = 500

@@ -109,7 +109,7 @@ class Library:
         try:
             return urljoin(node.base, address)
         except ValueError as error:
-            raise InvalidSchema(f"not an address: {address!r} ({error})", node.place()) from None
+            raise InvalidSchema(f"not an address: {address[:200]!r} ({error})", node.place()) from None
 
     def _target(self, node: Subschema, keyword: str, reference: str) -> Subschema:
         place = node.place(keyword)
@@ -119,7 +119,7 @@ class Library:
             address, fragment = urldefrag(self._joined(node, reference))
         resource = self._resource(address, reference)
         if resource is None:
-            raise InvalidSchema(f"nothing is known by the reference {reference!r}", place)
+            raise InvalidSchema(f"nothing is known by the reference {reference[:200]!r}", place)
         fragment = unquote(fragment)
         if not fragment:
             return resource
@@ -128,7 +128,7 @@ class Library:
         else:
             found = self._at_pointer(resource, fragment)
         if found is None:
-            raise InvalidSchema(f"the reference {reference!r} leads to no schema", place)
+            raise InvalidSchema(f"the reference {reference[:200]!r} leads to no schema", place)
         return found
 
     def _resource(self, address: str, reference: str) -> Subschema | None:
