@@ -67,7 +67,7 @@ def test_logical_values_survive_exactly(data: st.DataObject) -> None:
 @PROPERTY
 @given(st.data())
 def test_an_evolved_reader_reads_as_fastavro_does(data: st.DataObject) -> None:
-    writer = data.draw(schemas(root="record"))
+    writer = data.draw(schemas(root="record", kin_in_unions=False))
     reader = data.draw(evolved(writer))
     body = Encoder(parse(json.dumps(writer))).encode(data.draw(values(writer)))
     ours = Decoder(parse(json.dumps(writer)), parse(json.dumps(reader))).decode(body)
