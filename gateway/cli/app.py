@@ -6,6 +6,8 @@ Imports nothing heavy: `headgate --help` and Tab answer at once, and each comman
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +36,8 @@ app.add_typer(topic.app, name="topic")
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.add_typer(group.app, name="group")
+if find_spec("gateway.cli.schema") is not None:
+    app.add_typer(import_module("gateway.cli.schema").app, name="schema")
 app.add_typer(config.app, name="config")
 
 
@@ -67,7 +71,9 @@ def main() -> None:
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            code = _report_fault(error)
         _forget_stdout()
     sys.exit(code)
 
@@ -98,8 +104,10 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (typer.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever reads us has seen enough, as in `| head`.
+    except SystemExit as ended:
+        # The parser ends so when whoever reads us has seen enough, as in `| head`.
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
         _forget_stdout()
         return ExitCode.DONE
     except Exception as error:
@@ -113,6 +121,8 @@ def _report_fault(error: Exception) -> int:
 
     if isinstance(error, KafkaFault):
         return _report(explained(error))
+    if isinstance(error, OSError):
+        return _report(CommandError(str(error.strerror or error), why=str(error.filename or "")))
     raise error
 
 

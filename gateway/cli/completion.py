@@ -1,6 +1,5 @@
 """Completion of names that live in the cluster. A shell waits for it, so it gives up early and in silence."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -34,6 +33,8 @@ def complete_group(context: typer.Context, incomplete: str) -> list[str]:
 def _starting_with(
     incomplete: str, context: typer.Context, ask: "Callable[[Cluster], Awaitable[list[str]]]"
 ) -> list[str]:
+    import asyncio
+
     from gateway.cli.running import with_cluster
     from gateway.kafka.errors import KafkaFault
 

@@ -1,22 +1,14 @@
 """`headgate produce`: lines of standard input or of files become records."""
 
-import asyncio
-import sys
 import time
-from collections.abc import AsyncIterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from gateway.cli.errors import CommandError, UsageError
+from gateway.cli.errors import UsageError
 from gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, TopicName
-from gateway.cli.output import Progress, print_json_line, say
-
-if TYPE_CHECKING:
-    from gateway.kafka.producing import Receipt
-    from gateway.records.input import LineFormat
 
 
 class Acks(StrEnum):
@@ -65,6 +57,7 @@ def produce(
     json: Annotated[bool, typer.Option("--json", help="Print partition and offset of each record as JSON.")] = False,
 ) -> None:
     """Send records: each line of standard input is the value of one."""
+    from gateway.cli.sending import Sending
     from gateway.moments import NotAMoment, parse_moment
     from gateway.records.format import BadFormat, unescape
     from gateway.records.input import LineFormat
@@ -86,8 +79,8 @@ def produce(
         )
     except (NotAMoment, BadFormat) as error:
         raise UsageError(str(error)) from error
-    sender = _Sending(bootstrap_server, topic, acks, compression, json)
-    asyncio.run(sender.run(line_format, files or [], None if value is None else value.encode()))
+    sending = Sending(bootstrap_server, topic, acks, compression, print_receipts=json)
+    sending.run(line_format, files or [], None if value is None else value.encode())
 
 
 def _header(pair: str) -> tuple[str, bytes | None]:
@@ -95,72 +88,3 @@ def _header(pair: str) -> tuple[str, bytes | None]:
     if not name or not equals:
         raise UsageError(f"--header {pair!r} is not NAME=VALUE", next_step="-H source=shop")
     return name, value.encode()
-
-
-class _Sending:
-    def __init__(self, bootstrap_server: str, topic: str, acks: str, compression: str, json: bool) -> None:
-        self._bootstrap_server = bootstrap_server
-        self._topic = topic
-        self._acks = acks
-        self._compression = compression
-        self._json = json
-        self._sent = 0
-
-    async def run(self, line_format: "LineFormat", files: list[Path], value: bytes | None) -> None:
-        from gateway.kafka.cluster import connect
-        from gateway.kafka.errors import KafkaFault
-        from gateway.kafka.producing import PartitionMissing, Sender, topic_to_produce_to
-        from gateway.records.json_lines import BadRecord
-
-        async with connect(self._bootstrap_server) as cluster:
-            topic = await topic_to_produce_to(cluster, self._topic)
-        line_number = 0
-        try:
-            with Progress("records sent") as progress:
-                async with Sender(
-                    self._bootstrap_server,
-                    topic,
-                    acks=self._acks,
-                    compression=self._compression,
-                    on_receipt=self._on_receipt,
-                ) as sender:
-                    try:
-                        async for line in _lines(files, value):
-                            line_number += 1
-                            await sender.send(line_format.record(line))
-                            progress.update(self._sent)
-                    except (BadRecord, PartitionMissing) as error:
-                        # What came before it is good, and is sent.
-                        await sender.flush()
-                        where = "the record" if value is not None else f"line {line_number}"
-                        raise CommandError(f"{where} cannot be sent", why=str(error)) from error
-        except (CommandError, KafkaFault):
-            say(f"{self._sent} records were sent before the failure")
-            raise
-        if sys.stderr.isatty():
-            say(f"{self._sent} record{'' if self._sent == 1 else 's'} sent to {self._topic}")
-
-    def _on_receipt(self, receipt: "Receipt") -> None:
-        self._sent += 1
-        if self._json:
-            print_json_line(
-                {
-                    "topic": receipt.topic,
-                    "partition": receipt.partition,
-                    "offset": receipt.offset,
-                    "timestamp": receipt.timestamp_ms,
-                }
-            )
-
-
-async def _lines(files: list[Path], value: bytes | None) -> AsyncIterator[bytes]:
-    from gateway.cli.standard_input import chunks
-    from gateway.records.input import Lines
-
-    if value is not None:
-        yield value
-        return
-    lines = Lines()
-    async for chunk in chunks(files):
-        for line in lines.feed(chunk) if chunk else lines.end():
-            yield line

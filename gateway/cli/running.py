@@ -1,6 +1,5 @@
 """Runs a command's coroutine against a cluster."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,6 +11,8 @@ T = TypeVar("T")
 
 def with_cluster(bootstrap_server: str, work: "Callable[[Cluster], Awaitable[T]]") -> T:
     """Connects, works, disconnects. Raises KafkaFault."""
+    import asyncio
+
     from gateway.kafka.cluster import connect
 
     async def run() -> T:

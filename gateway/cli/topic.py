@@ -111,7 +111,7 @@ def create(
 @app.command("describe")
 def describe(
     topic: TopicName,
-    all_configs: Annotated[
+    all: Annotated[
         bool, typer.Option("--all", "-a", help="Show every config, not only those that the topic overrides.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
@@ -133,7 +133,7 @@ def describe(
         )
 
     found, configs, offsets, sizes = with_cluster(bootstrap_server, ask)
-    chosen = [config for config in configs if all_configs or config.overridden]
+    chosen = [config for config in configs if all or config.overridden]
     partitions = []
     for each in found.partitions:
         start, end = offsets[Place(topic, each.index)]
@@ -185,7 +185,7 @@ def describe(
             ["CONFIG", "VALUE", "DEFAULT", "SET BY"],
             [[each.name, _shown(each), each.default, "topic" if each.overridden else "default"] for each in chosen],
         )
-    if not all_configs:
+    if not all:
         say(f"{len(configs) - len(chosen)} more configs have their defaults; --all shows them")
 
 

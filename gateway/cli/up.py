@@ -1,24 +1,15 @@
 """`headgate up`: everything on this machine, until Ctrl-C."""
 
-import asyncio
-import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from gateway.cli.errors import CommandError, ExitCode, UsageError
-from gateway.cli.output import print_json_line, say, say_heading
-
-if TYPE_CHECKING:
-    from gateway.settings.model import Settings
-    from gateway.supervisor import Service, ServiceDied
-
-# Reading back a large log after a crash takes a while; silence would look like a hang.
-start_patience_seconds = 5.0
+from gateway.cli.errors import UsageError
 
 
 def up(
+    context: typer.Context,
     data_dir: Annotated[
         Path | None,
         typer.Option(envvar="HEADGATE_DATA_DIR", metavar="DIR", help="Where the data lives [default: .headgate]."),
@@ -38,7 +29,7 @@ def up(
         list[str] | None,
         typer.Option(envvar="HEADGATE_ONLY", metavar="SERVICE", help="Start only this service; repeatable."),
     ] = None,
-    set_: Annotated[
+    broker_config: Annotated[
         list[str] | None,
         typer.Option(
             "--set", envvar="HEADGATE_BROKER_CONFIG", metavar="NAME=VALUE", help="A Kafka broker config; repeatable."
@@ -47,20 +38,27 @@ def up(
     json: Annotated[bool, typer.Option("--json", help="Print the addresses as JSON on stdout when all is up.")] = False,
 ) -> None:
     """Start everything on loopback, print the addresses, and run until Ctrl-C."""
+    from gateway.cli.foreground import run_in_foreground
     from gateway.settings.model import load_settings
 
-    given = {
+    given: dict[str, object] = {
         "data_dir": data_dir,
         "host": host,
         "broker_port": broker_port,
         "registry_port": registry_port,
-        "only": only or None,
-        "broker_config": _configs(set_ or []) or None,
+        "only": only,
+        "broker_config": _configs(broker_config) if _is_given(context, "broker_config") and broker_config else None,
     }
-    settings = load_settings({name: value for name, value in given.items() if value is not None})
-    code = asyncio.run(_Run(settings, json).run())
+    settings = load_settings({name: value for name, value in given.items() if _is_given(context, name)})
+    code = run_in_foreground(settings, json=json)
     if code:
         raise typer.Exit(code)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """On the command line or in a table of its own; the environment and the files are the settings' to read."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name in {"COMMANDLINE", "DEFAULT_MAP"}
 
 
 def _configs(pairs: list[str]) -> dict[str, str]:
@@ -71,129 +69,3 @@ def _configs(pairs: list[str]) -> dict[str, str]:
             raise UsageError(f"--set {pair!r} is not NAME=VALUE", next_step="--set log.retention.hours=24")
         configs[name] = value
     return configs
-
-
-class _Run:
-    def __init__(self, settings: "Settings", json: bool) -> None:
-        from gateway.compose import services
-        from gateway.supervisor import Supervisor
-
-        self._settings = settings
-        self._json = json
-        self._supervisor = Supervisor(services(settings), _pass_on)
-        self._stopping = False
-        self._insisted = False
-
-    async def run(self) -> int:
-        from gateway.supervisor import ServiceDied
-
-        loop = asyncio.get_running_loop()
-        _prepare(self._settings.data_dir)
-        task = asyncio.create_task(self._start_and_watch())
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._on_signal, task)
-        try:
-            await task
-        except asyncio.CancelledError:
-            pass
-        except ServiceDied as death:
-            await self._supervisor.stop()
-            raise explained(death, self._settings) from death
-        killed = await self._supervisor.stop()
-        if self._insisted:
-            return ExitCode.INTERRUPTED
-        for name in killed:
-            say(f"the {name} took too long and was killed; it recovers at the next start")
-        say("stopped")
-        return ExitCode.DONE
-
-    async def _start_and_watch(self) -> None:
-        starting = asyncio.create_task(self._supervisor.start())
-        try:
-            done, _ = await asyncio.wait([starting], timeout=start_patience_seconds)
-            if not done:
-                say("still starting: after a crash or on a busy machine this takes longer")
-            addresses = await starting
-        except asyncio.CancelledError:
-            starting.cancel()
-            raise
-        if self._json:
-            print_json_line({"data_dir": str(self._settings.data_dir), "services": addresses})
-        _announce(addresses, self._settings)
-        await self._supervisor.watch()
-
-    def _on_signal(self, task: "asyncio.Task[None]") -> None:
-        if self._stopping:
-            self._insisted = True
-            self._supervisor.kill()
-            return
-        self._stopping = True
-        say("stopping (once more to insist)")
-        task.cancel()
-
-
-def _prepare(data_dir: Path) -> None:
-    try:
-        data_dir.mkdir(parents=True, exist_ok=True)
-        ignore = data_dir / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
-    except OSError as error:
-        raise CommandError(
-            f"cannot use data directory {data_dir}", why=str(error.strerror), next_step="choose another with --data-dir"
-        ) from error
-
-
-def _pass_on(service: "Service", line: str) -> None:
-    say(f"{service.name} | {line}")
-
-
-def explained(death: "ServiceDied", settings: "Settings") -> CommandError:
-    """Why a service ended, from what it said last."""
-    from gateway.compose import port_of
-    from gateway.port_owner import port_owner
-
-    said = "\n".join(death.tail)
-    name = death.service.name
-    port = port_of(name, settings)
-    if "Address already in use" in said:
-        owner = port_owner(port)
-        return CommandError(
-            f"the {name} cannot listen on port {port}: it is in use",
-            why=f"{owner} has it" if owner else "another program has it",
-            next_step=f"stop that one, or choose another port: --{name}-port {port + 10000 if port < 50000 else 0}",
-        )
-    if "is in use by another process" in said:
-        return CommandError(
-            f"the data directory {settings.data_dir} is in use",
-            why="another Headgate runs on it",
-            next_step="stop that one, or choose another directory: --data-dir DIR",
-        )
-    return CommandError(str(death), why=death.tail[-1] if death.tail else "it said nothing")
-
-
-def _announce(addresses: dict[str, str], settings: "Settings") -> None:
-    """Addresses and the first commands to try, on stderr."""
-    broker, registry = addresses.get("broker"), addresses.get("registry")
-    rows: list[tuple[str, str]] = []
-    lines: list[str] = []
-    if broker:
-        rows.append(("broker", broker))
-        there = "" if broker == "127.0.0.1:9092" else f" -b {broker}"
-        lines += [
-            f"headgate topic create orders -p 3{there}",
-            f"echo hello | headgate produce orders{there}",
-            f"headgate consume orders -e{there}",
-        ]
-    if registry:
-        rows.append(("registry", f"http://{registry}"))
-        lines.append(f"curl http://{registry}/subjects")
-    rows.append(("data", str(settings.data_dir)))
-    say_heading("Headgate is up. Ctrl-C stops it.")
-    say("")
-    for name, value in rows:
-        say(f"  {name:<10}{value}")
-    say("")
-    say("Try, in another terminal:")
-    for line in lines:
-        say(f"  {line}")

@@ -54,7 +54,7 @@ Configs = Annotated[dict[str, str], NoDecode, BeforeValidator(_configs)]
 
 
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, env_ignore_empty=True, frozen=True, extra="ignore")
 
     bootstrap_server: str = Field("127.0.0.1:9092", description="The Kafka cluster that commands talk to.")
     registry_url: str = Field("http://127.0.0.1:8081", description="The schema registry that commands talk to.")
@@ -107,7 +107,7 @@ def origins(settings: type[Settings], files: list[SettingsFile], environment: Ma
     """Who gave each setting its value, flags aside: `environment HEADGATE_HOST`, the path of a file, or `default`."""
     found: dict[str, str] = {}
     for name in settings.model_fields:
-        sources = [f"environment {environment_name(name)}"] if environment_name(name) in environment else []
+        sources = [f"environment {environment_name(name)}"] if environment.get(environment_name(name)) else []
         sources += [str(file.path) for file in files if name in file.values]
         # Tables are merged key by key, so every source that names it has had its say.
         found[name] = " + ".join(sources if name == "broker_config" else sources[:1]) or "default"

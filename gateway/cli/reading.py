@@ -1,0 +1,87 @@
+"""Reads records and writes them to standard output, for `headgate consume`."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+
+from gateway.kafka.cluster import connect
+from gateway.kafka.consuming import Reader, Start, assigned, joined, start_offsets
+from gateway.kafka.offsets import LATEST, Place, list_offsets, places_of
+from gateway.kafka.topics import find_topics
+from gateway.records.record import Record
+
+
+class Reading:
+    def __init__(
+        self,
+        bootstrap_server: str,
+        topic: str,
+        render: Callable[[Record], bytes],
+        *,
+        count: int | None,
+        stop_at_end: bool,
+        read_committed: bool,
+    ) -> None:
+        self._bootstrap_server = bootstrap_server
+        self._topic = topic
+        self._render = render
+        self._count = count
+        self._stop_at_end = stop_at_end
+        self._read_committed = read_committed
+
+    def by_assignment(self, start: Start, partitions: Sequence[int] | None) -> None:
+        """The partitions named, or all; commits nothing. Raises KafkaFault."""
+        asyncio.run(self._by_assignment(start, partitions))
+
+    def by_group(self, group: str, start: Start) -> None:
+        """What the group hands out, committed as it is written. Raises KafkaFault."""
+        asyncio.run(self._by_group(group, start))
+
+    async def _by_assignment(self, start: Start, partitions: Sequence[int] | None) -> None:
+        async with connect(self._bootstrap_server) as cluster:
+            places = places_of(await find_topics(cluster, [self._topic]))
+            if partitions:
+                places = [Place(self._topic, index) for index in sorted(set(partitions))]
+            ends = await list_offsets(cluster, dict.fromkeys(places, LATEST))
+            offsets = await start_offsets(cluster, places, start)
+        if self._stop_at_end:
+            # A partition that has nothing to say would only be waited for.
+            offsets = {place: offset for place, offset in offsets.items() if offset < ends[place]}
+        if not offsets:
+            return
+        reader = assigned(self._bootstrap_server, offsets, committed=self._read_committed)
+        await self._read(reader, ends, commits=False)
+
+    async def _by_group(self, group: str, start: Start) -> None:
+        async with connect(self._bootstrap_server) as cluster:
+            places = places_of(await find_topics(cluster, [self._topic]))
+            ends = await list_offsets(cluster, dict.fromkeys(places, LATEST))
+        reader = joined(
+            self._bootstrap_server,
+            group,
+            self._topic,
+            from_beginning=start.beginning,
+            committed=self._read_committed,
+        )
+        await self._read(reader, ends, commits=True)
+
+    async def _read(
+        self, opening: AbstractAsyncContextManager[Reader], ends: Mapping[Place, int], *, commits: bool
+    ) -> None:
+        """Until the count or the ends, whichever comes first; forever without either."""
+        left = self._count
+        # What was appended since is left for the next time; once it is committed, there is no next time.
+        trims = self._stop_at_end and not commits
+        out = sys.stdout.buffer
+        async with opening as reader:
+            while left is None or left > 0:
+                records = await reader.poll(left)
+                for record in records:
+                    if not trims or record.offset < ends[Place(record.topic, record.partition)]:
+                        out.write(self._render(record))
+                out.flush()
+                if left is not None:
+                    left -= len(records)
+                if self._stop_at_end and await reader.reached(ends):
+                    return

@@ -1,0 +1,80 @@
+"""Sends lines as records, for `headgate produce`."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from gateway.cli.errors import CommandError
+from gateway.cli.output import Progress, print_json_line, say
+from gateway.cli.standard_input import chunks
+from gateway.kafka.cluster import connect
+from gateway.kafka.errors import KafkaFault
+from gateway.kafka.producing import PartitionMissing, Receipt, Sender, topic_to_produce_to
+from gateway.records.input import LineFormat, Lines
+from gateway.records.json_lines import BadRecord
+
+
+class Sending:
+    def __init__(self, bootstrap_server: str, topic: str, acks: str, compression: str, *, print_receipts: bool) -> None:
+        self._bootstrap_server = bootstrap_server
+        self._topic = topic
+        self._acks = acks
+        self._compression = compression
+        self._print_receipts = print_receipts
+        self._sent = 0
+
+    def run(self, line_format: LineFormat, files: list[Path], value: bytes | None) -> None:
+        """Sends the value, or the lines of the files or of standard input. Raises CommandError, KafkaFault."""
+        asyncio.run(self._run(line_format, files, value))
+
+    async def _run(self, line_format: LineFormat, files: list[Path], value: bytes | None) -> None:
+        async with connect(self._bootstrap_server) as cluster:
+            topic = await topic_to_produce_to(cluster, self._topic)
+        line_number = 0
+        try:
+            with Progress("records sent") as progress:
+                async with Sender(
+                    self._bootstrap_server,
+                    topic,
+                    acks=self._acks,
+                    compression=self._compression,
+                    on_receipt=self._on_receipt,
+                ) as sender:
+                    try:
+                        async for line in _lines(files, value):
+                            line_number += 1
+                            await sender.send(line_format.record(line))
+                            progress.update(self._sent)
+                    except (BadRecord, PartitionMissing) as error:
+                        # What came before it is good, and is sent.
+                        await sender.flush()
+                        where = "the record" if value is not None else f"line {line_number}"
+                        raise CommandError(f"{where} cannot be sent", why=str(error)) from error
+        except (CommandError, KafkaFault):
+            say(f"{self._sent} records were sent before the failure")
+            raise
+        if sys.stderr.isatty():
+            say(f"{self._sent} record{'' if self._sent == 1 else 's'} sent to {self._topic}")
+
+    def _on_receipt(self, receipt: Receipt) -> None:
+        self._sent += 1
+        if self._print_receipts:
+            print_json_line(
+                {
+                    "topic": receipt.topic,
+                    "partition": receipt.partition,
+                    "offset": receipt.offset,
+                    "timestamp": receipt.timestamp_ms,
+                }
+            )
+
+
+async def _lines(files: list[Path], value: bytes | None) -> AsyncIterator[bytes]:
+    if value is not None:
+        yield value
+        return
+    lines = Lines()
+    async for chunk in chunks(files):
+        for line in lines.feed(chunk) if chunk else lines.end():
+            yield line

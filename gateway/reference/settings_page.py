@@ -1,0 +1,54 @@
+"""docs/configuration.md: the settings with their defaults and sources."""
+
+from pathlib import Path
+
+from gateway.reference.command_page import WRITTEN
+from gateway.settings.model import Settings, environment_name
+
+_EXAMPLE = """```toml
+bootstrap_server = "127.0.0.1:9092"
+data_dir = ".headgate"
+
+[broker_config]
+log.retention.hours = 24
+
+[topic.create]
+partitions = 3
+```
+"""
+
+
+def settings_page() -> str:
+    rows = []
+    for name, field in Settings.model_fields.items():
+        default = field.get_default(call_default_factory=True, validated_data={})
+        rows.append(f"| `{name}` | {_text(default)} | `{environment_name(name)}` | {field.description} |")
+    return "\n".join(
+        [
+            "# Configuration\n",
+            WRITTEN,
+            "A value is taken from the first of these that has it: the command line, the environment, the project's "
+            "file, the user's file, the default. The project's file is `headgate.toml` in the working directory or the "
+            "nearest folder above it; the user's is `~/.config/headgate/config.toml` (or below `XDG_CONFIG_HOME`). "
+            "`headgate config show --origin` tells who set what.\n",
+            _EXAMPLE,
+            "A table named like a command sets its options: `[topic.create]` above, `[consume]` with `json = true`. "
+            "The options and their environment twins are in [cli.md](cli.md).\n",
+            "| setting | default | environment | meaning |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+            "`HEADGATE_ONLY` takes names with blanks or commas between them, `HEADGATE_BROKER_CONFIG` takes "
+            "`name=value` pairs with blanks between them or a JSON object. In a file, `broker_config` is a table; the "
+            "tables of all sources are merged, name by name. The configs are listed in "
+            "[broker-configuration.md](broker-configuration.md).\n",
+        ]
+    )
+
+
+def _text(value: object) -> str:
+    if isinstance(value, (tuple, list)):
+        return " ".join(f"`{each}`" for each in value)
+    if isinstance(value, dict):
+        return "none" if not value else str(value)
+    return f"`{value.as_posix() if isinstance(value, Path) else value}`"
