@@ -7,7 +7,7 @@ No Python object is made per record: `serdes.columnar.records` reads them.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,7 @@ from pyarrow import lib as pa
 
 from serdes.columnar.engine import Engine, default_engine
 from serdes.columnar.errors import BatchTooLarge
-from serdes.columnar.inflate import Bytes, NotInflated, inflate
-from serdes.columnar.memory import empty
+from serdes.columnar.inflate import RECORDS_BYTES_MAX, Bytes, Inflated, NotInflated
 from serdes.columnar.record_buffers import RecordBuffers
 from serdes.columnar.records import HEADER_BYTES_MIN, OWN_TIMESTAMP, RECORD_BYTES_MIN
 
@@ -32,14 +31,15 @@ MAGIC = 2
 
 COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 ABORT = 0
-RECORDS_BYTES_MAX = 2**31 - 1
-"""Inflated records of one call: Arrow's offsets count them in 32 bits."""
 INT_64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class BatchFault:
-    """A batch that cannot be read: its first and last offset as its header has them, and why."""
+    """A batch that cannot be read: its first and last offset as its header has them, and why.
+
+    Where even its end is unknown, the last offset is the one before the first, and nothing behind it was read.
+    """
 
     first_offset: int
     last_offset: int
@@ -65,12 +65,6 @@ class AbortedTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
-    header: "_Header"
-    records: Bytes
-
-
-@dataclass(frozen=True, slots=True)
 class _Header:
     base_offset: int
     attributes: int
@@ -79,10 +73,30 @@ class _Header:
     max_timestamp: int
     producer_id: int
     count: int
+    start: int
+    """Where its records begin in the response."""
+    end: int
 
     @property
     def last_offset(self) -> int:
         return self.base_offset + self.last_offset_delta
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & COMPRESSION
+
+    def fault(self, detail: str) -> BatchFault:
+        last_offset = max(self.base_offset, min(self.last_offset, INT_64_MAX - 1))
+        return BatchFault(self.base_offset, last_offset, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """The records of one batch, from `start` to `end` in the bytes that all sections share."""
+
+    header: _Header
+    start: int
+    end: int
 
 
 def read_batches(
@@ -94,76 +108,85 @@ def read_batches(
     engine: Engine | None = None,
 ) -> Records:
     """Records before `first_offset` are left out: a fetch may begin inside a batch. Raises only `BatchTooLarge`."""
-    sections, faults, next_offset = _sections(memoryview(data).cast("B"), list(aborted))
-    columns, corrupt = _columns(sections, partition, first_offset, engine or default_engine())
+    view = memoryview(data).cast("B")
+    headers, faults = _headers(view)
+    ends = [header.last_offset + 1 for header in headers] + [fault.last_offset + 1 for fault in faults]
+    records, sections = _sections(view, headers, _Transactions(aborted), faults)
+    columns, corrupt = _columns(records, sections, partition, first_offset, engine or default_engine())
     faults += [
-        BatchFault(section.header.base_offset, section.header.last_offset, "its records are not well-formed")
+        section.header.fault("its records are not well-formed")
         for section, is_bad in zip(sections, corrupt, strict=True)
         if is_bad
     ]
-    return Records(columns, tuple(sorted(faults, key=lambda fault: fault.first_offset)), next_offset)
+    return Records(columns, tuple(sorted(faults, key=lambda fault: fault.first_offset)), max(ends, default=None))
 
 
-def _sections(
-    data: memoryview, aborted: list[AbortedTransaction]
-) -> tuple[list[_Section], list[BatchFault], int | None]:
-    sections: list[_Section] = []
+def _headers(data: memoryview) -> tuple[list[_Header], list[BatchFault]]:
+    """The batches that are whole and sound on the outside."""
+    headers: list[_Header] = []
     faults: list[BatchFault] = []
-    next_offset: int | None = None
-    transactions = _Transactions(aborted)
     at = 0
     while len(data) - at >= HEADER_BYTES:
         base_offset, length, _, magic, crc, *rest = HEADER.unpack_from(data, at)
         if magic != MAGIC or length < HEADER_BYTES - LENGTH_AT:
             # Nothing says reliably where the next batch begins.
             detail = f"message format {magic}" if magic != MAGIC else f"a length of {length}"
-            faults.append(BatchFault(base_offset, base_offset, f"{detail}; nothing behind it was read"))
+            faults.append(BatchFault(base_offset, base_offset - 1, f"{detail}; nothing behind it was read"))
             break
         end = at + LENGTH_AT + length
         if end > len(data):
             break
         attributes, last_delta, base_time, max_time, producer_id, _, _, count = rest
-        header = _Header(base_offset, attributes, last_delta, base_time, max_time, producer_id, count)
-        fault = _fault(header, length, crc, data[at + CHECKED_FROM : end])
-        if fault is None:
-            next_offset = header.last_offset + 1
-            try:
-                records = _records(header, data[at + HEADER_BYTES : end])
-            except NotInflated as error:
-                fault = str(error)
-            else:
-                if transactions.wants(header, records):
-                    sections.append(_Section(header, records))
-        if fault is not None:
-            last_offset = max(header.base_offset, min(header.last_offset, INT_64_MAX - 1))
-            faults.append(BatchFault(header.base_offset, last_offset, fault))
-            next_offset = last_offset + 1
+        start = at + HEADER_BYTES
+        header = _Header(base_offset, attributes, last_delta, base_time, max_time, producer_id, count, start, end)
+        detail = _fault(header, crc, data[at + CHECKED_FROM : end])
+        if detail:
+            faults.append(header.fault(detail))
+        else:
+            headers.append(header)
         at = end
-    return sections, faults, next_offset
+    return headers, faults
 
 
-def _fault(header: _Header, length: int, crc: int, checked: memoryview) -> str | None:
+def _fault(header: _Header, crc: int, checked: memoryview) -> str:
     if crc32c(checked) != crc:
         return "its checksum does not match"
     if header.last_offset_delta < 0 or header.base_offset < 0 or header.last_offset >= INT_64_MAX:
         return "its offsets are out of range"
-    if header.count < 0:
-        return f"it says that it holds {header.count} records"
-    return None
+    return f"it says that it holds {header.count} records" if header.count < 0 else ""
 
 
-def _records(header: _Header, records: memoryview) -> Bytes:
-    codec = header.attributes & COMPRESSION
-    inflated = inflate(codec, records) if codec else records
-    if header.count > len(inflated) // RECORD_BYTES_MIN:
-        raise NotInflated(f"{header.count} records cannot be in {len(inflated)} bytes")
-    return inflated
+def _sections(
+    data: memoryview, headers: list[_Header], transactions: "_Transactions", faults: list[BatchFault]
+) -> tuple[NDArray[np.uint8], list[_Section]]:
+    """The records of all batches that are wanted: where they are, or inflated where one of them has to be."""
+    sections: list[_Section] = []
+    is_plain = all(header.codec == 0 for header in headers)
+    inflated = Inflated(0 if is_plain else len(data))
+    for header in headers:
+        before = inflated.size
+        records = data[header.start : header.end]
+        try:
+            if not is_plain:
+                inflated.add(header.codec, records)
+            start, end = (header.start, header.end) if is_plain else (before, inflated.size)
+            if header.count > (end - start) // RECORD_BYTES_MIN:
+                raise NotInflated(f"{header.count} records cannot be in {end - start} bytes")
+        except NotInflated as error:
+            faults.append(header.fault(str(error)))
+        else:
+            section = _Section(header, start, end)
+            if transactions.wants(header, records if is_plain else inflated.data.data[start:end]):
+                sections.append(section)
+    if is_plain:
+        return np.frombuffer(data, np.uint8) if len(data) else np.zeros(1, np.uint8), sections
+    return inflated.data, sections
 
 
 class _Transactions:
     """Whose batches are left out: producers with an aborted transaction, until its marker."""
 
-    def __init__(self, aborted: Sequence[AbortedTransaction]) -> None:
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._coming = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
         self._open: set[int] = set()
 
@@ -184,36 +207,29 @@ def _marker(records: Bytes) -> int:
 
 
 def _columns(
-    sections: list[_Section], partition: int, first_offset: int, engine: Engine
+    data: NDArray[np.uint8], sections: list[_Section], partition: int, first_offset: int, engine: Engine
 ) -> tuple[pa.RecordBatch, NDArray[np.uint8]]:
-    size = sum(len(section.records) for section in sections)
+    size = sum(section.end - section.start for section in sections)
     if size > RECORDS_BYTES_MAX:
         raise BatchTooLarge(f"{size} bytes of records in one call; Arrow's offsets end at 2^31")
-    data = empty(size, np.uint8)
-    at = 0
-    for section in sections:
-        data[at : at + len(section.records)] = np.frombuffer(section.records, np.uint8)
-        at += len(section.records)
     rows_max = sum(section.header.count for section in sections)
     table = np.array(_table(sections), np.int64)
     room = rows_max
     while True:
-        buffers = RecordBuffers(rows_max, room, len(data))
+        buffers = RecordBuffers(rows_max, room, size)
         corrupt = np.zeros(len(sections), np.uint8)
         totals = np.zeros(1, np.int64)
         rows = engine.decode_records(data, table, first_offset, *buffers.arrays(), corrupt, totals)
         if totals[0] <= room:
             return buffers.batch(rows, int(totals[0]), partition), corrupt
-        room = min(int(totals[0]), len(data) // HEADER_BYTES_MIN)
+        room = min(int(totals[0]), size // HEADER_BYTES_MIN)
 
 
 def _table(sections: list[_Section]) -> list[int]:
     words: list[int] = []
-    at = 0
     for section in sections:
         header = section.header
         one_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else OWN_TIMESTAMP
-        words += [at, at + len(section.records), header.base_offset, header.last_offset_delta, header.base_timestamp]
+        words += [section.start, section.end, header.base_offset, header.last_offset_delta, header.base_timestamp]
         words += [one_time, header.count]
-        at += len(section.records)
     return words

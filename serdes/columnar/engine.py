@@ -4,7 +4,6 @@ They are the same functions over the same memory, so their results cannot differ
 slower, which is still the pace of any row-wise decoder in Python.
 """
 
-from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Protocol
@@ -44,15 +43,27 @@ class Plain:
 
 
 class Compiled:
-    """The code is loaded, or compiled, when an object of this class is first made."""
+    """Each function is loaded from Numba's cache, or compiled, when it is first called."""
 
-    def __init__(self) -> None:
-        from serdes.columnar import compiled
+    def decode_rows(self, *arguments: Any) -> int:
+        return int(_compiled().decode_rows()(*arguments))
 
-        self.decode_rows: Callable[..., int] = compiled.decode_rows()
-        self.scan_frames: Callable[..., int] = compiled.scan_frames()
-        self.encode_rows: Callable[..., int] = compiled.encode_rows()
-        self.decode_records: Callable[..., int] = compiled.decode_records()
+    def scan_frames(self, *arguments: Any) -> int:
+        return int(_compiled().scan_frames()(*arguments))
+
+    def encode_rows(self, *arguments: Any) -> int:
+        return int(_compiled().encode_rows()(*arguments))
+
+    def decode_records(self, *arguments: Any) -> int:
+        return int(_compiled().decode_records()(*arguments))
+
+
+@cache
+def _compiled() -> Any:
+    """Imported late: it needs Numba."""
+    from serdes.columnar import compiled
+
+    return compiled
 
 
 @cache

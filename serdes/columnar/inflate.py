@@ -1,17 +1,25 @@
-"""The records of a compressed batch, inflated within a bound: a small batch must not become a large allocation."""
+"""The records of compressed batches, inflated one behind the other within a bound.
+
+A small batch must not become a large allocation: codecs write into the room that is left, and stop at its end.
+"""
 
 from collections.abc import Callable
-from typing import Protocol
 
 import cramjam
+import numpy as np
+from numpy.typing import NDArray
 
-from serdes.columnar.errors import ColumnarError
+from serdes.columnar.errors import BatchTooLarge, ColumnarError
+from serdes.columnar.memory import empty
 
 INFLATED_BYTES_MAX = 256 * 1024 * 1024
 """Of one batch. Brokers take 1 MiB by default, and text shrinks ten- or twentyfold: beyond this it is a bomb."""
 
-GUESS_RATIO = 6
-"""The first guess at how many times larger the records are; a wrong one costs another attempt, with four times that."""
+RECORDS_BYTES_MAX = 2**31 - 1
+"""Of all batches of one call: Arrow's offsets count them in 32 bits."""
+
+GUESS_RATIO = 8
+"""The first guess at how many times larger the records are."""
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER_BYTES = 16
@@ -23,62 +31,79 @@ class NotInflated(ColumnarError):
     """The bytes are not of the codec they are said to be, or they are a bomb."""
 
 
-class _Into(Protocol):
-    def __call__(self, source: Bytes, target: bytearray, /) -> int: ...
+class Inflated:
+    """Records one behind the other in one block, which doubles where it is too small."""
 
+    def __init__(self, compressed_bytes: int) -> None:
+        self._block = empty(min(GUESS_RATIO * compressed_bytes + 4096, RECORDS_BYTES_MAX), np.uint8)
+        self.size = 0
 
-def inflate(codec: int, data: memoryview) -> Bytes:
-    """`codec` is the low three bits of a batch's attributes. Raises `NotInflated`."""
-    if codec not in _CODECS:
-        raise NotInflated(f"there is no compression {codec}")
-    try:
-        return _CODECS[codec](data)
-    except cramjam.DecompressionError as error:
-        raise NotInflated(str(error)) from None
+    @property
+    def data(self) -> NDArray[np.uint8]:
+        return self._block[: self.size]
 
+    def add(self, codec: int, records: memoryview) -> None:
+        """`codec` is the low three bits of a batch's attributes. Raises `NotInflated`, and adds nothing then."""
+        if codec == 0:
+            self._reserve(len(records))
+            self._block[self.size : self.size + len(records)] = np.frombuffer(records, np.uint8)
+            self.size += len(records)
+            return
+        if codec not in _CODECS:
+            raise NotInflated(f"there is no compression {codec}")
+        try:
+            self.size += self._inflate(_CODECS[codec], records)
+        except cramjam.DecompressionError as error:
+            raise NotInflated(str(error)) from None
 
-def _growing(into: _Into) -> Callable[[memoryview], Bytes]:
-    def inflated(data: memoryview) -> Bytes:
-        size = max(GUESS_RATIO * len(data), 4096)
+    def _inflate(self, into: Callable[[memoryview, memoryview], int], records: memoryview) -> int:
+        self._reserve(min(GUESS_RATIO * len(records), INFLATED_BYTES_MAX))
         while True:
-            target = bytearray(min(size, INFLATED_BYTES_MAX))
+            room = min(len(self._block) - self.size, INFLATED_BYTES_MAX)
             try:
-                return memoryview(target)[: into(data, target)]
+                return into(records, self._block.data[self.size : self.size + room])
             except cramjam.DecompressionError as error:
-                if "whole buffer" not in str(error) or size >= INFLATED_BYTES_MAX:
+                if "whole buffer" not in str(error) or room == INFLATED_BYTES_MAX:
                     raise
-            size *= 4
+            self._reserve(min(2 * room + 4096, INFLATED_BYTES_MAX))
 
-    return inflated
+    def _reserve(self, room: int) -> None:
+        needed = self.size + room
+        if needed <= len(self._block):
+            return
+        if needed > RECORDS_BYTES_MAX:
+            raise BatchTooLarge(f"{needed} bytes of records in one call; Arrow's offsets end at 2^31")
+        larger = empty(min(max(2 * len(self._block), needed), RECORDS_BYTES_MAX), np.uint8)
+        larger[: self.size] = self.data
+        self._block = larger
 
 
-def _snappy(data: memoryview) -> Bytes:
+def _snappy(records: memoryview, target: memoryview) -> int:
     """One raw block, or Java's framing: a header, then blocks with their length before them."""
-    if bytes(data[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
-        return _snappy_block(data, INFLATED_BYTES_MAX)
-    out = bytearray()
+    if bytes(records[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
+        return _snappy_block(records, target)
+    written = 0
     at = XERIAL_HEADER_BYTES
-    while at < len(data):
-        size = int.from_bytes(data[at : at + 4])
+    while at < len(records):
+        size = int.from_bytes(records[at : at + 4])
         at += 4
-        if size > len(data) - at:
+        if size > len(records) - at:
             raise NotInflated("a snappy block is cut off")
-        out += _snappy_block(data[at : at + size], INFLATED_BYTES_MAX - len(out))
+        written += _snappy_block(records[at : at + size], target[written:])
         at += size
-    return bytes(out)
+    return written
 
 
-def _snappy_block(block: memoryview, bytes_max: int) -> Bytes:
+def _snappy_block(block: memoryview, target: memoryview) -> int:
     size = cramjam.snappy.decompress_raw_len(block)
-    if size > bytes_max:
-        raise NotInflated(f"{size} bytes in one snappy block")
-    target = bytearray(size)
-    return memoryview(target)[: cramjam.snappy.decompress_raw_into(block, target)]
+    if size > len(target):
+        raise cramjam.DecompressionError("failed to write whole buffer")
+    return int(cramjam.snappy.decompress_raw_into(block, target))
 
 
-_CODECS: dict[int, Callable[[memoryview], Bytes]] = {
-    1: _growing(cramjam.gzip.decompress_into),
+_CODECS: dict[int, Callable[[memoryview, memoryview], int]] = {
+    1: cramjam.gzip.decompress_into,
     2: _snappy,
-    3: _growing(cramjam.lz4.decompress_into),
-    4: _growing(cramjam.zstd.decompress_into),
+    3: cramjam.lz4.decompress_into,
+    4: cramjam.zstd.decompress_into,
 }
