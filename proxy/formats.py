@@ -75,3 +75,6 @@ class SchemaChoice:
     version: int | None = None
     text: str | None = None
     subject: str | None = None
+    name_strategy: str | None = None
+    """RECORD_NAME or TOPIC_RECORD_NAME: the subject is named after the record that the text declares."""
+    topic: str | None = None

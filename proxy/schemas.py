@@ -102,8 +102,19 @@ class SchemaWriters:
         if choice.version is not None:
             return await self._registry.version(choice.subject, choice.version)
         if choice.text is not None:
-            return await self._registry.register(choice.subject, _DEFINITIONS[wanted or Format.AVRO](choice.text))
+            definition = _DEFINITIONS[wanted or Format.AVRO](choice.text)
+            return await self._registry.register(_subject(choice, definition), definition)
         return await self._registry.latest(choice.subject)
+
+
+def _subject(choice: SchemaChoice, definition: SchemaDefinition) -> str:
+    if choice.name_strategy is None:
+        assert choice.subject is not None
+        return choice.subject
+    name = writer_of(WholeSchema(definition, {}), WriteOptions()).record_name
+    if name is None:
+        raise InvalidSchemaGiven(f"The schema has no name that {choice.name_strategy} could use.")
+    return name if choice.name_strategy == "RECORD_NAME" else f"{choice.topic}-{name}"
 
 
 def _encoder(language: Format, schema: WholeSchema, schema_id: int) -> Encode:

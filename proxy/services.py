@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from proxy.kafka.identity import ClusterIdentity
 from proxy.producers.sender import Sender
 from proxy.schemas import SchemaWriters
 from proxy.settings import ProxySettings
@@ -14,6 +15,7 @@ class Services:
     registry: AsyncRegistryClient
     sender: Sender
     schemas: SchemaWriters
+    identity: ClusterIdentity
 
     async def close(self) -> None:
         await self.sender.close()
@@ -23,4 +25,4 @@ class Services:
 def open_services(settings: ProxySettings) -> Services:
     """Connects to nobody yet: the proxy starts, and answers, while brokers or registry are down."""
     registry = AsyncRegistryClient(RegistrySettings(urls=(settings.schema_registry_url,)))
-    return Services(settings, registry, Sender(settings), SchemaWriters(registry))
+    return Services(settings, registry, Sender(settings), SchemaWriters(registry), ClusterIdentity(settings))
