@@ -23,6 +23,7 @@ from broker.state.configs.effective import check_topic_overrides, topic_default
 from broker.state.configs.topic_definitions import TOPIC_CONFIGS
 from broker.state.configs.values import InvalidConfig, text_of
 from broker.state.topic_names import topic_name_fault
+from broker.turns import Work
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -46,13 +47,12 @@ class ResourceChange:
     replaces_all: bool
 
 
-def change_resources(
-    broker: "Broker", changes: Sequence[ResourceChange], *, validate_only: bool
-) -> list[dict[str, object]]:
+def change_resources(broker: "Broker", changes: Sequence[ResourceChange], *, validate_only: bool) -> Work:
     """The answer for each resource, in their order; good ones take effect although others are refused."""
     times = Counter((change.resource_type, change.resource_name) for change in changes)
     answers: list[dict[str, object]] = []
     for change in changes:
+        yield
         code, message = ErrorCode.none, None
         try:
             if times[change.resource_type, change.resource_name] > 1:
@@ -70,7 +70,7 @@ def change_resources(
                 "resource_name": change.resource_name,
             }
         )
-    return answers
+    return {"responses": answers}
 
 
 def _change(broker: "Broker", change: ResourceChange, *, validate_only: bool) -> None:

@@ -20,16 +20,24 @@ REQUEST_PARTITIONS_MAX = 10_000
 """Kafka's own bound: a request makes its partitions one after the other, and others wait for it."""
 
 
+AUTO_CREATED_MAX = 100
+"""Topics that one Metadata request brings into being. The client asks again for the rest, as it does in Kafka."""
+
+
 class TopicCreation:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._partitions_left = REQUEST_PARTITIONS_MAX
+        self._auto_creations_left = AUTO_CREATED_MAX
         # Looked up only when a topic is to be made: most Metadata requests make none.
         self._taken: TakenNames | None = None
 
     def auto_create(self, name: str) -> Topic:
         """The topic that a client named before anybody created it. Raises Refusal."""
         self.check_name(name)
+        if self._auto_creations_left == 0:
+            raise Refusal(ErrorCode.leader_not_available, "Too many topics to create for one request: ask again.")
+        self._auto_creations_left -= 1
         return self.create(name, self._broker.settings.num_partitions, {})
 
     def check_name(self, name: str) -> None:

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 
 from broker.config_resources import ResourceChange, change_resources
 from broker.context import RequestContext
+from broker.deferred import Deferred
 from broker.protocol.entities import Answer, Request
+from broker.protocol.payload import Disconnect
 from broker.state.configs.alterations import Operation
+from broker.turns import in_turns
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -21,7 +24,7 @@ API_KEY = 33
 VERSIONS = range(3)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
     changes = [
         ResourceChange(
             int(resource.resource_type),
@@ -31,4 +34,4 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
         )
         for resource in request.resources
     ]
-    return {"responses": change_resources(broker, changes, validate_only=request.validate_only)}
+    return in_turns(broker, change_resources(broker, changes, validate_only=request.validate_only))

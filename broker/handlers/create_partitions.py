@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from broker.context import RequestContext
+from broker.deferred import Deferred
 from broker.protocol.entities import Answer, Request
 from broker.protocol.messages import clipped
+from broker.protocol.payload import Disconnect
 from broker.refusal import Refusal
 from broker.state.assignments import InvalidAssignment, check_replicas
 from broker.topic_creation import TopicCreation
+from broker.turns import Work, in_turns
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -26,12 +29,17 @@ API_KEY = 37
 VERSIONS = range(4)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+    return in_turns(broker, _grow_all(broker, request))
+
+
+def _grow_all(broker: "Broker", request: Request) -> Work:
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}
     creation = TopicCreation(broker)
     answers: list[dict[str, object]] = []
     for name, asked in distinct.items():
+        yield
         code, message = ErrorCode.none, None
         try:
             if times[name] > 1:

@@ -17,14 +17,17 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from broker.context import RequestContext
+from broker.deferred import Deferred
 from broker.protocol.entities import Answer, Request
 from broker.protocol.messages import clipped
+from broker.protocol.payload import Disconnect
 from broker.refusal import Refusal
 from broker.state.assignments import InvalidAssignment, partition_count_of
 from broker.state.configs.describing import topic_entries
 from broker.state.configs.effective import check_topic_overrides
 from broker.state.configs.values import InvalidConfig
 from broker.topic_creation import REQUEST_PARTITIONS_MAX, TopicCreation
+from broker.turns import Work, in_turns
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -33,13 +36,18 @@ API_KEY = 19
 VERSIONS = range(2, 8)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+    return in_turns(broker, _create_all(broker, request))
+
+
+def _create_all(broker: "Broker", request: Request) -> Work:
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}
     excessive = _partitions_asked(broker, distinct) > REQUEST_PARTITIONS_MAX
     creation = TopicCreation(broker)
     answers: list[dict[str, object]] = []
     for name, topic in distinct.items():
+        yield
         try:
             if times[name] > 1:
                 raise Refusal(ErrorCode.invalid_request, "Duplicate topic name.")

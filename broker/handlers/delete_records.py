@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from broker.context import RequestContext
+from broker.deferred import Deferred
 from broker.errors import StorageError
 from broker.log.partition_log import OffsetOutOfRange
 from broker.protocol.entities import Answer, Request
+from broker.protocol.payload import Disconnect
 from broker.state.topics import Topic
+from broker.turns import Work, in_turns
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -23,20 +26,20 @@ API_KEY = 21
 VERSIONS = range(3)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
-    return {
-        "topics": [
-            {
-                "name": asked.name,
-                "partitions": [
-                    _delete(broker.topics.find(asked.name), partition.partition_index, partition.offset)
-                    # A partition that is named twice is cut at the last offset given.
-                    for partition in {partition.partition_index: partition for partition in asked.partitions}.values()
-                ],
-            }
-            for asked in request.topics
-        ]
-    }
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+    return in_turns(broker, _delete_all(broker, request))
+
+
+def _delete_all(broker: "Broker", request: Request) -> Work:
+    topics: list[dict[str, object]] = []
+    for asked in request.topics:
+        partitions = []
+        # A partition that is named twice is cut at the last offset given.
+        for partition in {partition.partition_index: partition for partition in asked.partitions}.values():
+            yield
+            partitions.append(_delete(broker.topics.find(asked.name), partition.partition_index, partition.offset))
+        topics.append({"name": asked.name, "partitions": partitions})
+    return {"topics": topics}
 
 
 def _delete(topic: Topic | None, index: int, offset: int) -> dict[str, object]:

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from broker.context import RequestContext
+from broker.deferred import Deferred
 from broker.errors import StorageError
 from broker.protocol.entities import Answer, Request
 from broker.protocol.messages import clipped
+from broker.protocol.payload import Disconnect
 from broker.refusal import Refusal
 from broker.state.topics import Topic
+from broker.turns import Work, in_turns
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -30,12 +33,17 @@ UNKNOWN_NAME = "This server does not host this topic-partition."
 UNKNOWN_ID = "This server does not host this topic ID."
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+    return in_turns(broker, _delete_all(broker, request))
+
+
+def _delete_all(broker: "Broker", request: Request) -> Work:
     asked = list(_asked(request))
     names = Counter(name for name, _ in asked if name is not None)
     ids = Counter(topic_id for name, topic_id in asked if name is None and topic_id is not None)
     answers: list[dict[str, object]] = []
     for name, topic_id in dict.fromkeys(asked):
+        yield
         answer: dict[str, object] = {"name": name, "topic_id": topic_id}
         code, message = ErrorCode.none, None
         try:

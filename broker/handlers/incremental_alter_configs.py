@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING
 
 from broker.config_resources import ResourceChange, change_resources
 from broker.context import RequestContext
+from broker.deferred import Deferred
 from broker.protocol.entities import Answer, Request
+from broker.protocol.payload import Disconnect
+from broker.turns import in_turns
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -23,7 +26,7 @@ API_KEY = 44
 VERSIONS = range(2)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
     changes = [
         ResourceChange(
             int(resource.resource_type),
@@ -33,4 +36,4 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
         )
         for resource in request.resources
     ]
-    return {"responses": change_resources(broker, changes, validate_only=request.validate_only)}
+    return in_turns(broker, change_resources(broker, changes, validate_only=request.validate_only))

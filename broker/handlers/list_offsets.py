@@ -10,10 +10,13 @@ from kio.schema.errors import ErrorCode
 
 from broker.broker import Broker
 from broker.context import RequestContext
+from broker.deferred import Deferred
 from broker.errors import StorageError
 from broker.log.partition_log import PartitionLog
 from broker.protocol.entities import Answer, Request
+from broker.protocol.payload import Disconnect
 from broker.protocol.record_batch import InvalidBatch
+from broker.turns import Work, in_turns
 
 API_KEY = 2
 VERSIONS = range(1, 12)
@@ -31,28 +34,24 @@ _SINCE_VERSION = {
 _UNKNOWN = {"timestamp": -1, "offset": -1, "leader_epoch": -1}
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
-    return {
-        "topics": tuple(
-            {
-                "name": topic.name,
-                "partitions": _partitions(broker, context, topic),
-            }
-            for topic in request.topics
-        )
-    }
+def handle(broker: Broker, context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+    return in_turns(broker, _find_all(broker, context, request))
 
 
-def _partitions(broker: Broker, context: RequestContext, topic: Request) -> tuple[Answer, ...]:
-    times = Counter(asked.partition_index for asked in topic.partitions)
-    answers: dict[int, Answer] = {}
-    for asked in topic.partitions:
-        index = asked.partition_index
-        if times[index] > 1:
-            answers[index] = {"partition_index": index, "error_code": ErrorCode.invalid_request, **_UNKNOWN}
-        else:
-            answers[index] = {"partition_index": index, **_answer(broker, context, topic.name, asked)}
-    return tuple(answers.values())
+def _find_all(broker: Broker, context: RequestContext, request: Request) -> Work:
+    topics: list[Answer] = []
+    for topic in request.topics:
+        times = Counter(asked.partition_index for asked in topic.partitions)
+        answers: dict[int, Answer] = {}
+        for asked in topic.partitions:
+            yield
+            index = asked.partition_index
+            if times[index] > 1:
+                answers[index] = {"partition_index": index, "error_code": ErrorCode.invalid_request, **_UNKNOWN}
+            else:
+                answers[index] = {"partition_index": index, **_answer(broker, context, topic.name, asked)}
+        topics.append({"name": topic.name, "partitions": tuple(answers.values())})
+    return {"topics": topics}
 
 
 def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) -> Answer:

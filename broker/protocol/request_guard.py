@@ -22,9 +22,13 @@ from kio.static.protocol import Entity
 from broker.protocol.annotations import shape_of
 
 # Topics, partitions, groups, configs … of one request, all together. Reading, handling and answering one takes some
-# microseconds in which nobody else is served. Clients stay far below: Java's tools name every group or every partition
-# of a cluster at once, which is tens of thousands.
-request_items_max = 200_000
+# ten microseconds in which nobody else is served. Clients stay far below: a consumer of ten thousand partitions names
+# twenty thousand items, and whoever wants to know of all topics names none.
+request_items_max = 50_000
+
+# Java's tools name every group, or every offset of a group, at once. The handlers of groups have finer bounds.
+group_request_items_max = 200_000
+_GROUP_APIS = frozenset({8, 9, 10, 11, 13, 14, 15, 16, 42, 47})
 
 _FIXED, _STRING, _BYTES, _COMPACT, _ARRAY, _COMPACT_ARRAY, _OPTIONAL, _TAGS = range(8)
 
@@ -75,15 +79,18 @@ def guarded(api_key: int, version: int, frame: bytes | memoryview) -> bytes | me
     Raises ValueError for one not worth reading.
     """
     edits: _Edits = []
+    most = group_request_items_max if api_key in _GROUP_APIS else request_items_max
     try:
-        _walk(_request_plan(api_key, version), frame, 0, 0, edits)
+        _walk(_request_plan(api_key, version), frame, 0, most, edits)
+    except TooManyItems:
+        raise TooManyItems(f"more than {most} items in one request") from None
     except (IndexError, struct.error) as error:
         raise ImpossibleCount(f"the frame of {len(frame)} bytes is cut off") from error
     return _edited(frame, edits) if edits else frame
 
 
-def _walk(plan: _Plan, data: bytes | memoryview, position: int, items: int, edits: _Edits) -> tuple[int, int]:
-    """(the position behind what `plan` describes, how many items were met so far)"""
+def _walk(plan: _Plan, data: bytes | memoryview, position: int, left: int, edits: _Edits) -> tuple[int, int]:
+    """(the position behind what `plan` describes, how many more items there may be)"""
     for kind, size, inside in plan:
         if kind == _FIXED:
             position += size
@@ -99,7 +106,7 @@ def _walk(plan: _Plan, data: bytes | memoryview, position: int, items: int, edit
             if data[position] == 0:
                 position += 1
             else:
-                position, items = _walk_tags(data, position, size, items, edits)
+                position, left = _walk_tags(data, position, size, left, edits)
         elif kind == _STRING:
             length = _read_int16(data, position)[0]
             position += 2 + length if length > 0 else 2
@@ -110,7 +117,7 @@ def _walk(plan: _Plan, data: bytes | memoryview, position: int, items: int, edit
             is_null = data[position] > 0x7F
             position += 1
             if not is_null:
-                position, items = _walk(inside, data, position, items, edits)
+                position, left = _walk(inside, data, position, left, edits)
         else:
             if kind == _ARRAY:
                 count = _read_int32(data, position)[0]
@@ -121,15 +128,15 @@ def _walk(plan: _Plan, data: bytes | memoryview, position: int, items: int, edit
             if count > 0:
                 if count * size > len(data) - position:
                     raise ImpossibleCount(f"an array claims {count} items and {len(data) - position} bytes are left")
-                items += count
-                if items > request_items_max:
-                    raise TooManyItems(f"more than {request_items_max} items in one request")
+                left -= count
+                if left < 0:
+                    raise TooManyItems
                 if inside:
                     for _ in range(count):
-                        position, items = _walk(inside, data, position, items, edits)
+                        position, left = _walk(inside, data, position, left, edits)
                 else:
                     position += count * size
-    return position, items
+    return position, left
 
 
 def _varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
@@ -146,14 +153,14 @@ def _varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
             raise ImpossibleCount("a number is longer than 32 bits")
 
 
-def _walk_tags(data: bytes | memoryview, start: int, known: int, items: int, edits: _Edits) -> tuple[int, int]:
+def _walk_tags(data: bytes | memoryview, start: int, known: int, left: int, edits: _Edits) -> tuple[int, int]:
     """The same for tagged fields. They carry their size, and none that kio knows in a request has an array inside."""
     count, position = _varint(data, start)
     if 2 * count > len(data) - position:
         raise ImpossibleCount(f"{count} tagged fields and {len(data) - position} bytes are left")
-    items += count
-    if items > request_items_max:
-        raise TooManyItems(f"more than {request_items_max} items in one request")
+    left -= count
+    if left < 0:
+        raise TooManyItems
     kept: list[bytes] = []
     tag = -1
     for _ in range(count):
@@ -172,7 +179,7 @@ def _walk_tags(data: bytes | memoryview, start: int, known: int, items: int, edi
     if len(kept) < count:
         # A message has a handful of tags, so that the count of those kept fits into one byte.
         edits.append((start, position, b"".join((len(kept).to_bytes(), *kept))))
-    return position, items
+    return position, left
 
 
 def _edited(frame: bytes | memoryview, edits: _Edits) -> bytes:
