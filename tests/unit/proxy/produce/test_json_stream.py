@@ -1,0 +1,70 @@
+"""Documents cut out of a stream, wherever the chunks end."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.api.json_stream import JsonSplitter
+from proxy.errors import BadRequest
+
+LIMIT = 10_000
+documents = st.lists(
+    st.dictionaries(
+        st.text(max_size=5),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+            lambda children: (
+                st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=3), children, max_size=3)
+            ),
+            max_leaves=8,
+        ),
+        max_size=4,
+    ),
+    max_size=6,
+)
+blanks = st.sampled_from(["", " ", "\n", "\r\n\t ", "\n\n"])
+
+
+@given(documents, blanks, st.integers(1, 40), st.booleans())
+def test_every_document_comes_out_whole_whatever_the_chunks(
+    values: list[dict[str, object]], blank: str, size: int, pretty: bool
+) -> None:
+    text = blank.join(json.dumps(value, indent=2 if pretty else None) for value in values) + blank
+    data = text.encode()
+    splitter = JsonSplitter(LIMIT)
+    found = [
+        json.loads(document)
+        for start in range(0, len(data), size)
+        for document in splitter.feed(data[start : start + size])
+    ]
+    splitter.end()
+    assert found == values
+
+
+def test_a_stream_that_ends_inside_a_value_is_told() -> None:
+    splitter = JsonSplitter(LIMIT)
+    assert list(splitter.feed(b'{"a": 1} {"b"')) == [b'{"a": 1}']
+    with pytest.raises(BadRequest, match="ends inside"):
+        splitter.end()
+
+
+def test_a_value_without_end_is_stopped_at_the_limit() -> None:
+    splitter = JsonSplitter(LIMIT)
+    assert list(splitter.feed(b'{"a": "' + b"x" * (LIMIT - 10))) == []
+    with pytest.raises(BadRequest, match="over the limit"):
+        list(splitter.feed(b"x" * 1000))
+
+
+@pytest.mark.parametrize("garbage", [b"]", b"}", b'"text"'])
+def test_what_is_no_object_is_refused(garbage: bytes) -> None:
+    with pytest.raises(BadRequest):
+        list(JsonSplitter(LIMIT).feed(garbage))
+
+
+def test_escaped_quotes_and_braces_in_strings_do_not_count() -> None:
+    document = json.dumps({'a"}': '\\"}{"', "b": "]["}).encode()
+    splitter = JsonSplitter(LIMIT)
+    found = [part for byte in document for part in splitter.feed(bytes([byte]))]
+    assert found == [document]
