@@ -19,6 +19,17 @@ def unavailable(reason: str) -> None:
     pytest.skip(reason)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several workers, tests that share a server stay together: it is then started once and not per worker."""
+    for item in items:
+        names = getattr(item, "fixturenames", ())
+        folder = item.path.relative_to(item.config.rootpath).parts[1]
+        if "apache_kafka" in names or "java_tools" in names or item.get_closest_marker("kafka") is not None:
+            item.add_marker(pytest.mark.xdist_group("kafka"))
+        elif folder != "unit":
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
+
 @pytest.fixture(scope="session")
 def java_tools() -> None:
     """Kafka's jars are there and Java runs."""
