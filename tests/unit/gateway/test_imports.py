@@ -1,0 +1,15 @@
+import subprocess
+import sys
+
+# What takes tens of milliseconds or more to import; help and completion wait for none of it.
+HEAVY = ("aiokafka", "asyncio", "fastapi", "httpx", "kio", "pydantic", "pydantic_settings", "rich", "sqlite_utils")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom gateway.cli.app import run\n"
+        "run(['--help'])\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,62 @@
+import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.moments import NotAMoment, moment_text, parse_duration, parse_moment
+
+NOW_MS = 1_800_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0),
+        ("1700000000000", 1_700_000_000_000),
+        ("1970-01-02", 86_400_000),
+        ("1970-01-01T00:00:01.5", 1500),
+        ("1970-01-01T02:00:00+02:00", 0),
+        ("1970-01-01T00:00:00Z", 0),
+        ("2h", NOW_MS - 7_200_000),
+        ("PT2H", NOW_MS - 7_200_000),
+        ("1969-12-31T23:59:59.999", -1),
+    ],
+)
+def test_a_moment_is_a_number_a_date_or_a_while_ago(text: str, expected: int) -> None:
+    assert parse_moment(text, NOW_MS) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("90s", 90_000),
+        ("1h30m", 5_400_000),
+        ("7d", 604_800_000),
+        ("250ms", 250),
+        ("1.5s", 1500),
+        ("P1DT1S", 86_401_000),
+    ],
+)
+def test_durations_are_read_in_both_spellings(text: str, expected: int) -> None:
+    assert parse_duration(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "soon", "1", "h", "1h 30m", "-1h", "1y", "2026-13-01", "9" * 40])
+def test_what_is_no_moment_is_refused_with_the_forms_that_are(text: str) -> None:
+    with pytest.raises(NotAMoment):
+        parse_duration(text)
+    if text not in {"1"}:
+        with pytest.raises(NotAMoment, match="use 2026-01-31"):
+            parse_moment(text, NOW_MS)
+
+
+@given(st.datetimes(min_value=datetime.datetime(1, 1, 2), max_value=datetime.datetime(9999, 12, 30)))
+def test_a_moment_written_out_is_read_back(moment: datetime.datetime) -> None:
+    ms = (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(milliseconds=1)
+    if ms >= 0:
+        assert parse_moment(moment_text(ms), NOW_MS) == ms
+
+
+def test_a_timestamp_beyond_the_calendar_stays_a_number() -> None:
+    assert moment_text(2**62) == str(2**62)

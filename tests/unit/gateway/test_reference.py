@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+from gateway.reference.__main__ import pages
+from gateway.reference.command_tree import Command, commands
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+COMMANDS = commands()
+
+
+@pytest.mark.parametrize("name", sorted(pages()))
+def test_page_is_what_the_code_says(name: str) -> None:
+    stale = "is stale: run python -m gateway.reference"
+    assert (DOCS / name).read_text(encoding="utf-8") == pages()[name], f"docs/{name} {stale}"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_argument_and_option_says_what_it_is_for(command: Command) -> None:
+    assert command.help, f"{command.name} has no help"
+    for parameter in command.parameters:
+        assert parameter.help, f"{command.name} {parameter.names or parameter.metavar} has no help"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_option_has_an_environment_twin_of_its_name(command: Command) -> None:
+    words = "_".join(command.path[1:]).upper().replace("-", "_")
+    for parameter in command.parameters:
+        if parameter.is_argument or parameter.names == ("--version",):
+            continue
+        longest = max(parameter.names, key=len).removeprefix("--").upper().replace("-", "_")
+        (variable,) = parameter.environment
+        settings = {f"HEADGATE_{longest}"} | ({"HEADGATE_BROKER_CONFIG"} if longest == "SET" else set())
+        assert variable in {f"HEADGATE_{words}_{longest}"} | settings
+
+
+def test_every_leaf_prints_json_when_asked() -> None:
+    without = [
+        command.name
+        for command in COMMANDS
+        if not command.is_group and not any("--json" in parameter.names for parameter in command.parameters)
+    ]
+    assert without == []
+
+
+def test_everything_that_deletes_asks_or_needs_yes() -> None:
+    deleting = [command for command in COMMANDS if command.path[-1] == "delete"]
+    assert len(deleting) >= 2
+    for command in deleting:
+        assert any("--yes" in parameter.names for parameter in command.parameters), command.name

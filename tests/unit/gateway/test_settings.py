@@ -1,0 +1,154 @@
+import os
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from gateway.cli.app import app
+from gateway.cli.defaults import SHARED, command_defaults
+from gateway.compose import services
+from gateway.settings.files import SettingsError, project_file, settings_files, user_file
+from gateway.settings.model import ServiceName, Settings, load_settings, origins
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home, an empty project below it, and no HEADGATE_ in the environment."""
+    for name in [name for name in os.environ if name.startswith(("HEADGATE_", "XDG_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    project = tmp_path / "project" / "deep" / "down"
+    project.mkdir(parents=True)
+    monkeypatch.chdir(project)
+    return tmp_path
+
+
+def write_user(home: Path, text: str) -> None:
+    (home / ".config" / "headgate").mkdir(parents=True)
+    (home / ".config" / "headgate" / "config.toml").write_text(text, encoding="utf-8")
+
+
+def write_project(home: Path, text: str) -> Path:
+    path = home / "project" / "headgate.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_flag_beats_environment_beats_project_beats_user_beats_default(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert load_settings({}).broker_port == 9092
+    write_user(home, "broker_port = 1")
+    assert load_settings({}).broker_port == 1
+    write_project(home, "broker_port = 2")
+    assert load_settings({}).broker_port == 2
+    monkeypatch.setenv("HEADGATE_BROKER_PORT", "3")
+    assert load_settings({}).broker_port == 3
+    assert load_settings({"broker_port": 4}).broker_port == 4
+
+
+def test_origins_tell_who_set_what(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_user(home, 'host = "::1"\nbroker_port = 1\n[broker_config]\na = 1')
+    project = write_project(home, "broker_port = 2\nregistry_port = 5\n[broker_config]\nb = 2")
+    monkeypatch.setenv("HEADGATE_REGISTRY_PORT", "6")
+    monkeypatch.setenv("HEADGATE_DATA_DIR", "")
+    user = home / ".config" / "headgate" / "config.toml"
+    found = origins(Settings, settings_files(Path.cwd(), os.environ), os.environ)
+    assert found["host"] == str(user)
+    assert found["broker_port"] == str(project)
+    assert found["registry_port"] == "environment HEADGATE_REGISTRY_PORT"
+    assert found["data_dir"] == "default"
+    assert found["broker_config"] == f"{project} + {user}"
+    assert load_settings({}).broker_config == {"a": "1", "b": "2"}
+
+
+def test_the_project_file_is_found_upwards_and_its_folder_is_meant_by_relative_paths(home: Path) -> None:
+    path = write_project(home, 'data_dir = "data"')
+    assert project_file(Path.cwd()) == path
+    assert load_settings({}).data_dir == home / "project" / "data"
+
+
+def test_the_user_file_follows_the_base_directory_specification(home: Path) -> None:
+    assert user_file({}) is None
+    (home / "xdg" / "headgate").mkdir(parents=True)
+    path = home / "xdg" / "headgate" / "config.toml"
+    path.touch()
+    assert user_file({"HOME": "/nowhere", "XDG_CONFIG_HOME": str(home / "xdg")}) == path
+    assert user_file({"HOME": str(home), "XDG_CONFIG_HOME": "relative/is/ignored"}) is None
+
+
+def test_dotted_names_in_a_file_are_kafkas_names(home: Path) -> None:
+    write_project(
+        home, '[broker_config]\nlog.retention.hours = 24\n"log.cleanup.policy" = ["delete", "compact"]\nx = true'
+    )
+    assert load_settings({}).broker_config == {
+        "log.retention.hours": "24",
+        "log.cleanup.policy": "delete,compact",
+        "x": "true",
+    }
+
+
+@pytest.mark.parametrize("text", ["a.b=1 c=x=y", '{"a.b": 1, "c": "x=y"}', '{"a": {"b": 1}, "c": "x=y"}'])
+def test_broker_configs_from_the_environment_are_pairs_or_json(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_BROKER_CONFIG", text)
+    assert load_settings({}).broker_config == {"a.b": "1", "c": "x=y"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("BROKER_PORT", "70000"),
+        ("BROKER_PORT", "x"),
+        ("ONLY", "nothing"),
+        ("BROKER_CONFIG", "novalue"),
+        ("BROKER_CONFIG", "{"),
+    ],
+)
+def test_a_bad_value_is_refused_by_its_name(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"HEADGATE_{name}", value)
+    with pytest.raises(SettingsError, match=name.lower()):
+        load_settings({})
+
+
+@pytest.mark.parametrize("text", ["a = ", "a = 1\na = 2", "[" * 5000])
+def test_a_file_that_is_not_toml_is_refused_by_its_path(home: Path, text: str) -> None:
+    path = write_project(home, text)
+    with pytest.raises(SettingsError, match=str(path)):
+        settings_files(Path.cwd(), {})
+
+
+def test_a_table_named_like_a_command_sets_its_options(home: Path) -> None:
+    write_user(home, "[topic.create]\npartitions = 2\nreplicas = 1\n[consume]\njson = true")
+    write_project(home, 'bootstrap_server = "kafka:9092"\n[topic.create]\npartitions = 3')
+    defaults = command_defaults(get_command(app), settings_files(Path.cwd(), os.environ))
+    assert defaults["topic"]["create"] == {"partitions": 3, "replicas": 1, "bootstrap_server": "kafka:9092"}
+    assert defaults["consume"] == {"json": True, "bootstrap_server": "kafka:9092"}
+    assert defaults["up"] == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [("[topic.create]\npartition = 3", "no option 'partition'"), ("topic = 3", "topic is a command")],
+)
+def test_a_table_that_fits_no_command_is_refused(home: Path, text: str, complaint: str) -> None:
+    write_project(home, text)
+    with pytest.raises(SettingsError, match=complaint):
+        command_defaults(get_command(app), settings_files(Path.cwd(), os.environ))
+
+
+def test_shared_options_are_settings_of_the_same_name_and_default() -> None:
+    from gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, DEFAULT_REGISTRY_URL
+
+    assert set(Settings.model_fields) >= SHARED
+    assert load_settings({}).bootstrap_server == DEFAULT_BOOTSTRAP_SERVER
+    assert load_settings({}).registry_url == DEFAULT_REGISTRY_URL
+
+
+def test_services_are_started_as_the_settings_say() -> None:
+    settings = load_settings(
+        {"host": "::1", "broker_port": 7, "data_dir": "/d", "only": ["broker"], "broker_config": {"node.id": "3"}}
+    )
+    (broker,) = services(settings)
+    assert broker.name == ServiceName.BROKER
+    command = " ".join(broker.command[3:])
+    assert command == "broker --stop-at-eof --data-dir /d/broker --listen [::1]:7 --set node.id=3"

@@ -1,0 +1,31 @@
+import pytest
+
+from gateway.cli.consume import parse_start
+from gateway.cli.errors import UsageError
+from gateway.kafka.consuming import Start
+
+NOW_MS = 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("beginning", Start(beginning=True)),
+        ("earliest", Start(beginning=True)),
+        ("end", Start(end=True)),
+        ("42", Start(offset=42)),
+        ("-20", Start(last=20)),
+        ("-0", Start(last=0)),
+        ("@5", Start(timestamp_ms=5)),
+        ("@1h", Start(timestamp_ms=NOW_MS - 3_600_000)),
+        ("1970-01-02", Start(timestamp_ms=86_400_000)),
+    ],
+)
+def test_a_place_to_start_has_many_spellings(text: str, expected: Start) -> None:
+    assert parse_start(text, NOW_MS) == expected
+
+
+@pytest.mark.parametrize("text", ["", "start of day", "--5", "@", "1.5"])
+def test_a_place_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="no place to start"):
+        parse_start(text, NOW_MS)
