@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from openapi.errors import error_body
 from openapi.media_types import REGISTRY_V1
@@ -32,7 +33,8 @@ def create_app(registry: Registry) -> Front:
         yield
         await api.writes.close()
 
-    handlers = _handlers(registry)
+    routed: list[Route] = []
+    handlers = _handlers(registry, routed)
     app = FastAPI(
         title="Headgate schema registry",
         lifespan=lifespan,
@@ -41,8 +43,10 @@ def create_app(registry: Registry) -> Front:
         exception_handlers=handlers,
     )
     for module in (schemas, subjects, compatibility, settings, server, beyond):
-        app.include_router(module.routes(api))
-    return Front(app, api.cache, _unframed(subjects.registering(api), handlers))
+        router = module.routes(api)
+        routed += [route for route in router.routes if isinstance(route, Route)]
+        app.include_router(router)
+    return Front(app, api.cache, _unframed(subjects.registering(api), handlers), routed)
 
 
 def _unframed(handler: Handler, handlers: dict[int | type[Exception], Handler]) -> App:
@@ -60,7 +64,12 @@ def _unframed(handler: Handler, handlers: dict[int | type[Exception], Handler]) 
     return app
 
 
-def _handlers(registry: Registry) -> dict[int | type[Exception], Handler]:
+def _allowed(routed: list[Route], path: str) -> list[str]:
+    """The methods of every route that the path matches; the framework knows those of the first alone."""
+    return sorted({method for route in routed if route.path_regex.match(path) for method in route.methods or ()})
+
+
+def _handlers(registry: Registry, routed: list[Route]) -> dict[int | type[Exception], Handler]:
     detailed = registry.settings.detailed_conflict_code
 
     def failed(request: Request, status: int, code: int, message: str) -> Response:
@@ -82,8 +91,8 @@ def _handlers(registry: Registry) -> dict[int | type[Exception], Handler]:
         assert isinstance(error, HTTPException)
         status = error.status_code
         response = failed(request, status, status, REASONS.get(status, error.detail))
-        if error.headers:
-            response.headers.update(error.headers)
+        if status == 405:
+            response.headers["allow"] = ", ".join(_allowed(routed, request.scope["path"]))
         return response
 
     async def unforeseen(request: Request, error: Exception) -> Response:

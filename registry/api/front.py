@@ -5,9 +5,11 @@ becomes `:.x:` before subjects, trailing slashes go, and paths stay percent-enco
 """
 
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from starlette.routing import Route
 
 from openapi.errors import error_body
 from openapi.media_types import (
@@ -51,10 +53,11 @@ class Keep:
 
 
 class Front:
-    def __init__(self, app: App, cache: AnswerCache, register: App | None = None) -> None:
-        """`register`, if given, takes registrations past the framework."""
+    def __init__(self, app: App, cache: AnswerCache, register: App, routes: Sequence[Route]) -> None:
+        """`register` takes registrations past the framework. `routes` are those behind this front."""
         self._app = app
-        self._register = register or app
+        self._register = register
+        self.routes = routes
         self._cache = cache
         self.shortcuts = Shortcuts()
 

@@ -88,6 +88,8 @@ def routes(api: Api) -> APIRouter:
         parameters = Parameters(request)
         if request.scope["registry_type"] != EVENT_STREAM:
             after = parameters.number("after", 0)
+            if after < 0:
+                raise HttpFault(400, f"Changes have numbers from 1, so none comes after {after}")
             _, limit = parameters.page()
             listed = api.read(lambda store: store.changes(after, limit))
             return api.answer(request, [change_json(change) for change in listed])
