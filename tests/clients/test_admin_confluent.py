@@ -191,8 +191,11 @@ def test_groups_are_listed_described_altered_and_deleted(
     member = confluent.join(group, topic)
     try:
         eventually(lambda: member.assignment() == {0}, "the group is stable")
+        eventually(
+            lambda: only(adm.describe_consumer_groups([group])).state == ConsumerGroupState.STABLE,
+            "it is described as stable",
+        )
         described = only(adm.describe_consumer_groups([group]))
-        assert described.state == ConsumerGroupState.STABLE
         assert described.partition_assignor == "range"
         (seen,) = described.members
         assert [part.partition for part in seen.assignment.topic_partitions] == [0]

@@ -148,3 +148,31 @@ def test_members_of_different_libraries_share_a_group(broker_address: str, make_
             member.close()
         for client in clients:
             client.close()
+
+
+@pytest.mark.parametrize("strategy", ["eager", "cooperative"])
+def test_many_members_that_come_and_go_at_once_settle(
+    broker_address: str, make_topic: MakeTopic, group: str, strategy: str
+) -> None:
+    client = CLIENTS["confluent-kafka"](broker_address)
+    topic = make_topic(12)
+    members = [client.join(group, topic, strategy=strategy) for _ in range(6)]
+    try:
+        # Half of them leave while the first rebalance may still be running, and others take their place.
+        for _ in range(2):
+            for member in members[:3]:
+                member.close()
+            members = members[3:] + [client.join(group, topic, strategy=strategy) for _ in range(3)]
+        eventually(lambda: shared(members, 12), "six members share twelve partitions")
+        client.produce(topic, [Sent(f"{i}".encode(), partition=i) for i in range(12)])
+        eventually(
+            lambda: (
+                {record.value for member in members for record in member.received()}
+                == {f"{i}".encode() for i in range(12)}
+            ),
+            "every record arrives",
+        )
+    finally:
+        for member in members:
+            member.close()
+        client.close()

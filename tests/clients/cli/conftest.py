@@ -1,0 +1,77 @@
+"""The `headgate` command as a process of its own, against a live broker."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.live.headgate import ROOT, HeadgateBroker
+
+SECONDS_MAX = 60.0
+HEADGATE = (sys.executable, "-m", "gateway.cli")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.decode().splitlines()
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """A plain table without its headings."""
+        return [line.split() for line in self.lines[1:]]
+
+
+class Cli:
+    """Runs one command line after the other, each in a fresh process."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        self.address = address
+        self.folder = folder
+
+    @property
+    def environment(self) -> dict[str, str]:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("HEADGATE_", "XDG_"))}
+        return {
+            **clean,
+            "HEADGATE_BOOTSTRAP_SERVER": self.address,
+            "HOME": str(self.folder),
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def __call__(self, *arguments: str, stdin: bytes = b"", code: int = 0, **environment: str) -> Done:
+        done = subprocess.run(
+            [*HEADGATE, *arguments],
+            input=stdin,
+            capture_output=True,
+            timeout=SECONDS_MAX,
+            check=False,
+            cwd=self.folder,
+            env=self.environment | environment,
+        )
+        assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr.decode())
+        return Done(done.returncode, done.stdout, done.stderr.decode())
+
+    def start(self, arguments: Sequence[str]) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            [*HEADGATE, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.folder,
+            env=self.environment,
+        )
+
+
+@pytest.fixture(scope="session")
+def cli(headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFactory) -> Cli:
+    return Cli(headgate_broker.address, tmp_path_factory.mktemp("cli"))

@@ -1,0 +1,122 @@
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.clients.cli.conftest import HEADGATE, Cli
+from tests.live.ports import accepts, free_port
+
+
+@contextmanager
+def up(folder: Path, *arguments: str) -> Iterator[tuple["subprocess.Popen[bytes]", dict[str, str]]]:
+    """A running `headgate up` and the addresses it printed."""
+    process = subprocess.Popen(
+        [*HEADGATE, "up", "--json", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        env=Cli("unused:1", folder).environment,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            raise AssertionError(process.communicate(timeout=30)[1].decode())
+        yield process, json.loads(line)["services"]
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=60)
+
+
+def ports() -> list[str]:
+    return ["--broker-port", str(free_port()), "--registry-port", str(free_port())]
+
+
+def fails(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [*HEADGATE, "up", *arguments],
+        capture_output=True,
+        timeout=60,
+        cwd=folder,
+        env=Cli("unused:1", folder).environment,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    return done.stderr.decode()
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.05)
+
+
+def test_everything_starts_answers_and_keeps_its_data(tmp_path: Path) -> None:
+    arguments = ports()
+    with up(tmp_path, *arguments) as (process, addresses):
+        cli = Cli(addresses["broker"], tmp_path)
+        cli("produce", "kept", "-v", "still here")
+        assert httpx.get(f"http://{addresses['registry']}/subjects").json() == []
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 0
+        talk = err.decode()
+        assert "Headgate is up" in talk
+        assert f"headgate produce orders -b {addresses['broker']}" in talk
+        assert talk.endswith("stopped\n")
+    assert (tmp_path / ".headgate" / "broker" / "clean-shutdown").exists()
+    with up(tmp_path, *arguments, "--only", "broker") as (process, addresses):
+        assert list(addresses) == ["broker"]
+        assert Cli(addresses["broker"], tmp_path)("consume", "kept", "-e").lines == ["still here"]
+        inside = tmp_path / ".headgate"
+        other = str(free_port())
+        assert f"the data directory {inside} is in use" in fails(
+            tmp_path, "--data-dir", str(inside), "--broker-port", other, "--only", "broker"
+        )
+        port = addresses["broker"].rpartition(":")[2]
+        said = fails(tmp_path, "--data-dir", str(tmp_path / "other"), "--broker-port", port, "--only", "broker")
+        assert f"cannot listen on port {port}" in said
+        assert "-m broker" in said
+        assert "--broker-port" in said
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def test_nothing_outlives_a_killed_supervisor_and_all_is_flushed(tmp_path: Path) -> None:
+    with up(tmp_path, *ports()) as (process, addresses):
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(30)
+        eventually(lambda: not any(accepts(address) for address in addresses.values()))
+    eventually(lambda: (tmp_path / ".headgate" / "broker" / "clean-shutdown").exists())
+
+
+def test_a_service_that_dies_takes_the_others_down(tmp_path: Path) -> None:
+    from gateway.port_owner import port_owner
+
+    with up(tmp_path, *ports()) as (process, addresses):
+        owner = port_owner(int(addresses["registry"].rpartition(":")[2]))
+        if owner is None:
+            pytest.skip("no /proc to find the registry's process in")
+        os.kill(int(owner.split()[1]), signal.SIGKILL)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 1
+        assert "the registry ended with exit code -9" in err.decode()
+        assert not accepts(addresses["broker"])
+
+
+def test_settings_that_make_no_sense_stop_it_before_it_starts(tmp_path: Path) -> None:
+    cli = Cli("unused:1", tmp_path)
+    assert "--set" in cli("up", "--set", "novalue", code=2).err
+    assert "broker_port" in cli("up", HEADGATE_BROKER_PORT="many", code=2).err
+    assert "num.partitions" in fails(
+        tmp_path, "--only", "broker", "--broker-port", str(free_port()), "--set", "num.partitions=none"
+    )
