@@ -95,6 +95,14 @@ class SerializationFailed(ProxyError): ...
 class InvalidBatch(ProxyError): ...
 
 
+class Unprocessable(ProxyError):
+    """JSON that is not what this request takes."""
+
+
+class OwnerUnavailable(ProxyError):
+    """The worker that holds the consumer does not answer."""
+
+
 class NotAcceptable(ProxyError):
     def __init__(self, message: str = "HTTP 406 Not Acceptable") -> None:
         super().__init__(message)
@@ -157,6 +165,7 @@ FAULTS: Mapping[type[ProxyError], Fault] = {
     IllegalState: Fault(409, 40903),
     BodyTooLarge: Fault(413, 413),
     UnsupportedMedia: Fault(415, 415),
+    Unprocessable: Fault(422, 422),
     KeySchemaMissing: Fault(422, 42201),
     ValueSchemaMissing: Fault(422, 42202),
     ConversionFailed: Fault(422, 42203),
@@ -169,6 +178,7 @@ FAULTS: Mapping[type[ProxyError], Fault] = {
     KafkaFailed: Fault(500, 50002),
     KafkaRetriable: Fault(500, 50003),
     BrokerUnavailable: Fault(503, 50302),
+    OwnerUnavailable: Fault(503, 50302),
     ShuttingDown: Fault(503, 50302),
 }
 

@@ -32,6 +32,18 @@ class ProxySettings:
     consumer_request_timeout_ms: int = 1_000
     consumer_request_max_bytes: int = 64 * 1024 * 1024
     consumer_instances_max: int = 10_000
+    consumer_request_timeout_max_ms: int = 300_000
+    """How long one read may wait; whatever stands between takes a longer silence for a dead connection."""
+    consumer_replay_bytes_max: int = 256 * 1024 * 1024
+    """Last answers kept for repetition, all instances together; the oldest go first."""
+    worker_url: str | None = None
+    """Where the other workers reach this one; one of `worker_urls`."""
+    worker_urls: str = ""
+    """All workers behind one address, separated by commas, the same list on each. A request for a consumer that lives
+    in another one is passed on to it, and to no address that does not stand here."""
+    read_streams_max: int = 10_000
+    stream_heartbeat_ms: int = 15_000
+    """A line in a silent stream, so that nobody between takes it for dead."""
     kafka_request_timeout_ms: int = 20_000
 
     @classmethod

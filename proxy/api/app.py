@@ -12,7 +12,9 @@ from starlette.responses import Response
 
 from openapi.errors import error_body
 from proxy.api.answers import JSON, V2_JSON, extra_headers
+from proxy.api.forwarding import Forwarding
 from proxy.api.front import Front
+from proxy.api.v2 import consumers as v2_consumers
 from proxy.errors import ProxyError, fault_of
 from proxy.services import Services, open_services
 from proxy.settings import ProxySettings
@@ -44,6 +46,8 @@ def create_app(settings: ProxySettings) -> Front:
         exception_handlers=_handlers(),
     )
     app.state.services = services
+    app.include_router(v2_consumers.router)
+    app.add_middleware(Forwarding, services=services)
     return Front(app, services)
 
 

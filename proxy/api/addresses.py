@@ -1,0 +1,47 @@
+"""The address under which a client reached us, for links in answers: advertised, else as forwarded, else as asked."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.requests import Request
+
+# What may stand in a link: no header of a client shall write anything else into an answer.
+_HOST: Final = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
+_PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*/?")
+
+
+def base_url(request: Request, advertised: str | None) -> str:
+    """Without a slash at the end. Forwarded is RFC 7239; the first element is the outermost proxy's."""
+    if advertised:
+        return advertised.rstrip("/")
+    headers = request.headers
+    forwarded = _forwarded(headers.get("forwarded", ""))
+    scheme = forwarded.get("proto") or _first(headers.get("x-forwarded-proto", "")) or request.url.scheme
+    host = forwarded.get("host") or _with_port(headers) or headers.get("host", "")
+    prefix = _first(headers.get("x-forwarded-prefix", ""))
+    if scheme.lower() not in ("http", "https"):
+        scheme = request.url.scheme
+    if not _HOST.fullmatch(host):
+        host = request.url.netloc
+    return f"{scheme.lower()}://{host}{prefix.rstrip('/') if _PREFIX.fullmatch(prefix) else ''}"
+
+
+def _with_port(headers: Mapping[str, str]) -> str:
+    host = _first(headers.get("x-forwarded-host", ""))
+    port = _first(headers.get("x-forwarded-port", ""))
+    if host and port.isdigit() and ":" not in host and port not in ("80", "443"):
+        return f"{host}:{port}"
+    return host
+
+
+def _first(header: str) -> str:
+    return header.partition(",")[0].strip()
+
+
+def _forwarded(header: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in _first(header).split(";"):
+        name, _, value = pair.partition("=")
+        found[name.strip().lower()] = value.strip().strip('"')
+    return found

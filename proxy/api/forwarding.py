@@ -1,0 +1,109 @@
+"""Requests for consumers that live in another worker: passed on to it whole, answers streamed back.
+
+Only to addresses of the configured list (`proxy.consumers.ownership`). A request that was passed on carries a mark and
+is answered where it arrives: it never travels twice.
+"""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Final
+from urllib.parse import unquote
+
+import httpx
+from starlette.responses import Response, StreamingResponse
+
+from proxy.api.answers import JSON, V2_JSON, App, Receive, Scope, Send, send_error
+from proxy.api.body import read_body
+from proxy.errors import OwnerUnavailable, ProxyError
+from proxy.services import Services
+
+FORWARDED_HEADER: Final = "x-headgate-forwarded"
+_HOP_BY_HOP: Final = frozenset(
+    (b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"content-length", b"host")
+)
+_OWNED: Final = (
+    re.compile(r"/consumers/([^/]+)/instances/([^/]+)(?:/.*)?"),
+    re.compile(r"/v3/clusters/[^/]+/consumer-groups/([^/]+)/streams/([^/]+)(?:/.*)?"),
+)
+
+
+class Forwarding:
+    """ASGI, before the routes: what belongs to another worker does not reach them."""
+
+    def __init__(self, app: App, services: Services) -> None:
+        self._app = app
+        self._ownership = services.ownership
+        self._peers = services.peers
+        self._body_bytes_max = services.settings.request_body_bytes_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        owner = self._owner(scope) if scope["type"] == "http" and self._ownership.urls else None
+        if owner is None:
+            await self._app(scope, receive, send)
+            return
+        try:
+            body = await read_body(receive, self._body_bytes_max)
+            response = await forward(self._peers, owner, scope, body)
+        except ProxyError as error:
+            await send_error(send, error, JSON if scope["path"].startswith("/v3") else V2_JSON)
+            return
+        if response is None:
+            await self._app(scope, _replayed(body, receive), send)
+        else:
+            await response(scope, receive, send)
+
+    def _owner(self, scope: Scope) -> str | None:
+        path = scope["raw_path"].decode("latin-1") if scope.get("raw_path") else scope["path"]
+        for pattern in _OWNED:
+            match = pattern.fullmatch(path)
+            if match is not None:
+                return self._ownership.elsewhere(unquote(match[1]), unquote(match[2]))
+        return None
+
+
+async def forward(peers: httpx.AsyncClient, owner: str | None, scope: Scope, body: bytes) -> Response | None:
+    """The owner's answer; None where this worker must answer itself. Raises OwnerUnavailable."""
+    if owner is None or any(name == FORWARDED_HEADER.encode() for name, _ in scope["headers"]):
+        return None
+    path = scope.get("raw_path") or scope["path"].encode()
+    query = b"?" + scope["query_string"] if scope["query_string"] else b""
+    headers = [(name, value) for name, value in scope["headers"] if name not in _HOP_BY_HOP]
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+    headers.append((FORWARDED_HEADER.encode(), b"1"))
+    if not any(name in (b"forwarded", b"x-forwarded-host") for name, _ in headers):
+        # Links in the answer shall lead where the client came from, not to the owner's own address.
+        headers += [(b"x-forwarded-host", host), (b"x-forwarded-proto", scope["scheme"].encode())]
+    request = peers.build_request(
+        scope["method"], httpx.URL(owner + (path + query).decode("latin-1")), headers=headers, content=body
+    )
+    try:
+        answer = await peers.send(request, stream=True)
+    except httpx.HTTPError as error:
+        raise OwnerUnavailable(
+            f"The worker that holds this consumer does not answer: {str(error) or type(error).__name__}."
+        ) from error
+    kept = {name: value for name, value in answer.headers.items() if name.encode() not in _HOP_BY_HOP}
+    return StreamingResponse(_content(answer), status_code=answer.status_code, headers=kept)
+
+
+async def _content(answer: httpx.Response) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in answer.aiter_raw():
+            yield chunk
+    except httpx.HTTPError:
+        return
+    finally:
+        await answer.aclose()
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    sent = False
+
+    async def again() -> dict[str, object]:
+        nonlocal sent
+        if sent:
+            return dict(await receive())
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again

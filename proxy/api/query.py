@@ -1,0 +1,37 @@
+"""Parameters of addresses, read one by one: each refusal names the parameter."""
+
+from starlette.requests import HTTPConnection
+
+from proxy.errors import BadRequest
+
+
+def last_query(request: HTTPConnection, name: str) -> str | None:
+    return request.query_params.get(name)
+
+
+def whole_query(request: HTTPConnection, name: str, *, least: int = 0, most: int = 2**63 - 1) -> int | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    digits = text[1:] if text.startswith("-") else text
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and least <= int(text) <= most):
+        raise BadRequest(f"{name} must be a whole number from {least} to {most}, not {text[:40]!r}.")
+    return int(text)
+
+
+def flag_query(request: HTTPConnection, name: str) -> bool:
+    text = request.query_params.get(name)
+    if text is None or text.lower() in ("false", "0", "no"):
+        return False
+    if text.lower() in ("true", "1", "yes", ""):
+        return True
+    raise BadRequest(f"{name} must be true or false, not {text[:40]!r}.")
+
+
+def one_of_query(request: HTTPConnection, name: str, allowed: tuple[str, ...]) -> str | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    if text.lower() not in allowed:
+        raise BadRequest(f"{name} must be one of {', '.join(allowed)}, not {text[:40]!r}.")
+    return text.lower()

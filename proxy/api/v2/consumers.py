@@ -1,0 +1,314 @@
+"""/consumers: Confluent's v2 consumer instances.
+
+Bodies and codes are Confluent's; rows have headers and timestamps beside. The fields `key.format` and `value.format`
+choose the two apart, and a record that cannot be read is a row that says why. Reads: see `proxy.consumers.instance`.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final
+from urllib.parse import quote
+
+import orjson
+from aiokafka import TopicPartition
+from aiokafka.structs import OffsetAndMetadata
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from proxy.api.addresses import base_url
+from proxy.api.answers import V2_JSON
+from proxy.api.body import parse_json, read_body
+from proxy.api.forwarding import forward
+from proxy.api.query import last_query, whole_query
+from proxy.api.record_fields import timestamp_ms
+from proxy.consumers.config import read_config
+from proxy.consumers.instance import Answer, ConsumerInstance, Rendering
+from proxy.consumers.membership import Record
+from proxy.errors import BadRequest, IllegalState, PartitionNotFound, Unprocessable, UnsupportedMedia
+from proxy.reading.formats import MEDIA_TYPES, check_accept
+from proxy.reading.poison import PoisonPolicy, dispose
+from proxy.reading.rows import v2_rows
+from proxy.services import Services
+
+REPLAY_HEADER: Final = "X-Headgate-Replay"
+ROWS_MAX: Final = 10_000
+"""Topics, partitions or offsets that one request may list."""
+_BODY_TYPES: Final = frozenset({"", "application/json", V2_JSON, *MEDIA_TYPES.values()})
+_INSTANCE: Final = "/consumers/{group}/instances/{instance}"
+
+router: Final = APIRouter()
+
+
+@router.post("/consumers/{group}")
+@router.post("/consumers/{group}/", include_in_schema=False)
+async def create(group: str, request: Request) -> Response:
+    services = _services(request)
+    raw = await _raw_body(request)
+    config = read_config(parse_json(raw) if raw.strip() else None)
+    if config.name is not None:
+        owner = services.ownership.elsewhere(group, config.name)
+        passed_on = await forward(services.peers, owner, request.scope, raw)
+        if passed_on is not None:
+            return passed_on
+    instance = services.consumers.create(group, config)
+    here = base_url(request, services.settings.advertised_url)
+    uri = f"{here}/consumers/{quote(group, safe='')}/instances/{quote(instance.name, safe='')}"
+    return _json({"instance_id": instance.name, "base_uri": uri})
+
+
+@router.delete(_INSTANCE)
+async def delete(group: str, instance: str, request: Request) -> Response:
+    await _services(request).consumers.delete(group, instance)
+    return _no_content()
+
+
+@router.post(_INSTANCE + "/subscription")
+async def subscribe(group: str, instance: str, request: Request) -> Response:
+    services = _services(request)
+    body = await _object(request)
+    with _find(request, group, instance).in_use() as found:
+        topics, pattern = body.get("topics"), body.get("topic_pattern")
+        if topics is not None and pattern is not None:
+            raise IllegalState("Subscription to topics, partitions and pattern are mutually exclusive.")
+        if pattern is not None:
+            if not isinstance(pattern, str):
+                raise Unprocessable("topic_pattern must be a text.")
+            await services.consumers.subscribe_to_pattern(found, pattern)
+        else:
+            await found.subscribe(_topics(topics), None)
+    return _no_content()
+
+
+@router.get(_INSTANCE + "/subscription")
+async def subscription(group: str, instance: str, request: Request) -> Response:
+    with _find(request, group, instance).in_use() as found:
+        return _json({"topics": found.topics})
+
+
+@router.delete(_INSTANCE + "/subscription")
+async def unsubscribe(group: str, instance: str, request: Request) -> Response:
+    with _find(request, group, instance).in_use() as found:
+        await found.unsubscribe()
+    return _no_content()
+
+
+@router.post(_INSTANCE + "/assignments")
+async def assign(group: str, instance: str, request: Request) -> Response:
+    body = await _object(request)
+    with _find(request, group, instance).in_use() as found:
+        await found.assign([_partition(row) for row in _rows(body, "partitions")])
+    return _no_content()
+
+
+@router.get(_INSTANCE + "/assignments")
+async def assignments(group: str, instance: str, request: Request) -> Response:
+    with _find(request, group, instance).in_use() as found:
+        rows = [{"topic": at.topic, "partition": at.partition} for at in found.member.assignment()]
+    return _json({"partitions": rows})
+
+
+@router.get(_INSTANCE + "/records")
+async def records(group: str, instance: str, request: Request) -> Response:
+    services = _services(request)
+    with _find(request, group, instance).in_use() as found:
+        media_type = check_accept(request.headers.get("accept", ""), found.config.formats.value)
+        timeout_ms = whole_query(request, "timeout", least=-1)
+        bytes_max = whole_query(request, "max_bytes", least=-1)
+        policy = PoisonPolicy.read(last_query(request, "on_poison"), last_query(request, "dead_letter_topic"))
+        replay = last_query(request, "replay")
+        answer = None if replay is None else found.replay(replay)
+        if answer is None:
+            most = services.settings.consumer_request_max_bytes
+            wanted = most if bytes_max is None or bytes_max <= 0 else min(bytes_max, most)
+            answer = await _while_connected(request, _read(services, found, timeout_ms, wanted, policy))
+            if answer is None:
+                return _no_content()
+            services.consumers.keep(found, answer)
+    return Response(answer.body, media_type=media_type, headers={REPLAY_HEADER: answer.token})
+
+
+@router.post(_INSTANCE + "/offsets")
+async def commit(group: str, instance: str, request: Request) -> Response:
+    raw = await _raw_body(request)
+    body = parse_json(raw) if raw.strip() else None
+    with _find(request, group, instance).in_use() as found:
+        if body is None or body == {}:
+            await found.commit(None)
+        else:
+            if not isinstance(body, dict):
+                raise Unprocessable("The body must be an object.")
+            # As Confluent has it, the offset is the last one consumed: the group goes on after it.
+            await found.commit(
+                {_partition(row): OffsetAndMetadata(_offset(row) + 1, _metadata(row)) for row in _rows(body, "offsets")}
+            )
+    return _json([])
+
+
+@router.get(_INSTANCE + "/offsets")
+async def committed(group: str, instance: str, request: Request) -> Response:
+    """The body of a GET names the partitions; clients that cannot send one write `?topic=…&partition=…`."""
+    raw = await _raw_body(request)
+    with _find(request, group, instance).in_use() as found:
+        if raw.strip():
+            body = parse_json(raw)
+            wanted = [_partition(row) for row in _rows(body if isinstance(body, dict) else {}, "partitions")]
+        else:
+            topic, partition = last_query(request, "topic"), whole_query(request, "partition", least=0)
+            if topic is None or partition is None:
+                raise PartitionNotFound
+            wanted = [TopicPartition(topic, partition)]
+        kept = await found.member.committed(wanted)
+    rows = [
+        {"topic": at.topic, "partition": at.partition, "offset": kept[at].offset, "metadata": kept[at].metadata}
+        for at in wanted
+        if at in kept
+    ]
+    return _json({"offsets": rows})
+
+
+@router.post(_INSTANCE + "/positions")
+async def seek(group: str, instance: str, request: Request) -> Response:
+    body = await _object(request)
+    offsets, times = _rows(body, "offsets", needed=False), _rows(body, "timestamps", needed=False)
+    if not offsets and not times:
+        raise Unprocessable('The body must have "offsets" or "timestamps".')
+    with _find(request, group, instance).in_use() as found:
+        for row in offsets:
+            await found.member.seek(_partition(row), _offset(row))
+        for index, row in enumerate(times):
+            moment = timestamp_ms(row.get("timestamp"), f"timestamps[{index}].timestamp")
+            if moment is None:
+                raise Unprocessable(f"timestamps[{index}].timestamp is missing.")
+            await found.member.seek_to_time(_partition(row), moment)
+    return _no_content()
+
+
+@router.post(_INSTANCE + "/positions/beginning")
+async def seek_to_beginning(group: str, instance: str, request: Request) -> Response:
+    body = await _object(request)
+    with _find(request, group, instance).in_use() as found:
+        await found.member.seek_to_beginning([_partition(row) for row in _rows(body, "partitions")])
+    return _no_content()
+
+
+@router.post(_INSTANCE + "/positions/end")
+async def seek_to_end(group: str, instance: str, request: Request) -> Response:
+    body = await _object(request)
+    with _find(request, group, instance).in_use() as found:
+        await found.member.seek_to_end([_partition(row) for row in _rows(body, "partitions")])
+    return _no_content()
+
+
+async def _read(
+    services: Services, instance: ConsumerInstance, timeout_ms: int | None, bytes_max: int, policy: PoisonPolicy
+) -> Answer:
+    async def render(taken: list[Record]) -> Rendering:
+        sides = await services.payloads.sides(instance.config.formats, taken)
+        make = v2_rows(*sides)
+        rows = [make(record.topic, record.partition, record) for record in taken]
+        disposed = await dispose(services.sender, policy, taken, rows)
+        return Rendering(b"[%b]" % b",".join(disposed.rows), disposed.consumed)
+
+    return await instance.read(timeout_ms, bytes_max, render)
+
+
+async def _while_connected(request: Request, reading: Coroutine[Any, Any, Answer]) -> Answer | None:
+    """None once the client has gone: its read is given up, and the records wait for the next one."""
+    task = asyncio.ensure_future(reading)
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        for pending in (task, gone):
+            pending.cancel()
+        await asyncio.wait({task, gone})
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _services(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+def _find(request: Request, group: str, instance: str) -> ConsumerInstance:
+    return _services(request).consumers.find(group, instance)
+
+
+async def _raw_body(request: Request) -> bytes:
+    declared = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body = await read_body(request.receive, _services(request).settings.request_body_bytes_max)
+    if body.strip() and declared not in _BODY_TYPES:
+        raise UnsupportedMedia
+    return body
+
+
+async def _object(request: Request) -> dict[str, Any]:
+    raw = await _raw_body(request)
+    body = parse_json(raw) if raw.strip() else None
+    if not isinstance(body, dict):
+        raise Unprocessable("The request needs a body that is an object.")
+    return body
+
+
+def _rows(body: dict[str, Any], field: str, *, needed: bool = True) -> list[dict[str, Any]]:
+    rows = body.get(field)
+    if rows is None and not needed:
+        return []
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise Unprocessable(f'"{field}" must be an array of objects.')
+    if len(rows) > ROWS_MAX:
+        raise BadRequest(f"{field} lists more than {ROWS_MAX} entries.")
+    return rows
+
+
+def _topics(value: Any) -> list[str]:
+    if not isinstance(value, list) or not value or not all(isinstance(topic, str) and topic for topic in value):
+        raise Unprocessable('"topics" must be an array of topic names, or "topic_pattern" a regular expression.')
+    if len(value) > ROWS_MAX:
+        raise BadRequest(f"topics lists more than {ROWS_MAX} entries.")
+    for topic in value:
+        if len(topic) > 249 or not _TOPIC_CHARACTERS.issuperset(topic) or topic in (".", ".."):
+            raise Unprocessable(f"{topic[:80]!r} cannot be a topic's name.")
+    return sorted(set(value))
+
+
+_TOPIC_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def _partition(row: dict[str, Any]) -> TopicPartition:
+    topic, partition = row.get("topic"), row.get("partition")
+    if not isinstance(topic, str) or not topic:
+        raise Unprocessable("topic must be a text.")
+    if isinstance(partition, bool) or not isinstance(partition, int) or not 0 <= partition < 2**31:
+        raise Unprocessable("partition must be a whole number from 0 on.")
+    return TopicPartition(topic, partition)
+
+
+def _offset(row: dict[str, Any]) -> int:
+    offset = row.get("offset")
+    if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < 2**63 - 1:
+        raise Unprocessable("offset must be a whole number from 0 on.")
+    return offset
+
+
+def _metadata(row: dict[str, Any]) -> str:
+    metadata = row.get("metadata")
+    if metadata is None:
+        return ""
+    if not isinstance(metadata, str):
+        raise Unprocessable("metadata must be a text.")
+    return metadata
+
+
+def _json(value: object) -> Response:
+    return Response(orjson.dumps(value), media_type=V2_JSON)
+
+
+def _no_content() -> Response:
+    return Response(status_code=204)

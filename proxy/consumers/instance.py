@@ -1,0 +1,233 @@
+"""A v2 consumer instance: a group member with a subscription, and answers that can be repeated.
+
+Commits. `auto.commit.enable=true` commits what an answer held once the next read, or the DELETE, shows that the client
+goes on, and before partitions are given away: a proxy or client that dies loses nothing, it may read the last answer
+again. `false` commits on POST /offsets alone.
+
+Repeats. Each answer has a token. A read with `replay=<token of the last answer that arrived>` gets the answer that
+followed it once more if that one was lost, and new records if it was not.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from aiokafka import TopicPartition
+from aiokafka.structs import OffsetAndMetadata
+
+from proxy.consumers.config import InstanceConfig
+from proxy.consumers.membership import GroupMember, MemberSettings, Record
+from proxy.errors import IllegalState, ProxyError
+from proxy.settings import ProxySettings
+
+ANSWER_RECORDS_MAX: Final = 10_000
+"""Rows of one answer: what follows comes with the next."""
+RECORD_OVERHEAD_BYTES: Final = 100
+"""What a row takes beside key and value, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    token: str
+    body: bytes
+
+
+class ConsumerInstance:
+    def __init__(self, group: str, name: str, config: InstanceConfig, settings: ProxySettings) -> None:
+        self.group = group
+        self.name = name
+        self.config = config
+        self._settings = settings
+        member = MemberSettings(group, config.auto_offset_reset, config.isolation_level, config.group_instance_id)
+        self.member = GroupMember(settings, member, self._before_revocation)
+        self.topics: list[str] = []
+        self.pattern: str | None = None
+        self._assigned_by_hand = False
+        self._reading = asyncio.Lock()
+        self._busy = 0
+        self._last_used = time.monotonic()
+        self._answers = 0
+        self._last_answer: Answer | None = None
+        self._committing: asyncio.Task[None] | None = None
+
+    def idle_seconds(self, now: float) -> float:
+        return 0.0 if self._busy else now - self._last_used
+
+    def in_use(self) -> "_Use":
+        return _Use(self)
+
+    async def subscribe(self, topics: list[str], pattern: str | None) -> None:
+        if self._assigned_by_hand:
+            raise IllegalState(_EXCLUSIVE)
+        if (pattern is None and self.pattern is not None) or (pattern is not None and self.topics and not self.pattern):
+            raise IllegalState(_EXCLUSIVE)
+        if topics:
+            await self.member.subscribe(topics)
+        elif self.topics:
+            await self.member.unsubscribe()
+        self.topics, self.pattern = topics, pattern
+
+    async def unsubscribe(self) -> None:
+        if self.config.auto_commit:
+            await self._commit_quietly()
+        await self.member.unsubscribe()
+        self.topics, self.pattern, self._assigned_by_hand = [], None, False
+
+    async def assign(self, partitions: list[TopicPartition]) -> None:
+        if self.topics or self.pattern is not None:
+            raise IllegalState(_EXCLUSIVE)
+        await self.member.assign(partitions)
+        self._assigned_by_hand = True
+
+    async def read(
+        self, timeout_ms: int | None, bytes_max: int, render: Callable[[list[Record]], Awaitable["Rendering"]]
+    ) -> Answer:
+        """Returns as soon as there is something. `render` may keep fewer records than it is given, never reorders."""
+        async with self._reading:
+            if self.config.auto_commit:
+                self._commit_in_background()
+            taken = await self._take(self._wait_seconds(timeout_ms), bytes_max)
+            generation = self.member.generation
+            consumed = 0
+            try:
+                rendering = await render(taken)
+                consumed = rendering.consumed
+            finally:
+                if self.member.generation == generation:
+                    self.member.waiting().extendleft(reversed(taken[consumed:]))
+            kept = taken[:consumed]
+            for record in kept:
+                self.member.hand_out(record)
+            return self._remember(rendering.body, repeatable=bool(kept))
+
+    def replay(self, token: str) -> Answer | None:
+        """The answer after the one with this token, or None when that was the last. Raises IllegalState.
+
+        "0" stands for "none arrived yet", "last" for whatever was answered last.
+        """
+        if token == "last":
+            token = str(self._answers - 1)
+        if token == str(self._answers):
+            return None
+        if self._last_answer is not None and token == str(self._answers - 1):
+            return self._last_answer
+        raise IllegalState(f"The answer after {token[:40]!r} is not the last one, or no longer kept.")
+
+    async def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata] | None) -> None:
+        await self.member.commit(offsets)
+
+    def forget_answer(self) -> int:
+        """Let go of the kept answer; how many bytes that was."""
+        size = 0 if self._last_answer is None else len(self._last_answer.body)
+        self._last_answer = None
+        return size
+
+    async def close(self, *, confirmed: bool) -> None:
+        """`confirmed`: the client said goodbye, so it has what it was given."""
+        if self._committing is not None:
+            await asyncio.wait([self._committing])
+        if confirmed and self.config.auto_commit:
+            await self._commit_quietly()
+        await self.member.close()
+
+    def _remember(self, body: bytes, *, repeatable: bool) -> Answer:
+        if not repeatable:
+            # Nothing was handed out: losing this answer loses nothing, and the one before can still be asked for.
+            return Answer(str(self._answers), body)
+        self._answers += 1
+        self._last_answer = Answer(str(self._answers), body)
+        return self._last_answer
+
+    def _wait_seconds(self, timeout_ms: int | None) -> float:
+        """As Confluent has it, `timeout` only shortens what the instance was created with; without that, it counts."""
+        own = self.config.request_timeout_ms
+        if timeout_ms is None or timeout_ms < 0:
+            chosen = self._settings.consumer_request_timeout_ms if own is None else own
+        else:
+            chosen = min(timeout_ms, self._settings.consumer_request_timeout_max_ms if own is None else own)
+        return chosen / 1000
+
+    async def _take(self, seconds: float, bytes_max: int) -> list[Record]:
+        deadline = time.monotonic() + seconds
+        waiting = self.member.waiting()
+        taken: list[Record] = []
+        size = 0
+        generation = self.member.generation
+        try:
+            while True:
+                while waiting and len(taken) < ANSWER_RECORDS_MAX:
+                    record_size = _size(waiting[0])
+                    if taken and size + record_size > bytes_max:
+                        return taken
+                    taken.append(waiting.popleft())
+                    size += record_size
+                if size >= bytes_max or len(taken) >= ANSWER_RECORDS_MAX:
+                    return taken
+                enough = size >= self.config.fetch_min_bytes and bool(taken)
+                remaining = deadline - time.monotonic()
+                if not self.topics and not self._assigned_by_hand:
+                    if self.pattern is None:
+                        raise IllegalState("Consumer is not subscribed to any topics or assigned any partitions")
+                    await asyncio.sleep(max(remaining, 0))
+                    return taken
+                if remaining <= 0 and (taken or seconds > 0):
+                    break
+                found = await self.member.fetch(0.0 if enough else max(remaining, 0.0))
+                if self.member.generation != generation:
+                    # Partitions moved meanwhile: what was taken before belongs to the next owner, or comes again.
+                    generation = self.member.generation
+                    taken, size = [], 0
+                if not found and (enough or time.monotonic() >= deadline):
+                    break
+        except BaseException:
+            if self.member.generation == generation:
+                waiting.extendleft(reversed(taken))
+            raise
+        if not taken:
+            self.member.check_connected()
+        return taken
+
+    def _commit_in_background(self) -> None:
+        if self.member.handed_out and (self._committing is None or self._committing.done()):
+            self._committing = asyncio.get_running_loop().create_task(self._commit_quietly())
+
+    async def _commit_quietly(self) -> None:
+        # If it fails, the next read or the next owner of the partitions comes back to it.
+        with contextlib.suppress(ProxyError):
+            await self.member.commit()
+
+    async def _before_revocation(self) -> None:
+        if self.config.auto_commit:
+            await self._commit_quietly()
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    body: bytes
+    consumed: int
+    """How many of the records, from the first, are dealt with."""
+
+
+class _Use:
+    """While a request is at work on an instance, it is not idle."""
+
+    def __init__(self, instance: ConsumerInstance) -> None:
+        self._instance = instance
+
+    def __enter__(self) -> ConsumerInstance:
+        self._instance._busy += 1
+        return self._instance
+
+    def __exit__(self, *_: object) -> None:
+        self._instance._busy -= 1
+        self._instance._last_used = time.monotonic()
+
+
+_EXCLUSIVE: Final = "Subscription to topics, partitions and pattern are mutually exclusive."
+
+
+def _size(record: Record) -> int:
+    return len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES

@@ -1,0 +1,127 @@
+"""All consumer instances of one worker: made, found, evicted when idle, and their subscriptions to patterns kept up."""
+
+import asyncio
+import logging
+import time
+import uuid
+from typing import Final
+
+from proxy.consumers.config import InstanceConfig
+from proxy.consumers.instance import Answer, ConsumerInstance
+from proxy.consumers.ownership import Ownership
+from proxy.consumers.patterns import check_pattern, matching
+from proxy.errors import ConsumerExists, ConsumerInstanceNotFound, ProxyError, TooManyRequests
+from proxy.reading.cluster import Cluster
+from proxy.settings import ProxySettings
+
+SWEEP_SECONDS: Final = 1.0
+PATTERN_REFRESH_SECONDS: Final = 10.0
+"""How soon a new topic is noticed by those who subscribed to a pattern; Java's consumers take five minutes."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class ConsumerInstances:
+    def __init__(self, settings: ProxySettings, ownership: Ownership, cluster: Cluster) -> None:
+        self._settings = settings
+        self._ownership = ownership
+        self._cluster = cluster
+        self._instances: dict[tuple[str, str], ConsumerInstance] = {}
+        self._kept_bytes: dict[ConsumerInstance, int] = {}
+        self._sweeper: asyncio.Task[None] | None = None
+        self._patterns_checked = 0.0
+
+    def __len__(self) -> int:
+        return len(self._instances)
+
+    def create(self, group: str, config: InstanceConfig) -> ConsumerInstance:
+        """Connects to nobody yet. Raises ConsumerExists, TooManyRequests."""
+        name = config.name or self._new_name(group)
+        if (group, name) in self._instances:
+            raise ConsumerExists("Consumer with specified consumer ID already exists in the specified consumer group.")
+        if len(self._instances) >= self._settings.consumer_instances_max:
+            raise TooManyRequests(
+                f"This worker has {self._settings.consumer_instances_max} consumer instances. Delete those not needed, "
+                "or come back when idle ones have been evicted.",
+                retry_after_seconds=10,
+            )
+        instance = self._instances[group, name] = ConsumerInstance(group, name, config, self._settings)
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
+        return instance
+
+    def find(self, group: str, name: str) -> ConsumerInstance:
+        """Raises ConsumerInstanceNotFound."""
+        found = self._instances.get((group, name))
+        if found is None:
+            raise ConsumerInstanceNotFound
+        return found
+
+    async def delete(self, group: str, name: str) -> None:
+        instance = self.find(group, name)
+        self._remove(instance)
+        await instance.close(confirmed=True)
+
+    async def subscribe_to_pattern(self, instance: ConsumerInstance, pattern: str) -> None:
+        check_pattern(pattern)
+        await instance.subscribe(matching(pattern, await self._cluster.topics(fresh=True)), pattern)
+
+    def keep(self, instance: ConsumerInstance, answer: Answer) -> None:
+        """Note what the kept answers take, and let the oldest go when that is too much."""
+        self._kept_bytes.pop(instance, None)
+        self._kept_bytes[instance] = len(answer.body)
+        while sum(self._kept_bytes.values()) > self._settings.consumer_replay_bytes_max:
+            oldest = next(iter(self._kept_bytes))
+            self._kept_bytes.pop(oldest)
+            oldest.forget_answer()
+
+    async def close(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            await asyncio.wait([self._sweeper])
+        instances = list(self._instances.values())
+        self._instances.clear()
+        await asyncio.gather(*(instance.close(confirmed=False) for instance in instances), return_exceptions=True)
+
+    def _remove(self, instance: ConsumerInstance) -> None:
+        self._instances.pop((instance.group, instance.name), None)
+        self._kept_bytes.pop(instance, None)
+
+    def _new_name(self, group: str) -> str:
+        """One that this worker owns, so that no request for it needs to be passed on from here."""
+        while True:
+            name = f"rest-consumer-{uuid.uuid4()}"
+            if self._ownership.elsewhere(group, name) is None:
+                return name
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                await self._evict()
+                if time.monotonic() - self._patterns_checked >= PATTERN_REFRESH_SECONDS:
+                    self._patterns_checked = time.monotonic()
+                    await self._refresh_patterns()
+            except ProxyError as error:
+                _log.warning("patterns of subscriptions could not be refreshed: %s", error)
+            except Exception:
+                _log.exception("sweeping consumer instances")
+
+    async def _evict(self) -> None:
+        now = time.monotonic()
+        limit = self._settings.consumer_instance_timeout_ms / 1000
+        idle = [instance for instance in self._instances.values() if instance.idle_seconds(now) >= limit]
+        for instance in idle:
+            self._remove(instance)
+        await asyncio.gather(*(instance.close(confirmed=False) for instance in idle), return_exceptions=True)
+
+    async def _refresh_patterns(self) -> None:
+        patterned = [instance for instance in self._instances.values() if instance.pattern is not None]
+        if not patterned:
+            return
+        topics = await self._cluster.topics(fresh=True)
+        for instance in patterned:
+            assert instance.pattern is not None
+            found = matching(instance.pattern, topics)
+            if found != instance.topics and (instance.group, instance.name) in self._instances:
+                await instance.subscribe(found, instance.pattern)

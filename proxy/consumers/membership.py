@@ -1,0 +1,293 @@
+"""One member of a consumer group: an aiokafka consumer whose positions follow what was handed out, not what it fetched.
+
+Shared by v2 instances and group streams. Records that were fetched and not handed out stay here, so that a small answer
+loses nothing; a rebalance or a seek drops them, since they will be fetched again. Commits are the owner's to ask for.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
+from aiokafka import errors as kafka
+from aiokafka.structs import OffsetAndMetadata
+
+from proxy.errors import (
+    BadRequest,
+    BrokerUnavailable,
+    ConsumerInstanceNotFound,
+    IllegalState,
+    KafkaFailed,
+    PartitionNotFound,
+    ProxyError,
+)
+from proxy.kafka.faults import proxy_error
+from proxy.settings import ProxySettings
+
+SESSION_TIMEOUT_MS: Final = 30_000
+"""A worker with thousands of members may be late with a heartbeat; a dead one still frees its partitions soon."""
+POLL_RECORDS_MAX: Final = 500
+"""Taken out of the client's buffer at once: what is taken and not handed out costs memory twice."""
+FETCH_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Per fetch of one member: thousands of members must fit into one worker."""
+OPERATION_SECONDS_MAX: Final = 20.0
+"""For commits, seeks and look-ups; aiokafka itself tries for ever."""
+
+Record = ConsumerRecord[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSettings:
+    group: str
+    auto_offset_reset: str
+    isolation_level: str
+    group_instance_id: str | None
+
+
+class GroupMember:
+    """Connects on first use. `on_revoked` is awaited before partitions are given away."""
+
+    def __init__(
+        self, proxy: ProxySettings, member: MemberSettings, on_revoked: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        self._proxy = proxy
+        self._member = member
+        self._consumer: Any = None
+        self._starting = asyncio.Lock()
+        self._closed = False
+        self._buffer: deque[Record] = deque()
+        self._generation = 0
+        self._listener = _Listener(self, on_revoked)
+        self.handed_out: dict[TopicPartition, int] = {}
+        """Per partition, the offset after the last record that was handed out since it was assigned."""
+
+    @property
+    def generation(self) -> int:
+        """Grows when partitions are given away: what was handed out before is somebody else's now."""
+        return self._generation
+
+    async def subscribe(self, topics: Iterable[str]) -> None:
+        consumer = await self._started()
+        try:
+            consumer.subscribe(list(topics), listener=self._listener)
+        except kafka.IllegalStateError as error:
+            raise IllegalState(_EXCLUSIVE) from error
+        except (kafka.KafkaError, TypeError, ValueError) as error:
+            raise BadRequest(str(error)) from error
+        self._forget()
+
+    async def unsubscribe(self) -> None:
+        if self._consumer is not None:
+            self._consumer.unsubscribe()
+            self._forget()
+
+    async def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        consumer = await self._started()
+        wanted = list(partitions)
+        for partition in wanted:
+            await self._check_exists(consumer, partition)
+        try:
+            consumer.assign(wanted)
+        except kafka.IllegalStateError as error:
+            raise IllegalState(_EXCLUSIVE) from error
+        self._forget()
+
+    def assignment(self) -> list[TopicPartition]:
+        if self._consumer is None:
+            return []
+        return sorted(self._consumer.assignment())
+
+    def hand_out(self, record: Record) -> None:
+        self.handed_out[TopicPartition(record.topic, record.partition)] = record.offset + 1
+
+    def waiting(self) -> deque[Record]:
+        """Fetched and not handed out: take from the left, and say so with `hand_out`."""
+        return self._buffer
+
+    async def fetch(self, seconds: float) -> bool:
+        """Wait for records, put them into `waiting`; whether any came. Raises ProxyError."""
+        consumer = await self._started()
+        try:
+            async with asyncio.timeout(max(seconds, 0.001)):
+                found = await consumer.getmany(timeout_ms=int(seconds * 1000), max_records=POLL_RECORDS_MAX)
+        except TimeoutError:
+            found = {}  # aiokafka waits for an assignment as long as that takes
+        except kafka.ConsumerStoppedError as error:
+            raise ConsumerInstanceNotFound from error
+        except (kafka.NoOffsetForPartitionError, kafka.OffsetOutOfRangeError) as error:
+            raise KafkaFailed(f"{type(error).__name__}: {error}. The consumer has auto.offset.reset=none.") from error
+        except Exception as error:
+            raise proxy_error(error) from error
+        for records in found.values():
+            self._buffer.extend(records)
+        return bool(found)
+
+    def check_connected(self) -> None:
+        """Raises BrokerUnavailable where no connection is left: an empty answer would hide it."""
+        if self._consumer is not None:
+            connections = self._consumer._client._conns.values()
+            if not any(connection.connected() for connection in connections):
+                raise BrokerUnavailable("No broker answers; the records will come once one does.")
+
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> None:
+        """These offsets, or everything handed out. Raises IllegalState, KafkaRetriable, BrokerUnavailable."""
+        if self._consumer is None:
+            if offsets:
+                raise IllegalState("The consumer has neither a subscription nor an assignment.")
+            return
+        assigned = self._consumer.assignment()
+        if offsets is None:
+            offsets = {p: OffsetAndMetadata(o, "") for p, o in self.handed_out.items() if p in assigned}
+        for partition in offsets:
+            if partition not in assigned:
+                raise IllegalState(
+                    f"Partition {partition.topic}-{partition.partition} is not assigned to the consumer."
+                )
+        if offsets:
+            await self._run(self._consumer.commit(dict(offsets)))
+
+    async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+        consumer = await self._started()
+        coordinator = consumer._coordinator
+        wanted = list(partitions)
+        for partition in wanted:
+            await self._check_exists(consumer, partition)
+        found = await self._run(coordinator.fetch_committed_offsets(wanted))
+        return {partition: kept for partition, kept in found.items() if kept.offset >= 0}
+
+    async def seek(self, partition: TopicPartition, offset: int) -> None:
+        consumer = await self._assigned([partition])
+        consumer.seek(partition, offset)
+        self._drop([partition])
+
+    async def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
+        consumer = await self._assigned([partition])
+        found = await self._run(consumer.offsets_for_times({partition: timestamp_ms}))
+        at = found.get(partition)
+        if at is None:
+            await self.seek_to_end([partition])
+        else:
+            await self.seek(partition, at.offset)
+
+    async def seek_to_beginning(self, partitions: list[TopicPartition]) -> None:
+        consumer = await self._assigned(partitions)
+        await self._run(consumer.seek_to_beginning(*partitions))
+        self._drop(partitions)
+
+    async def seek_to_end(self, partitions: list[TopicPartition]) -> None:
+        consumer = await self._assigned(partitions)
+        await self._run(consumer.seek_to_end(*partitions))
+        self._drop(partitions)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._consumer is not None:
+            try:
+                async with asyncio.timeout(OPERATION_SECONDS_MAX):
+                    await self._consumer.stop()
+            except Exception:  # a broker that is gone cannot be told goodbye; the session will time out there
+                await self._consumer._client.close()
+
+    def revoked(self) -> None:
+        self._generation += 1
+        self._forget()
+
+    def _forget(self) -> None:
+        self._buffer.clear()
+        self.handed_out.clear()
+
+    def _drop(self, partitions: Iterable[TopicPartition]) -> None:
+        gone = set(partitions)
+        kept = [record for record in self._buffer if TopicPartition(record.topic, record.partition) not in gone]
+        self._buffer.clear()
+        self._buffer.extend(kept)
+        for partition in gone:
+            self.handed_out.pop(partition, None)
+
+    async def _assigned(self, partitions: Iterable[TopicPartition]) -> Any:
+        consumer = await self._started()
+        assigned = consumer.assignment()
+        for partition in partitions:
+            if partition not in assigned:
+                raise IllegalState(f"No current assignment for partition {partition.topic}-{partition.partition}")
+        return consumer
+
+    async def _check_exists(self, consumer: Any, partition: TopicPartition) -> None:
+        """Without creating the topic, as asking for it by name would."""
+        client = consumer._client
+        known = client.cluster.partitions_for_topic(partition.topic)
+        if known is None or partition.partition not in known:
+            cluster = await self._run(client.fetch_all_metadata())
+            if partition.partition not in (cluster.partitions_for_topic(partition.topic) or ()):
+                raise PartitionNotFound(f"Partition {partition.topic}-{partition.partition} not found.")
+
+    async def _run(self, operation: Awaitable[Any]) -> Any:
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(OPERATION_SECONDS_MAX):
+                return await operation
+        except kafka.CommitFailedError as error:
+            raise IllegalState(f"The group has rebalanced: {error}") from error
+        except kafka.IllegalStateError as error:
+            raise IllegalState(str(error)) from error
+        except TimeoutError as error:
+            waited = time.monotonic() - started
+            raise BrokerUnavailable(f"The brokers did not answer within {waited:.0f} seconds.") from error
+        except ProxyError:
+            raise
+        except Exception as error:
+            raise proxy_error(error) from error
+
+    async def _started(self) -> Any:
+        if self._closed:
+            raise ConsumerInstanceNotFound
+        if self._consumer is not None:
+            return self._consumer
+        async with self._starting:
+            if self._consumer is None:
+                self._consumer = await self._start()
+        return self._consumer
+
+    async def _start(self) -> Any:
+        make: Any = AIOKafkaConsumer
+        consumer = make(
+            bootstrap_servers=self._proxy.bootstrap_servers,
+            group_id=self._member.group,
+            group_instance_id=self._member.group_instance_id,
+            auto_offset_reset=self._member.auto_offset_reset,
+            isolation_level=self._member.isolation_level,
+            enable_auto_commit=False,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            # Idle members are evicted by their own limit, not by Kafka's.
+            max_poll_interval_ms=2 * self._proxy.consumer_instance_timeout_ms + 60_000,
+            fetch_max_bytes=FETCH_BYTES_MAX,
+            request_timeout_ms=self._proxy.kafka_request_timeout_ms,
+        )
+        try:
+            await consumer.start()
+        except Exception as error:
+            await consumer.stop()
+            raise proxy_error(error) from error
+        if self._closed:
+            await consumer.stop()
+            raise ConsumerInstanceNotFound
+        return consumer
+
+
+_EXCLUSIVE: Final = "Subscription to topics, partitions and pattern are mutually exclusive."
+
+
+class _Listener(ConsumerRebalanceListener):
+    def __init__(self, member: GroupMember, before: Callable[[], Awaitable[None]] | None) -> None:
+        self._member = member
+        self._before = before
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        if self._before is not None and revoked:
+            await self._before()
+        self._member.revoked()
+
+    async def on_partitions_assigned(self, assigned: Any) -> None: ...

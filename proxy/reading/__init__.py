@@ -1,0 +1,1 @@
+"""Records out of the brokers and into JSON: decoded, filtered, explained where they cannot be read."""

@@ -1,0 +1,110 @@
+"""What becomes of records that cannot be read: told in their row, passed over, refused, or set aside as dead letters.
+
+How they are told apart is the business of `proxy.reading.payloads`.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol
+
+from proxy.errors import BadRequest, ConversionFailed
+from proxy.producers.sender import OutgoingRecord, Sender
+from proxy.reading.payloads import KafkaRecord
+from proxy.reading.rows import PoisonRow, Row
+from serdes import Record as LetterRecord
+from serdes import to_dead_letter
+
+DEAD_LETTER_SUFFIX: Final = ".dead"
+APPLICATION: Final = "headgate-proxy"
+
+
+class OnPoison(StrEnum):
+    ROW = "row"
+    SKIP = "skip"
+    FAIL = "fail"
+    DEAD_LETTER = "dead_letter"
+
+
+@dataclass(frozen=True, slots=True)
+class PoisonPolicy:
+    action: OnPoison = OnPoison.ROW
+    dead_letter_topic: str | None = None
+    """The topic of the records and `.dead` if None."""
+
+    @classmethod
+    def read(cls, action: str | None, topic: str | None) -> "PoisonPolicy":
+        """Raises BadRequest."""
+        if action is not None and action not in set(OnPoison):
+            raise BadRequest(f"on_poison must be one of {', '.join(OnPoison)}, not {action[:40]!r}.")
+        return cls(OnPoison.ROW if action is None else OnPoison(action), topic or None)
+
+
+class PlacedRecord(KafkaRecord, Protocol):
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Disposed:
+    rows: list[bytes]
+    consumed: int
+    """How many of the records, from the first, are dealt with: with `fail`, those before the poison."""
+
+
+async def dispose(
+    sender: Sender, policy: PoisonPolicy, records: Sequence[PlacedRecord], rows: Sequence[Row]
+) -> Disposed:
+    """Raises ConversionFailed where the first record is poison and the policy is to fail."""
+    kept: list[bytes] = []
+    letters: list[tuple[PlacedRecord, PoisonRow]] = []
+    for index, (record, row) in enumerate(zip(records, rows, strict=True)):
+        if isinstance(row, bytes):
+            kept.append(row)
+        elif policy.action is OnPoison.ROW:
+            kept.append(row.row)
+        elif policy.action is OnPoison.FAIL:
+            if index == 0:
+                raise poison_error(record.topic, record.partition, record.offset, row)
+            return Disposed(kept, index)
+        elif policy.action is OnPoison.DEAD_LETTER:
+            letters.append((record, row))
+    if letters:
+        await _set_aside(sender, policy, letters)
+    return Disposed(kept, len(records))
+
+
+def poison_error(topic: str, partition: int, offset: int, row: PoisonRow) -> ConversionFailed:
+    part = "key" if row.is_key else "value"
+    return ConversionFailed(
+        f"The {part} of {topic}-{partition} at offset {offset} cannot be read: {row.poison.reason.name}, "
+        f"{row.poison.detail[:300]}. Seek past it, or ask with on_poison=row, skip or dead_letter."
+    )
+
+
+async def _set_aside(sender: Sender, policy: PoisonPolicy, letters: Sequence[tuple[PlacedRecord, PoisonRow]]) -> None:
+    """Returns once the brokers have them: only then may the originals count as read."""
+    now_ms = int(time.time() * 1000)
+    by_topic: dict[str, list[OutgoingRecord]] = {}
+    for record, row in letters:
+        topic = policy.dead_letter_topic or record.topic + DEAD_LETTER_SUFFIX
+        origin = LetterRecord(
+            record.topic,
+            record.key,
+            record.value,
+            tuple(record.headers),
+            record.partition,
+            record.offset,
+            record.timestamp,
+        )
+        letter = to_dead_letter(
+            origin, row.poison, dead_letter_topic=topic, application=APPLICATION, now_ms=now_ms, is_key=row.is_key
+        )
+        headers = [(name, value or b"") for name, value in letter.headers]
+        by_topic.setdefault(topic, []).append(OutgoingRecord(letter.key, letter.value, None, None, headers))
+    for topic, outgoing in by_topic.items():
+        for ticket in await sender.place(topic, outgoing):
+            await ticket.delivered()
