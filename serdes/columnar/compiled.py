@@ -5,17 +5,30 @@ Numba keeps the code beside the source, or in the user's cache directory where t
 conversion differ from the plain form: eight bytes at a time, and the machine's own rounding.
 """
 
+import sys
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from pickle import UnpicklingError
+from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
 from llvmlite import ir
 from numba import extending, njit, types
+from numba.core import cgutils
 
+from serdes.avro import decoder, defaults
+from serdes.columnar import encode_opcodes, frames, interpreter, opcodes, primitives, records
 from serdes.columnar import encode_rows as encoding
-from serdes.columnar import frames, interpreter, primitives, records
 from serdes.columnar.primitives import is_utf8
+
+SOURCES: tuple[ModuleType, ...] = (
+    decoder, defaults, encode_opcodes, encoding, frames, interpreter, opcodes, primitives, records,
+    sys.modules[__name__],
+)  # fmt: skip
+"""Everything that the compiled code is made of."""
 
 BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)
 LONGS_IN = types.Array(types.int64, 1, "C", readonly=True)
@@ -24,6 +37,9 @@ I32 = types.int32[::1]
 I64 = types.int64[::1]
 F32 = types.float32[::1]
 F64 = types.float64[::1]
+
+BLOCK_BYTES = 32
+"""From here on the machine's own copying beats eight bytes at a time."""
 
 DECODE_ROWS = types.int64(
     BYTES_IN, LONGS_IN, LONGS_IN, types.int64, LONGS_IN, LONGS_IN,  # data, starts, ends, skip, slots, entries
@@ -58,9 +74,34 @@ def compiled_form_of(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]]
 
 def compile_function(function: Callable[..., int], signature: Any) -> Callable[..., int]:
     try:
-        return cast(Callable[..., int], njit(signature, cache=True, nogil=True)(function))
-    except RuntimeError:  # no directory to keep the code in
-        return cast(Callable[..., int], njit(signature, nogil=True)(function))
+        return _compiled(function, signature, is_cached=True)
+    except (
+        RuntimeError,
+        OSError,
+        EOFError,
+        UnpicklingError,
+    ):  # no place to keep the code in, or what lies there is broken
+        return _compiled(function, signature, is_cached=False)
+
+
+def _compiled(function: Callable[..., int], signature: Any, *, is_cached: bool) -> Callable[..., int]:
+    dispatcher: Any = njit(nogil=True)(function)
+    if is_cached:
+        dispatcher.enable_caching()
+        # Numba looks at the function's own file alone. Code kept from before another opcode or helper changed would run
+        # wild, so the stamp covers every file that goes into it.
+        dispatcher._cache._cache_file._source_stamp = _fingerprint()
+    dispatcher.compile(signature)
+    dispatcher.disable_compile()
+    return cast(Callable[..., int], dispatcher)
+
+
+@cache
+def _fingerprint() -> str:
+    digest = sha256()
+    for module in SOURCES:
+        digest.update(Path(str(module.__file__)).read_bytes())
+    return digest.hexdigest()
 
 
 @cache
@@ -114,6 +155,18 @@ def store_eight(typing_context: Any, array: Any, index: Any, word: Any) -> Any:
     return types.void(array, types.int64, types.uint64), generate
 
 
+@intrinsic
+def copy_block(typing_context: Any, target: Any, at: Any, source: Any, pos: Any, size: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        into = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        out_of = context.make_array(signature.args[2])(context, builder, arguments[2]).data
+        raw_memcpy: Any = cgutils.raw_memcpy
+        raw_memcpy(builder, builder.gep(into, [arguments[1]]), builder.gep(out_of, [arguments[3]]), arguments[4], 1)
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, source, types.int64, types.int64), generate
+
+
 @compiled_form_of(primitives.to_float)
 def _to_float(value: Any) -> Any:
     def convert(value: Any) -> Any:
@@ -127,6 +180,8 @@ def _copy_bytes(target: Any, at: Any, data: Any, pos: Any, size: Any) -> Any:
     def copy(target: Any, at: Any, data: Any, pos: Any, size: Any) -> None:
         if size == 8:
             store_eight(target, at, load_eight(data, pos))
+        elif size > BLOCK_BYTES:
+            copy_block(target, at, data, pos, size)
         elif size > 8:
             k = 0
             while k < size - 8:
