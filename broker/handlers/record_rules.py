@@ -14,6 +14,13 @@ from broker.state.configs.effective import TopicSettings
 
 _UNLIMITED = 2**63 - 1
 
+# Records of one batch that are looked at, at a few microseconds each, while everybody waits. The largest batches of
+# real producers have some ten thousand; a bomb of `max.message.bytes` has twenty million.
+looked_at_records_max = 200_000
+
+# Faults that are told one by one.
+record_errors_max = 1_000
+
 
 class Refused(Exception):
     """This partition's batch is not taken."""
@@ -37,9 +44,17 @@ def check_records(batch: bytes, header: BatchHeader, settings: TopicSettings, pa
     if not settings.uses_log_append_time and header.max_timestamp >= 0:
         after_ms, before_ms = settings.message_timestamp_after_max_ms, settings.message_timestamp_before_max_ms
         if header.max_timestamp - now_ms > after_ms or before_ms != _UNLIMITED:
+            _check_count(header)
             _check_timestamps(batch, now_ms - before_ms, now_ms + after_ms)
     if settings.is_compacted:
+        _check_count(header)
         _check_keys(batch, header, partition)
+
+
+def _check_count(header: BatchHeader) -> None:
+    count = header.records_count
+    if count > looked_at_records_max:
+        raise Refused(ErrorCode.invalid_record, f"{count} records in a batch; this topic takes {looked_at_records_max}")
 
 
 def _check_timestamps(batch: bytes, earliest: int, latest: int) -> None:
@@ -57,7 +72,7 @@ def _check_timestamps(batch: bytes, earliest: int, latest: int) -> None:
         raise Refused(ErrorCode.invalid_record, str(error)) from error
     if faults:
         message = "One or more records have been rejected due to invalid timestamp"
-        raise Refused(ErrorCode.invalid_timestamp, message, faults)
+        raise Refused(ErrorCode.invalid_timestamp, message, faults[:record_errors_max])
 
 
 def _check_keys(batch: bytes, header: BatchHeader, partition: str) -> None:
@@ -69,4 +84,5 @@ def _check_keys(batch: bytes, header: BatchHeader, partition: str) -> None:
     if keyless:
         reason = f"Compacted topic cannot accept message without key in topic partition {partition}"
         message = "One or more records have been rejected"
-        raise Refused(ErrorCode.invalid_record, message, [RecordError(index, reason) for index in keyless])
+        faults = [RecordError(index, reason) for index in keyless[:record_errors_max]]
+        raise Refused(ErrorCode.invalid_record, message, faults)

@@ -18,13 +18,13 @@ from broker.log.files import LogFile, remove_file, replace_file
 from broker.log.scan import scan
 from broker.log.segment import Region, Segment
 from broker.log.snapshots import write_snapshot
+from broker.log.time_search import batch_as_a_whole, first_at, misleading_batches_max
 from broker.protocol.record_batch import (
     CHECKSUMMED_FROM,
     LOG_APPEND_TIME_FLAG,
     BatchHeader,
     CorruptBatch,
     read_header,
-    records,
 )
 from broker.state.configs.effective import TopicSettings
 from broker.state.producers import ProducerStates
@@ -228,13 +228,17 @@ class PartitionLog:
             if segment.largest_timestamp < timestamp:
                 continue
             start = max(segment.base_offset + segment.time_index.before(timestamp), self.log_start_offset)
+            misleading = 0
             for holder, position, header in self.batches_from(start):
                 if header.max_timestamp < timestamp:
                     continue
+                if misleading == misleading_batches_max:
+                    return batch_as_a_whole(header, self.log_start_offset)
                 batch = holder.file.read(position, header.size_bytes)
-                for record in records(batch):
-                    if record.timestamp >= timestamp and record.offset >= self.log_start_offset:
-                        return record.offset, record.timestamp
+                found = first_at(batch, header, timestamp, self.log_start_offset)
+                if found is not None:
+                    return found
+                misleading += 1
             return None
         return None
 
@@ -249,10 +253,9 @@ class PartitionLog:
         if best is None or best.largest_timestamp < 0:
             return None
         for holder, position, header in self.batches_from(best.largest_timestamp_offset):
-            for record in records(holder.file.read(position, header.size_bytes)):
-                if record.timestamp >= best.largest_timestamp:
-                    return record.offset, record.timestamp
-            break
+            batch = holder.file.read(position, header.size_bytes)
+            found = first_at(batch, header, best.largest_timestamp, self.log_start_offset)
+            return found if found is not None else batch_as_a_whole(header, self.log_start_offset)
         return None
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:

@@ -21,46 +21,59 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 
 
+# What cramjam says when the buffer is full: the message of Rust's standard library for a write that came to an end.
+_BUFFER_IS_FULL = "failed to write whole buffer"
+
+
 class DecompressionFailed(Exception):
     """The bytes are not what the codec in the batch's attributes says, or they inflate past the limit."""
 
 
-def decompress(codec: int, data: bytes | memoryview) -> bytes:
+class InflatesPastLimit(DecompressionFailed):
+    """Sound as far as it was inflated, and larger than it may be."""
+
+
+def decompress(codec: int, data: bytes | memoryview, limit_bytes: int = decompressed_bytes_max) -> bytes | memoryview:
     """Inflate the records part of a batch; `codec` is the low three bits of its attributes."""
     if codec == 0:
-        return bytes(data)
+        return data
     inflate = _CODECS.get(codec)
     if inflate is None:
         raise DecompressionFailed(f"codec {codec} does not exist")
     try:
-        return inflate(bytes(data))
+        return inflate(bytes(data), limit_bytes)
     except cramjam.DecompressionError as error:
         raise DecompressionFailed(str(error)) from error
 
 
-def _bounded(decompress_into: Callable[[bytes, bytearray], int]) -> Callable[[bytes], bytes]:
+_Inflate = Callable[[bytes, int], bytes | memoryview]
+
+
+def _bounded(decompress_into: Callable[[bytes, bytearray], int]) -> _Inflate:
     """Inflate into a buffer of fixed size, so that the codec itself stops at the limit."""
 
-    def inflate(data: bytes) -> bytes:
+    def inflate(data: bytes, limit_bytes: int) -> memoryview:
         capacity = max(first_guess_bytes, 8 * len(data))
         while True:
-            buffer = bytearray(min(capacity, decompressed_bytes_max))
+            buffer = bytearray(min(capacity, limit_bytes))
             try:
                 size = decompress_into(data, buffer)
-            except cramjam.DecompressionError:
-                if capacity >= decompressed_bytes_max:
+            except cramjam.DecompressionError as error:
+                if str(error) != _BUFFER_IS_FULL:
                     raise
+                if capacity >= limit_bytes:
+                    raise InflatesPastLimit(f"inflates past {limit_bytes} bytes") from error
                 capacity *= 8
             else:
-                return bytes(memoryview(buffer)[:size])
+                return memoryview(buffer)[:size]
 
     return inflate
 
 
-def _snappy(data: bytes) -> bytes:
+def _snappy(data: bytes, limit_bytes: int) -> bytes:
     """Raw snappy, or the framing of Java's xerial library: a header, then length-prefixed blocks."""
     if not data.startswith(_XERIAL_MAGIC):
-        return _snappy_block(data, decompressed_bytes_max)
+        return _snappy_block(data, limit_bytes)
     out = bytearray()
     position = _XERIAL_HEADER_BYTES
     while position < len(data):
@@ -70,18 +83,18 @@ def _snappy(data: bytes) -> bytes:
         position += 4
         if size > len(data) - position:
             raise DecompressionFailed("snappy block is cut off")
-        out += _snappy_block(data[position : position + size], decompressed_bytes_max - len(out))
+        out += _snappy_block(data[position : position + size], limit_bytes - len(out))
         position += size
     return bytes(out)
 
 
 def _snappy_block(block: bytes, allowed_bytes: int) -> bytes:
     if cramjam.snappy.decompress_raw_len(block) > allowed_bytes:
-        raise DecompressionFailed(f"inflates past {decompressed_bytes_max} bytes")
+        raise InflatesPastLimit(f"a block inflates past {allowed_bytes} bytes")
     return bytes(cramjam.snappy.decompress_raw(block))
 
 
-_CODECS: dict[int, Callable[[bytes], bytes]] = {
+_CODECS: dict[int, _Inflate] = {
     GZIP: _bounded(cramjam.gzip.decompress_into),
     SNAPPY: _snappy,
     LZ4: _bounded(cramjam.lz4.decompress_into),

@@ -15,7 +15,12 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from broker.protocol.compression import DecompressionFailed, decompress
+from broker.protocol.compression import (
+    DecompressionFailed,
+    InflatesPastLimit,
+    decompress,
+    decompressed_bytes_max,
+)
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size
@@ -31,15 +36,21 @@ CONTROL_FLAG = 0x20
 # A record needs a length, attributes, two deltas, two lengths and a header count: seven bytes at the least.
 record_bytes_min = 7
 
+# 64 bits, seven to a byte.
+varint_bytes_max = 10
+
 # Uncompressed batches up to this many records are walked when they arrive: less than 20 µs, and the only way to see
 # that a header's count is a lie. Larger ones would cost the hot path its speed; their counts are held against the
 # bytes that are there.
 walked_records_max = 32
 
-# Compressed ones are inflated for that walk only while inflating them is as cheap.
+# Compressed ones are inflated for that walk only while inflating them is as cheap: up to this size, and to this one
+# when inflated.
 inflated_batch_bytes_max = 16 * 1024
+inflated_for_walk_bytes_max = 1024 * 1024
 
 NO_TIMESTAMP = -1
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 NO_PRODUCER_ID = -1
 
 
@@ -92,6 +103,10 @@ class CorruptBatch(Exception):
 
 class InvalidBatch(Exception):
     """A well-formed batch that breaks a rule: INVALID_RECORD."""
+
+
+class OversizedBatch(InvalidBatch):
+    """Its records inflate to more than may be looked at."""
 
 
 def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
@@ -149,9 +164,20 @@ def validate_produced(payload: bytes) -> tuple[bytes, BatchHeader]:
             walk(memoryview(batch)[HEADER_BYTES:], header)
     elif codec > 4:
         raise InvalidBatch(f"codec {codec} does not exist")
+    elif header.records_count * record_bytes_min > decompressed_bytes_max:
+        raise InvalidBatch(f"{header.records_count} records cannot fit into any batch")
     elif is_small and size <= inflated_batch_bytes_max:
-        walk(inflate(batch, header), header)
+        _walk_inflated(batch, header)
     return batch, header
+
+
+def _walk_inflated(batch: bytes, header: BatchHeader) -> None:
+    try:
+        data = inflate(batch, header, inflated_for_walk_bytes_max)
+    except OversizedBatch:
+        # A few large records that compress very well. Too much to look at here, and no fault.
+        return
+    walk(data, header)
 
 
 def _first_of(payload: bytes, size: int) -> bytes:
@@ -182,14 +208,50 @@ def walk(data: bytes | memoryview, header: BatchHeader) -> None:
             inside = start + 1
             while data[inside] >= 0x80:
                 inside += 1
+            if inside - start > varint_bytes_max:
+                raise InvalidBatch(f"the timestamp of record {index} is longer than {varint_bytes_max} bytes")
             byte = data[inside + 1]
             offset_delta = byte >> 1 if byte < 0x80 and not byte & 1 else read_varint(data, inside + 1)[0]
             if offset_delta != index:
                 raise InvalidBatch(f"record {index} carries offset delta {offset_delta}")
+            _check_fields(data, read_varint(data, inside + 1)[1] if byte >= 0x80 else inside + 2, position, index)
     except IndexError:
         raise InvalidBatch("a record is cut off") from None
     if position != size:
         raise InvalidBatch(f"{size - position} bytes are left after {header.records_count} records")
+
+
+def _check_fields(data: bytes | memoryview, position: int, end: int, index: int) -> None:
+    """Check that the key, value and headers that begin at `position` fill a record up to `end`."""
+    for _ in range(2):
+        byte = data[position]
+        if byte < 0x80:
+            # Odd is negative, which is to say null.
+            position += 1 if byte & 1 else 1 + (byte >> 1)
+        else:
+            length, position = read_varint(data, position)
+            position += max(length, 0)
+    if position < end and data[position] == 0:
+        position += 1
+    elif position < end:
+        position = _skip_headers(data, position, end)
+    if position != end:
+        raise InvalidBatch(f"the fields of record {index} do not fill its bytes")
+
+
+def _skip_headers(data: bytes | memoryview, position: int, end: int) -> int:
+    count, position = read_varint(data, position)
+    if not 0 <= 2 * count <= end - position:
+        raise InvalidBatch(f"a record claims {count} headers and {end - position} bytes are left")
+    for _ in range(count):
+        length, position = read_varint(data, position)
+        if length < 0:
+            raise InvalidBatch("a header without a key")
+        length, position = read_varint(data, position + length)
+        position += max(length, 0)
+        if position > end:
+            raise InvalidBatch("a header goes beyond its record")
+    return position
 
 
 def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
@@ -206,7 +268,7 @@ def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
             return (result >> 1) ^ -(result & 1), position
         shift += 7
         if shift > 63:
-            raise InvalidBatch("a number in a record is longer than ten bytes")
+            raise InvalidBatch(f"a number in a record is longer than {varint_bytes_max} bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,39 +279,48 @@ class Record:
     value: bytes | None
 
 
-def inflate(batch: bytes | memoryview, header: BatchHeader) -> bytes:
+def inflate(
+    batch: bytes | memoryview, header: BatchHeader, limit_bytes: int = decompressed_bytes_max
+) -> bytes | memoryview:
     """The records part of a batch, decompressed."""
     try:
-        return decompress(header.codec, memoryview(batch)[HEADER_BYTES : header.size_bytes])
+        return decompress(header.codec, memoryview(batch)[HEADER_BYTES : header.size_bytes], limit_bytes)
+    except InflatesPastLimit as error:
+        raise OversizedBatch(f"the records are too large: {error}") from error
     except DecompressionFailed as error:
         raise InvalidBatch(f"the records do not decompress: {error}") from error
 
 
-def records(batch: bytes | memoryview) -> Iterator[Record]:
-    """The records of one batch, without their headers."""
+def records(batch: bytes | memoryview, limit_bytes: int = decompressed_bytes_max) -> Iterator[Record]:
+    """The records of one batch, without their headers. Raises InvalidBatch where they are not what they should be."""
     header = read_header(batch)
-    data = inflate(batch, header)
+    data = inflate(batch, header, limit_bytes)
+    size = len(data)
     log_append_time = header.attributes & LOG_APPEND_TIME_FLAG
     position = 0
-    for _ in range(header.records_count):
+    for index in range(header.records_count):
         length, position = read_varint(data, position)
         end = position + length
+        if length < record_bytes_min - 1 or end > size:
+            raise InvalidBatch(f"record {index} says {length} bytes and {size - position} are left")
         timestamp_delta, inside = read_varint(data, position + 1)
         offset_delta, inside = read_varint(data, inside)
         key, inside = _read_bytes(data, inside, end)
         value, inside = _read_bytes(data, inside, end)
         timestamp = header.max_timestamp if log_append_time else header.base_timestamp + timestamp_delta
+        if not 0 <= offset_delta <= header.last_offset_delta or not _INT64_MIN <= timestamp <= _INT64_MAX:
+            raise InvalidBatch(f"record {index} has offset delta {offset_delta} and timestamp {timestamp}")
         yield Record(header.base_offset + offset_delta, timestamp, key, value)
         position = end
 
 
-def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+def _read_bytes(data: bytes | memoryview, position: int, end: int) -> tuple[bytes | None, int]:
     length, position = read_varint(data, position)
     if length < 0:
         return None, position
     if position + length > end:
         raise InvalidBatch(f"a field says {length} bytes and {end - position} are left")
-    return data[position : position + length], position + length
+    return bytes(data[position : position + length]), position + length
 
 
 def encode_batch(entries: Sequence[tuple[bytes | None, bytes | None]], timestamp: int) -> bytes:

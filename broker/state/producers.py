@@ -12,6 +12,10 @@ from broker.protocol.record_batch import BatchHeader
 # Kafka's own window: an idempotent producer has at most five requests in flight to a partition.
 window_batches = 5
 
+# Producers that one partition remembers. Past it those that wrote the longest ago are forgotten early, a tenth at a
+# time: a client that makes up ids must not fill the memory.
+producers_max = 100_000
+
 
 class OutOfOrderSequence(Exception):
     """A batch is missing before this one: OUT_OF_ORDER_SEQUENCE_NUMBER."""
@@ -67,9 +71,16 @@ class ProducerStates:
         """Remember a batch that was appended."""
         state = self.by_id.get(header.producer_id)
         if state is None or state.epoch != header.producer_epoch:
+            if len(self.by_id) >= producers_max:
+                self._forget_oldest()
             state = self.by_id[header.producer_id] = ProducerState(header.producer_epoch, now_ms)
         state.last_timestamp = now_ms
         state.batches.append(BatchMark(header.base_sequence, header.last_sequence, base_offset, header.max_timestamp))
+
+    def _forget_oldest(self) -> None:
+        by_age = sorted(self.by_id, key=lambda producer_id: self.by_id[producer_id].last_timestamp)
+        for producer_id in by_age[: producers_max // 10]:
+            del self.by_id[producer_id]
 
     def expire(self, before_ms: int) -> None:
         for producer_id in [key for key, state in self.by_id.items() if state.last_timestamp < before_ms]:
