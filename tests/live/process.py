@@ -1,9 +1,11 @@
-"""Starts servers as child processes that never outlive the run: own process group, killed at exit whatever happens."""
+"""Starts servers as child processes that never outlive the run: own process group, ended at exit whatever happens."""
 
 import atexit
 import os
+import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +15,17 @@ from typing import Self
 START_SECONDS_MAX = 90.0
 STOP_SECONDS_MAX = 30.0
 LOG_TAIL_BYTES = 4000
+
+
+def _tied_to_this_process() -> list[str]:
+    """A prefix that makes the kernel end the child when this process dies in a way that runs no clean-up.
+
+    The kernel watches the thread that starts the child, so this is for the main thread alone; it keeps the process id.
+    """
+    setpriv = shutil.which("setpriv")
+    if setpriv is None or threading.current_thread() is not threading.main_thread():
+        return []
+    return [setpriv, "--pdeathsig", "KILL", "--"]
 
 
 class ServerDied(RuntimeError):
@@ -39,7 +52,7 @@ class ServerProcess:
     def start(self, ready: Callable[[], bool], seconds: float = START_SECONDS_MAX) -> None:
         with self.log.open("ab") as sink:
             self._child = subprocess.Popen(
-                self.command,
+                [*_tied_to_this_process(), *self.command],
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=sink,
