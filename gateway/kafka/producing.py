@@ -106,7 +106,17 @@ class Sender:
         if record.partition is not None and record.partition not in self._partitions:
             raise PartitionMissing(self._topic, record.partition)
         try:
-            future = await self._producer.send(
+            future = await self._queue(record)
+        except self._errors.KafkaError as error:
+            raise self._fault(error) from error
+        self._outstanding.append(future)
+        while self._outstanding and (self._outstanding[0].done() or len(self._outstanding) > unacknowledged_max):
+            await self._acknowledge()
+
+    async def _queue(self, record: NewRecord) -> Any:
+        """The future of its acknowledgement."""
+        if record.key is not None or record.value is not None:
+            return await self._producer.send(
                 self._topic.name,
                 record.value,
                 key=record.key,
@@ -114,11 +124,11 @@ class Sender:
                 partition=record.partition,
                 timestamp_ms=record.timestamp_ms,
             )
-        except self._errors.KafkaError as error:
-            raise self._fault(error) from error
-        self._outstanding.append(future)
-        while self._outstanding and (self._outstanding[0].done() or len(self._outstanding) > unacknowledged_max):
-            await self._acknowledge()
+        # aiokafka's send() refuses a record with neither, which Kafka takes; a batch of its own does not mind.
+        batch = self._producer.create_batch()
+        batch.append(timestamp=record.timestamp_ms, key=None, value=None, headers=list(record.headers))
+        partition = min(self._partitions) if record.partition is None else record.partition
+        return await self._producer.send_batch(batch, self._topic.name, partition=partition)
 
     async def _acknowledge(self) -> None:
         try:

@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.clients.cli.launcher import Launcher
 from tests.live.headgate import ROOT, HeadgateBroker
 
 SECONDS_MAX = 60.0
@@ -32,11 +33,12 @@ class Done:
 
 
 class Cli:
-    """Runs one command line after the other, each in a fresh process."""
+    """Runs one command line after the other, each in a process of its own: forked by a launcher if there is one."""
 
-    def __init__(self, address: str, folder: Path) -> None:
+    def __init__(self, address: str, folder: Path, launcher: Launcher | None = None) -> None:
         self.address = address
         self.folder = folder
+        self._launcher = launcher
 
     @property
     def environment(self) -> dict[str, str]:
@@ -49,17 +51,22 @@ class Cli:
         }
 
     def __call__(self, *arguments: str, stdin: bytes = b"", code: int = 0, **environment: str) -> Done:
-        done = subprocess.run(
-            [*HEADGATE, *arguments],
-            input=stdin,
-            capture_output=True,
-            timeout=SECONDS_MAX,
-            check=False,
-            cwd=self.folder,
-            env=self.environment | environment,
-        )
-        assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr.decode())
-        return Done(done.returncode, done.stdout, done.stderr.decode())
+        everything = self.environment | environment
+        if self._launcher is not None:
+            got, out, err = self._launcher.run(arguments, self.folder, everything, stdin)
+        else:
+            done = subprocess.run(
+                [*HEADGATE, *arguments],
+                input=stdin,
+                capture_output=True,
+                timeout=SECONDS_MAX,
+                check=False,
+                cwd=self.folder,
+                env=everything,
+            )
+            got, out, err = done.returncode, done.stdout, done.stderr
+        assert got == code, (arguments, got, out, err.decode())
+        return Done(got, out, err.decode())
 
     def start(self, arguments: Sequence[str]) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
@@ -73,5 +80,11 @@ class Cli:
 
 
 @pytest.fixture(scope="session")
-def cli(headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFactory) -> Cli:
-    return Cli(headgate_broker.address, tmp_path_factory.mktemp("cli"))
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
+    with Launcher(tmp_path_factory.mktemp("launcher")) as launcher:
+        yield launcher
+
+
+@pytest.fixture(scope="session")
+def cli(headgate_broker: HeadgateBroker, launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Cli:
+    return Cli(headgate_broker.address, tmp_path_factory.mktemp("cli"), launcher)

@@ -18,7 +18,7 @@ def test_lines_go_in_and_come_out(cli: Cli) -> None:
 
 def test_json_lines_copy_a_topic_without_loss(cli: Cli) -> None:
     cli("topic", "create", "cli-from", "cli-to", "-p", "2")
-    records = [
+    records: list[dict[str, object]] = [
         {"key": "a", "value": "text", "headers": [{"name": "h", "value": "1"}, {"name": "h", "value": None}]},
         {"key": None, "value": None},
         {"key": "", "value": ""},

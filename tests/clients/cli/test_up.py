@@ -96,7 +96,7 @@ def test_nothing_outlives_a_killed_supervisor_and_all_is_flushed(tmp_path: Path)
         os.kill(process.pid, signal.SIGKILL)
         process.wait(30)
         eventually(lambda: not any(accepts(address) for address in addresses.values()))
-    eventually(lambda: (tmp_path / ".headgate" / "broker" / "clean-shutdown").exists())
+    eventually((tmp_path / ".headgate" / "broker" / "clean-shutdown").exists)
 
 
 def test_a_service_that_dies_takes_the_others_down(tmp_path: Path) -> None:
@@ -116,7 +116,8 @@ def test_a_service_that_dies_takes_the_others_down(tmp_path: Path) -> None:
 def test_settings_that_make_no_sense_stop_it_before_it_starts(tmp_path: Path) -> None:
     cli = Cli("unused:1", tmp_path)
     assert "--set" in cli("up", "--set", "novalue", code=2).err
-    assert "broker_port" in cli("up", HEADGATE_BROKER_PORT="many", code=2).err
+    assert "HEADGATE_BROKER_PORT" in cli("up", HEADGATE_BROKER_PORT="many", code=2).err
+    assert "broker_port" in cli("up", HEADGATE_BROKER_PORT="70000", code=2).err
     assert "num.partitions" in fails(
         tmp_path, "--only", "broker", "--broker-port", str(free_port()), "--set", "num.partitions=none"
     )

@@ -1,0 +1,111 @@
+"""Runs `headgate` in real processes without paying for its imports each time.
+
+A launcher process imports everything once and forks for each command line, so that a command has its own memory,
+descriptors, working directory, environment and exit code. That commands work from a cold start as well is for the tests
+that use no launcher.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.live.headgate import ROOT
+
+COMMAND_SECONDS_MAX = 60
+
+
+class Launcher:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def run(
+        self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], stdin: bytes
+    ) -> tuple[int, bytes, bytes]:
+        paths = [self._folder / name for name in ("in", "out", "err")]
+        paths[0].write_bytes(stdin)
+        order = {
+            "arguments": list(arguments),
+            "cwd": str(cwd),
+            "environment": dict(environment),
+            "paths": [str(path) for path in paths],
+        }
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        self._process.stdin.flush()
+        code = int(self._process.stdout.readline())
+        return code, paths[1].read_bytes(), paths[2].read_bytes()
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.clients.cli.launcher"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.communicate(timeout=COMMAND_SECONDS_MAX)
+
+
+def launch(order: Mapping[str, list[str] | str | dict[str, str]]) -> int:
+    """In a fork: the exit code as a shell would see it, negative for a signal."""
+    child = os.fork()
+    if child == 0:
+        _become(order)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _become(order: Mapping[str, object]) -> None:
+    from gateway.cli.app import main
+
+    paths, arguments, environment = order["paths"], order["arguments"], order["environment"]
+    assert isinstance(paths, list)
+    assert isinstance(arguments, list)
+    assert isinstance(environment, dict)
+    signal.alarm(COMMAND_SECONDS_MAX)
+    os.dup2(os.open(paths[0], os.O_RDONLY), 0)
+    os.dup2(os.open(paths[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+    os.dup2(os.open(paths[2], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+    os.chdir(str(order["cwd"]))
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["headgate", *arguments]
+    code = 1
+    try:
+        main()
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def main_loop() -> None:
+    import aiokafka  # noqa: F401
+    import pydantic_settings  # noqa: F401
+
+    import gateway.cli.foreground
+    import gateway.cli.reading
+    import gateway.cli.sending
+    import gateway.kafka.groups  # noqa: F401
+
+    for line in sys.stdin:
+        print(launch(json.loads(line)), flush=True)
+
+
+if __name__ == "__main__":
+    main_loop()
