@@ -307,6 +307,7 @@ def records(report: Report) -> None:
             Contender("columnar", partial(read_batches, data, 0), RECORDS),
             Contender("aiokafka", partial(read_with_aiokafka, data), RECORDS),
             unit="records/s",
+            rounds=9,
             warm_ups=2,
             note="aiokafka's parser in C, into lists",
         )
@@ -354,7 +355,7 @@ def confluent_rate() -> float:
     seconds = 0.0
     while len(keys) < CONFLUENT_RECORDS - 1:
         started = time.perf_counter()
-        for message in consumer.consume(20_000, 1):
+        for message in consumer.consume(min(10_000, CONFLUENT_RECORDS - 1 - len(keys)), 30):
             keys.append(message.key())
             values.append(message.value())
             offsets.append(message.offset())

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from pickle import UnpicklingError
 from types import ModuleType
 from typing import Any, cast
 
@@ -75,12 +74,8 @@ def compiled_form_of(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]]
 def compile_function(function: Callable[..., int], signature: Any) -> Callable[..., int]:
     try:
         return _compiled(function, signature, is_cached=True)
-    except (
-        RuntimeError,
-        OSError,
-        EOFError,
-        UnpicklingError,
-    ):  # no place to keep the code in, or what lies there is broken
+    except Exception:
+        # No directory to keep the code in, or what lies there is broken in any way; a fault of the code shows again.
         return _compiled(function, signature, is_cached=False)
 
 

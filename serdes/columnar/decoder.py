@@ -65,7 +65,7 @@ class ColumnarDecoder:
         """The Arrow type of the values."""
         return self._layout.root.arrow
 
-    def decode(self, payloads: pa.Array) -> Batch:
+    def decode(self, payloads: pa.Array | pa.ChunkedArray) -> Batch:
         """Decode an array of framed payloads (binary or large_binary; sliced, chunked or with nulls)."""
         spans = spans_of(payloads)
         rows = len(spans.starts)

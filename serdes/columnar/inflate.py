@@ -18,8 +18,8 @@ INFLATED_BYTES_MAX = 256 * 1024 * 1024
 RECORDS_BYTES_MAX = 2**31 - 1
 """Of all batches of one call: Arrow's offsets count them in 32 bits."""
 
-GUESS_RATIO = 8
-"""The first guess at how many times larger the records are."""
+GUESS_RATIO = 16
+"""The first guess at how many times larger the records are. Pages that are not written to cost nothing."""
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER_BYTES = 16

@@ -1,7 +1,6 @@
 """What comes in and what comes out: slices, chunks, nulls, mixed ids, growing columns, and rows beside bad ones."""
 
 import json
-import os
 import struct
 import subprocess
 import sys
@@ -10,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from numba.core import caching, config
 from pyarrow import lib as pa
 
 from serdes.avro import Encoder, Schema, parse
-from serdes.columnar import ColumnarDecoder, Engine, FixedSchemas, NotBinary, Plain
+from serdes.columnar import ColumnarDecoder, Engine, FixedSchemas, NotBinary, Plain, compiled, frames
 from serdes.columnar import arena as arenas
 from serdes.columnar.engine import default_engine
 from serdes.outcome import Reason
@@ -237,21 +237,35 @@ print(batch.values.to_pylist(), batch.reasons.to_pylist())
     assert done.stdout.strip() == "['a', None] [0, 2]"
 
 
-@pytest.mark.slow
-def test_where_no_cache_can_be_written_the_code_is_compiled_anew(tmp_path: Path) -> None:
-    """Numba finds no directory for its cache: as in a read-only install of a user without a home."""
-    code = """
-from numba.core import caching
-caching.CacheImpl._locator_classes = []
-from serdes.columnar import compiled
-scan = compiled.scan_frames()
-print(scan.signatures != [])
-"""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, env=environment
-    )
-    assert done.stdout.strip() == "True"
+@pytest.fixture
+def cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def compile_scan() -> Any:
+    return compiled.compile_function(frames.scan_frames, compiled.SCAN_FRAMES)
+
+
+@pytest.mark.usefixtures("cache_directory")
+def test_compiled_code_is_kept_until_any_file_it_is_made_of_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sum(compile_scan().stats.cache_misses.values()) == 1
+    assert sum(compile_scan().stats.cache_hits.values()) == 1
+    monkeypatch.setattr(compiled, "_fingerprint", lambda: "another opcode")
+    assert sum(compile_scan().stats.cache_hits.values()) == 0
+
+
+def test_a_broken_cache_is_compiled_around(cache_directory: Path) -> None:
+    compile_scan()
+    for kept in cache_directory.rglob("*.nb*"):
+        kept.write_bytes(b"broken")
+    assert compile_scan().signatures
+
+
+def test_where_no_cache_can_be_written_the_code_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a read-only install of a user without a home."""
+    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
+    assert compile_scan().signatures
 
 
 def test_the_default_engine_is_the_compiled_one_where_numba_is() -> None:
