@@ -21,10 +21,18 @@ _NO_INTERNAL_ERROR = "Kafka answers what it did not foresee with UNKNOWN_SERVER_
 _GAPS = "offset deltas that skip or repeat would give two records one offset, or hide some: refused"
 _KEPT_AS_SENT = "batches are never encoded again, whatever compression.type says"
 _LENIENT = "a limit below zero counts as zero, an unknown isolation level as read_uncommitted"
+_NOT_WALKED = "long batches are not walked record by record: their count is held against their bytes and their offsets"
 _ONE_BAD_TOPIC = "one topic that is named neither by name nor by id fails alone, not the whole answer"
 
 _PARTITION = "responses.0.partition_responses.0"
 _REFUSED = {f"{_PARTITION}.error_code": "INVALID_RECORD", f"{_PARTITION}.error_message": "said"}
+_TAKEN = {f"{_PARTITION}.error_code": "NONE", f"{_PARTITION}.base_offset": 0, f"{_PARTITION}.error_message": None}
+_LONG_AND_TAKEN = (
+    "none: claims one more",
+    "none: claims one less",
+    *(f"{codec}: {fault}" for codec in ("gzip", "lz4") for fault in ("claims one more", "claims one less", "a gap")),
+    *(f"{codec}: claims ten times as many" for codec in ("gzip", "lz4")),
+)
 _UNREADABLE = tuple(f"{codec} that is no {codec}" for codec in ("gzip", "snappy", "lz4", "zstd"))
 _BROKER = {"node_id": 1, "host": "<host>", "port": "<port>", "rack": None}
 _WHOLE_ANSWER = {
@@ -64,6 +72,10 @@ DEVIATIONS: Mapping[tuple[str, str, str], Deviation] = {
     **{
         ("producing", "broken_batches", f"list_offsets v7: the end after: {label}"): Deviation(_GAPS, {"offset": 0})
         for label in ("record offset deltas with a gap", "record offset deltas out of order")
+    },
+    **{
+        ("producing", "long_batches", f"produce v9: {label}"): Deviation(_NOT_WALKED, _TAKEN)
+        for label in _LONG_AND_TAKEN
     },
     ("producing", "compression_of_the_topics_own", "fetch v11: read from the gzip topic"): Deviation(
         _KEPT_AS_SENT, {"0.0.codec": "none", "0.1.codec": "lz4"}

@@ -2,9 +2,10 @@
 
 import struct
 
-from tests.wire.entities import API_KEYS
+from tests.wire.entities import API_KEYS, Plain
 from tests.wire.raw_client import ConnectionClosed, RawConnection, request_header
-from tests.wire.transcript import Wire
+from tests.wire.record_batches import Batch, NewRecord
+from tests.wire.transcript import Wire, fetch_body
 
 
 def _send(wire: Wire, label: str, raw: bytes) -> None:
@@ -80,3 +81,23 @@ def bytes_after_the_body(wire: Wire) -> None:
         answer = {"closed": True}
     connection.close()
     wire.note("metadata", 9, {}, answer, "a body with bytes to spare")
+
+
+def a_request_behind_a_waiting_one_waits_too(wire: Wire) -> None:
+    topic = wire.topic("waiting")
+    connection = wire.connect()
+    connection.send("fetch", 11, fetch_body(topic, 0, max_wait=15_000, min_bytes=1))
+    connection.send("api_versions", 0, {})
+    connection.send("metadata", 9, {"topics": [], "allow_auto_topic_creation": False})
+    wire.produce(topic, Batch([NewRecord(b"news")]))
+    # The client takes answers by their order alone, so one that overtakes is read as another.
+    fetched = connection.receive()
+    values = [record["value"] for batch in _batches(fetched) for record in batch["records"]]
+    wire.note("fetch", 11, {}, {"values": values}, "answered first")
+    wire.note("api_versions", 0, {}, {"error_code": connection.receive()["error_code"]}, "then this")
+    wire.note("metadata", 9, {}, {"topics": connection.receive()["topics"]}, "then that")
+
+
+def _batches(answer: Plain) -> list[Plain]:
+    batches: list[Plain] = answer["responses"][0]["partitions"][0]["records"]
+    return batches

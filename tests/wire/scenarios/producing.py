@@ -262,3 +262,37 @@ def compression_of_the_topics_own(wire: Wire) -> None:
     plain = wire.topic("unsqueezed", configs={"compression.type": "uncompressed"})
     _produce(wire, plain, Batch([NewRecord(b"x" * 200)], codec="gzip"), label="gzip to a topic without compression")
     _read(wire, plain, label="read from the topic without compression")
+
+
+def long_batches(wire: Wire) -> None:
+    """The same faults as in broken_batches, where they are harder to find: among two hundred records."""
+    good = [NewRecord(f"value {i:04}".encode() * 3, key=f"{i:04}".encode()) for i in range(200)]
+    gap = [*good[:150], NewRecord(b"late", offset_delta=170), *good[151:]]
+    cases: list[tuple[str, Batch]] = []
+    for codec in ("none", "gzip", "lz4"):
+        cases += [
+            (f"{codec}: good", Batch(good, codec=codec)),
+            (f"{codec}: claims one more", Batch(good, codec=codec, count=201, last_offset_delta=200)),
+            (f"{codec}: claims one less", Batch(good, codec=codec, count=199, last_offset_delta=198)),
+            (f"{codec}: claims ten times as many", Batch(good, codec=codec, count=2000, last_offset_delta=1999)),
+            (f"{codec}: count against offsets", Batch(good, codec=codec, count=201)),
+            (f"{codec}: a gap", Batch(gap, codec=codec)),
+        ]
+    topic = wire.topic("long", len(cases))
+    for partition, (label, batch) in enumerate(cases):
+        _produce(wire, topic, batch, label=label, partition=partition)
+
+
+def produce_requests_in_a_row(wire: Wire) -> None:
+    topic = wire.topic("row")
+    connection = wire.connect()
+    for i in range(30):
+        connection.send("produce", 9, produce_body(topic, Batch([NewRecord(f"{i}".encode())]), acks=-1 if i % 2 else 1))
+    offsets = [connection.receive()["responses"][0]["partition_responses"][0]["base_offset"] for _ in range(30)]
+    wire.note("produce", 9, {}, {"records": offsets}, "thirty sent before the first answer is read")
+    wire.ask("fetch", 11, fetch_body(topic, 0), label="in the order sent", keep=_values)
+
+
+def _values(answer: Plain) -> Any:
+    batches = answer["responses"][0]["partitions"][0]["records"]
+    return {"records": [record["value"] for batch in batches for record in batch["records"]]}
