@@ -30,7 +30,8 @@ request_items_max = 50_000
 group_request_items_max = 200_000
 _GROUP_APIS = frozenset({8, 9, 10, 11, 13, 14, 15, 16, 42, 47})
 
-_FIXED, _STRING, _BYTES, _COMPACT, _ARRAY, _COMPACT_ARRAY, _OPTIONAL, _TAGS = range(8)
+_FIXED, _STRING, _BYTES, _COMPACT, _OPTIONAL, _TAGS = range(6)
+_ARRAY, _NULLABLE_ARRAY, _COMPACT_ARRAY, _NULLABLE_COMPACT_ARRAY = range(6, 10)
 
 # A varint of 32 bits has at most five bytes.
 _varint_shift_max = 28
@@ -59,7 +60,17 @@ _SIZES = {
     "timedelta_i64": 8,
     "uuid": 16,
 }
-_LEAST_BYTES = {_STRING: 2, _BYTES: 4, _COMPACT: 1, _ARRAY: 4, _COMPACT_ARRAY: 1, _OPTIONAL: 1, _TAGS: 1}
+_LEAST_BYTES = {
+    _STRING: 2,
+    _BYTES: 4,
+    _COMPACT: 1,
+    _OPTIONAL: 1,
+    _TAGS: 1,
+    _ARRAY: 4,
+    _NULLABLE_ARRAY: 4,
+    _COMPACT_ARRAY: 1,
+    _NULLABLE_COMPACT_ARRAY: 1,
+}
 
 _read_int16 = struct.Struct(">h").unpack_from
 _read_int32 = struct.Struct(">i").unpack_from
@@ -119,7 +130,7 @@ def _walk(plan: _Plan, data: bytes | memoryview, position: int, left: int, edits
             if not is_null:
                 position, left = _walk(inside, data, position, left, edits)
         else:
-            if kind == _ARRAY:
+            if kind < _COMPACT_ARRAY:
                 count = _read_int32(data, position)[0]
                 position += 4
             else:
@@ -136,6 +147,9 @@ def _walk(plan: _Plan, data: bytes | memoryview, position: int, left: int, edits
                         position, left = _walk(inside, data, position, left, edits)
                 else:
                     position += count * size
+            elif count < 0 and (count != -1 or kind in (_ARRAY, _COMPACT_ARRAY)):
+                # kio would let a null pass wherever it comes.
+                raise ImpossibleCount(f"an array of {count} items where that means nothing")
     return position, left
 
 
@@ -227,7 +241,7 @@ def _steps(hint: object, kafka_type: Any, *, flexible: bool) -> _Plan:
         inner = ((_STRING if kafka_type == "string" else _BYTES, 0, _NOTHING),)
     if is_array:
         is_fixed = len(inner) == 1 and inner[0][0] == _FIXED
-        kind = _COMPACT_ARRAY if flexible else _ARRAY
+        kind = (_COMPACT_ARRAY if flexible else _ARRAY) + is_optional
         return ((kind, _least_bytes(inner), _NOTHING if is_fixed else inner),)
     if nested is not None and is_optional:
         return ((_OPTIONAL, 0, inner),)

@@ -14,7 +14,7 @@ import struct
 import typing
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from crc32c import crc32c
@@ -30,9 +30,9 @@ TOPICS = ("fuzzed", "fuzzed-2", "fuzzed-compacted")
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 SMALL_NUMBERS = (0, 0, 1, -1, 2, 3, 5, 7, 100, -2, -3, -4, -5, -6)
 TEXTS = (
-    *TOPICS, *TOPICS, "group", "group", "member", "consumer", "range", "", ".", "..", "../x", "/etc", "a/b", "\x00", "ü☃𝕏",
-    "__cluster_metadata", "__consumer_offsets", "a" * 249, "a" * 250, "x" * 32_767, "x" * 40_000, "-1", "1", "9" * 40,
-    "retention.ms", "cleanup.policy", "compact", "num.partitions", "log.retention.ms", "headgate.broker",
+    *TOPICS, *TOPICS, "group", "group", "member", "consumer", "range", "", ".", "..", "../x", "/etc", "a/b", "\x00",
+    "ü☃𝕏", "__cluster_metadata", "__consumer_offsets", "a" * 249, "a" * 250, "x" * 32_767, "x" * 40_000, "-1", "1",
+    "9" * 40, "retention.ms", "cleanup.policy", "compact", "num.partitions", "log.retention.ms", "headgate.broker",
 )  # fmt: skip
 OLD_STRING_BYTES_MAX = 32_767
 MILLISECONDS = (0, 1, -1, 100, 6_000, 10_000, 30_000, 2**31 - 1, -(2**31))
@@ -43,7 +43,7 @@ UNSAFE_CONFIG_VALUES = frozenset({"num.partitions", "log.retention.ms"})
 @dataclass
 class RequestFuzzer:
     random: random.Random
-    topic_ids: Sequence[uuid.UUID] = field(default_factory=list)
+    topic_ids: Sequence[uuid.UUID] = ()
 
     def frame(self) -> tuple[int, int, bytes]:
         """(API key, version, a frame without its length)"""
@@ -91,9 +91,9 @@ class RequestFuzzer:
         odd: dict[str, Any] = {
             name: self._number(bits)
             for name, bits in (
-                ("base_offset", 64), ("magic", 8), ("attributes", 16), ("last_offset_delta", 32), ("base_timestamp", 64),
-                ("max_timestamp", 64), ("producer_id", 64), ("producer_epoch", 16), ("base_sequence", 32), ("count", 32),
-                ("length", 32),
+                ("base_offset", 64), ("magic", 8), ("attributes", 16), ("last_offset_delta", 32),
+                ("base_timestamp", 64), ("max_timestamp", 64), ("producer_id", 64), ("producer_epoch", 16),
+                ("base_sequence", 32), ("count", 32), ("length", 32),
             )
             if draw.random() < 0.06
         }  # fmt: skip

@@ -1,0 +1,64 @@
+"""Random requests of every API and version over TCP: each is answered or ends its connection, and the broker goes on.
+
+`HEADGATE_FUZZ_SECONDS` sets how long, `HEADGATE_FUZZ_SEED` where to begin.
+"""
+
+import os
+import random
+import struct
+import time
+import uuid
+
+from broker.handlers.table import HANDLERS
+from tests.hostile.broker.request_fuzzing import TOPICS, RequestFuzzer
+from tests.hostile.broker.witness import create_topic
+from tests.live.headgate import HeadgateBroker
+from tests.wire.raw_client import ConnectionClosed, RawConnection, request_header
+
+SECONDS = float(os.environ.get("HEADGATE_FUZZ_SECONDS", "15"))
+SEED = int(os.environ.get("HEADGATE_FUZZ_SEED", "20250101"))
+CORRELATION_ID_OF_THE_PROBE = 424_242
+REQUESTS_PER_CONNECTION = 8
+PROBE = request_header(18, 0, CORRELATION_ID_OF_THE_PROBE, flexible=False)
+# JoinGroup, SyncGroup and Fetch may be answered much later, by design.
+WAITING_APIS = frozenset({1, 11, 14})
+
+
+def test_random_requests_are_answered_or_refused(attacked: HeadgateBroker) -> None:
+    fuzzer = RequestFuzzer(random.Random(SEED))
+    met: set[tuple[int, int]] = set()
+    deadline = time.monotonic() + SECONDS
+    rounds = 0
+    while time.monotonic() < deadline:
+        if rounds % 50 == 0:
+            renew_topics(attacked, fuzzer)
+        rounds += 1
+        met |= one_connection(attacked, fuzzer, f"seed {SEED}, round {rounds}")
+    advertised = {(api_key, version) for api_key, (versions, _) in HANDLERS.items() for version in versions}
+    assert len(met) > len(advertised) * 0.8, f"{rounds} connections met {len(met)} of {len(advertised)} versions"
+
+
+def renew_topics(broker: HeadgateBroker, fuzzer: RequestFuzzer) -> None:
+    """The requests delete topics and alter configs as they please."""
+    with RawConnection(broker.address) as connection:
+        for name in TOPICS:
+            create_topic(connection, name, 2, cleanup_policy="compact" if "compacted" in name else "delete")
+        answer = connection.ask("metadata", 12, {"topics": [{"name": name} for name in TOPICS]})
+        fuzzer.topic_ids = [uuid.UUID(topic["topic_id"]) for topic in answer["topics"]]
+
+
+def one_connection(broker: HeadgateBroker, fuzzer: RequestFuzzer, label: str) -> set[tuple[int, int]]:
+    """Send a few requests and a probe behind them: the probe's answer comes, or the end of the connection."""
+    frames = [fuzzer.frame() for _ in range(REQUESTS_PER_CONNECTION)]
+    waits = any(api_key in WAITING_APIS for api_key, _, _ in frames)
+    with RawConnection(broker.address, 1.0 if waits else 15.0) as connection:
+        try:
+            connection.send_bytes(b"".join(struct.pack(">i", len(frame)) + frame for _, _, frame in frames))
+            connection.send_frame(PROBE)
+            while struct.unpack_from(">i", connection.receive_frame())[0] != CORRELATION_ID_OF_THE_PROBE:
+                pass
+        except ConnectionClosed:
+            pass
+        except TimeoutError:
+            assert waits, f"{label}: no answer to one of {[(key, version) for key, version, _ in frames]}"
+    return {(api_key, version) for api_key, version, _ in frames}
