@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import httpx
 
+from proxy.admin.cluster import AdminCluster
 from proxy.consumers.instances import ConsumerInstances
 from proxy.consumers.ownership import Ownership
 from proxy.kafka.identity import ClusterIdentity
@@ -11,6 +12,7 @@ from proxy.peers import open_peers
 from proxy.producers.sender import Sender
 from proxy.reading.cluster import Cluster
 from proxy.reading.payloads import Payloads
+from proxy.reading.stream import Readers
 from proxy.schemas import SchemaWriters
 from proxy.settings import ProxySettings
 from serdes import AsyncRegistryClient, RegistrySettings
@@ -25,13 +27,17 @@ class Services:
     identity: ClusterIdentity
     cluster: Cluster
     payloads: Payloads
+    readers: Readers
     ownership: Ownership
     peers: httpx.AsyncClient
     consumers: ConsumerInstances
+    admin: AdminCluster
 
     async def close(self) -> None:
+        await self.readers.close()
         await self.consumers.close()
         await self.peers.aclose()
+        await self.admin.close()
         await self.cluster.close()
         await self.sender.close()
         await self.registry.close()
@@ -42,15 +48,19 @@ def open_services(settings: ProxySettings) -> Services:
     registry = AsyncRegistryClient(RegistrySettings(urls=(settings.schema_registry_url,)))
     ownership = Ownership.of(settings)
     cluster = Cluster(settings)
+    sender = Sender(settings)
+    payloads = Payloads(registry)
     return Services(
         settings,
         registry,
-        Sender(settings),
+        sender,
         SchemaWriters(registry),
         ClusterIdentity(settings),
         cluster,
-        Payloads(registry),
+        payloads,
+        Readers(cluster, payloads, sender, settings.read_streams_max),
         ownership,
         open_peers(),
         ConsumerInstances(settings, ownership, cluster),
+        AdminCluster(settings),
     )

@@ -11,10 +11,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from openapi.errors import error_body
+from proxy.api import health
 from proxy.api.answers import JSON, V2_JSON, extra_headers
 from proxy.api.forwarding import Forwarding
 from proxy.api.front import Front
 from proxy.api.v2 import consumers as v2_consumers
+from proxy.api.v2 import records_read as v2_records_read
+from proxy.api.v2 import topics as v2_topics
+from proxy.api.v3 import acls, brokers, clusters, configs, groups, partitions, records_read, topics
 from proxy.errors import ProxyError, fault_of
 from proxy.services import Services, open_services
 from proxy.settings import ProxySettings
@@ -47,6 +51,13 @@ def create_app(settings: ProxySettings) -> Front:
     )
     app.state.services = services
     app.include_router(v2_consumers.router)
+    app.include_router(v2_records_read.router)
+    app.include_router(records_read.router)
+    app.include_router(v2_topics.router)
+    app.include_router(health.router)
+    for module in (clusters, brokers, configs, topics, partitions, groups, acls):
+        app.include_router(module.router)
+    app.include_router(acls.batch_router)
     app.add_middleware(Forwarding, services=services)
     return Front(app, services)
 

@@ -1,0 +1,1 @@
+"""Looking after a cluster: brokers, topics, configs, groups, access rules. Knows no HTTP."""

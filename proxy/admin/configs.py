@@ -1,0 +1,169 @@
+"""Configs of topics, of single brokers and of all brokers together (DescribeConfigs, IncrementalAlterConfigs)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from proxy.admin.cluster import AdminCluster
+from proxy.admin.messages import Api
+from proxy.admin.refusals import check, refusal
+from proxy.errors import ProxyError, ResourceNotFound
+
+
+class ResourceType(IntEnum):
+    TOPIC = 2
+    BROKER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    type: ResourceType
+    name: str
+    """A topic's name, a broker's id, or nothing for what all brokers share."""
+
+    @property
+    def node(self) -> int | None:
+        """A broker tells, and changes, its own configs only."""
+        return int(self.name) if self.type is ResourceType.BROKER and self.name else None
+
+    def __str__(self) -> str:
+        return f"{self.type.name} {self.name}".strip()
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, by Kafka's numbers and in Confluent's words."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+
+    @classmethod
+    def _missing_(cls, value: object) -> "ConfigSource":
+        return cls.UNKNOWN
+
+
+class Operation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    name: str
+    value: str | None
+    is_read_only: bool
+    is_sensitive: bool
+    source: ConfigSource
+    synonyms: tuple[Synonym, ...]
+
+    @property
+    def is_default(self) -> bool:
+        return self.source is ConfigSource.DEFAULT_CONFIG
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    name: str
+    operation: Operation
+    value: str | None
+
+
+async def describe(cluster: AdminCluster, resources: Sequence[Resource]) -> dict[Resource, list[Config]]:
+    """Raises TopicNotFound, ResourceNotFound."""
+    found: dict[Resource, list[Config]] = {}
+    for node in {resource.node for resource in resources}:
+        asked = [resource for resource in resources if resource.node == node]
+        request = [
+            {"resource_type": int(resource.type), "resource_name": resource.name, "configuration_keys": None}
+            for resource in asked
+        ]
+        answer = await cluster.ask(Api.DESCRIBE_CONFIGS, {"resources": request, "include_synonyms": True}, node)
+        for result in answer.results:
+            resource = Resource(ResourceType(result.resource_type), result.resource_name)
+            check(result.error_code, result.error_message, str(resource))
+            found[resource] = sorted((_config(each) for each in result.configs), key=lambda each: each.name)
+    return found
+
+
+async def describe_one(cluster: AdminCluster, resource: Resource) -> list[Config]:
+    return (await describe(cluster, [resource])).get(resource, [])
+
+
+async def find(cluster: AdminCluster, cluster_id: str, resource: Resource, name: str) -> Config:
+    """Raises ResourceNotFound when there is no config of that name."""
+    for config in await describe_one(cluster, resource):
+        if config.name == name:
+            return config
+    raise unknown_config(name, resource, cluster_id)
+
+
+def unknown_config(name: str, resource: Resource, cluster_id: str) -> ResourceNotFound:
+    return ResourceNotFound(f"Config {name} cannot be found for {resource} in cluster {cluster_id}.")
+
+
+async def check_names(cluster: AdminCluster, cluster_id: str, resource: Resource, changes: Sequence[Change]) -> None:
+    """Raises ResourceNotFound for the first change of a config that the resource does not have."""
+    there = {config.name for config in await describe_one(cluster, resource)}
+    for change in changes:
+        if change.name not in there:
+            raise unknown_config(change.name, resource, cluster_id)
+
+
+async def alter(cluster: AdminCluster, resource: Resource, changes: Sequence[Change], *, validate_only: bool) -> None:
+    for error in (await alter_all(cluster, {resource: changes}, validate_only=validate_only)).values():
+        raise error
+
+
+async def alter_all(
+    cluster: AdminCluster, changes: dict[Resource, Sequence[Change]], *, validate_only: bool
+) -> dict[Resource, ProxyError]:
+    """Each resource's changes take effect together or not at all; what was refused, by resource."""
+    refused: dict[Resource, ProxyError] = {}
+    for node in {resource.node for resource in changes}:
+        request = [
+            {
+                "resource_type": int(resource.type),
+                "resource_name": resource.name,
+                "configs": [
+                    {"name": each.name, "config_operation": int(each.operation), "value": each.value} for each in wanted
+                ],
+            }
+            for resource, wanted in changes.items()
+            if resource.node == node
+        ]
+        answer = await cluster.ask(
+            Api.INCREMENTAL_ALTER_CONFIGS, {"resources": request, "validate_only": validate_only}, node
+        )
+        for result in answer.responses:
+            resource = Resource(ResourceType(result.resource_type), result.resource_name)
+            if result.error_code is not ErrorCode.none:
+                refused[resource] = refusal(result.error_code, result.error_message, str(resource))
+    return refused
+
+
+def _config(config: Any) -> Config:
+    synonyms = [Synonym(each.name, each.value, ConfigSource(each.source)) for each in config.synonyms]
+    return Config(
+        config.name,
+        config.value,
+        bool(config.read_only),
+        bool(config.is_sensitive),
+        ConfigSource(config.config_source),
+        tuple(synonyms),
+    )

@@ -1,0 +1,250 @@
+"""Consumer groups: who is in them, what they have committed, and changing that.
+
+Groups of the consumer protocol (KIP-848) through ConsumerGroupDescribe, classic ones through DescribeGroups; which of
+the two a group is, its coordinator knows.
+"""
+
+import re
+import struct
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kio.schema.consumer_protocol_assignment.v0.data import ConsumerProtocolAssignment
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader
+from kio.serial.errors import DecodeError
+
+from proxy.admin.cluster import AdminCluster, settled
+from proxy.admin.messages import Api, ApiMissing
+from proxy.admin.offsets import Place
+from proxy.admin.refusals import check
+from proxy.admin.topics import describe_cluster
+from proxy.errors import GroupNotFound, IllegalState, ResourceNotFound
+
+CLASSIC: Final = "CLASSIC"
+CONSUMER: Final = "CONSUMER"
+# The protocol type of consumers; that of a group which only commits offsets is empty. Others are of Connect and kin.
+_CONSUMERS: Final = frozenset({"consumer", ""})
+_NO_OFFSET: Final = -1
+_CLASSIC_MEMBER: Final = 0
+# Groups in one question: its answer carries every member of each.
+groups_per_question_max: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    id: str
+    type: str
+    state: str
+    """In Confluent's words: STABLE, EMPTY, PREPARING_REBALANCE and so on."""
+    is_simple: bool
+    is_mixed: bool
+    """A group of the consumer protocol that has classic members."""
+    assignor: str
+    coordinator: int
+    consumers: tuple[Consumer, ...]
+
+    def consumer(self, consumer_id: str) -> Consumer:
+        for consumer in self.consumers:
+            if consumer.id == consumer_id:
+                return consumer
+        raise ResourceNotFound(f"Consumer {consumer_id} cannot be found in group {self.id}.")
+
+    def owners(self) -> dict[Place, Consumer]:
+        return {place: consumer for consumer in self.consumers for place in consumer.assignment}
+
+
+async def list_groups(cluster: AdminCluster) -> list[Group]:
+    """Every broker's consumer groups."""
+    groups: list[Group] = []
+    for broker in (await describe_cluster(cluster)).brokers:
+        answer = await cluster.ask(Api.LIST_GROUPS, {}, broker.id)
+        check(answer.error_code, None, f"groups of broker {broker.id}")
+        ids = [row.group_id for row in answer.groups if row.protocol_type in _CONSUMERS and not _is_other(row)]
+        for start in range(0, len(ids), groups_per_question_max):
+            groups += await _describe(cluster, ids[start : start + groups_per_question_max], broker.id)
+    return sorted(groups, key=lambda group: group.id)
+
+
+async def find_group(cluster: AdminCluster, group_id: str) -> Group:
+    """Raises GroupNotFound."""
+
+    async def find() -> list[Group]:
+        return await _describe(cluster, [group_id], await cluster.coordinator(group_id))
+
+    for group in await settled(find):
+        return group
+    raise GroupNotFound(f"Consumer Group {group_id} could not be found.")
+
+
+async def committed_offsets(cluster: AdminCluster, group_id: str) -> dict[Place, int]:
+    """Everything that the group has committed."""
+
+    async def ask() -> Any:
+        node = await cluster.coordinator(group_id)
+        answer = await cluster.ask(Api.OFFSET_FETCH, {"group_id": group_id, "topics": None}, node)
+        check(answer.error_code, None, f"group {group_id}")
+        return answer
+
+    found: dict[Place, int] = {}
+    for topic in (await settled(ask)).topics:
+        for row in topic.partitions:
+            place = Place(topic.name, row.partition_index)
+            check(row.error_code, None, f"group {group_id}, {place}")
+            if row.committed_offset != _NO_OFFSET:
+                found[place] = row.committed_offset
+    return found
+
+
+async def commit_offsets(cluster: AdminCluster, group_id: str, offsets: Mapping[Place, int]) -> None:
+    """For a group without members, as an administrator does. Raises IllegalState for one that has some."""
+    topics: dict[str, list[Mapping[str, object]]] = defaultdict(list)
+    for place, offset in offsets.items():
+        topics[place.topic].append(
+            {"partition_index": place.partition, "committed_offset": offset, "committed_metadata": ""}
+        )
+    request = {
+        "group_id": group_id,
+        "generation_id_or_member_epoch": -1,
+        "member_id": "",
+        "topics": [{"name": name, "partitions": rows} for name, rows in topics.items()],
+    }
+    node = await cluster.coordinator(group_id)
+    answer = await cluster.ask(Api.OFFSET_COMMIT, request, node)
+    for topic in answer.topics:
+        for row in topic.partitions:
+            check(row.error_code, None, f"group {group_id}, {Place(topic.name, row.partition_index)}")
+
+
+async def delete_group(cluster: AdminCluster, group_id: str) -> None:
+    """With everything it has committed. Raises GroupNotFound, IllegalState."""
+    node = await cluster.coordinator(group_id)
+    answer = await cluster.ask(Api.DELETE_GROUPS, {"groups_names": [group_id]}, node)
+    for result in answer.results:
+        if result.error_code is ErrorCode.group_id_not_found:
+            raise GroupNotFound(f"Consumer Group {group_id} could not be found.")
+        if result.error_code is ErrorCode.non_empty_group:
+            raise IllegalState(f"Consumer Group {group_id} has members; stop them first.")
+        check(result.error_code, None, f"group {group_id}")
+
+
+async def delete_offsets(cluster: AdminCluster, group_id: str, places: Iterable[Place]) -> None:
+    """Forget what was committed. Raises GroupNotFound, and IllegalState while members subscribe to the topic."""
+    topics: dict[str, list[Mapping[str, object]]] = defaultdict(list)
+    for place in places:
+        topics[place.topic].append({"partition_index": place.partition})
+    node = await cluster.coordinator(group_id)
+    request = {
+        "group_id": group_id,
+        "topics": [{"name": name, "partitions": rows} for name, rows in topics.items()],
+    }
+    answer = await cluster.ask(Api.OFFSET_DELETE, request, node)
+    check(answer.error_code, None, f"group {group_id}")
+    for topic in answer.topics:
+        for row in topic.partitions:
+            check(row.error_code, None, f"group {group_id}, {Place(topic.name, row.partition_index)}")
+
+
+async def _describe(cluster: AdminCluster, ids: list[str], node: int) -> list[Group]:
+    """Those of the ids that are groups of consumers on that node."""
+    groups, classic = await _describe_new(cluster, ids, node)
+    if classic:
+        answer = await cluster.ask(Api.DESCRIBE_GROUPS, {"groups": classic}, node)
+        for row in answer.groups:
+            if row.error_code is ErrorCode.group_id_not_found:
+                continue
+            check(row.error_code, getattr(row, "error_message", None), f"group {row.group_id}")
+            # What Kafka up to 3.8 tells of a group that is not there.
+            absent = row.group_state == "Dead" and not row.protocol_type
+            if not absent and row.protocol_type in _CONSUMERS:
+                groups.append(_classic_group(row, node))
+    return groups
+
+
+async def _describe_new(cluster: AdminCluster, ids: list[str], node: int) -> tuple[list[Group], list[str]]:
+    """Groups of the consumer protocol, and the ids of what is left."""
+    try:
+        answer = await cluster.ask(Api.CONSUMER_GROUP_DESCRIBE, {"group_ids": ids}, node)
+    except ApiMissing:
+        return [], ids
+    groups: list[Group] = []
+    rest: list[str] = []
+    for row in answer.groups:
+        if row.error_code in (ErrorCode.group_id_not_found, ErrorCode.unsupported_version):
+            rest.append(row.group_id)
+            continue
+        check(row.error_code, row.error_message, f"group {row.group_id}")
+        consumers = [
+            Consumer(
+                each.member_id,
+                each.instance_id,
+                each.client_id,
+                each.client_host.removeprefix("/"),
+                tuple(
+                    Place(part.topic_name, index)
+                    for part in each.assignment.topic_partitions
+                    for index in part.partitions
+                ),
+            )
+            for each in row.members
+        ]
+        mixed = any(getattr(each, "member_type", -1) == _CLASSIC_MEMBER for each in row.members)
+        groups.append(
+            Group(
+                row.group_id, CONSUMER, _state(row.group_state), False, mixed, row.assignor_name, node, tuple(consumers)
+            )
+        )
+    return groups, rest
+
+
+def _classic_group(row: Any, node: int) -> Group:
+    consumers = [
+        Consumer(
+            each.member_id,
+            getattr(each, "group_instance_id", None),
+            each.client_id,
+            each.client_host.removeprefix("/"),
+            _assignment(each.member_assignment),
+        )
+        for each in row.members
+    ]
+    simple = not row.protocol_type
+    return Group(
+        row.group_id, CLASSIC, _state(row.group_state), simple, False, row.protocol_data, node, tuple(consumers)
+    )
+
+
+def _is_other(row: Any) -> bool:
+    """Share and streams groups are not consumer groups."""
+    return getattr(row, "group_type", "").lower() not in ("", "classic", "consumer")
+
+
+def _state(name: str) -> str:
+    """PreparingRebalance → PREPARING_REBALANCE."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper() or "UNKNOWN"
+
+
+def _assignment(content: bytes) -> tuple[Place, ...]:
+    """The partitions in a member's assignment; none if it is not one of the consumer protocol's."""
+    version = struct.calcsize(">h")
+    if len(content) < version:
+        return ()
+    try:
+        assignment: Any
+        assignment, _ = entity_reader(ConsumerProtocolAssignment)(content, version)
+    except (DecodeError, ValueError, EOFError, IndexError, OverflowError, struct.error):
+        return ()
+    return tuple(
+        Place(part.topic, index) for part in assignment.assigned_partitions for index in sorted(part.partitions)
+    )

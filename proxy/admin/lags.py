@@ -1,0 +1,35 @@
+"""How far a group is behind: committed offsets against the ends of partitions."""
+
+from dataclasses import dataclass
+
+from proxy.admin.cluster import AdminCluster
+from proxy.admin.groups import Consumer, Group, committed_offsets
+from proxy.admin.offsets import LATEST, Place, list_offsets, still_there
+from proxy.errors import ResourceNotFound
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    place: Place
+    current_offset: int
+    log_end_offset: int
+    consumer: Consumer | None
+    """Whoever reads the partition now."""
+
+    @property
+    def lag(self) -> int:
+        return self.log_end_offset - self.current_offset
+
+
+async def list_lags(cluster: AdminCluster, group: Group) -> list[Lag]:
+    """One for each partition that the group has committed and that is still there.
+
+    Raises ResourceNotFound when it has committed nothing.
+    """
+    committed = await committed_offsets(cluster, group.id)
+    if not committed:
+        raise ResourceNotFound("Consumer group offsets could not be found.")
+    places = await still_there(cluster, committed)
+    ends = await list_offsets(cluster, dict.fromkeys(places, LATEST))
+    owners = group.owners()
+    return [Lag(place, committed[place], ends[place], owners.get(place)) for place in places]

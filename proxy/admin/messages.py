@@ -1,0 +1,208 @@
+"""Any Kafka message over an aiokafka connection.
+
+aiokafka connects, authenticates and routes, but has only some of Kafka's messages and few of their versions; kio has
+all of them. A `Question` is what aiokafka's connection takes for a request of its own: it is asked for a version
+(`prepare`) once the connection knows what the broker offers, then for bytes, and later to read the answer.
+"""
+
+import datetime
+import io
+import struct
+import types
+import typing
+import uuid
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from enum import IntEnum
+from typing import Any, Final
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.schema.index import api_key_map, schema_name_map
+from kio.serial import entity_reader, entity_writer
+
+from proxy.errors import BadRequest, KafkaBadRequest
+
+# A longer text makes brokers drop the connection, whatever the version's encoding could carry.
+text_bytes_max: Final = 32_767
+
+
+class Api(IntEnum):
+    """What is asked here, by Kafka's keys."""
+
+    LIST_OFFSETS = 2
+    METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
+    FIND_COORDINATOR = 10
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
+    DESCRIBE_CONFIGS = 32
+    CREATE_PARTITIONS = 37
+    DELETE_GROUPS = 42
+    INCREMENTAL_ALTER_CONFIGS = 44
+    LIST_PARTITION_REASSIGNMENTS = 46
+    OFFSET_DELETE = 47
+    CONSUMER_GROUP_DESCRIBE = 69
+
+    @property
+    def title(self) -> str:
+        """Kafka's name of it."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+    @property
+    def changes(self) -> bool:
+        """Whether asking twice may differ from asking once."""
+        return self in _CHANGING
+
+
+_CHANGING: Final = frozenset(
+    {
+        Api.OFFSET_COMMIT,
+        Api.CREATE_TOPICS,
+        Api.DELETE_TOPICS,
+        Api.DELETE_RECORDS,
+        Api.CREATE_ACLS,
+        Api.DELETE_ACLS,
+        Api.CREATE_PARTITIONS,
+        Api.DELETE_GROUPS,
+        Api.INCREMENTAL_ALTER_CONFIGS,
+        Api.OFFSET_DELETE,
+    }
+)
+
+# Later versions have another shape (batches of groups, topic ids) that brings nothing here.
+_VERSION_MAX: Final[Mapping[Api, int]] = {
+    Api.OFFSET_COMMIT: 8,
+    Api.OFFSET_FETCH: 7,
+    Api.FIND_COORDINATOR: 3,
+    Api.DELETE_TOPICS: 5,
+}
+
+
+class ApiMissing(KafkaBadRequest):
+    """The broker does not offer what was asked."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(f"The broker does not offer {api.title}.")
+        self.api = api
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    api: Api
+    fields: Mapping[str, object]
+    """In the newest version's names; what the version in use lacks is left out."""
+
+    def prepare(self, offered: Mapping[int, tuple[int, int]]) -> "Asked":
+        """Raises ApiMissing, BadRequest."""
+        if self.api not in offered:
+            raise ApiMissing(self.api)
+        oldest, newest = offered[self.api]
+        ours = max(schema_name_map[api_key_map[self.api]])
+        version = min(newest, ours, _VERSION_MAX.get(self.api, newest))
+        if version < oldest:
+            raise ApiMissing(self.api)
+        schema = load_request_schema(self.api, version)
+        buffer = io.BytesIO()
+        entity_writer(schema)(buffer, _entity(schema, self.fields))
+        return Asked(self.api, version, bool(schema.__flexible__), buffer.getvalue())
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    content: bytes
+
+    def encode(self) -> bytes:
+        return self.content
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request in one version, ready to leave, and how its answer is read."""
+
+    api: Api
+    version: int
+    flexible: bool
+    content: bytes
+
+    @property
+    def RESPONSE_TYPE(self) -> "Asked":
+        return self
+
+    def build_request_header(self, correlation_id: int, client_id: str) -> Encoded:
+        client = client_id.encode()
+        header = struct.pack(">hhih", self.api, self.version, correlation_id, len(client)) + client
+        return Encoded(header + b"\x00" if self.flexible else header)
+
+    def encode(self) -> bytes:
+        return self.content
+
+    def parse_response_header(self, frame: io.BytesIO) -> Any:
+        schema = load_response_schema(self.api, self.version).__header_schema__
+        header, size = entity_reader(schema)(frame.getvalue(), 0)
+        frame.seek(size)
+        return header
+
+    def decode(self, frame: io.BytesIO) -> Any:
+        schema = load_response_schema(self.api, self.version)
+        answer, _ = entity_reader(schema)(frame.getvalue(), frame.tell())
+        return answer
+
+
+def _entity(schema: Any, given: Mapping[str, object]) -> Any:
+    """One of kio's entities; what is not given gets the protocol's default."""
+    hints = typing.get_type_hints(schema)
+    values: dict[str, object] = {}
+    for field in fields(schema):
+        hint, is_optional = _without_none(hints[field.name])
+        if field.name in given:
+            values[field.name] = _value(hint, field, given[field.name])
+        elif field.default is MISSING:
+            values[field.name] = None if is_optional else _zero(hint, str(field.metadata.get("kafka_type", "")))
+    return schema(**values)
+
+
+def _value(hint: Any, field: Any, value: object) -> object:
+    if value is None:
+        return None
+    if typing.get_origin(hint) is tuple:
+        assert isinstance(value, (list, tuple))
+        of = typing.get_args(hint)[0]
+        return tuple(_value(of, field, each) for each in value)
+    if hasattr(hint, "__dataclass_fields__"):
+        assert isinstance(value, Mapping)
+        return _entity(hint, value)
+    if isinstance(value, str) and len(value.encode()) > text_bytes_max:
+        raise BadRequest(f"{field.name} is longer than the {text_bytes_max} bytes that Kafka takes: {value[:40]}…")
+    if str(field.metadata.get("kafka_type", "")).startswith("timedelta") and isinstance(value, int):
+        return datetime.timedelta(milliseconds=value)
+    return value
+
+
+def _zero(hint: Any, kafka_type: str) -> object:
+    if typing.get_origin(hint) is tuple:
+        return ()
+    if kafka_type.startswith("timedelta"):
+        return datetime.timedelta(0)
+    zeros: Mapping[str, object] = {
+        "bool": False,
+        "string": "",
+        "bytes": b"",
+        "error_code": ErrorCode.none,
+        "uuid": uuid.UUID(int=0),
+    }
+    return zeros.get(kafka_type, 0)
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        members = [member for member in typing.get_args(hint) if member is not types.NoneType]
+        return members[0], len(members) < len(typing.get_args(hint))
+    return hint, False

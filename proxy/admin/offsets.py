@@ -1,0 +1,104 @@
+"""Offsets of partitions: where they start and end, where a moment lies, and moving the start up (DeleteRecords)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.admin.cluster import AdminCluster, settled
+from proxy.admin.messages import Api
+from proxy.admin.refusals import check
+from proxy.admin.topics import Topic, find_topics
+from proxy.errors import LeaderNotFound
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+# DeleteRecords takes it for "up to the end".
+HIGH_WATERMARK: Final = -1
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"partition {self.partition} of topic {self.topic}"
+
+
+async def list_offsets(cluster: AdminCluster, times: Mapping[Place, int]) -> dict[Place, int]:
+    """By place: the offset for LATEST, EARLIEST, or of the first record not older than a timestamp (-1 for none).
+
+    Raises TopicNotFound, PartitionNotFound, LeaderNotFound.
+    """
+
+    async def ask() -> dict[Place, int]:
+        topics = await find_topics(cluster, sorted({place.topic for place in times}))
+        by_leader: dict[int, dict[str, list[Mapping[str, object]]]] = defaultdict(lambda: defaultdict(list))
+        for place, when in times.items():
+            asked = {"partition_index": place.partition, "current_leader_epoch": -1, "timestamp": when}
+            by_leader[leader_of(topics[place.topic], place)][place.topic].append(asked)
+        found: dict[Place, int] = {}
+        for leader, asked_topics in by_leader.items():
+            request = {
+                "replica_id": -1,
+                "isolation_level": 0,
+                "topics": [{"name": name, "partitions": rows} for name, rows in asked_topics.items()],
+            }
+            answer = await cluster.ask(Api.LIST_OFFSETS, request, leader)
+            for topic in answer.topics:
+                for row in topic.partitions:
+                    place = Place(topic.name, row.partition_index)
+                    check(row.error_code, None, str(place))
+                    found[place] = row.offset
+        return found
+
+    return await settled(ask) if times else {}
+
+
+async def bounds(cluster: AdminCluster, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
+    """The first offset and the one after the last, by place."""
+    wanted = list(places)
+    start = await list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
+    end = await list_offsets(cluster, dict.fromkeys(wanted, LATEST))
+    return {place: (start[place], end[place]) for place in wanted}
+
+
+async def purge(cluster: AdminCluster, before: Mapping[Place, int]) -> dict[Place, int]:
+    """Forget the records before an offset (HIGH_WATERMARK: all there are); the new first offset, by place."""
+    topics = await find_topics(cluster, sorted({place.topic for place in before}))
+    by_leader: dict[int, dict[str, list[Mapping[str, object]]]] = defaultdict(lambda: defaultdict(list))
+    for place, offset in before.items():
+        leader = leader_of(topics[place.topic], place)
+        by_leader[leader][place.topic].append({"partition_index": place.partition, "offset": offset})
+    starts: dict[Place, int] = {}
+    for leader, asked in by_leader.items():
+        request = {
+            "topics": [{"name": name, "partitions": rows} for name, rows in asked.items()],
+            "timeout": cluster.request_timeout_ms,
+        }
+        answer = await cluster.ask(Api.DELETE_RECORDS, request, leader)
+        for topic in answer.topics:
+            for row in topic.partitions:
+                place = Place(topic.name, row.partition_index)
+                check(row.error_code, None, str(place))
+                starts[place] = row.low_watermark
+    return starts
+
+
+async def still_there(cluster: AdminCluster, places: Iterable[Place]) -> list[Place]:
+    """Those whose topic has not been deleted since, and that have a leader to ask."""
+    wanted = sorted(places)
+    topics = await find_topics(cluster, sorted({place.topic for place in wanted}), missing_ok=True)
+    there = {
+        Place(topic.name, each.index) for topic in topics.values() for each in topic.partitions if each.leader >= 0
+    }
+    return [place for place in wanted if place in there]
+
+
+def leader_of(topic: Topic, place: Place) -> int:
+    """Raises PartitionNotFound, LeaderNotFound."""
+    leader = topic.partition(place.partition).leader
+    if leader < 0:
+        raise LeaderNotFound(f"No leader for {place}.")
+    return leader

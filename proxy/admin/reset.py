@@ -1,0 +1,106 @@
+"""Where a reset takes a group's offsets. The plan is pure; `reset_offsets` asks and commits.
+
+The place to go to is cut to what the partition holds, as Kafka's own tool does.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from proxy.admin.cluster import AdminCluster
+from proxy.admin.groups import commit_offsets, committed_offsets, find_group
+from proxy.admin.offsets import Place, bounds, list_offsets, still_there
+from proxy.admin.topics import find_topics
+from proxy.errors import BadRequest, GroupNotFound, IllegalState, PartitionNotFound, ResourceNotFound
+
+
+class Aim(StrEnum):
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    OFFSET = "offset"
+    TIMESTAMP = "timestamp"
+    SHIFT = "shift_by"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    aim: Aim
+    number: int = 0
+    """The offset, the milliseconds since the epoch, or by how many records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    place: Place
+    before: int | None
+    after: int
+    log_end_offset: int
+
+
+def plan(
+    target: Target,
+    places: Iterable[Place],
+    committed: Mapping[Place, int],
+    limits: Mapping[Place, tuple[int, int]],
+    at_time: Mapping[Place, int],
+) -> list[Move]:
+    """`at_time` holds the offsets of the target's moment, -1 for none so late. Raises BadRequest."""
+    return [_move(target, place, committed.get(place), limits[place], at_time.get(place, -1)) for place in places]
+
+
+def _move(target: Target, place: Place, before: int | None, limits: tuple[int, int], at_time: int) -> Move:
+    start, end = limits
+    match target.aim:
+        case Aim.EARLIEST:
+            wanted = start
+        case Aim.LATEST:
+            wanted = end
+        case Aim.OFFSET:
+            wanted = target.number
+        case Aim.TIMESTAMP:
+            wanted = end if at_time < 0 else at_time
+        case Aim.SHIFT:
+            if before is None:
+                raise BadRequest(f"The group has committed nothing for {place}, so there is nothing to shift from.")
+            wanted = before + target.number
+    return Move(place, before, min(max(wanted, start), end), end)
+
+
+async def reset_offsets(
+    cluster: AdminCluster, group_id: str, target: Target, wanted: Mapping[str, Sequence[int]], *, validate_only: bool
+) -> list[Move]:
+    """Of the wanted partitions (none named: all of the topic; no topic: all that the group has committed).
+
+    A group that is not there yet is made by the offsets it is given. Raises IllegalState while it has members.
+    """
+    try:
+        group = await find_group(cluster, group_id)
+    except GroupNotFound:
+        if not wanted:
+            raise
+    else:
+        if group.consumers:
+            raise IllegalState(f"Consumer Group {group_id} has {len(group.consumers)} members; stop them first.")
+    committed = await committed_offsets(cluster, group_id)
+    places = await _places(cluster, wanted) if wanted else await still_there(cluster, committed)
+    if not places:
+        raise ResourceNotFound("Consumer group offsets could not be found.")
+    limits = await bounds(cluster, places)
+    at_time: dict[Place, int] = {}
+    if target.aim is Aim.TIMESTAMP:
+        at_time = await list_offsets(cluster, dict.fromkeys(places, target.number))
+    moves = plan(target, places, committed, limits, at_time)
+    if not validate_only:
+        await commit_offsets(cluster, group_id, {move.place: move.after for move in moves})
+    return moves
+
+
+async def _places(cluster: AdminCluster, wanted: Mapping[str, Sequence[int]]) -> list[Place]:
+    topics = await find_topics(cluster, sorted(wanted))
+    places: set[Place] = set()
+    for name, partitions in wanted.items():
+        there = {each.index for each in topics[name].partitions}
+        if not set(partitions) <= there:
+            raise PartitionNotFound
+        places |= {Place(name, index) for index in partitions or there}
+    return sorted(places)

@@ -1,0 +1,193 @@
+"""Brokers, topics, their partitions and replicas: what there is (Metadata), and changing it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from proxy.admin.cluster import AdminCluster
+from proxy.admin.messages import Api
+from proxy.admin.refusals import check
+from proxy.errors import PartitionNotFound, ResourceNotFound, TopicNotFound
+
+# Kafka's limit for a topic's name; a longer one needs no question.
+name_characters_max: Final = 249
+_NOT_TOLD: Final = -(2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    index: int
+    leader: int
+    """-1 for none."""
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    name: str
+    is_internal: bool
+    partitions: tuple[Partition, ...]
+    authorized_operations: tuple[int, ...] = ()
+    """Kafka's numbers; none where they were not asked for or the cluster has no authorizer."""
+
+    @property
+    def replication_factor(self) -> int:
+        return max((len(partition.replicas) for partition in self.partitions), default=0)
+
+    def partition(self, index: int) -> Partition:
+        for partition in self.partitions:
+            if partition.index == index:
+                return partition
+        raise PartitionNotFound
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    cluster_id: str
+    controller: int | None
+    brokers: tuple[Broker, ...]
+
+    def broker(self, broker_id: int) -> Broker:
+        for broker in self.brokers:
+            if broker.id == broker_id:
+                return broker
+        raise ResourceNotFound(f"Broker {broker_id} cannot be found.")
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """None leaves a number to the cluster's defaults; with assignments, both numbers follow from them."""
+
+    name: str
+    partitions: int | None = None
+    replication_factor: int | None = None
+    assignments: Mapping[int, Sequence[int]] | None = None
+    configs: Mapping[str, str | None] | None = None
+
+
+async def describe_cluster(cluster: AdminCluster) -> ClusterView:
+    answer = await cluster.ask(Api.METADATA, {"topics": [], "allow_auto_topic_creation": False})
+    brokers = [Broker(each.node_id, each.host, each.port, each.rack) for each in answer.brokers]
+    controller = None if answer.controller_id < 0 else int(answer.controller_id)
+    return ClusterView(answer.cluster_id or "", controller, tuple(sorted(brokers, key=lambda each: each.id)))
+
+
+async def list_topics(cluster: AdminCluster, *, with_operations: bool = False) -> list[Topic]:
+    answer = await cluster.ask(
+        Api.METADATA,
+        {
+            "topics": None,
+            "allow_auto_topic_creation": False,
+            "include_topic_authorized_operations": with_operations,
+        },
+    )
+    return sorted((_topic(topic) for topic in answer.topics), key=lambda topic: topic.name)
+
+
+async def find_topic(cluster: AdminCluster, name: str, *, with_operations: bool = False) -> Topic:
+    """Never creates one. Raises TopicNotFound."""
+    return (await find_topics(cluster, [name], with_operations=with_operations))[name]
+
+
+async def find_topics(
+    cluster: AdminCluster, names: Sequence[str], *, with_operations: bool = False, missing_ok: bool = False
+) -> dict[str, Topic]:
+    """The named topics. Raises TopicNotFound, unless told that some may be gone."""
+    if not names:
+        return {}
+    if not missing_ok and any(not 0 < len(name) <= name_characters_max for name in names):
+        raise TopicNotFound
+    answer = await cluster.ask(
+        Api.METADATA,
+        {
+            "topics": [{"name": name} for name in names],
+            "allow_auto_topic_creation": False,
+            "include_topic_authorized_operations": with_operations,
+        },
+    )
+    found: dict[str, Topic] = {}
+    for topic in answer.topics:
+        # A name that no topic can have is not there either.
+        if topic.error_code in (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception):
+            if missing_ok:
+                continue
+            raise TopicNotFound
+        # A topic whose leaders are being elected is there all the same.
+        if topic.error_code is not ErrorCode.leader_not_available:
+            check(topic.error_code, None, f"topic {topic.name}")
+        found[topic.name] = _topic(topic)
+    return found
+
+
+async def create_topic(cluster: AdminCluster, wanted: NewTopic, *, validate_only: bool) -> tuple[int, int]:
+    """Partitions and replication factor of the new topic, 0 where the cluster is too old to tell."""
+    request = {
+        "name": wanted.name,
+        "num_partitions": -1 if wanted.partitions is None else wanted.partitions,
+        "replication_factor": -1 if wanted.replication_factor is None else wanted.replication_factor,
+        "assignments": [
+            {"partition_index": index, "broker_ids": list(brokers)}
+            for index, brokers in (wanted.assignments or {}).items()
+        ],
+        "configs": [{"name": name, "value": value} for name, value in (wanted.configs or {}).items()],
+    }
+    answer = await cluster.ask(
+        Api.CREATE_TOPICS,
+        {"topics": [request], "timeout": cluster.request_timeout_ms, "validate_only": validate_only},
+    )
+    (result,) = answer.topics
+    if result.error_code is ErrorCode.topic_already_exists:
+        check(result.error_code, f"Topic '{wanted.name}' already exists.", "")
+    check(result.error_code, result.error_message, f"topic {wanted.name}")
+    return max(getattr(result, "num_partitions", 0), 0), max(getattr(result, "replication_factor", 0), 0)
+
+
+async def delete_topic(cluster: AdminCluster, name: str) -> None:
+    """Raises TopicNotFound."""
+    if len(name) > name_characters_max:
+        raise TopicNotFound
+    answer = await cluster.ask(Api.DELETE_TOPICS, {"topic_names": [name], "timeout": cluster.request_timeout_ms})
+    for result in answer.responses:
+        if result.error_code is ErrorCode.invalid_topic_exception:
+            raise TopicNotFound
+        check(result.error_code, getattr(result, "error_message", None), f"topic {name}")
+
+
+async def add_partitions(cluster: AdminCluster, name: str, total: int) -> None:
+    """Raises TopicNotFound, KafkaBadRequest."""
+    answer = await cluster.ask(
+        Api.CREATE_PARTITIONS,
+        {
+            "topics": [{"name": name, "count": total, "assignments": None}],
+            "timeout": cluster.request_timeout_ms,
+            "validate_only": False,
+        },
+    )
+    for result in answer.results:
+        check(result.error_code, result.error_message, f"topic {name}")
+
+
+def _topic(topic: Any) -> Topic:
+    partitions = [
+        Partition(each.partition_index, each.leader_id, tuple(each.replica_nodes), tuple(each.isr_nodes))
+        for each in topic.partitions
+    ]
+    mask = getattr(topic, "topic_authorized_operations", _NOT_TOLD)
+    operations = () if mask == _NOT_TOLD else tuple(bit for bit in range(31) if mask >> bit & 1)
+    return Topic(
+        topic.name,
+        bool(topic.is_internal),
+        tuple(sorted(partitions, key=lambda each: each.index)),
+        operations,
+    )

@@ -1,0 +1,52 @@
+"""Is the proxy up (`/healthy`), can it serve (`/ready`), and what of what it needs is there (`/health`)."""
+
+import asyncio
+from typing import Final
+
+import orjson
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from proxy.admin.topics import describe_cluster
+from proxy.api.answers import JSON
+from proxy.api.requests import services_of
+from proxy.errors import BrokerUnavailable, ProxyError
+
+router = APIRouter()
+
+# Whoever asks for health wants to know soon.
+health_seconds_max: Final = 3.0
+
+
+@router.get("/healthy")
+async def healthy() -> Response:
+    """This process answers, whatever is behind it."""
+    return Response(status_code=204)
+
+
+@router.get("/ready")
+async def ready(request: Request) -> Response:
+    """Raises BrokerUnavailable."""
+    state = await _kafka(request)
+    if state["status"] != "UP":
+        raise BrokerUnavailable(str(state["message"]))
+    return Response(status_code=204)
+
+
+@router.get("/health")
+async def health(request: Request) -> Response:
+    kafka = await _kafka(request)
+    row = {"status": kafka["status"], "kafka": kafka}
+    return Response(orjson.dumps(row), status_code=200 if kafka["status"] == "UP" else 503, media_type=JSON)
+
+
+async def _kafka(request: Request) -> dict[str, object]:
+    try:
+        async with asyncio.timeout(health_seconds_max):
+            view = await describe_cluster(services_of(request).admin)
+    except ProxyError as error:
+        return {"status": "DOWN", "message": str(error)}
+    except TimeoutError:
+        return {"status": "DOWN", "message": f"No broker answered within {health_seconds_max:.0f} s."}
+    return {"status": "UP", "cluster_id": view.cluster_id, "brokers": len(view.brokers)}

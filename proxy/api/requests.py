@@ -1,0 +1,95 @@
+"""What routes take from a request: services, the type of the answer, JSON bodies as models, numbers in paths.
+
+What does not fit is named with its place in the message: a 400 for a body, a 404 for a path that cannot name anything.
+"""
+
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.requests import Request
+
+from openapi.media_types import content_type, negotiate
+from proxy.api.answers import JSON, V2_JSON
+from proxy.api.body import parse_json, read_body
+from proxy.errors import BadRequest, InvalidPayload, NotAcceptable, ResourceNotFound, UnsupportedMedia
+from proxy.services import Services
+
+V2_ANSWERS: Final = (V2_JSON, "application/vnd.kafka+json", JSON)
+V2_REQUESTS: Final = frozenset({*V2_ANSWERS, "application/vnd.kafka.json.v2+json", "application/octet-stream"})
+V3_ANSWERS: Final = (JSON,)
+V3_REQUESTS: Final = frozenset({JSON})
+INT32_MAX: Final = 2**31 - 1
+# More complaints about one body help nobody.
+_complaints_max: Final = 5
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Body(BaseModel):
+    """A request's body: types are not bent into each other, and a misspelt field is not passed over."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+def services_of(request: Request) -> Services:
+    """For routes: `Depends(services_of)`."""
+    services: Services = request.app.state.services
+    return services
+
+
+def answers_v2(request: Request) -> str:
+    """The media type of the answer. Raises NotAcceptable."""
+    return _negotiated(request, V2_ANSWERS)
+
+
+def answers_v3(request: Request) -> str:
+    """The media type of the answer. Raises NotAcceptable."""
+    return _negotiated(request, V3_ANSWERS)
+
+
+def _negotiated(request: Request, offered: tuple[str, ...]) -> str:
+    chosen = negotiate(request.headers.get("accept", ""), offered)
+    if chosen is None:
+        raise NotAcceptable
+    return chosen
+
+
+async def body_v2(request: Request, model: type[Model]) -> Model:
+    return await _body(request, model, V2_REQUESTS)
+
+
+async def body_v3(request: Request, model: type[Model]) -> Model:
+    return await _body(request, model, V3_REQUESTS)
+
+
+async def _body(request: Request, model: type[Model], media_types: frozenset[str]) -> Model:
+    """Raises UnsupportedMedia, BodyTooLarge, BadRequest, InvalidPayload."""
+    given = request.headers.get("content-type")
+    if given is not None and content_type(given)[0] not in media_types:
+        raise UnsupportedMedia
+    content = await read_body(request.receive, services_of(request).settings.request_body_bytes_max)
+    parsed = parse_json(content) if content.strip() else None
+    if parsed is None:
+        raise InvalidPayload("Payload error. Null input provided. Data is required.")
+    return validated(parsed, model)
+
+
+def validated(parsed: Any, model: type[Model]) -> Model:
+    """Raises BadRequest, which names the fields that do not fit."""
+    try:
+        return model.model_validate(parsed)
+    except ValidationError as error:
+        complaints = [f"{_place(row['loc'])}: {row['msg']}" for row in error.errors()[:_complaints_max]]
+        raise BadRequest("; ".join(complaints)) from error
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return text.lstrip(".") or "body"
+
+
+def number_in_path(text: str) -> int:
+    """A broker's or partition's id. Raises ResourceNotFound for what cannot be one."""
+    if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= INT32_MAX:
+        return int(text)
+    raise ResourceNotFound("HTTP 404 Not Found")

@@ -1,0 +1,252 @@
+"""Configs: of all brokers together (`broker-configs`), of one broker, of one topic, and of all topics at once."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends
+from starlette.requests import Request
+from starlette.responses import Response
+
+from proxy.admin import configs
+from proxy.admin.configs import Change, Config, Operation, Resource, ResourceType
+from proxy.admin.topics import describe_cluster, find_topic, find_topics, list_topics
+from proxy.api.requests import Body, answers_v3, body_v3, number_in_path
+from proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
+from proxy.errors import BadRequest, ProxyError, TopicNotFound, fault_of
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}", dependencies=[Depends(answers_v3)])
+Context = Annotated[V3, Depends(v3_of)]
+_CLUSTER = Resource(ResourceType.BROKER, "")
+
+
+class UpdateConfig(Body):
+    value: str | None = None
+
+
+class Alteration(Body):
+    name: str
+    value: str | None = None
+    operation: Literal["SET", "DELETE", "APPEND", "SUBTRACT", "set", "delete", "append", "subtract"] | None = None
+
+    def change(self) -> Change:
+        operation = Operation[(self.operation or "SET").upper()]
+        return Change(self.name, operation, None if operation is Operation.DELETE else self.value)
+
+
+class AlterConfigs(Body):
+    data: list[Alteration]
+    validate_only: bool | None = None
+
+    def changes(self) -> list[Change]:
+        return _distinct([each.change() for each in self.data], "data")
+
+
+class AlterTopic(Body):
+    topic_name: str
+    configs: list[Alteration]
+
+
+class AlterTopics(Body):
+    data: list[AlterTopic]
+    validate_only: bool | None = None
+
+
+@router.get("/broker-configs")
+async def list_cluster_configs(v3: Context) -> Response:
+    rows = [_row(v3.links, _CLUSTER, each) for each in await configs.describe_one(v3.cluster, _CLUSTER)]
+    return answer(v3.links.collection("KafkaClusterConfigList", ("broker-configs",), rows))
+
+
+@router.post("/broker-configs:alter")
+async def alter_cluster_configs(v3: Context, request: Request) -> Response:
+    body = await body_v3(request, AlterConfigs)
+    await configs.alter(v3.cluster, _CLUSTER, body.changes(), validate_only=bool(body.validate_only))
+    return nothing()
+
+
+@router.get("/broker-configs/{name}")
+async def get_cluster_config(v3: Context, name: str) -> Response:
+    return await _get(v3, _CLUSTER, name)
+
+
+@router.put("/broker-configs/{name}")
+async def update_cluster_config(v3: Context, name: str, request: Request) -> Response:
+    body = await body_v3(request, UpdateConfig)
+    # Only what was set before is listed, so a name that is not listed may well be right: the broker decides.
+    change = Change(name, Operation.SET, body.value)
+    await configs.alter(v3.cluster, _CLUSTER, [change], validate_only=False)
+    return nothing()
+
+
+@router.delete("/broker-configs/{name}")
+async def reset_cluster_config(v3: Context, name: str) -> Response:
+    await configs.alter(v3.cluster, _CLUSTER, [Change(name, Operation.DELETE, None)], validate_only=False)
+    return nothing()
+
+
+@router.get("/brokers/-/configs")
+async def list_all_broker_configs(v3: Context) -> Response:
+    view = await describe_cluster(v3.cluster)
+    found = await configs.describe(v3.cluster, [_broker_resource(broker.id) for broker in view.brokers])
+    rows = [_row(v3.links, resource, each) for resource, listed in found.items() for each in listed]
+    return answer(v3.links.collection("KafkaBrokerConfigList", ("brokers", "-", "configs"), rows))
+
+
+@router.get("/brokers/{broker_id}/configs")
+async def list_broker_configs(v3: Context, broker_id: str) -> Response:
+    resource = await _broker(v3, broker_id)
+    rows = [_row(v3.links, resource, each) for each in await configs.describe_one(v3.cluster, resource)]
+    return answer(v3.links.collection("KafkaBrokerConfigList", _at(resource), rows))
+
+
+@router.post("/brokers/{broker_id}/configs:alter")
+async def alter_broker_configs(v3: Context, broker_id: str, request: Request) -> Response:
+    return await _alter(v3, await _broker(v3, broker_id), request)
+
+
+@router.get("/brokers/{broker_id}/configs/{name}")
+async def get_broker_config(v3: Context, broker_id: str, name: str) -> Response:
+    return await _get(v3, await _broker(v3, broker_id), name)
+
+
+@router.put("/brokers/{broker_id}/configs/{name}")
+async def update_broker_config(v3: Context, broker_id: str, name: str, request: Request) -> Response:
+    return await _update(v3, await _broker(v3, broker_id), name, request)
+
+
+@router.delete("/brokers/{broker_id}/configs/{name}")
+async def reset_broker_config(v3: Context, broker_id: str, name: str) -> Response:
+    return await _reset(v3, await _broker(v3, broker_id), name)
+
+
+@router.get("/topics/-/configs")
+async def list_all_topic_configs(v3: Context) -> Response:
+    resources = [_topic_resource(topic.name) for topic in await list_topics(v3.cluster)]
+    found = await configs.describe(v3.cluster, resources) if resources else {}
+    rows = [_row(v3.links, resource, each) for resource in resources for each in found.get(resource, ())]
+    return answer(v3.links.collection("KafkaTopicConfigList", ("topics", "-", "configs"), rows))
+
+
+@router.post("/topics/-/configs:alter")
+async def alter_configs_of_topics(v3: Context, request: Request) -> Response:
+    """Topics are altered one by one: 207 lists those whose changes were refused, 204 says that none was."""
+    body = await body_v3(request, AlterTopics)
+    wanted: dict[Resource, Sequence[Change]] = {}
+    for index, row in enumerate(body.data):
+        resource = _topic_resource(row.topic_name)
+        if resource in wanted:
+            raise BadRequest(f"data[{index}].topic_name: {row.topic_name} is there twice.")
+        wanted[resource] = _distinct([each.change() for each in row.configs], f"data[{index}].configs")
+    there = await find_topics(v3.cluster, sorted({resource.name for resource in wanted}), missing_ok=True)
+    refused: dict[Resource, ProxyError] = {each: TopicNotFound() for each in wanted if each.name not in there}
+    known = {resource: changes for resource, changes in wanted.items() if resource not in refused}
+    if known:
+        refused |= await configs.alter_all(v3.cluster, known, validate_only=bool(body.validate_only))
+    if not refused:
+        return nothing()
+    failures = [
+        {"topic_name": resource.name, "error_code": fault_of(error).error_code, "message": str(error)}
+        for resource, error in sorted(refused.items(), key=lambda pair: pair[0].name)
+    ]
+    return answer({"failures": failures}, 207)
+
+
+@router.get("/topics/{topic_name}/configs")
+async def list_topic_configs(v3: Context, topic_name: str) -> Response:
+    resource = await _topic(v3, topic_name)
+    rows = [_row(v3.links, resource, each) for each in await configs.describe_one(v3.cluster, resource)]
+    return answer(v3.links.collection("KafkaTopicConfigList", _at(resource), rows))
+
+
+@router.post("/topics/{topic_name}/configs:alter")
+async def alter_topic_configs(v3: Context, topic_name: str, request: Request) -> Response:
+    return await _alter(v3, await _topic(v3, topic_name), request)
+
+
+@router.get("/topics/{topic_name}/configs/{name}")
+async def get_topic_config(v3: Context, topic_name: str, name: str) -> Response:
+    return await _get(v3, await _topic(v3, topic_name), name)
+
+
+@router.put("/topics/{topic_name}/configs/{name}")
+async def update_topic_config(v3: Context, topic_name: str, name: str, request: Request) -> Response:
+    return await _update(v3, await _topic(v3, topic_name), name, request)
+
+
+@router.delete("/topics/{topic_name}/configs/{name}")
+async def reset_topic_config(v3: Context, topic_name: str, name: str) -> Response:
+    return await _reset(v3, await _topic(v3, topic_name), name)
+
+
+async def _get(v3: V3, resource: Resource, name: str) -> Response:
+    return answer(_row(v3.links, resource, await configs.find(v3.cluster, v3.links.cluster_id, resource, name)))
+
+
+async def _update(v3: V3, resource: Resource, name: str, request: Request) -> Response:
+    body = await body_v3(request, UpdateConfig)
+    return await _change(v3, resource, [Change(name, Operation.SET, body.value)], validate_only=False)
+
+
+async def _reset(v3: V3, resource: Resource, name: str) -> Response:
+    return await _change(v3, resource, [Change(name, Operation.DELETE, None)], validate_only=False)
+
+
+async def _alter(v3: V3, resource: Resource, request: Request) -> Response:
+    body = await body_v3(request, AlterConfigs)
+    return await _change(v3, resource, body.changes(), validate_only=bool(body.validate_only))
+
+
+async def _change(v3: V3, resource: Resource, changes: list[Change], *, validate_only: bool) -> Response:
+    await configs.check_names(v3.cluster, v3.links.cluster_id, resource, changes)
+    await configs.alter(v3.cluster, resource, changes, validate_only=validate_only)
+    return nothing()
+
+
+async def _broker(v3: V3, broker_id: str) -> Resource:
+    broker = (await describe_cluster(v3.cluster)).broker(number_in_path(broker_id))
+    return _broker_resource(broker.id)
+
+
+async def _topic(v3: V3, topic_name: str) -> Resource:
+    return _topic_resource((await find_topic(v3.cluster, topic_name)).name)
+
+
+def _broker_resource(broker_id: int) -> Resource:
+    return Resource(ResourceType.BROKER, str(broker_id))
+
+
+def _topic_resource(name: str) -> Resource:
+    return Resource(ResourceType.TOPIC, name)
+
+
+def _distinct(changes: list[Change], place: str) -> list[Change]:
+    """Raises BadRequest."""
+    if len({change.name for change in changes}) < len(changes):
+        raise BadRequest(f"{place} has a name twice.")
+    return changes
+
+
+def _at(resource: Resource) -> tuple[str, ...]:
+    if resource == _CLUSTER:
+        return ("broker-configs",)
+    return ("topics" if resource.type is ResourceType.TOPIC else "brokers", resource.name, "configs")
+
+
+def _row(links: Links, resource: Resource, config: Config) -> Row:
+    fields: Row = {
+        "name": config.name,
+        "value": config.value,
+        "is_default": config.is_default,
+        "is_read_only": config.is_read_only,
+        "is_sensitive": config.is_sensitive,
+        "source": config.source.name,
+        "synonyms": [{"name": each.name, "value": each.value, "source": each.source.name} for each in config.synonyms],
+    }
+    at = (*_at(resource), config.name)
+    if resource == _CLUSTER:
+        return links.resource("KafkaClusterConfig", at, ("broker-config", config.name), config_type="BROKER", **fields)
+    if resource.type is ResourceType.BROKER:
+        name = ("broker", resource.name, "config", config.name)
+        return links.resource("KafkaBrokerConfig", at, name, broker_id=int(resource.name), **fields)
+    name = ("topic", resource.name, "config", config.name)
+    return links.resource("KafkaTopicConfig", at, name, topic_name=resource.name, **fields)

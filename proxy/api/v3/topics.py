@@ -1,0 +1,120 @@
+"""Topics: list, look at, create, widen, delete."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from proxy.admin.acls import Operation
+from proxy.admin.topics import NewTopic, Topic, add_partitions, create_topic, delete_topic, find_topic, list_topics
+from proxy.api.query import flag_query
+from proxy.api.requests import INT32_MAX, Body, answers_v3, body_v3
+from proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
+from proxy.errors import BadRequest, KafkaBadRequest
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", dependencies=[Depends(answers_v3)])
+Context = Annotated[V3, Depends(v3_of)]
+Int32 = Annotated[int, Field(ge=-(2**31), le=INT32_MAX)]
+Int16 = Annotated[int, Field(ge=-(2**15), le=2**15 - 1)]
+
+
+class NewConfig(Body):
+    name: str
+    value: str | None = None
+
+
+class Assignment(Body):
+    partition_id: Int32
+    broker_ids: list[Int32]
+
+
+class CreateTopic(Body):
+    topic_name: str
+    partitions_count: Int32 | None = None
+    replication_factor: Int16 | None = None
+    replicas_assignments: list[Assignment] = Field(default_factory=list)
+    configs: list[NewConfig] = Field(default_factory=list)
+    validate_only: bool | None = None
+
+    def wanted(self) -> NewTopic:
+        """Raises BadRequest."""
+        assignments = {each.partition_id: each.broker_ids for each in self.replicas_assignments}
+        if len(assignments) < len(self.replicas_assignments):
+            raise BadRequest("replicas_assignments has a partition_id twice.")
+        if assignments and (self.partitions_count is not None or self.replication_factor is not None):
+            raise BadRequest("Give partitions_count and replication_factor, or replicas_assignments, not both.")
+        configs = {each.name: each.value for each in self.configs}
+        if len(configs) < len(self.configs):
+            raise BadRequest("configs has a name twice.")
+        return NewTopic(self.topic_name, self.partitions_count, self.replication_factor, assignments, configs)
+
+
+class UpdateTopic(Body):
+    partitions_count: Int32
+
+
+@router.get("")
+async def list_all(v3: Context, request: Request) -> Response:
+    told = flag_query(request, "include_authorized_operations")
+    rows = [topic_row(v3.links, topic, told=told) for topic in await list_topics(v3.cluster, with_operations=told)]
+    return answer(v3.links.collection("KafkaTopicList", ("topics",), rows))
+
+
+@router.post("")
+async def create(v3: Context, request: Request) -> Response:
+    body = await body_v3(request, CreateTopic)
+    wanted = body.wanted()
+    partitions, replicas = await create_topic(v3.cluster, wanted, validate_only=bool(body.validate_only))
+    row = topic_row(v3.links, Topic(wanted.name, False, ()))
+    # Older brokers do not tell what their defaults made of it.
+    row["partitions_count"] = partitions or max(wanted.partitions or len(wanted.assignments or ()), 0)
+    row["replication_factor"] = replicas or max(wanted.replication_factor or 0, 0)
+    return answer(row, 200 if body.validate_only else 201, row["metadata"]["self"])
+
+
+@router.get("/{topic_name}")
+async def get(v3: Context, topic_name: str, request: Request) -> Response:
+    told = flag_query(request, "include_authorized_operations")
+    topic = await find_topic(v3.cluster, topic_name, with_operations=told)
+    return answer(topic_row(v3.links, topic, told=told))
+
+
+@router.patch("/{topic_name}")
+async def update(v3: Context, topic_name: str, request: Request) -> Response:
+    body = await body_v3(request, UpdateTopic)
+    topic = await find_topic(v3.cluster, topic_name)
+    if body.partitions_count < len(topic.partitions):
+        raise KafkaBadRequest(
+            f"Topic {topic_name} has {len(topic.partitions)} partitions; their number can only grow,"
+            f" not become {body.partitions_count}."
+        )
+    await add_partitions(v3.cluster, topic_name, body.partitions_count)
+    return answer(topic_row(v3.links, await find_topic(v3.cluster, topic_name)))
+
+
+@router.delete("/{topic_name}")
+async def delete(v3: Context, topic_name: str) -> Response:
+    await delete_topic(v3.cluster, topic_name)
+    return nothing()
+
+
+def topic_row(links: Links, topic: Topic, *, told: bool = False) -> Row:
+    at = ("topics", topic.name)
+    row = links.resource(
+        "KafkaTopic",
+        at,
+        ("topic", topic.name),
+        topic_name=topic.name,
+        is_internal=topic.is_internal,
+        replication_factor=topic.replication_factor,
+        partitions_count=len(topic.partitions),
+        partitions=links.related(*at, "partitions"),
+        configs=links.related(*at, "configs"),
+        partition_reassignments=links.related(*at, "partitions", "-", "reassignment"),
+    )
+    if told:
+        known = {operation.value: operation.name for operation in Operation}
+        row["authorized_operations"] = [known[each] for each in topic.authorized_operations if each in known]
+    return row
