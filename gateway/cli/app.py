@@ -6,21 +6,18 @@ Imports nothing heavy: `headgate --help` and Tab answer at once, and each comman
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
 
-from gateway.cli import config, consume, group, produce, topic, up
+from gateway.cli import config, consume, group, produce, schema, topic, up
 from gateway.cli.defaults import command_defaults
 from gateway.cli.errors import CommandError, ExitCode, UsageError
 from gateway.cli.output import say, say_heading
+from gateway.cli.twins import name_twins
 from gateway.settings.files import SettingsError, settings_files
-
-ENVIRONMENT_PREFIX = "HEADGATE"
 
 app = typer.Typer(
     name="headgate",
@@ -36,8 +33,7 @@ app.add_typer(topic.app, name="topic")
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.add_typer(group.app, name="group")
-if find_spec("gateway.cli.schema") is not None:
-    app.add_typer(import_module("gateway.cli.schema").app, name="schema")
+app.add_typer(schema.app, name="schema")
 app.add_typer(config.app, name="config")
 
 
@@ -57,8 +53,6 @@ def root(
             "--version",
             callback=_print_version,
             is_eager=True,
-            # HEADGATE_VERSION is what images call the version they carry.
-            allow_from_autoenv=False,
             help="Print the version and exit.",
         ),
     ] = False,
@@ -78,16 +72,22 @@ def main() -> None:
     sys.exit(code)
 
 
+def parser() -> Any:
+    """The parser of all commands, each option with its environment twin."""
+    command: Any = get_command(app)
+    name_twins(command)
+    return command
+
+
 def run(arguments: Sequence[str]) -> int:
     """Runs one command line; the exit code."""
-    command: Any = get_command(app)
+    command = parser()
     try:
         defaults = command_defaults(command, settings_files(Path.cwd(), os.environ))
         code = command.main(
             args=list(arguments),
             prog_name="headgate",
             standalone_mode=False,
-            auto_envvar_prefix=ENVIRONMENT_PREFIX,
             default_map=defaults,
         )
     except SettingsError as error:

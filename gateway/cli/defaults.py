@@ -7,37 +7,46 @@ The parser takes a flag, then the environment, then these, then the option's own
 from collections.abc import Mapping
 from typing import Any
 
+from gateway.cli.twins import ENVIRONMENT_PREFIX, key_of, options
 from gateway.settings.files import SettingsError, SettingsFile
 
-# The settings that client commands take as options of the same name; what `headgate up` needs, it reads itself.
-SHARED = frozenset({"bootstrap_server", "registry_url"})
+# The settings that client commands take as options; what `headgate up` needs, it reads itself.
+SHARED = ("bootstrap_server", "registry_url")
 
 
 def command_defaults(command: Any, files: list[SettingsFile]) -> dict[str, Any]:
     """For the parser of `command` and everything below it. Raises SettingsError."""
     defaults: dict[str, Any] = {}
     for file in reversed(files):
-        _merge(defaults, _of_command(command, file, file.values, file.values, ()))
+        _merge(defaults, _of_command(command, file, file.values, ()))
     return defaults
 
 
-def _of_command(
-    command: Any, file: SettingsFile, table: Mapping[str, Any], shared: Mapping[str, Any], path: tuple[str, ...]
-) -> dict[str, Any]:
+def _of_command(command: Any, file: SettingsFile, table: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     subcommands: Mapping[str, Any] = getattr(command, "commands", {})
-    options = {str(parameter.name) for parameter in command.params}
-    found: dict[str, Any] = {name: shared[name] for name in SHARED & options if name in shared}
+    found: dict[str, Any] = {}
     if path:
-        unknown = set(table) - options - set(subcommands)
+        names = {key_of(option): str(option.name) for option in options(command)}
+        unknown = sorted(set(table) - set(names) - set(subcommands))
         if unknown:
-            raise SettingsError(f"{file.path}: [{'.'.join(path)}] has no option {sorted(unknown)[0]!r}")
-        found.update({name: value for name, value in table.items() if name in options})
+            raise SettingsError(f"{file.path}: [{'.'.join(path)}] has no option {unknown[0]!r}")
+        found = _shared(command, file) | {names[key]: value for key, value in table.items() if key in names}
     for name, subcommand in subcommands.items():
         inner = table.get(name, {})
         if not isinstance(inner, dict):
             raise SettingsError(f"{file.path}: {'.'.join((*path, name))} is a command, so it must be a table")
-        found[name] = _of_command(subcommand, file, inner, shared, (*path, name))
+        found[name] = _of_command(subcommand, file, inner, (*path, name))
     return found
+
+
+def _shared(command: Any, file: SettingsFile) -> dict[str, Any]:
+    """An option stands for a setting when it has the setting's variable."""
+    settings = {f"{ENVIRONMENT_PREFIX}_{name.upper()}": name for name in SHARED if name in file.values}
+    return {
+        str(option.name): file.values[settings[option.envvar]]
+        for option in options(command)
+        if option.envvar in settings
+    }
 
 
 def _merge(target: dict[str, Any], more: Mapping[str, Any]) -> None:

@@ -10,11 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 from urllib.parse import quote
 
-import httpx
 import typer
+
+if TYPE_CHECKING:
+    import httpx
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -49,7 +51,10 @@ def stop(code: int, text: str) -> NoReturn:
 
 
 @contextmanager
-def _reaching(url: str) -> Iterator[httpx.Client]:
+def _reaching(url: str) -> Iterator["httpx.Client"]:
+    # Late, because it takes longer to import than `headgate --help` may take in all.
+    import httpx
+
     try:
         with httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS) as client:
             yield client
@@ -62,7 +67,7 @@ def _reaching(url: str) -> Iterator[httpx.Client]:
         stop(USAGE, f"--registry {url} is not an address: {error}")
 
 
-def _ask(client: httpx.Client, method: str, path: str, **options: Any) -> Any:
+def _ask(client: "httpx.Client", method: str, path: str, **options: Any) -> Any:
     """The answer's JSON; a refusal ends the program with its sentence."""
     answer = client.request(method, path, **options)
     if answer.is_success:
@@ -157,7 +162,7 @@ def register(
     source: Source,
     language: Language = None,
     references: References = [],  # noqa: B006 - typer reads the default
-    normalize: Annotated[bool, typer.Option("--normalize")] = False,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Register its normal form.")] = False,
     as_json: AsJson = False,
     registry: Url = DEFAULT_URL,
 ) -> None:
@@ -213,6 +218,7 @@ def diff(
     subject: Subject,
     old: Annotated[str, typer.Argument(help="A version.")],
     new: Annotated[str, typer.Argument(help="A version.")] = "latest",
+    as_json: AsJson = False,
     registry: Url = DEFAULT_URL,
 ) -> None:
     """Show what changed between two versions; exits 3 if something did."""
@@ -222,7 +228,10 @@ def diff(
         ]
     before, after = ([f"{line}\n" for line in _pretty(text).splitlines()] for text in texts)
     lines = list(difflib.unified_diff(before, after, f"{subject} {old}", f"{subject} {new}"))
-    typer.echo("".join(lines), nl=False)
+    if as_json:
+        _print({"subject": subject, "old": old, "new": new, "diff": "".join(lines)})
+    else:
+        typer.echo("".join(lines), nl=False)
     if lines:
         raise typer.Exit(NO)
 
@@ -315,7 +324,7 @@ def export_(
 
 
 @app.command("import")
-def import_(source: Source, registry: Url = DEFAULT_URL) -> None:
+def import_(source: Source, as_json: AsJson = False, registry: Url = DEFAULT_URL) -> None:
     """Take the lines of an export, all or none, with their ids."""
     if str(source) == "-":
         content: Any = sys.stdin.buffer.read()
@@ -333,4 +342,6 @@ def import_(source: Source, registry: Url = DEFAULT_URL) -> None:
             headers={"content-type": "application/x-ndjson"},
             timeout=None,
         )
+    if as_json:
+        _print(done)
     say(f"{done['versions']} versions, {done['configs']} configurations and {done['modes']} modes taken.")

@@ -7,9 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
 
-from typer.main import get_command
-
-from gateway.cli.app import ENVIRONMENT_PREFIX, app
+from gateway.cli.app import parser
 
 # The parser's own: the same everywhere, and none of them is about Headgate.
 _PARSERS_OWN = frozenset({"help", "install_completion", "show_completion"})
@@ -44,7 +42,7 @@ class Command:
 
 def commands() -> list[Command]:
     """All of them, groups before what they hold."""
-    return list(_walk(get_command(app), ("headgate",)))
+    return list(_walk(parser(), ("headgate",)))
 
 
 def _walk(command: Any, path: tuple[str, ...]) -> Iterator[Command]:
@@ -53,14 +51,14 @@ def _walk(command: Any, path: tuple[str, ...]) -> Iterator[Command]:
     yield Command(
         path,
         " ".join((command.help or "").split()),
-        tuple(_parameter(each, path) for each in parameters),
+        tuple(_parameter(each) for each in parameters),
         bool(inner),
     )
     for name, subcommand in inner.items():
         yield from _walk(subcommand, (*path, name))
 
 
-def _parameter(parameter: Any, path: tuple[str, ...]) -> Parameter:
+def _parameter(parameter: Any) -> Parameter:
     is_argument = parameter.param_type_name == "argument"
     text, default = _help_and_default(parameter)
     return Parameter(
@@ -68,7 +66,7 @@ def _parameter(parameter: Any, path: tuple[str, ...]) -> Parameter:
         _metavar(parameter, is_argument),
         text,
         default,
-        _environment(parameter, path, is_argument),
+        tuple([parameter.envvar] if isinstance(parameter.envvar, str) else parameter.envvar or ()),
         is_argument,
     )
 
@@ -97,15 +95,3 @@ def _metavar(parameter: Any, is_argument: bool) -> str:
     if isinstance(taken, type) and issubclass(taken, Enum):
         return "|".join(str(choice.value) for choice in taken)
     return {int: "N", str: "TEXT", Path: "PATH"}.get(taken, str(parameter.name).upper())
-
-
-def _environment(parameter: Any, path: tuple[str, ...], is_argument: bool) -> tuple[str, ...]:
-    if is_argument:
-        return ()
-    given = parameter.envvar
-    if given:
-        return (given,) if isinstance(given, str) else tuple(given)
-    if not getattr(parameter, "allow_from_autoenv", True):
-        return ()
-    words = [ENVIRONMENT_PREFIX, *path[1:], str(parameter.name)]
-    return ("_".join(words).upper().replace("-", "_"),)

@@ -2,9 +2,8 @@ import os
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
-from gateway.cli.app import app
+from gateway.cli.app import parser
 from gateway.cli.defaults import SHARED, command_defaults
 from gateway.compose import services
 from gateway.settings.files import SettingsError, project_file, settings_files, user_file
@@ -120,7 +119,7 @@ def test_a_file_that_is_not_toml_is_refused_by_its_path(home: Path, text: str) -
 def test_a_table_named_like_a_command_sets_its_options(home: Path) -> None:
     write_user(home, "[topic.create]\npartitions = 2\nreplicas = 1\n[consume]\njson = true")
     write_project(home, 'bootstrap_server = "kafka:9092"\n[topic.create]\npartitions = 3')
-    defaults = command_defaults(get_command(app), settings_files(Path.cwd(), os.environ))
+    defaults = command_defaults(parser(), settings_files(Path.cwd(), os.environ))
     assert defaults["topic"]["create"] == {"partitions": 3, "replicas": 1, "bootstrap_server": "kafka:9092"}
     assert defaults["consume"] == {"json": True, "bootstrap_server": "kafka:9092"}
     assert defaults["up"] == {}
@@ -133,13 +132,13 @@ def test_a_table_named_like_a_command_sets_its_options(home: Path) -> None:
 def test_a_table_that_fits_no_command_is_refused(home: Path, text: str, complaint: str) -> None:
     write_project(home, text)
     with pytest.raises(SettingsError, match=complaint):
-        command_defaults(get_command(app), settings_files(Path.cwd(), os.environ))
+        command_defaults(parser(), settings_files(Path.cwd(), os.environ))
 
 
 def test_shared_options_are_settings_of_the_same_name_and_default() -> None:
     from gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, DEFAULT_REGISTRY_URL
 
-    assert set(Settings.model_fields) >= SHARED
+    assert set(Settings.model_fields) >= set(SHARED)
     assert load_settings({}).bootstrap_server == DEFAULT_BOOTSTRAP_SERVER
     assert load_settings({}).registry_url == DEFAULT_REGISTRY_URL
 
