@@ -34,7 +34,7 @@ class RegistryApi:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(self.front, raise_app_exceptions=False),  # type: ignore[arg-type]
+            transport=httpx.ASGITransport(self.front, raise_app_exceptions=False),
             base_url="http://registry",
         )
 
@@ -141,6 +141,11 @@ class RegistryProcess:
             else:
                 return
         raise TimeoutError("the registry did not start")
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     def kill(self) -> None:
         assert self._process is not None

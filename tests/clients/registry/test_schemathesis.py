@@ -1,0 +1,38 @@
+"""schemathesis generates requests from the document and finds nothing that contradicts it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.live.registry import ROOT, RegistryProcess
+
+EXAMPLES = 3
+
+
+@pytest.mark.slow
+def test_schemathesis_finds_no_failure(live: RegistryProcess, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from schemathesis.cli import schemathesis; schemathesis()",
+            "run",
+            str(ROOT / "openapi" / "registry.yaml"),
+            "--url",
+            live.url,
+            "--phases",
+            "coverage,fuzzing",
+            "--max-examples",
+            str(EXAMPLES),
+            "--generation-deterministic",
+            "--no-color",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
