@@ -64,6 +64,8 @@ class Fetched:
     aborted: tuple[tuple[int, int], ...]
     """(producer id, first offset) of transactions that were rolled back."""
     error: ProxyError | None = None
+    out_of_range: bool = False
+    """The offset is not, or no longer, in the log."""
 
 
 class Cluster:
@@ -99,6 +101,11 @@ class Cluster:
         await self._update(await self._connected())
         if partition not in await self.partitions(topic):
             raise PartitionNotFound
+
+    def leader(self, at: TopicPartition) -> int:
+        """As far as is known; -1 where nobody is."""
+        node = None if self._client is None else self._client.cluster.leader_for_partition(at)
+        return -1 if node is None else int(node)
 
     async def offsets(
         self, topic: str, times: Mapping[int, int], isolation: Isolation = Isolation.READ_UNCOMMITTED
@@ -252,7 +259,7 @@ def _read_fetch(answer: Any, found: dict[TopicPartition, Fetched]) -> bool:
                 stale = True
             elif error is not kafka.NoError:
                 failed = proxy_error(error(f"{topic}-{partition}"))
-                found[at] = Fetched(b"", high_watermark, -1, -1, (), failed)
+                found[at] = Fetched(b"", high_watermark, -1, -1, (), failed, error is kafka.OffsetOutOfRangeError)
             else:
                 version = answer.API_VERSION
                 stable = rest[0] if version >= 4 else high_watermark

@@ -4,13 +4,14 @@ How they are told apart is the business of `proxy.reading.payloads`.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, cast
 
 from proxy.errors import BadRequest, ConversionFailed
-from proxy.producers.sender import OutgoingRecord, Sender
+from proxy.producers.records import OutgoingRecord
+from proxy.producers.sender import Sender
 from proxy.reading.payloads import KafkaRecord
 from proxy.reading.rows import PoisonRow, Row
 from serdes import Record as LetterRecord
@@ -41,40 +42,44 @@ class PoisonPolicy:
         return cls(OnPoison.ROW if action is None else OnPoison(action), topic or None)
 
 
-class PlacedRecord(KafkaRecord, Protocol):
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Disposed:
     rows: list[bytes]
+    records: list[KafkaRecord]
+    """The record of each row."""
     consumed: int
     """How many of the records, from the first, are dealt with: with `fail`, those before the poison."""
+    failure: ConversionFailed | None = None
+
+
+Where = Callable[[KafkaRecord], tuple[str, int]]
+"""Topic and partition of a record."""
 
 
 async def dispose(
-    sender: Sender, policy: PoisonPolicy, records: Sequence[PlacedRecord], rows: Sequence[Row]
+    sender: Sender, policy: PoisonPolicy, records: Sequence[KafkaRecord], rows: Sequence[Row], where: Where
 ) -> Disposed:
-    """Raises ConversionFailed where the first record is poison and the policy is to fail."""
+    """Raises ProxyError where dead letters cannot be written; nothing is consumed then."""
+    if PoisonRow not in set(map(type, rows)):
+        return Disposed(cast(list[bytes], rows), cast(list[KafkaRecord], records), len(rows))
     kept: list[bytes] = []
-    letters: list[tuple[PlacedRecord, PoisonRow]] = []
+    kept_records: list[KafkaRecord] = []
+    letters: list[tuple[KafkaRecord, PoisonRow]] = []
     for index, (record, row) in enumerate(zip(records, rows, strict=True)):
         if isinstance(row, bytes):
             kept.append(row)
         elif policy.action is OnPoison.ROW:
             kept.append(row.row)
         elif policy.action is OnPoison.FAIL:
-            if index == 0:
-                raise poison_error(record.topic, record.partition, record.offset, row)
-            return Disposed(kept, index)
-        elif policy.action is OnPoison.DEAD_LETTER:
-            letters.append((record, row))
+            return Disposed(kept, kept_records, index, poison_error(*where(record), record.offset, row))
+        else:
+            if policy.action is OnPoison.DEAD_LETTER:
+                letters.append((record, row))
+            continue
+        kept_records.append(record)
     if letters:
-        await _set_aside(sender, policy, letters)
-    return Disposed(kept, len(records))
+        await _set_aside(sender, policy, letters, where)
+    return Disposed(kept, kept_records, len(records))
 
 
 def poison_error(topic: str, partition: int, offset: int, row: PoisonRow) -> ConversionFailed:
@@ -85,18 +90,21 @@ def poison_error(topic: str, partition: int, offset: int, row: PoisonRow) -> Con
     )
 
 
-async def _set_aside(sender: Sender, policy: PoisonPolicy, letters: Sequence[tuple[PlacedRecord, PoisonRow]]) -> None:
+async def _set_aside(
+    sender: Sender, policy: PoisonPolicy, letters: Sequence[tuple[KafkaRecord, PoisonRow]], where: Where
+) -> None:
     """Returns once the brokers have them: only then may the originals count as read."""
     now_ms = int(time.time() * 1000)
     by_topic: dict[str, list[OutgoingRecord]] = {}
     for record, row in letters:
-        topic = policy.dead_letter_topic or record.topic + DEAD_LETTER_SUFFIX
+        origin_topic, partition = where(record)
+        topic = policy.dead_letter_topic or origin_topic + DEAD_LETTER_SUFFIX
         origin = LetterRecord(
-            record.topic,
+            origin_topic,
             record.key,
             record.value,
             tuple(record.headers),
-            record.partition,
+            partition,
             record.offset,
             record.timestamp,
         )

@@ -207,10 +207,16 @@ async def _read(
         sides = await services.payloads.sides(instance.config.formats, taken)
         make = v2_rows(*sides)
         rows = [make(record.topic, record.partition, record) for record in taken]
-        disposed = await dispose(services.sender, policy, taken, rows)
+        disposed = await dispose(services.sender, policy, taken, rows, _where)
+        if disposed.failure is not None and not disposed.consumed:
+            raise disposed.failure
         return Rendering(b"[%b]" % b",".join(disposed.rows), disposed.consumed)
 
     return await instance.read(timeout_ms, bytes_max, render)
+
+
+def _where(record: Any) -> tuple[str, int]:
+    return record.topic, record.partition
 
 
 async def _while_connected(request: Request, reading: Coroutine[Any, Any, Answer]) -> Answer | None:

@@ -1,0 +1,61 @@
+"""GET /topics/{topic}/partitions/{partition}/records?offset&timeout&max_bytes: Redpanda's stateless read, v2's rows."""
+
+from typing import Final
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from openapi.media_types import negotiate
+from proxy.api.query import last_query, whole_query
+from proxy.errors import BadRequest, NotAcceptable
+from proxy.reading.formats import MEDIA_TYPES, Formats, ReadFormat
+from proxy.reading.plan import Start, make_plan
+from proxy.reading.poison import PoisonPolicy
+from proxy.reading.stream import ReadSpec, RecordStream
+from proxy.services import Services
+
+ROWS_MAX: Final = 10_000
+_FORMATS: Final = {media_type: read_format for read_format, media_type in MEDIA_TYPES.items()} | {
+    "application/vnd.kafka.v2+json": ReadFormat.BINARY,
+    "application/json": ReadFormat.BINARY,
+}
+_OFFERED: Final = (
+    MEDIA_TYPES[ReadFormat.BINARY],
+    "application/vnd.kafka.v2+json",
+    *(media_type for read_format, media_type in MEDIA_TYPES.items() if read_format is not ReadFormat.BINARY),
+    "application/json",
+)
+
+router: Final = APIRouter()
+
+
+@router.get("/topics/{topic}/partitions/{partition}/records")
+async def read_partition(topic: str, partition: str, request: Request) -> Response:
+    services: Services = request.app.state.services
+    media_type = negotiate(request.headers.get("accept", ""), _OFFERED)
+    if media_type is None:
+        raise NotAcceptable
+    if not (partition.isascii() and partition.isdigit() and len(partition) < 10):
+        raise BadRequest(f"{partition[:40]!r} is not a partition.")
+    settings = services.settings
+    offset = whole_query(request, "offset")
+    timeout_ms = whole_query(request, "timeout", most=settings.consumer_request_timeout_max_ms)
+    bytes_max = whole_query(request, "max_bytes", least=1) or settings.consumer_request_max_bytes
+    read_format = _FORMATS[media_type]
+    spec = ReadSpec(
+        formats=Formats(read_format, read_format),
+        limit=ROWS_MAX,
+        bytes_max=min(bytes_max, settings.consumer_request_max_bytes),
+        wait_seconds=(settings.consumer_request_timeout_ms if timeout_ms is None else timeout_ms) / 1000,
+        poison=PoisonPolicy.read(last_query(request, "on_poison"), last_query(request, "dead_letter_topic")),
+        v2=True,
+    )
+    number = int(partition)
+    await services.cluster.check_partition(topic, number)
+    plan = await make_plan(services.cluster, topic, [number], Start(offset=offset or 0), spec.isolation)
+    stream = RecordStream(services.readers, topic, plan, spec)
+    rows = [row async for batch in stream.batches() for row in batch.rows]
+    if stream.error is not None and not rows:
+        raise stream.error
+    return Response(b"[%b]" % b",".join(rows), media_type=media_type)

@@ -1,0 +1,212 @@
+"""GET /v3/clusters/{id}/topics/{topic}/records and …/partitions/{partition}/records: records without a consumer.
+
+Not in Confluent's v3. `Accept` chooses: application/json for one page with a link to the next, application/x-ndjson
+for a line a record, text/event-stream for server-sent events whose ids are the positions (`Last-Event-ID` resumes).
+
+Where to begin: `from=earliest|latest|-20`, `offset=`, `timestamp=`, `positions=0:15,1:20`. How much: `limit`,
+`max_bytes`, `timeout` (milliseconds to wait where there is nothing yet), `follow=true` (go on for ever). How:
+`key_format`, `value_format` (auto by default), `filter`, `isolation_level`, `on_poison`.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import orjson
+from fastapi import APIRouter
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response, StreamingResponse
+
+from openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
+from proxy.api.addresses import base_url
+from proxy.api.query import flag_query, last_query, one_of_query, whole_query
+from proxy.api.record_fields import timestamp_ms
+from proxy.errors import BadRequest, NotAcceptable, fault_of
+from proxy.reading.cluster import Isolation, offsets_text
+from proxy.reading.filters import compile_filter
+from proxy.reading.formats import Formats, ReadFormat
+from proxy.reading.plan import Plan, Start, make_plan, read_positions
+from proxy.reading.poison import PoisonPolicy
+from proxy.reading.stream import ReadSpec, RecordStream
+from proxy.services import Services
+
+PAGE_ROWS: Final = 1_000
+PAGE_ROWS_MAX: Final = 100_000
+PAGE_BYTES: Final = 4 * 1024 * 1024
+SCAN_SECONDS_MAX: Final = 10.0
+"""One page looks no longer for rows that pass a filter; the next page goes on."""
+PIECE_BYTES: Final = 256 * 1024
+"""Handed to the socket at once: what a client does not read waits there."""
+RETRY_MS: Final = 1000
+"""When a browser comes back after a stream was cut."""
+
+router: Final = APIRouter()
+
+
+@router.get("/v3/clusters/{cluster_id}/topics/{topic}/records")
+async def read_topic(cluster_id: str, topic: str, request: Request) -> Response:
+    return await _read(request, cluster_id, topic, None)
+
+
+@router.get("/v3/clusters/{cluster_id}/topics/{topic}/partitions/{partition}/records")
+async def read_partition(cluster_id: str, topic: str, partition: str, request: Request) -> Response:
+    if not (partition.isascii() and partition.isdigit() and len(partition) < 10):
+        raise BadRequest(f"{partition[:40]!r} is not a partition.")
+    return await _read(request, cluster_id, topic, int(partition))
+
+
+async def _read(request: Request, cluster_id: str, topic: str, partition: int | None) -> Response:
+    services: Services = request.app.state.services
+    media_type = negotiate(request.headers.get("accept", ""), (JSON, NDJSON, EVENT_STREAM))
+    if media_type is None:
+        raise NotAcceptable
+    spec = read_spec(request, services, page=media_type == JSON)
+    await services.identity.check(cluster_id)
+    plan = await read_plan(request, services, topic, partition, spec)
+    stream = RecordStream(services.readers, topic, plan, spec)
+    if media_type == JSON:
+        return await _page(request, services, stream)
+    services.readers.admit()
+    body = _events(stream) if media_type == EVENT_STREAM else _lines(stream)
+    return StreamingResponse(
+        services.readers.counted(body),
+        media_type=media_type,
+        headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+    )
+
+
+def read_spec(request: HTTPConnection, services: Services, *, page: bool) -> ReadSpec:
+    """Raises BadRequest."""
+    settings = services.settings
+    limit = whole_query(request, "limit", least=1)
+    bytes_max = whole_query(request, "max_bytes", least=1)
+    timeout_ms = whole_query(request, "timeout", most=settings.consumer_request_timeout_max_ms) or 0
+    follow = flag_query(request, "follow")
+    if page:
+        if follow:
+            raise BadRequest(f"follow=true needs Accept: {NDJSON} or {EVENT_STREAM}.")
+        limit = min(limit or PAGE_ROWS, PAGE_ROWS_MAX)
+        bytes_max = min(bytes_max or PAGE_BYTES, settings.consumer_request_max_bytes)
+    level = one_of_query(request, "isolation_level", ("read_uncommitted", "read_committed"))
+    return ReadSpec(
+        formats=Formats(_format(request, "key_format"), _format(request, "value_format")),
+        follow=follow,
+        limit=limit,
+        bytes_max=bytes_max,
+        wait_seconds=timeout_ms / 1000,
+        scan_seconds=max(SCAN_SECONDS_MAX, timeout_ms / 1000) if page else None,
+        predicate=compile_filter(request.query_params.getlist("filter")),
+        poison=PoisonPolicy.read(last_query(request, "on_poison"), last_query(request, "dead_letter_topic")),
+        isolation=Isolation.READ_COMMITTED if level == "read_committed" else Isolation.READ_UNCOMMITTED,
+        heartbeat_seconds=settings.stream_heartbeat_ms / 1000,
+    )
+
+
+async def read_plan(
+    request: HTTPConnection, services: Services, topic: str, partition: int | None, spec: ReadSpec
+) -> Plan:
+    """Raises BadRequest, TopicNotFound, PartitionNotFound, BrokerUnavailable."""
+    start = _start(request, spec.follow)
+    if partition is None:
+        partitions = await services.cluster.partitions(topic)
+    else:
+        await services.cluster.check_partition(topic, partition)
+        partitions = [partition]
+    return await make_plan(services.cluster, topic, partitions, start, spec.isolation)
+
+
+def _format(request: HTTPConnection, name: str) -> ReadFormat:
+    text = request.query_params.get(name, request.query_params.get("format"))
+    if text is None:
+        return ReadFormat.AUTO
+    found = ReadFormat.named(text)
+    if found is None:
+        raise BadRequest(f"{name} must be one of {', '.join(ReadFormat)}, not {text[:40]!r}.")
+    return found
+
+
+def _start(request: HTTPConnection, follow: bool) -> Start:
+    """Last-Event-ID counts first: a browser that comes back repeats the address it began with."""
+    resumed = request.headers.get("last-event-id")
+    if resumed:
+        return Start(positions=read_positions(resumed, "Last-Event-ID"))
+    named = [name for name in ("positions", "offset", "timestamp", "from") if name in request.query_params]
+    if len(named) > 1:
+        raise BadRequest(f"Only one of {' and '.join(named)} can say where to begin.")
+    positions = last_query(request, "positions")
+    if positions is not None:
+        return Start(positions=read_positions(positions, "positions"))
+    if (offset := whole_query(request, "offset")) is not None:
+        return Start(offset=offset)
+    if (moment := last_query(request, "timestamp")) is not None:
+        return Start(timestamp_ms=timestamp_ms(int(moment) if moment.isdigit() else moment, "timestamp"))
+    word = last_query(request, "from") or ("latest" if follow else "earliest")
+    if word == "earliest":
+        return Start()
+    if word == "latest":
+        return Start(last=0)
+    if word.startswith("-") and word[1:].isascii() and word[1:].isdigit() and len(word) < 20:
+        return Start(last=int(word[1:]))
+    raise BadRequest(f"from must be earliest, latest or a number of records such as -20, not {word[:40]!r}.")
+
+
+async def _page(request: Request, services: Services, stream: RecordStream) -> Response:
+    rows: list[bytes] = []
+    async for batch in stream.batches():
+        rows += batch.rows
+    if stream.error is not None and not rows:
+        raise stream.error
+    here = base_url(request, services.settings.advertised_url) + quote(request.url.path)
+    kept = [(name, value) for name, value in request.query_params.multi_items() if name not in _WHERE]
+    positions = offsets_text(stream.positions.items())
+    query = urlencode([*kept, ("positions", positions)])
+    asked = f"{here}?{request.url.query}" if request.url.query else here
+    metadata = orjson.dumps(
+        {"self": asked, "next": None if stream.at_end else f"{here}?{query}", "positions": positions}
+    )
+    ended = b"" if stream.error is None else b',"error":%b' % orjson.dumps(_note(stream))
+    body = b'{"kind":"KafkaRecordList","metadata":%b,"data":[%b]%b}' % (metadata, b",".join(rows), ended)
+    return Response(body, media_type=JSON)
+
+
+_WHERE: Final = frozenset({"positions", "offset", "timestamp", "from"})
+
+
+async def _lines(stream: RecordStream) -> AsyncIterator[bytes]:
+    async for batch in stream.batches():
+        text = b"\n".join(batch.rows) + b"\n"
+        for at in range(0, len(text), PIECE_BYTES):
+            yield text[at : at + PIECE_BYTES]
+    if stream.reason in ("shutdown", "error"):
+        yield orjson.dumps({"end": _note(stream)}) + b"\n"
+
+
+async def _events(stream: RecordStream) -> AsyncIterator[bytes]:
+    """An event's id is where to go on after it, in all partitions."""
+    order = {partition: index for index, partition in enumerate(stream.positions)}
+    places = [b"%d:%d" % place for place in stream.positions.items()]
+    yield b"retry: %d\nid: %b\n\n" % (RETRY_MS, b",".join(places))
+    async for batch in stream.batches():
+        pieces: list[bytes] = []
+        size = 0
+        for row, following in zip(batch.rows, batch.nexts, strict=True):
+            places[order[batch.partition]] = b"%d:%d" % (batch.partition, following)
+            pieces.append(b"id: %b\ndata: %b\n\n" % (b",".join(places), row))
+            size += len(row)
+            if size >= PIECE_BYTES:
+                yield b"".join(pieces)
+                pieces, size = [], 0
+        if not batch.rows:
+            # An id without data moves a browser's position on and is no event; the comment keeps the line alive.
+            places = [b"%d:%d" % place for place in stream.positions.items()]
+            pieces = [b": heartbeat\nid: %b\n\n" % b",".join(places)]
+        yield b"".join(pieces)
+    places_text = offsets_text(stream.positions.items())
+    yield b"id: %b\nevent: end\ndata: %b\n\n" % (places_text.encode(), orjson.dumps(_note(stream)))
+
+
+def _note(stream: RecordStream) -> dict[str, Any]:
+    note: dict[str, Any] = {"reason": stream.reason, "positions": offsets_text(stream.positions.items())}
+    if stream.error is not None:
+        note |= {"error_code": fault_of(stream.error).error_code, "message": str(stream.error)}
+    return note

@@ -1,0 +1,313 @@
+"""Records of a topic, chunk by chunk, without a group: to the end as it was, or on and on.
+
+Whoever iterates sets the pace. One chunk is fetched ahead while the last is being sent, never more, so that a client
+that stops reading holds a bounded amount of memory and asks the brokers for nothing.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+from aiokafka import TopicPartition
+
+from proxy.errors import (
+    BrokerUnavailable,
+    KafkaRetriable,
+    LeaderNotFound,
+    ProxyError,
+    ShuttingDown,
+    TooManyRequests,
+)
+from proxy.producers.sender import Sender
+from proxy.reading.batches import Chunk, parse
+from proxy.reading.cluster import Cluster, Isolation
+from proxy.reading.filters import Predicate
+from proxy.reading.formats import Formats
+from proxy.reading.payloads import KafkaRecord, Payloads
+from proxy.reading.plan import Plan
+from proxy.reading.poison import PoisonPolicy, dispose
+from proxy.reading.rows import Row, v2_rows, v3_rows
+from proxy.reading.tailing import Tails
+
+FETCH_BYTES_MIN: Final = 128 * 1024
+FETCH_BYTES_MAX: Final = 1024 * 1024
+"""Chunks grow towards this while the client keeps up: a large one is cheap to render and dear to hold."""
+TROUBLE_SECONDS_MAX: Final = 30.0
+"""How long a stream outlives brokers that do not answer: a restart must not end it."""
+MOVED_SECONDS_MAX: Final = 10.0
+"""How long a read that ends waits for a leader to be found."""
+RETRY_SECONDS: Final = 0.3
+AHEAD_ROWS_MIN: Final = 10_000
+"""Fetching ahead does not pay for less."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpec:
+    formats: Formats
+    follow: bool = False
+    limit: int | None = None
+    bytes_max: int | None = None
+    """Of rows. The first row always goes."""
+    wait_seconds: float = 0.0
+    """Where there is nothing to read yet."""
+    scan_seconds: float | None = None
+    """How long to look for rows that pass the filter, before going back with what was found."""
+    predicate: Predicate | None = None
+    poison: PoisonPolicy = field(default_factory=PoisonPolicy)
+    isolation: Isolation = Isolation.READ_UNCOMMITTED
+    heartbeat_seconds: float = 15.0
+    v2: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows, and after each of them the partition's next offset. No rows: a sign of life."""
+
+    partition: int
+    rows: list[bytes]
+    nexts: list[int]
+
+
+class Readers:
+    """What streams read with, and how many there are; one for all of a worker."""
+
+    def __init__(self, cluster: Cluster, payloads: Payloads, sender: Sender, streams_max: int) -> None:
+        self.cluster = cluster
+        self.payloads = payloads
+        self.sender = sender
+        self.tails = {isolation: Tails(cluster, isolation) for isolation in Isolation}
+        self.stopping = asyncio.Event()
+        self._streams_max = streams_max
+        self.streams = 0
+
+    def admit(self) -> None:
+        """Raises TooManyRequests, ShuttingDown."""
+        if self.stopping.is_set():
+            raise ShuttingDown("This proxy is shutting down; come back to another one.")
+        if self.streams >= self._streams_max:
+            raise TooManyRequests(f"This worker has {self._streams_max} streams open.", retry_after_seconds=10)
+
+    async def counted(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        self.streams += 1
+        try:
+            async for piece in body:
+                yield piece
+        finally:
+            self.streams -= 1
+
+    def stop(self) -> None:
+        self.stopping.set()
+        for tails in self.tails.values():
+            tails.stop()
+
+    async def close(self) -> None:
+        self.stop()
+        for tails in self.tails.values():
+            await tails.close()
+
+
+class RecordStream:
+    def __init__(self, readers: Readers, topic: str, plan: Plan, spec: ReadSpec) -> None:
+        self._readers = readers
+        self._topic = topic
+        self._spec = spec
+        self.positions = dict(plan.positions)
+        self.ends = dict(plan.ends)
+        self.reason = "complete"
+        """Why the stream has ended: complete, limit, timeout, shutdown or error."""
+        self.error: ProxyError | None = None
+        self._rows_left = spec.limit
+        self._bytes_left = spec.bytes_max
+        self._any_sent = False
+        self._fetch_bytes = FETCH_BYTES_MIN
+        self._ahead: asyncio.Task[list[tuple[TopicPartition, Chunk]]] | None = None
+        started = time.monotonic()
+        self._wait_until = started + spec.wait_seconds
+        self._scan_until = None if spec.scan_seconds is None else started + spec.scan_seconds
+        self._trouble_since: float | None = None
+
+    @property
+    def at_end(self) -> bool:
+        return all(offset >= self.ends[partition] for partition, offset in self.positions.items())
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Ends by itself; `reason` and `error` then say why."""
+        try:
+            while (chunks := await self._next()) is not None:
+                if not chunks:
+                    yield Batch(-1, [], [])
+                self._fetch_ahead(chunks)
+                for at, chunk in chunks:
+                    batch = await self._render(at.partition, chunk)
+                    if batch.rows:
+                        self._any_sent = True
+                        yield batch
+                    if self.error is not None or self._exhausted():
+                        return
+        except ProxyError as error:
+            self.reason, self.error = "error", error
+        finally:
+            if self._ahead is not None:
+                self._ahead.cancel()
+
+    def _exhausted(self) -> bool:
+        if self._rows_left == 0 or self._bytes_left == 0:
+            self.reason = "limit"
+            return True
+        return False
+
+    async def _next(self) -> list[tuple[TopicPartition, Chunk]] | None:
+        """The next chunks; empty for a sign of life, None at the end."""
+        quiet_until = time.monotonic() + self._spec.heartbeat_seconds
+        while True:
+            if self._readers.stopping.is_set():
+                self.reason = "shutdown"
+                return None
+            now = time.monotonic()
+            if self._scan_until is not None and now >= self._scan_until and not self.at_end:
+                self.reason = "timeout"
+                return None
+            if not self._spec.follow and self.at_end:
+                if self._any_sent or now >= self._wait_until:
+                    return None
+                chunks = await self._wait(min(self._wait_until, quiet_until) - now)
+            elif now >= quiet_until:
+                return []
+            else:
+                chunks = await self._read_on(quiet_until)
+            if chunks:
+                return chunks
+
+    async def _read_on(self, quiet_until: float) -> list[tuple[TopicPartition, Chunk]]:
+        try:
+            chunks = await (self._ahead or self._fetch())
+            if chunks or self._spec.follow:
+                self._trouble_since = None
+        except (BrokerUnavailable, KafkaRetriable, LeaderNotFound) as error:
+            await self._outlive(error)
+            return []
+        finally:
+            self._ahead = None
+        if chunks:
+            self._fetch_bytes = min(self._fetch_bytes * 2, FETCH_BYTES_MAX)
+            return chunks
+        if self._spec.follow:
+            return await self._wait(quiet_until - time.monotonic())
+        if not self.at_end:
+            await self._outlive(LeaderNotFound("The leaders of some partitions do not answer."))
+        return []
+
+    async def _wait(self, seconds: float) -> list[tuple[TopicPartition, Chunk]]:
+        tails = self._readers.tails[self._spec.isolation]
+        wanted = {TopicPartition(self._topic, partition): at for partition, at in self.positions.items()}
+        found = await tails.wait(wanted, max(seconds, 0.0))
+        if not found and not self._spec.follow:
+            found = await self._fetch(everything=True)
+        return found
+
+    async def _outlive(self, error: ProxyError) -> None:
+        now = time.monotonic()
+        self._trouble_since = self._trouble_since or now
+        patience = TROUBLE_SECONDS_MAX if self._spec.follow else MOVED_SECONDS_MAX
+        if isinstance(error, BrokerUnavailable) and not self._spec.follow:
+            raise error
+        if now - self._trouble_since >= patience:
+            raise error
+        await asyncio.sleep(RETRY_SECONDS)
+
+    def _fetch_ahead(self, chunks: list[tuple[TopicPartition, Chunk]]) -> None:
+        """While these are rendered and sent. Whatever keeps them from being used up ends the stream."""
+        if self._spec.follow or not chunks or (self._spec.limit or AHEAD_ROWS_MIN) < AHEAD_ROWS_MIN:
+            return
+        after = self.positions | {at.partition: chunk.next for at, chunk in chunks}
+        if any(offset < self.ends[partition] for partition, offset in after.items()):
+            self._ahead = asyncio.get_running_loop().create_task(self._fetch(after))
+
+    async def _fetch(
+        self, positions: dict[int, int] | None = None, *, everything: bool = False
+    ) -> list[tuple[TopicPartition, Chunk]]:
+        everything = everything or self._spec.follow
+        wanted = {
+            TopicPartition(self._topic, partition): at
+            for partition, at in (positions or self.positions).items()
+            if everything or at < self.ends[partition]
+        }
+        found = await self._readers.cluster.fetch(wanted, bytes_max=self._fetch_bytes, isolation=self._spec.isolation)
+        chunks: list[tuple[TopicPartition, Chunk]] = []
+        for at, fetched in found.items():
+            if fetched.out_of_range:
+                if wanted[at] == self.positions[at.partition]:
+                    await self._move_into_range(at.partition)
+            elif fetched.error is not None:
+                raise fetched.error
+            else:
+                chunk = parse(fetched, wanted[at], self._spec.isolation)
+                if chunk.next > chunk.start:
+                    chunks.append((at, chunk))
+                elif fetched.high_watermark <= wanted[at]:
+                    self.ends[at.partition] = min(self.ends[at.partition], wanted[at])
+        return chunks
+
+    async def _move_into_range(self, partition: int) -> None:
+        """Retention or a purge was faster, or the topic was made anew."""
+        cluster, isolation = self._readers.cluster, self._spec.isolation
+        first = (await cluster.offsets(self._topic, {partition: -2}, isolation))[partition] or 0
+        after = (await cluster.offsets(self._topic, {partition: -1}, isolation))[partition] or 0
+        self.positions[partition] = min(max(self.positions[partition], first), after)
+        self.ends[partition] = min(self.ends[partition], after)
+
+    async def _render(self, partition: int, chunk: Chunk) -> Batch:
+        spec = self._spec
+        records, rows = await self._rows(partition, chunk, self.positions[partition])
+        disposed = await dispose(self._readers.sender, spec.poison, records, rows, lambda _: (self._topic, partition))
+        self.positions[partition] = chunk.next
+        kept, kept_records = disposed.rows, disposed.records
+        if disposed.failure is not None:
+            self.reason, self.error = "error", disposed.failure
+            self.positions[partition] = records[disposed.consumed].offset
+        if spec.predicate is not None:
+            passing = [index for index, row in enumerate(kept) if spec.predicate(orjson.loads(row))]
+            kept = [kept[index] for index in passing]
+            kept_records = [kept_records[index] for index in passing]
+        fitting = self._fitting(kept)
+        if fitting < len(kept):
+            self.error = None
+            self.positions[partition] = kept_records[fitting].offset
+            kept, kept_records = kept[:fitting], kept_records[:fitting]
+        return Batch(partition, kept, [record.offset + 1 for record in kept_records])
+
+    async def _rows(self, partition: int, chunk: Chunk, position: int) -> tuple[list[KafkaRecord], list[Row]]:
+        key = (self._spec.formats, self._spec.v2)
+        whole: list[Row] | None = chunk.rendered.get(key)
+        if whole is None:
+            sides = await self._readers.payloads.sides(self._spec.formats, chunk.records)
+            make = v2_rows(*sides) if self._spec.v2 else v3_rows(*sides)
+            topic = self._topic
+            whole = [make(topic, partition, record) for record in chunk.records]
+            chunk.rendered[key] = whole
+        records = chunk.records
+        if position == chunk.start or not records or records[0].offset >= position:
+            return records, whole
+        skipped = next((i for i, record in enumerate(records) if record.offset >= position), len(records))
+        return records[skipped:], whole[skipped:]
+
+    def _fitting(self, rows: list[bytes]) -> int:
+        """How many rows may still go."""
+        count = len(rows) if self._rows_left is None else min(len(rows), self._rows_left)
+        if self._bytes_left is not None:
+            for index in range(count):
+                size = len(rows[index])
+                if size > self._bytes_left and (index or self._any_sent):
+                    count = index
+                    self._bytes_left = 0
+                    break
+                self._bytes_left = max(self._bytes_left - size, 0)
+                if not self._bytes_left:
+                    count = index + 1
+                    break
+        if self._rows_left is not None:
+            self._rows_left -= count
+        return count

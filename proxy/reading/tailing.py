@@ -1,0 +1,187 @@
+"""Waiting for records at the end of partitions, for any number of readers at once.
+
+A partition that somebody waits for is watched by one fetch that the broker holds until there is something; what it
+brings is shared by all who wait. A reader counts only while it waits: one that is busy, or whose client does not read,
+costs the brokers nothing, and finds what it missed in the history or fetches it itself.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from typing import Final
+
+from aiokafka import TopicPartition
+
+from proxy.errors import ProxyError
+from proxy.reading.batches import Chunk, parse
+from proxy.reading.cluster import Cluster, Isolation, Lane
+
+HOLD_MS: Final = 250
+"""How long a broker holds a fetch. Short, since a partition that joins may have to wait for a free connection."""
+LANES: Final = 4
+FETCH_BYTES_MAX: Final = 1024 * 1024
+HISTORY_BYTES_MAX: Final = 1024 * 1024
+"""Per watched partition, for readers that are a little behind the first."""
+FAILED_SECONDS: Final = 0.5
+
+
+class _Tail:
+    __slots__ = ("at", "fetching", "history", "position", "waiters")
+
+    def __init__(self, at: TopicPartition, position: int) -> None:
+        self.at = at
+        self.position = position
+        self.waiters: set[asyncio.Future[None]] = set()
+        self.history: deque[Chunk] = deque()
+        self.fetching = False
+
+    def covering(self, position: int) -> Chunk | None:
+        for chunk in reversed(self.history):
+            if chunk.start <= position < chunk.next:
+                return chunk
+        return None
+
+    def wake(self) -> None:
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class Tails:
+    """Of one isolation level."""
+
+    def __init__(self, cluster: Cluster, isolation: Isolation) -> None:
+        self._cluster = cluster
+        self._isolation = isolation
+        self._tails: dict[TopicPartition, _Tail] = {}
+        self._changed = asyncio.Event()
+        self._watcher: asyncio.Task[None] | None = None
+        self._rounds: set[asyncio.Task[None]] = set()
+        self._stopped = False
+
+    async def wait(self, positions: Mapping[TopicPartition, int], seconds: float) -> list[tuple[TopicPartition, Chunk]]:
+        """Chunks that hold the positions. Empty after that time, or when there is something to fetch for oneself."""
+        tails: list[_Tail] = []
+        for at, position in positions.items():
+            tail = self._tails.get(at)
+            if tail is None:
+                tail = self._tails[at] = _Tail(at, position)
+            elif position > tail.position:
+                tail.wake()
+                tail.history.clear()
+                tail.position = position
+            elif position < tail.position:
+                return self._found(positions)
+            tails.append(tail)
+        if self._stopped:
+            return []
+        waiter = asyncio.get_running_loop().create_future()
+        for tail in tails:
+            tail.waiters.add(waiter)
+        self._start()
+        try:
+            await asyncio.wait([waiter], timeout=seconds)
+        finally:
+            waiter.cancel()
+            for tail in tails:
+                tail.waiters.discard(waiter)
+        return self._found(positions)
+
+    def stop(self) -> None:
+        """Everybody who waits is let go; nobody waits from now on."""
+        self._stopped = True
+        for tail in self._tails.values():
+            tail.wake()
+
+    async def close(self) -> None:
+        self.stop()
+        tasks = {*self._rounds, *([self._watcher] if self._watcher is not None else [])}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _found(self, positions: Mapping[TopicPartition, int]) -> list[tuple[TopicPartition, Chunk]]:
+        found = []
+        for at, position in positions.items():
+            tail = self._tails.get(at)
+            chunk = None if tail is None else tail.covering(position)
+            if chunk is not None:
+                found.append((at, chunk))
+        return found
+
+    def _start(self) -> None:
+        self._changed.set()
+        if self._watcher is None or self._watcher.done():
+            self._watcher = asyncio.get_running_loop().create_task(self._watch())
+
+    async def _watch(self) -> None:
+        lanes = [Lane(100 + LANES * int(self._isolation) + number) for number in range(LANES)]
+        free = dict.fromkeys(lanes, True)
+        while not self._stopped:
+            self._changed.clear()
+            self._forget_unwatched()
+            if not self._tails:
+                return
+            by_leader: dict[int, list[_Tail]] = {}
+            for tail in self._tails.values():
+                if tail.waiters and not tail.fetching:
+                    by_leader.setdefault(self._cluster.leader(tail.at), []).append(tail)
+            for tails in by_leader.values():
+                lane = next((lane for lane, is_free in free.items() if is_free), None)
+                if lane is None:
+                    break
+                free[lane] = False
+                for tail in tails:
+                    tail.fetching = True
+                task = asyncio.get_running_loop().create_task(self._round(tails, lane, free))
+                self._rounds.add(task)
+                task.add_done_callback(self._rounds.discard)
+            try:
+                async with asyncio.timeout(HOLD_MS / 1000 * 4):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+
+    def _forget_unwatched(self) -> None:
+        """After a while without waiters: those who have just been served come back at once."""
+        for at in [at for at, tail in self._tails.items() if not tail.waiters and not tail.fetching]:
+            tail = self._tails[at]
+            if tail.history:
+                tail.history.popleft()
+            else:
+                del self._tails[at]
+
+    async def _round(self, tails: list[_Tail], lane: Lane, free: dict[Lane, bool]) -> None:
+        asked = {tail.at: tail.position for tail in tails}
+        try:
+            found = await self._cluster.fetch(
+                asked, bytes_max=FETCH_BYTES_MAX, wait_ms=HOLD_MS, isolation=self._isolation, lane=lane
+            )
+            for tail in tails:
+                fetched = found.get(tail.at)
+                if fetched is None or tail.position != asked[tail.at]:
+                    continue
+                if fetched.error is not None:
+                    tail.wake()
+                elif fetched.batches:
+                    self._add(tail, parse(fetched, tail.position, self._isolation))
+        except ProxyError:
+            for tail in tails:
+                tail.wake()  # each reader tries for itself, and tells its client
+            await asyncio.sleep(FAILED_SECONDS)
+        finally:
+            free[lane] = True
+            for tail in tails:
+                tail.fetching = False
+            self._changed.set()
+
+    @staticmethod
+    def _add(tail: _Tail, chunk: Chunk) -> None:
+        if chunk.next <= tail.position:
+            return
+        tail.position = chunk.next
+        tail.history.append(chunk)
+        while sum(kept.size for kept in tail.history) > HISTORY_BYTES_MAX and len(tail.history) > 1:
+            tail.history.popleft()
+        tail.wake()
