@@ -11,7 +11,7 @@ followers to fetch from, and requests in the name of one are served like a consu
 matches is answered with CORRUPT_MESSAGE, where Kafka sends it and lets the client find out.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
@@ -190,7 +190,7 @@ class _Shape:
         self._topic_schema = item_type(self._schema, "responses")
         self._partition_schema = item_type(self._topic_schema, "partitions")
         self.response = ArrayTemplate(self._schema, {}, "responses", {"partitions": ()})
-        probe = self._topic_template("", None)
+        self._any_topic = probe = self._topic_template("", None)
         self.topic_tail = probe.tail
         self.topic_length = probe.length
         # The records are a partition's last field: a length, the bytes and, in flexible versions, no tagged fields.
@@ -212,7 +212,8 @@ class _Shape:
 
     def topic_head(self, topic: Topic | None, wanted: Request) -> bytes:
         if topic is None:
-            return self._topic_template(getattr(wanted, "topic", ""), getattr(wanted, "topic_id", None)).head
+            named = {"topic": getattr(wanted, "topic", ""), "topic_id": getattr(wanted, "topic_id", None)}
+            return self._any_topic.head_of(encode(self._topic_schema, named))
         key = (API_KEY, self.version)
         head = topic.templates.get(key)
         if head is None:
@@ -248,19 +249,23 @@ class _Shape:
 
     def failure(self, index: int, refusal: _Refused, partition: Partition | None) -> bytes:
         out_of_range = refusal.error is ErrorCode.offset_out_of_range and partition is not None
-        return encode(
-            self._partition_schema,
-            {
-                "partition_index": index,
-                "error_code": refusal.error,
-                "high_watermark": -1,
-                "last_stable_offset": -1,
-                "log_start_offset": partition.log.log_start_offset if out_of_range and partition is not None else -1,
-                "aborted_transactions": None,
-                "preferred_read_replica": -1,
-                "records": b"",
-            },
-        )
+        start = partition.log.log_start_offset if out_of_range and partition is not None else -1
+        # The index is the first field. A request can name thousands of partitions that do not exist.
+        return index.to_bytes(4, signed=True) + self._failure_behind_index(refusal.error, start)
+
+    @lru_cache(maxsize=64)  # noqa: B019  # there is one shape per version, for good
+    def _failure_behind_index(self, error: ErrorCode, log_start_offset: int) -> bytes:
+        failure = {
+            "partition_index": 0,
+            "error_code": error,
+            "high_watermark": -1,
+            "last_stable_offset": -1,
+            "log_start_offset": log_start_offset,
+            "aborted_transactions": None,
+            "preferred_read_replica": -1,
+            "records": b"",
+        }
+        return encode(self._partition_schema, failure)[4:]
 
 
 @cache

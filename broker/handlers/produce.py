@@ -16,7 +16,7 @@ until transactions exist.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
@@ -25,7 +25,7 @@ from broker.broker import Broker
 from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.errors import StorageError
-from broker.handlers.record_rules import Refused, check_records
+from broker.handlers.record_rules import RecordError, Refused, check_records
 from broker.protocol.compression import ZSTD
 from broker.protocol.entities import Answer, Request
 from broker.protocol.payload import NO_REPLY, Disconnect, NoReply, Payload
@@ -175,7 +175,7 @@ class _Shape:
         self._partition_schema = item_type(self._topic_schema, "partition_responses")
         self._sample: Answer = {"index": 0}
         self.response = ArrayTemplate(schema, {}, "responses", {"partition_responses": ()})
-        probe = self._topic_template("", None)
+        self._any_topic = probe = self._topic_template("", None)
         self.topic_tail = probe.tail
         self.topic_length: Callable[[int], bytes] = probe.length
 
@@ -185,8 +185,8 @@ class _Shape:
 
     def topic_head(self, topic: Topic | None, topic_data: Request) -> bytes:
         if topic is None:
-            unknown_id = getattr(topic_data, "topic_id", None)
-            return self._topic_template(getattr(topic_data, "name", ""), unknown_id).head
+            named = {"name": getattr(topic_data, "name", ""), "topic_id": getattr(topic_data, "topic_id", None)}
+            return self._any_topic.head_of(encode(self._topic_schema, named))
         key = (API_KEY, self.version)
         head = topic.templates.get(key)
         if head is None:
@@ -207,21 +207,26 @@ class _Shape:
         return template.head + template.pack(offset, append_time) + template.tail
 
     def failure(self, index: int, refusal: Refused) -> bytes:
-        return encode(
-            self._partition_schema,
-            {
-                "index": index,
-                "error_code": refusal.error,
-                "base_offset": -1,
-                "log_append_time": None,
-                "log_start_offset": -1,
-                "record_errors": tuple(
-                    {"batch_index": fault.batch_index, "batch_index_error_message": fault.message}
-                    for fault in refusal.record_errors
-                ),
-                "error_message": str(refusal),
-            },
+        # The index is the first field. A request can name thousands of partitions that do not exist.
+        return index.to_bytes(4, signed=True) + self._failure_behind_index(
+            refusal.error, str(refusal), tuple(refusal.record_errors)
         )
+
+    @lru_cache(maxsize=64)  # noqa: B019  # there is one shape per version, for good
+    def _failure_behind_index(self, error: ErrorCode, message: str, record_errors: tuple[RecordError, ...]) -> bytes:
+        failure = {
+            "index": 0,
+            "error_code": error,
+            "base_offset": -1,
+            "log_append_time": None,
+            "log_start_offset": -1,
+            "record_errors": tuple(
+                {"batch_index": fault.batch_index, "batch_index_error_message": fault.message}
+                for fault in record_errors
+            ),
+            "error_message": message,
+        }
+        return encode(self._partition_schema, failure)[4:]
 
 
 @cache

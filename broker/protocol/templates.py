@@ -65,6 +65,10 @@ class ArrayTemplate:
     def length(self, count: int) -> bytes:
         return compact_length(count) if self.flexible else count.to_bytes(4)
 
+    def head_of(self, empty: bytes) -> bytes:
+        """The head of another entity like this one, encoded with an empty array."""
+        return empty[: len(empty) - len(self.tail) - (1 if self.flexible else 4)]
+
 
 def compact_length(count: int) -> bytes:
     """Kafka's compact length: an unsigned varint of the count plus one, 0 being null."""
