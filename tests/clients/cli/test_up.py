@@ -1,43 +1,16 @@
-import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.clients.cli.conftest import HEADGATE, Cli
+from tests.clients.cli.up import ports, up
 from tests.live.ports import accepts, free_port
-
-
-@contextmanager
-def up(folder: Path, *arguments: str) -> Iterator[tuple["subprocess.Popen[bytes]", dict[str, str]]]:
-    """A running `headgate up` and the addresses it printed."""
-    process = subprocess.Popen(
-        [*HEADGATE, "up", "--json", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=folder,
-        env=Cli("unused:1", folder).environment,
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        if not line:
-            raise AssertionError(process.communicate(timeout=30)[1].decode())
-        yield process, json.loads(line)["services"]
-    finally:
-        if process.poll() is None:
-            process.terminate()
-        process.communicate(timeout=60)
-
-
-def ports() -> list[str]:
-    return ["--broker-port", str(free_port()), "--registry-port", str(free_port())]
 
 
 def fails(folder: Path, *arguments: str) -> str:

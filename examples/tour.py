@@ -1,0 +1,95 @@
+"""A tour of Headgate in under a minute: everything on free ports and in a folder that is gone afterwards.
+
+    python examples/tour.py
+
+Narration goes to stderr; what the commands print, to stdout. Every step is a command that you can type yourself.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HEADGATE = [sys.executable, "-P", "-m", "gateway.cli"]
+SCHEMA = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+INCOMPATIBLE = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}'
+
+
+class Tour:
+    def __init__(self, folder: Path, addresses: dict[str, str]) -> None:
+        self._folder = folder
+        self._environment = os.environ | {
+            "HEADGATE_BOOTSTRAP_SERVER": addresses["broker"],
+            "HEADGATE_REGISTRY_URL": f"http://{addresses['registry']}",
+        }
+
+    def step(self, words: str, *arguments: str, stdin: str = "", expected_code: int = 0) -> None:
+        """One command, said and then done."""
+        typed = shlex.join(["headgate", *arguments])
+        print(f"\n# {words}\n$ {typed}" + (" < ..." if stdin else ""), file=sys.stderr, flush=True)
+        done = subprocess.run(
+            [*HEADGATE, *arguments],
+            input=stdin,
+            text=True,
+            cwd=self._folder,
+            env=self._environment,
+            check=False,
+        )
+        if done.returncode != expected_code:
+            raise SystemExit(f"the tour ends here: {typed} ended with {done.returncode}, not {expected_code}")
+
+    def walk(self) -> None:
+        orders = "".join(json.dumps({"key": f"customer-{n % 3}", "value": {"id": n}}) + "\n" for n in range(6))
+        self.step("A topic with three partitions.", "topic", "create", "orders", "-p", "3")
+        self.step(
+            "Six records, by key; the cluster says where each went.", "produce", "orders", "-J", "--json", stdin=orders
+        )
+        self.step("All of them, in a format of our own.", "consume", "orders", "-e", "-f", r"%p/%o  %k  %s\n")
+        self.step("A group reads four and commits.", "consume", "orders", "-g", "billing", "-n", "4")
+        self.step("It lags two behind.", "group", "describe", "billing")
+        self.step(
+            "What would going back to the start do? Nothing changes yet.", "group", "reset", "billing", "--to-earliest"
+        )
+        self.step("A schema for the values.", "schema", "register", "orders-value", "-", stdin=SCHEMA)
+        self.step(
+            "Would this change break a reader? It would, and the exit code says so.",
+            *("schema", "check", "orders-value", "-"),
+            stdin=INCOMPATIBLE,
+            expected_code=3,
+        )
+        self.step("What is on the disk by now.", "topic", "list", "--internal")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="headgate-tour-") as name:
+        folder = Path(name)
+        print("# Everything on free ports, the data in a temporary folder.", file=sys.stderr)
+        command = [
+            "up",
+            "--json",
+            "--broker-port",
+            "0",
+            "--registry-port",
+            "0",
+            "--set",
+            "group.initial.rebalance.delay.ms=0",
+        ]
+        print(f"$ {shlex.join(['headgate', *command])}", file=sys.stderr, flush=True)
+        process = subprocess.Popen([*HEADGATE, *command], stdout=subprocess.PIPE, text=True, cwd=folder)
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line:
+                raise SystemExit("the tour cannot start: see above")
+            Tour(folder, json.loads(line)["services"]).walk()
+        finally:
+            print("\n# Ctrl-C, and all is flushed.", file=sys.stderr, flush=True)
+            process.terminate()
+            process.communicate()
+
+
+if __name__ == "__main__":
+    main()

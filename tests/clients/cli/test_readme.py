@@ -1,0 +1,65 @@
+"""Every command of the README's console blocks, run in order against a fresh `headgate up`."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.cli.conftest import Cli
+from tests.clients.cli.up import ports, up
+from tests.live.headgate import ROOT
+
+README = ROOT / "README.md"
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Each command with the lines that the README shows below it."""
+    for block in re.findall(r"```console\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, *shown = part.splitlines()
+            yield command, shown
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl on this machine")
+def test_what_the_readme_shows_is_what_happens(tmp_path: Path) -> None:
+    everything = list(commands())
+    assert len(everything) >= 12
+    with up(tmp_path, *ports(), "--set", "group.initial.rebalance.delay.ms=0") as (_, addresses):
+        cli = Cli(addresses["broker"], tmp_path)
+        environment = cli.environment | {
+            "HEADGATE_REGISTRY_URL": f"http://{addresses['registry']}",
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
+        for command, shown in everything:
+            if "kcat" in command and shutil.which("kcat") is None:
+                continue
+            here = command.replace("127.0.0.1:9092", addresses["broker"])
+            here = here.replace("127.0.0.1:8081", addresses["registry"])
+            done = subprocess.run(
+                ["bash", "-c", f"set -eo pipefail; {here}"],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                cwd=tmp_path,
+                env=environment,
+                check=False,
+            )
+            assert done.returncode == 0, (command, done.stderr)
+            if here.startswith("curl") and shown[0].startswith("{"):
+                # An answer may say more than the README has room for.
+                assert json.loads(shown[0]).items() <= json.loads(done.stdout).items(), command
+            else:
+                assert done.stdout.splitlines() == shown, (command, done.stderr)
+
+
+def test_every_link_of_the_readme_leads_somewhere() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README.read_text(encoding="utf-8"))
+    assert len(links) > 5
+    missing = [link for link in links if not link.startswith("http") and not (ROOT / link).exists()]
+    assert missing == []
