@@ -47,10 +47,17 @@ class SqliteStore:
         self._writing = threading.Lock()
         try:
             self._writer = self._open()
-            migrate(self._writer)
+            try:
+                migrate(self._writer)
+            except BaseException:
+                self._writer.close()
+                raise
         except sqlite3.Error as error:
             self._lock_file.close()
             raise StoreFailed(f"The registry's file {path.name} cannot be opened: {error}") from error
+        except StoreFailed:
+            self._lock_file.close()
+            raise
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(

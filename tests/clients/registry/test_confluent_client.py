@@ -71,7 +71,7 @@ def test_refusals_carry_confluents_codes(client: SchemaRegistryClient) -> None:
 def test_configuration_through_the_client(client: SchemaRegistryClient) -> None:
     client.set_config("configured", ServerConfig(compatibility=ConfigCompatibilityLevel.FULL))
     assert client.get_config("configured").compatibility_level == "FULL"
-    assert client.set_compatibility("configured", "NONE")["compatibility"] == "NONE"
+    assert client.set_compatibility("configured", "NONE") == {"compatibility": "NONE"}
     assert client.get_compatibility("configured") == "NONE"
 
 
@@ -86,6 +86,7 @@ def test_metadata_and_references_through_the_client(client: SchemaRegistryClient
     registered = client.register_schema_full_response("parent", schema)
     assert registered.version == 1
     found = client.get_latest_with_metadata("parent", {"owner": "us"})
+    assert found.schema.references is not None
     assert found.schema.references[0].subject == "child"
     assert found.schema.metadata is not None
 
@@ -127,8 +128,8 @@ def _message_class() -> Any:
     kind = descriptor_pb2.FieldDescriptorProto
     message.field.add(name="id", number=1, type=kind.TYPE_STRING, label=kind.LABEL_OPTIONAL)
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)  # type: ignore[no-untyped-call]
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))  # type: ignore[no-untyped-call]
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
 
 
 def test_protobuf_serializers_register_and_read(client: SchemaRegistryClient) -> None:

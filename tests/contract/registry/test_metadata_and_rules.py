@@ -138,7 +138,7 @@ def test_the_version_in_the_metadata_is_compared_and_set(api: RegistryApi) -> No
     text = record("f1")
 
     def register(expected: int, version: int | None = None, metadata: dict[str, Any] | None = None) -> None:
-        fields = {"version": version, "metadata": metadata}
+        fields: dict[str, Any] = {"version": version, "metadata": metadata}
         answer = api.try_register("s", text, **{k: v for k, v in fields.items() if v is not None})
         assert answer.status_code == 200, answer.text
         assert answer.json()["id"] == expected
