@@ -1,0 +1,93 @@
+"""Proxies in front of a broker: ours always, Apache Kafka for what `any_api` tests and for all if told so."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.live.headgate import HeadgateBroker
+from tests.live.headgate_proxy import HeadgateProxy
+
+HEADGATE = "headgate"
+APACHE_KAFKA = pytest.param("apache-kafka", marks=pytest.mark.kafka)
+BROKERS = [HEADGATE, *([APACHE_KAFKA] if os.environ.get("HEADGATE_TEST_KAFKA") == "1" else [])]
+REQUEST_SECONDS_MAX = 60.0
+
+
+class Api:
+    """Asks a proxy; paths without a slash are below its cluster."""
+
+    def __init__(self, url: str, broker: str) -> None:
+        self.url = url
+        self.broker = broker
+        self.client = httpx.Client(base_url=url, timeout=REQUEST_SECONDS_MAX)
+        self.cluster_id: str = self.client.get("/v3/clusters").json()["data"][0]["cluster_id"]
+        self.base = f"/v3/clusters/{self.cluster_id}"
+
+    def ask(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        if body is not None:
+            options["json"] = body
+        return self.client.request(method, path if path.startswith("/") else f"{self.base}/{path}", **options)
+
+    def get(self, path: str, **options: Any) -> Any:
+        """The body of an answer that must be good."""
+        answer = self.ask("GET", path, **options)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def topic(self, partitions: int = 1, **configs: str) -> str:
+        name = f"topic-{secrets.token_hex(4)}"
+        rows = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
+        body = {"topic_name": name, "partitions_count": partitions, "replication_factor": 1, "configs": rows}
+        answer = self.ask("POST", "topics", body)
+        assert answer.status_code == 201, answer.text
+        return name
+
+    def link(self, path: str) -> str:
+        return f"{self.url}{self.base}/{path}"
+
+
+def error_of(answer: httpx.Response) -> tuple[int, int]:
+    """Status and code of a refusal, whose body has nothing else."""
+    body = answer.json()
+    assert set(body) == {"error_code", "message"}, answer.text
+    assert body["message"]
+    return answer.status_code, body["error_code"]
+
+
+@pytest.fixture(scope="session")
+def headgate_api(headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    yield from _api(headgate_broker.address, HEADGATE, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def kafka_api(apache_kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    yield from _api(apache_kafka, "apache-kafka", tmp_path_factory)
+
+
+@pytest.fixture(scope="session", params=BROKERS)
+def api(request: pytest.FixtureRequest) -> Api:
+    return _chosen(request)
+
+
+@pytest.fixture(scope="session", params=[HEADGATE, APACHE_KAFKA])
+def any_api(request: pytest.FixtureRequest) -> Api:
+    """For the few that run on Apache Kafka in every run."""
+    return _chosen(request)
+
+
+def _chosen(request: pytest.FixtureRequest) -> Api:
+    found: Api = request.getfixturevalue("headgate_api" if request.param == HEADGATE else "kafka_api")
+    return found
+
+
+def _api(address: str, broker: str, factory: pytest.TempPathFactory) -> Iterator[Api]:
+    proxy = HeadgateProxy(factory.mktemp("proxy"), address)
+    proxy.start()
+    api = Api(proxy.url, broker)
+    yield api
+    api.client.close()
+    assert proxy.stop() == 0, proxy.process.tail() if proxy.process else ""
