@@ -306,9 +306,15 @@ class Bodies:
         if not branches:
             return zigzag(0)
         index = self.rng.randrange(len(branches))
-        if depth <= 0 and "null" in branches:
-            index = branches.index("null")
+        if depth <= 0:
+            # The shortest way out of a record inside itself.
+            index = min(range(len(branches)), key=lambda place: self.cost(branches[place]))
         return zigzag(index) + self.value(branches[index], depth - 1)
+
+    def cost(self, schema: Any) -> int:
+        if isinstance(schema, str):
+            return 3 if schema in self.named and self.named[schema]["type"] == "record" else int(schema != "null")
+        return {"array": 1, "map": 1, "record": 2}.get(schema["type"], 1)
 
     def blocks(self, item: Any, depth: int) -> bytes:
         out = bytearray()
