@@ -6,11 +6,13 @@ import os
 import signal
 import socket
 import sys
+from types import FrameType
 
 import uvicorn
 import uvloop
 
 from proxy.api.app import create_app
+from proxy.api.front import Front
 from proxy.settings import ProxySettings, UnknownSetting
 
 
@@ -42,21 +44,35 @@ def main() -> int:
     return 0
 
 
+class _Server(uvicorn.Server):
+    """Tells the application that it is about to stop, before its connections are waited for."""
+
+    def __init__(self, config: uvicorn.Config, front: Front) -> None:
+        super().__init__(config)
+        self._front = front
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._front.services.begin_stop()
+        super().handle_exit(sig, frame)
+
+
 async def _serve(settings: ProxySettings, host: str, port: int, *, stop_at_eof: bool) -> None:
+    front = create_app(settings)
     config = uvicorn.Config(
-        create_app(settings),
+        front,
         loop="none",
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=max(settings.shutdown_graceful_ms // 1000, 1),
+        ws_max_size=settings.producer_batch_bytes_max * 2,
     )
     if stop_at_eof:
         _terminate_at_end_of_input(asyncio.get_running_loop())
     with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
         print(f"listening on http://{host}:{listener.getsockname()[1]}", file=sys.stderr, flush=True)
-        await uvicorn.Server(config).serve(sockets=[listener])
+        await _Server(config, front).serve(sockets=[listener])
 
 
 def _terminate_at_end_of_input(loop: asyncio.AbstractEventLoop) -> None:

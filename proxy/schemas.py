@@ -59,6 +59,11 @@ class SchemaWriters:
         self._registry = registry
         self._kept: OrderedDict[tuple[Format | None, SchemaChoice], tuple[float, SchemaWriter]] = OrderedDict()
 
+    def kept(self, wanted: Format | None, choice: SchemaChoice) -> SchemaWriter | None:
+        """The writer, if it can be had without asking anyone."""
+        kept = self._kept.get((wanted, choice))
+        return kept[1] if kept is not None and kept[0] > time.monotonic() else None
+
     async def find(self, wanted: Format | None, choice: SchemaChoice) -> SchemaWriter:
         """The writer that a request means; `wanted` is the language it names, if any.
 

@@ -1,6 +1,7 @@
 """What a running proxy holds: made once, handed to every route."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 
 import httpx
 
@@ -9,6 +10,8 @@ from proxy.consumers.instances import ConsumerInstances
 from proxy.consumers.ownership import Ownership
 from proxy.kafka.identity import ClusterIdentity
 from proxy.peers import open_peers
+from proxy.producers.idempotency import OnceOnly
+from proxy.producers.outcome_log import OutcomeLog
 from proxy.producers.sender import Sender
 from proxy.reading.cluster import Cluster
 from proxy.reading.payloads import Payloads
@@ -32,6 +35,13 @@ class Services:
     peers: httpx.AsyncClient
     consumers: ConsumerInstances
     admin: AdminCluster
+    once: OnceOnly
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the proxy is told to stop: streams end with a note, requests in flight finish."""
+
+    def begin_stop(self) -> None:
+        self.stopping.set()
+        self.readers.stopping.set()
 
     async def close(self) -> None:
         await self.readers.close()
@@ -39,6 +49,7 @@ class Services:
         await self.peers.aclose()
         await self.admin.close()
         await self.cluster.close()
+        await self.once.close()
         await self.sender.close()
         await self.registry.close()
 
@@ -63,4 +74,5 @@ def open_services(settings: ProxySettings) -> Services:
         open_peers(),
         ConsumerInstances(settings, ownership, cluster),
         AdminCluster(settings),
+        OnceOnly(sender, OutcomeLog(settings, sender)),
     )

@@ -18,15 +18,35 @@ class ProxySettings:
 
     request_body_bytes_max: int = 64 * 1024 * 1024
     """A whole body in memory; streams are not bound by it."""
-    json_depth_max: int = 200
-    """Deeper JSON is a mistake or an attack: encoders and decoders recurse."""
+    request_body_timeout_ms: int = 60_000
+    """How long a client may be silent in the middle of a body."""
     records_per_request_max: int = 100_000
-    produce_timeout_ms: int = 30_000
-    """How long a record may wait for its acknowledgement."""
+    produce_batch_maximum_entries: int = 10_000
+    """Of `records:batch`."""
+    produce_timeout_ms: int = 20_000
+    """How long a record may wait for its acknowledgement, all attempts together."""
+    auto_create_topics: bool = True
+    """Whether producing to a topic that does not exist asks the broker to create it, as Kafka's own producers do. The
+    broker has the last word (`auto.create.topics.enable`)."""
     producer_batch_bytes_max: int = 1_000_000
     """Below the brokers' default of 1 MiB for a batch, with room for its header."""
     producer_pending_bytes_max: int = 64 * 1024 * 1024
     """Records that wait for brokers, all requests together. Beyond it, requests are told to come back (429)."""
+
+    idempotency_topic: str = "__headgate_idempotency"
+    """Where the outcomes of requests with an Idempotency-Key are kept, for all workers."""
+    idempotency_window_ms: int = 24 * 3600 * 1000
+    """How long a repeated request gets the answer of the first."""
+    idempotency_keys_max: int = 200_000
+    """Keys that are remembered; beyond it the oldest are forgotten before their window ends."""
+    rate_limit_requests_per_second: int = 0
+    """For each client, over all its connections; a record of a stream counts as a request. 0: no limit."""
+    rate_limit_bytes_per_second: int = 0
+    """Of request bodies, for each client. 0: no limit."""
+    rate_limit_burst_seconds: int = 2
+    """How much of its allowance a client that was silent may use at once."""
+    shutdown_graceful_ms: int = 10_000
+    """How long requests in flight may take to finish once the proxy is told to stop."""
 
     consumer_instance_timeout_ms: int = 300_000
     consumer_request_timeout_ms: int = 1_000
@@ -44,7 +64,9 @@ class ProxySettings:
     read_streams_max: int = 10_000
     stream_heartbeat_ms: int = 15_000
     """A line in a silent stream, so that nobody between takes it for dead."""
-    kafka_request_timeout_ms: int = 20_000
+    kafka_request_timeout_ms: int = 10_000
+    metadata_max_age_ms: int = 60_000
+    """How long it may take until new partitions are seen."""
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
@@ -59,6 +81,10 @@ class ProxySettings:
                 if not text.strip().lstrip("-").isdigit():
                     raise UnknownSetting(f"{name} must be a whole number, not {text!r}")
                 changed[attribute] = int(text)
+            elif known[attribute] is bool:
+                if text.strip().lower() not in ("true", "false"):
+                    raise UnknownSetting(f"{name} must be true or false, not {text!r}")
+                changed[attribute] = text.strip().lower() == "true"
             else:
                 changed[attribute] = text
         return replace(cls(), **changed)  # type: ignore[arg-type]  # each value is of its field's type

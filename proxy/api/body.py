@@ -1,36 +1,76 @@
-"""Request bodies: read whole within the limit, and understood as JSON that is not too deep."""
+"""Request bodies: read whole within limits of size and time, and understood as JSON without losing a digit."""
 
-from typing import Any
+import asyncio
+import json
+import re
+from typing import Any, Final, NoReturn
 
 import orjson
 
 from proxy.api.answers import Receive
 from proxy.errors import BadRequest, BodyTooLarge
+from proxy.formats import ExactFloat
+
+# A number of up to 15 digits is the same after it has been a double; a longer one, or a large exponent, may not be.
+_LONG_NUMBER: Final = re.compile(rb"[0-9.]{16}|[0-9.][eE][+-]?[0-9]{3}")
+# Python's own limit against quadratic conversion is 4300 digits.
+_DIGITS_MAX: Final = 4000
 
 
-async def read_body(receive: Receive, bytes_max: int) -> bytes:
-    """Raises BodyTooLarge; a client that goes away in the middle is a BadRequest nobody will read."""
+async def read_body(receive: Receive, bytes_max: int, silence_seconds: float = 60.0) -> bytes:
+    """Raises BodyTooLarge, and BadRequest for a client that stops in the middle."""
     message = await receive()
     body: bytes = message.get("body", b"")
     if not message.get("more_body", False):
+        if message["type"] == "http.disconnect":
+            raise BadRequest("The request was cut off.")
         if len(body) > bytes_max:
             raise BodyTooLarge(f"The body of {len(body)} bytes is over the limit of {bytes_max}.")
         return body
     parts, size = [body], len(body)
     while message.get("more_body", False):
-        message = await receive()
+        try:
+            async with asyncio.timeout(silence_seconds):
+                message = await receive()
+        except TimeoutError:
+            raise BadRequest(f"The rest of the body did not come within {silence_seconds:g} seconds.") from None
         if message["type"] == "http.disconnect":
             raise BadRequest("The request was cut off.")
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
+        part = message.get("body", b"")
+        size += len(part)
         if size > bytes_max:
             raise BodyTooLarge(f"The body is over the limit of {bytes_max} bytes.")
+        parts.append(part)
     return b"".join(parts)
 
 
 def parse_json(body: bytes) -> Any:
-    """orjson stops at a depth of 1024 by itself, and refuses what is not JSON with line and column."""
+    """orjson stops at a depth of 1024 by itself, and refuses what is not JSON with line and column.
+
+    Where a number is too long for its 64 bits, Python's own parser reads the text. Raises BadRequest.
+    """
     try:
-        return orjson.loads(body)
+        if _LONG_NUMBER.search(body) is None:
+            return orjson.loads(body)
+        return _parse_exactly(body)
     except orjson.JSONDecodeError as error:
         raise BadRequest(f"The body is not JSON: {error}") from error
+
+
+def _parse_exactly(body: bytes) -> Any:
+    try:
+        return json.loads(body.decode(), parse_int=_whole, parse_float=ExactFloat, parse_constant=_no_constant)
+    except RecursionError:
+        raise BadRequest("The body is not JSON: nested too deeply.") from None
+    except ValueError as error:
+        raise BadRequest(f"The body is not JSON: {error}") from error
+
+
+def _whole(text: str) -> int:
+    if len(text) > _DIGITS_MAX:
+        raise ValueError(f"a number of {len(text)} digits")
+    return int(text)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -1,68 +1,200 @@
-"""The plain ASGI path in front of FastAPI, for what is asked thousands of times a second: produce."""
+"""The plain ASGI path in front of FastAPI: what is asked thousands of times a second, and what concerns every route.
+
+Produce is served from here, FastAPI never hears of it. Rate limits and the encodings of bodies hold for all routes.
+"""
 
 import logging
 import re
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from openapi.errors import error_body
+from openapi.media_types import negotiate
+from proxy.api import encodings
 from proxy.api.answers import JSON, V2_JSON, App, Receive, Scope, Send, send_answer, send_error
-from proxy.api.v2.produce import ProduceV2
-from proxy.api.v3.produce import ProduceV3
-from proxy.errors import ProxyError
+from proxy.api.body import read_body
+from proxy.api.rate import RateLimit, client_of
+from proxy.api.v2.produce import Ordered, ProduceV2, answer_of, answer_type
+from proxy.api.v3.produce import ProduceV3, batch_answer
+from proxy.api.v3.produce_socket import ProduceSocket
+from proxy.api.v3.record import Understood
+from proxy.errors import BodyTooLarge, NotAcceptable, ProxyError, UnsupportedMedia
+from proxy.producers.idempotency import Answered, parse_key
+from proxy.producers.records import OutgoingRecord, Ticket
 from proxy.services import Services
 
 _log: Final = logging.getLogger(__name__)
 _V2_PRODUCE: Final = re.compile(rb"/topics/([^/]+)(?:/partitions/([0-9]{1,9}))?/?\Z")
 _V3_PRODUCE: Final = re.compile(rb"/v3/clusters/([^/]+)/topics/([^/]+)/records(:batch)?/?\Z")
+_V3_SOCKET: Final = re.compile(rb"/v3/clusters/([^/]+)/topics/([^/]+)/records:produce/?\Z")
+_V3_MEDIA: Final = frozenset({b"", b"application/json", b"application/x-ndjson", b"application/octet-stream"})
+_REPEATED: Final = ((b"idempotency-replayed", b"true"),)
+
+
+class _Fields:
+    """The header fields that the front looks at."""
+
+    __slots__ = ("accept", "accept_encoding", "encoding", "key", "length", "media")
+
+    def __init__(self, scope: Scope) -> None:
+        self.accept = self.accept_encoding = self.encoding = self.key = self.length = self.media = b""
+        for name, value in scope["headers"]:
+            if name == b"content-type":
+                self.media = value
+            elif name == b"content-length":
+                self.length = value
+            elif name == b"accept":
+                self.accept = self.accept + b"," + value if self.accept else value
+            elif name == b"accept-encoding":
+                self.accept_encoding = value
+            elif name == b"content-encoding":
+                self.encoding = self.encoding + b"," + value if self.encoding else value
+            elif name == b"idempotency-key":
+                self.key = value
 
 
 class Front:
     def __init__(self, app: App, services: Services) -> None:
         self._app = app
+        self.services = services
+        self._limit = RateLimit(services.settings)
         self._v2 = ProduceV2(services)
-        self._v3 = ProduceV3(services)
+        self._v3 = ProduceV3(services, self._limit)
+        self._socket = ProduceSocket(services, self._limit)
+        self._body_bytes_max = services.settings.request_body_bytes_max
+        self._silence_seconds = services.settings.request_body_timeout_ms / 1000
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "POST":
-            path: bytes = scope["raw_path"]
+        if scope["type"] != "http":
+            await self._pass(scope, receive, send)
+            return
+        fields = _Fields(scope)
+        path: bytes = scope["raw_path"]
+        media_type = JSON if path.startswith(b"/v3") else V2_JSON
+        try:
+            if self._limit.is_on:
+                client = client_of(scope)
+                self._limit.take(client)
+                receive = self._limit.counting(receive, client)
+            if fields.encoding:
+                receive = encodings.opened(receive, fields.encoding)
+        except ProxyError as error:
+            await send_error(send, error, media_type)
+            return
+        if fields.accept_encoding:
+            name = encodings.wanted(fields.accept_encoding)
+            if name is not None:
+                send = encodings.closed(send, scope, name)
+        if scope["method"] == "POST":
             match = _V2_PRODUCE.match(path)
             if match is not None:
-                await self._produce_v2(match, scope, receive, send)
+                await self._produce_v2(match, fields, receive, send)
                 return
             match = _V3_PRODUCE.match(path)
             if match is not None:
-                await self._produce_v3(match, receive, send)
+                await self._produce_v3(match, fields, scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
-    async def _produce_v2(self, match: re.Match[bytes], scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match = _V3_SOCKET.match(scope.get("raw_path") or b"") if scope["type"] == "websocket" else None
+        if match is not None:
+            await self._socket.serve(_text(match[1]), _text(match[2]), receive, send, client_of(scope))
+        else:
+            await self._app(scope, receive, send)
+
+    async def _produce_v2(self, match: re.Match[bytes], fields: _Fields, receive: Receive, send: Send) -> None:
         topic = _text(match[1])
         partition = int(match[2]) if match[2] is not None else None
+        media_type = V2_JSON
         try:
-            body, media_type = await self._v2.answer(scope, receive, topic, partition)
+            media_type = answer_type(fields.accept)
+            body = await self._read(fields, receive)
+            if fields.key:
+                answered = await self._v2_once(fields, body, topic, partition)
+            else:
+                ordered = await self._v2.understand(fields.media, body, topic, partition)
+                await send_answer(send, 200, await self._v2.deliver(topic, ordered), media_type)
+                return
         except ProxyError as error:
-            await send_error(send, error, V2_JSON)
+            await send_error(send, error, media_type)
         except Exception:
-            await _failed(send, topic, V2_JSON)
+            await _failed(send, topic, media_type)
         else:
-            await send_answer(send, 200, body, media_type)
+            await send_answer(send, 200, answered.body, media_type, _REPEATED if answered.is_repeated else ())
 
-    async def _produce_v3(self, match: re.Match[bytes], receive: Receive, send: Send) -> None:
+    async def _v2_once(self, fields: _Fields, body: bytes, topic: str, partition: int | None) -> Answered:
+        ordered: Ordered | None = None
+
+        async def prepare() -> Sequence[OutgoingRecord]:
+            nonlocal ordered
+            ordered = await self._v2.understand(fields.media, body, topic, partition)
+            return ordered.records
+
+        async def conclude(tickets: Sequence[Ticket]) -> tuple[bytes, bool]:
+            assert ordered is not None
+            answer = await answer_of(ordered, tickets)
+            return answer, all(ticket.batch.error is None for ticket in tickets)
+
+        request = b"%s\0%s\0%s" % (fields.media, str(partition).encode(), body)
+        return await self.services.once.answer(parse_key(fields.key), "v2", topic, request, prepare, conclude)
+
+    async def _produce_v3(
+        self, match: re.Match[bytes], fields: _Fields, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         cluster_id, topic = _text(match[1]), _text(match[2])
         try:
-            if match[3] is not None:
-                await self._v3.batch(cluster_id, topic, receive, send)
+            if fields.media.partition(b";")[0].strip().lower() not in _V3_MEDIA:
+                raise UnsupportedMedia
+            if fields.accept and negotiate(fields.accept.decode("latin-1"), (JSON,)) is None:
+                raise NotAcceptable
+            if match[3] is None:
+                await self._v3.stream(
+                    cluster_id,
+                    topic,
+                    receive,
+                    send,
+                    client=client_of(scope),
+                    is_empty=fields.length == b"0",
+                )
+                return
+            body = await self._read(fields, receive)
+            if fields.key:
+                answered = await self._v3_once(fields, cluster_id, topic, body)
             else:
-                await self._v3.stream(cluster_id, topic, receive, send)
+                answered = Answered(await self._v3.batch(cluster_id, topic, body), False)
         except ProxyError as error:
             await send_error(send, error, JSON)
         except Exception:
             await _failed(send, topic, JSON)
+        else:
+            await send_answer(send, 207, answered.body, JSON, _REPEATED if answered.is_repeated else ())
+
+    async def _v3_once(self, fields: _Fields, cluster_id: str, topic: str, body: bytes) -> Answered:
+        await self.services.identity.check(cluster_id)
+        entries: list[tuple[str, Understood | ProxyError]] = []
+
+        async def prepare() -> Sequence[OutgoingRecord]:
+            entries.extend(await self._v3.understand(body, topic))
+            return [understood.record for _, understood in entries if isinstance(understood, Understood)]
+
+        async def conclude(tickets: Sequence[Ticket]) -> tuple[bytes, bool]:
+            left = iter(tickets)
+            placed = [understood if isinstance(understood, ProxyError) else next(left) for _, understood in entries]
+            answer = await batch_answer(cluster_id, topic, entries, placed)
+            return answer, all(ticket.batch.error is None for ticket in tickets)
+
+        return await self.services.once.answer(parse_key(fields.key), "v3", topic, body, prepare, conclude)
+
+    async def _read(self, fields: _Fields, receive: Receive) -> bytes:
+        if fields.length and len(fields.length) < 20 and int(fields.length) > self._body_bytes_max:
+            raise BodyTooLarge(f"The body of {int(fields.length)} bytes is over the limit of {self._body_bytes_max}.")
+        return await read_body(receive, self._body_bytes_max, self._silence_seconds)
 
 
 def _text(quoted: bytes) -> str:
-    return unquote_to_bytes(quoted).decode(errors="replace")
+    return unquote_to_bytes(quoted).decode(errors="replace") if b"%" in quoted else quoted.decode(errors="replace")
 
 
 async def _failed(send: Send, topic: str, media_type: str) -> None:

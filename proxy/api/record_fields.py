@@ -3,20 +3,25 @@
 import base64
 import binascii
 import datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from proxy.errors import BadRequest
-from proxy.producers.sender import Header
+from proxy.producers.records import Header
 
-# Kafka's timestamps are signed 64-bit milliseconds.
-TIMESTAMP_MAX = 2**63 - 1
+# Partitions, versions and ids are signed 32-bit numbers in Kafka and in the registry.
+WHOLE_MAX: Final = 2**31 - 1
+# The year 9999 in milliseconds: what ISO 8601 can still say of a record's time.
+TIMESTAMP_MAX: Final = 253_402_300_799_999
+# Headers of one record. Kafka has no limit but the record's size; a hundred bytes for each is its overhead here.
+headers_max: Final = 10_000
 
 
 def whole_number(value: Any, place: str) -> int | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise BadRequest(f"{place} must be a whole number from 0 on, not {value!r:.40}.")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= WHOLE_MAX:
+        raise BadRequest(f"{place} must be a whole number from 0 to {WHOLE_MAX}, not {value!r:.40}.")
     return value
 
 
@@ -24,25 +29,32 @@ def timestamp_ms(value: Any, place: str) -> int | None:
     """Milliseconds since the epoch, or a time in ISO 8601."""
     if value is None:
         return None
+    found: int | None = None
     if isinstance(value, int) and not isinstance(value, bool):
-        if 0 <= value <= TIMESTAMP_MAX:
-            return value
-    elif isinstance(value, str):
+        found = value
+    elif isinstance(value, str) and len(value) <= 64:
         try:
             moment = datetime.datetime.fromisoformat(value)
-        except ValueError:
-            pass
-        else:
             if moment.tzinfo is None:
                 moment = moment.replace(tzinfo=datetime.UTC)
-            return int(moment.timestamp() * 1000)
-    raise BadRequest(f"{place} must be milliseconds or a time such as 2026-01-31T12:00:00Z, not {value!r:.40}.")
+            found = (moment - _EPOCH) // _MILLISECOND
+        except (ValueError, OverflowError):
+            pass
+    if found is None or not 0 <= found <= TIMESTAMP_MAX:
+        raise BadRequest(f"{place} must be milliseconds or a time such as 2026-01-31T12:00:00Z, not {value!r:.40}.")
+    return found
 
 
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MILLISECOND: Final = datetime.timedelta(milliseconds=1)
+
+
+@lru_cache(maxsize=256)
 def iso_time(milliseconds: int | None) -> str | None:
-    if milliseconds is None:
+    """Records of one batch share their time: asked again and again for the same."""
+    if milliseconds is None or not 0 <= milliseconds <= TIMESTAMP_MAX:
         return None
-    moment = datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.UTC)
+    moment = _EPOCH + datetime.timedelta(milliseconds=milliseconds)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -50,8 +62,8 @@ def headers_of(value: Any, place: str) -> list[Header]:
     """v3's `[{"name": …, "value": base64}]`, which v2 takes as well; `key` is accepted for `name`."""
     if value is None:
         return []
-    if not isinstance(value, list):
-        raise BadRequest(f"{place} must be an array of objects with name and value.")
+    if not isinstance(value, list) or len(value) > headers_max:
+        raise BadRequest(f"{place} must be an array of up to {headers_max} objects with name and value.")
     found: list[Header] = []
     for index, row in enumerate(value):
         name = row.get("name", row.get("key")) if isinstance(row, dict) else None
@@ -59,7 +71,8 @@ def headers_of(value: Any, place: str) -> list[Header]:
         if not isinstance(name, str) or not (content is None or isinstance(content, str)):
             raise BadRequest(f"{place}[{index}] must have a name and a value in base64.")
         try:
-            found.append((name, base64.b64decode(content or "", validate=True)))
-        except binascii.Error as error:
+            name.encode()
+            found.append((name, None if content is None else base64.b64decode(content, validate=True)))
+        except (binascii.Error, ValueError) as error:
             raise BadRequest(f"{place}[{index}].value is not base64: {error}.") from error
     return found

@@ -1,219 +1,424 @@
 """Records to the brokers: idempotent, acks=all, with batches that grow only while the broker is busy.
 
-A partition has one batch on the way. Records that arrive meanwhile gather in the next one, which leaves the moment the
-answer is there: a lone request waits for nothing, and a hundred concurrent ones share a batch. Who sent records gets
-one future per batch it is part of, not one per record.
+A broker has one request on the way. Records that arrive meanwhile gather, a batch for each partition, and leave the
+moment the answer is there: a lone request waits for nothing, and a hundred concurrent ones share a batch. Who sent
+records gets tickets; there is one future for a batch, none for a record.
+
+Retries follow KIP-98: a batch keeps its producer id and sequence until a broker has answered for it, so that it is
+written once. A batch that is given up in doubt takes the producer id with it, and what follows starts under a new one.
 """
 
 import asyncio
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from aiokafka import AIOKafkaProducer
-from aiokafka.partitioner import DefaultPartitioner
+import crc32c
+from aiokafka import errors as kafka
+from aiokafka.partitioner import murmur2
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from proxy.errors import BrokerUnavailable, InvalidPayload, PartitionNotFound, TooManyRequests, TopicNotFound
+from proxy.errors import (
+    BrokerUnavailable,
+    InvalidPayload,
+    PartitionNotFound,
+    ProxyError,
+    ShuttingDown,
+    TooManyRequests,
+    TopicNotFound,
+)
 from proxy.kafka.faults import proxy_error
+from proxy.producers.link import KafkaLink, Placed, refusal
+from proxy.producers.records import Batch, OutgoingRecord, ProducerIdentity, Ticket
 from proxy.settings import ProxySettings
 
-Header = tuple[str, bytes]
+retry_pause_seconds: Final = 0.05
+retry_pause_max_seconds: Final = 1.0
+# Partitions may take long to move; a topic that is gone is gone after a few looks.
+unknown_topic_attempts: Final = 4
+# Under a new producer id a batch is refused again only by a broker that is out of its mind.
+identities_max: Final = 3
+# Below the brokers' socket.request.max.bytes of 100 MiB.
+request_bytes_max: Final = 32 * 1024 * 1024
 
-
-@dataclass(frozen=True, slots=True)
-class OutgoingRecord:
-    key: bytes | None
-    value: bytes | None
-    partition: int | None = None
-    timestamp_ms: int | None = None
-    headers: Sequence[Header] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """Where a record went."""
-
-    partition: int
-    offset: int
-    timestamp_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Ticket:
-    """A record's place in a batch under way. `batch` has the base offset, or raises a ProxyError."""
-
-    partition: int
-    index: int
-    batch: "asyncio.Future[tuple[int, int | None]]"
-    timestamp_ms: int | None
-
-    async def delivered(self) -> Delivered:
-        base_offset, broker_time_ms = await self.batch
-        return Delivered(self.partition, base_offset + self.index, broker_time_ms or self.timestamp_ms)
+_SEQUENCES: Final = 2**31
+_CRC_AT, _CRC_FROM, _IDENTITY_AT = 17, 21, 43
+_IDENTITY: Final = struct.Struct(">qhi")
+# The broker has forgotten the producer, or counts other sequences: nothing of the batch was written.
+_IDENTITY_LOST: Final = (
+    kafka.OutOfOrderSequenceNumber,
+    kafka.UnknownProducerId,
+    kafka.InvalidProducerEpoch,
+    kafka.InvalidProducerIdMapping,
+    kafka.ProducerFenced,
+)
+_AFTER_APPEND: Final = (kafka.RequestTimedOutError, kafka.NotEnoughReplicasAfterAppendError)
 
 
 class _Lane:
-    """One partition: the batch that gathers, and whether another is on the way."""
+    """One partition: the batches that wait, and the one that gathers behind them."""
 
-    __slots__ = ("builder", "busy", "bytes", "count", "future", "waiting")
+    __slots__ = ("busy", "gathering", "identity", "is_fixed", "partition", "sequence", "topic", "waiting")
 
-    def __init__(self) -> None:
-        self.builder: Any = None
-        self.future: asyncio.Future[tuple[int, int | None]] | None = None
-        self.count = 0
-        self.bytes = 0
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.waiting: deque[Batch] = deque()
+        self.gathering: Batch | None = None
         self.busy = False
-        self.waiting: list[tuple[Any, asyncio.Future[tuple[int, int | None]], int]] = []
-        """Full batches that leave before the one that gathers: (batch, future, bytes)."""
+        self.identity: ProducerIdentity | None = None
+        self.sequence = 0
+        self.is_fixed = False
+        """The identity is the caller's and may not be changed for another."""
 
 
 class Sender:
-    def __init__(self, settings: ProxySettings) -> None:
+    def __init__(self, settings: ProxySettings, link: KafkaLink | None = None) -> None:
         self._settings = settings
-        self._producer: Any = None
-        """An AIOKafkaProducer, which has no types."""
-        self._starting: asyncio.Lock = asyncio.Lock()
+        self._link = link or KafkaLink(settings)
         self._lanes: dict[tuple[str, int], _Lane] = {}
+        self._ready: dict[_Lane, None] = {}
+        self._busy_nodes: set[int] = set()
+        self._identity: ProducerIdentity | None = None
+        self._flush_soon = False
         self._pending_bytes = 0
-        self._partitioner = DefaultPartitioner()
-        self._round_robin: dict[str, itertools.count[int]] = {}
+        self._turns: dict[str, itertools.count[int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._renewing = asyncio.Lock()
+        self._closed = False
 
-    async def partitions(self, topic: str) -> list[int]:
+    @property
+    def pending_bytes(self) -> int:
+        return self._pending_bytes
+
+    async def partitions(self, topic: str) -> tuple[int, ...]:
         """The partitions of a topic. Raises TopicNotFound, BrokerUnavailable."""
-        producer = await self._started()
-        try:
-            found = await producer.partitions_for(topic)
-        except Exception as error:
-            raise proxy_error(error) from error
-        if not found:
-            raise TopicNotFound
-        return sorted(found)
+        return await self._link.partitions(topic)
+
+    def known_partitions(self, topic: str) -> tuple[int, ...] | None:
+        return self._link.known_partitions(topic)
 
     async def place(self, topic: str, records: Sequence[OutgoingRecord]) -> list[Ticket]:
         """Put records into batches. Raises for the whole call when one of them cannot be placed; none has gone then."""
-        partitions = await self.partitions(topic)
-        chosen = [self._choose(topic, record, partitions) for record in records]
-        size = sum(_size(record) for record in records)
-        if self._pending_bytes and self._pending_bytes + size > self._settings.producer_pending_bytes_max:
-            raise TooManyRequests("Too many records wait for the brokers; try again in a second.")
+        partitions = self._link.known_partitions(topic) or await self._link.partitions(topic)
+        return self.place_now(topic, records, partitions)
+
+    def place_now(self, topic: str, records: Sequence[OutgoingRecord], partitions: tuple[int, ...]) -> list[Ticket]:
+        """As `place`, for whoever knows the partitions already."""
+        if self._closed:
+            raise ShuttingDown("The proxy is shutting down.")
         limit = self._settings.producer_batch_bytes_max
+        total = 0
+        keyless: int | None = None
+        chosen: list[int] = []
         for record in records:
-            if _size(record) > limit:
-                raise InvalidPayload(f"A record of {_size(record)} bytes is over the limit of {limit}.")
-        return [self._put(topic, partition, record) for partition, record in zip(chosen, records, strict=True)]
+            size = record.size()
+            if size > limit:
+                raise InvalidPayload(f"A record of {size} bytes is over the limit of {limit}.")
+            total += size
+            if record.partition is not None:
+                if record.partition not in partitions:
+                    raise PartitionNotFound
+                chosen.append(record.partition)
+            elif record.key is not None:
+                chosen.append(partition_of(record.key, partitions))
+            else:
+                if keyless is None:
+                    keyless = self._keyless(topic, partitions)
+                chosen.append(keyless)
+        if self._pending_bytes and self._pending_bytes + total > self._settings.producer_pending_bytes_max:
+            raise TooManyRequests("Too many records wait for the brokers; try again in a second.")
+        now_ms = int(time.time() * 1000)
+        put = self._put
+        return [put(topic, partition, record, now_ms) for partition, record in zip(chosen, records, strict=True)]
+
+    def place_one(self, topic: str, record: OutgoingRecord, partitions: tuple[int, ...]) -> Ticket:
+        """As `place_now`, for a record that comes alone."""
+        (ticket,) = self.place_now(topic, (record,), partitions)
+        return ticket
+
+    async def place_as(
+        self,
+        identity: ProducerIdentity,
+        topic: str,
+        rows: Sequence[tuple[int, int, Sequence[OutgoingRecord]]],
+    ) -> list[list[Ticket]]:
+        """Rows of (partition, first sequence, records), each one batch, under an identity that the caller keeps.
+
+        Placed again with the same numbers, what a broker already has is not written again. Raises ProxyError.
+        """
+        await self._link.partitions(topic)
+        now_ms = int(time.time() * 1000)
+        placed: list[list[Ticket]] = []
+        for partition, sequence, records in rows:
+            lane = _Lane(topic, partition)
+            lane.identity, lane.sequence, lane.is_fixed = identity, sequence, True
+            batch = lane.gathering = self._new_batch(topic, partition)
+            tickets = [self._append(batch, record, now_ms) for record in records]
+            if None in tickets:
+                raise InvalidPayload("With an Idempotency-Key, the records of a partition must fit one batch.")
+            placed.append([ticket for ticket in tickets if ticket is not None])
+            self._make_ready(lane)
+        return placed
+
+    async def new_identity(self) -> ProducerIdentity:
+        return await self._link.new_identity()
 
     async def close(self) -> None:
         """Deliver what is under way, then let go of the connection."""
+        self._closed = True
+        deadline = time.monotonic() + self._settings.shutdown_graceful_ms / 1000
+        while (self._tasks or self._ready) and time.monotonic() < deadline:
+            await asyncio.wait(self._tasks or {asyncio.ensure_future(asyncio.sleep(0.01))}, timeout=0.2)
+        for task in list(self._tasks):
+            task.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self._settings.produce_timeout_ms / 1000)
-        if self._producer is not None:
-            await self._producer.stop()
+            await asyncio.wait(self._tasks)
+        for lane in [*self._lanes.values(), *self._ready]:
+            for batch in [*lane.waiting, *([lane.gathering] if lane.gathering is not None else [])]:
+                self._settle(batch, ShuttingDown("The proxy shut down before the brokers had answered."))
+            lane.waiting.clear()
+            lane.gathering = None
+        await self._link.close()
 
-    def _choose(self, topic: str, record: OutgoingRecord, partitions: list[int]) -> int:
-        if record.partition is not None:
-            if record.partition not in partitions:
-                raise PartitionNotFound
-            return record.partition
-        if record.key is not None:
-            chosen: int = self._partitioner(record.key, partitions, partitions)
-            return chosen
-        # Keyless records go where a batch already gathers, else on to the next partition.
+    def _keyless(self, topic: str, partitions: tuple[int, ...]) -> int:
+        """Where a batch already gathers, else the next partition in turn."""
+        if len(partitions) == 1:
+            return partitions[0]
         for partition in partitions:
             lane = self._lanes.get((topic, partition))
-            if lane is not None and lane.builder is not None:
+            if lane is not None and lane.gathering is not None:
                 return partition
-        turn = self._round_robin.setdefault(topic, itertools.count())
+        turn = self._turns.get(topic)
+        if turn is None:
+            turn = self._turns[topic] = itertools.count()
         return partitions[next(turn) % len(partitions)]
 
-    def _put(self, topic: str, partition: int, record: OutgoingRecord) -> Ticket:
+    def _new_batch(self, topic: str, partition: int) -> Batch:
+        builder: Any = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, 0, self._settings.producer_batch_bytes_max + 200)
+        deadline = time.monotonic() + self._settings.produce_timeout_ms / 1000
+        return Batch(topic, partition, builder, asyncio.get_running_loop().create_future(), deadline)
+
+    def _append(self, batch: Batch, record: OutgoingRecord, now_ms: int) -> Ticket | None:
+        index = batch.count
+        timestamp_ms = record.timestamp_ms if record.timestamp_ms is not None else now_ms
+        headers = record.headers
+        added = batch.builder.append(index, timestamp_ms, record.key, record.value, list(headers) if headers else [])
+        if added is None:
+            return None
+        batch.count = index + 1
+        batch.bytes += added.size
+        self._pending_bytes += added.size
+        return Ticket(batch, index, timestamp_ms)
+
+    def _put(self, topic: str, partition: int, record: OutgoingRecord, now_ms: int) -> Ticket:
         lane = self._lanes.get((topic, partition))
         if lane is None:
-            lane = self._lanes[topic, partition] = _Lane()
-        for _ in range(2):
-            if lane.builder is None:
-                assert self._producer is not None
-                lane.builder = self._producer.create_batch()
-                lane.future = asyncio.get_running_loop().create_future()
-                lane.count = lane.bytes = 0
-            added = lane.builder.append(
-                key=record.key, value=record.value, timestamp=record.timestamp_ms, headers=list(record.headers)
-            )
-            if added is not None:
-                break
-            self._seal(lane)
-        assert lane.future is not None
-        ticket = Ticket(partition, lane.count, lane.future, added.timestamp if added is not None else None)
-        lane.count += 1
-        size = _size(record)
-        lane.bytes += size
-        self._pending_bytes += size
-        if not lane.busy:
-            lane.busy = True
-            task = asyncio.get_running_loop().create_task(self._drive(topic, partition, lane))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            lane = self._lanes[topic, partition] = _Lane(topic, partition)
+        if lane.gathering is None:
+            lane.gathering = self._new_batch(topic, partition)
+            self._make_ready(lane)
+        ticket = self._append(lane.gathering, record, now_ms)
+        if ticket is None:
+            lane.waiting.append(lane.gathering)
+            lane.gathering = self._new_batch(topic, partition)
+            ticket = self._append(lane.gathering, record, now_ms)
+            assert ticket is not None, "a batch takes one record of any size"
         return ticket
 
-    @staticmethod
-    def _seal(lane: _Lane) -> None:
-        assert lane.future is not None
-        lane.waiting.append((lane.builder, lane.future, lane.bytes))
-        lane.builder = lane.future = None
+    def _make_ready(self, lane: _Lane) -> None:
+        if not lane.busy:
+            self._ready[lane] = None
+            self._schedule()
 
-    async def _drive(self, topic: str, partition: int, lane: _Lane) -> None:
-        """Send one batch after the other until none is left."""
-        while lane.waiting or lane.builder is not None:
-            if not lane.waiting:
-                self._seal(lane)
-            batch, future, size = lane.waiting.pop(0)
-            try:
-                result = await self._send(batch, topic, partition)
-            except Exception as error:
-                if not future.done():
-                    future.set_exception(proxy_error(error))
-                    future.exception()  # whoever asked may have gone; that is no fault to report
+    def _schedule(self) -> None:
+        if not self._flush_soon:
+            self._flush_soon = True
+            # Not at once: the other requests of this turn of the loop come along.
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        """Send what is ready to every broker that has nothing on the way."""
+        self._flush_soon = False
+        if not self._ready:
+            return
+        by_node: dict[int | None, list[_Lane]] = {}
+        for lane in self._ready:
+            leader = self._link.leader(lane.topic, lane.partition)
+            if leader is None or leader not in self._busy_nodes:
+                by_node.setdefault(leader, []).append(lane)
+        for node_id, lanes in by_node.items():
+            if node_id is not None:
+                self._busy_nodes.add(node_id)
+                taken = self._taken(lanes)
+                self._start(self._send(node_id, taken))
             else:
-                if not future.done():
-                    future.set_result(result)
-            finally:
-                self._pending_bytes -= size
-        lane.busy = False
+                for lane in lanes:
+                    del self._ready[lane]
+                    lane.busy = True
+                self._start(self._await_leaders(lanes))
 
-    async def _send(self, batch: Any, topic: str, partition: int) -> tuple[int, int | None]:
-        assert self._producer is not None
-        timeout = self._settings.produce_timeout_ms / 1000
-        async with asyncio.timeout(timeout):
-            delivery = await self._producer.send_batch(batch, topic, partition=partition)
-            metadata = await asyncio.shield(delivery)
-        # 0 is CreateTime: the record's own timestamp stands.
-        return metadata.offset, metadata.timestamp if metadata.timestamp_type == 1 else None
+    def _taken(self, lanes: list[_Lane]) -> list[tuple[_Lane, Batch]]:
+        """The next batch of each lane, up to what a request may hold."""
+        taken: list[tuple[_Lane, Batch]] = []
+        size = 0
+        for lane in lanes:
+            batch = lane.waiting[0] if lane.waiting else lane.gathering
+            assert batch is not None
+            size += batch.bytes
+            if taken and size > request_bytes_max:
+                break
+            if lane.waiting:
+                lane.waiting.popleft()
+            else:
+                lane.gathering = None
+            del self._ready[lane]
+            lane.busy = True
+            taken.append((lane, batch))
+        return taken
 
-    async def _started(self) -> Any:
-        if self._producer is not None:
-            return self._producer
-        async with self._starting:
-            if self._producer is None:
-                make: Any = AIOKafkaProducer
-                producer = make(
-                    bootstrap_servers=self._settings.bootstrap_servers,
-                    acks="all",
-                    enable_idempotence=True,
-                    linger_ms=0,
-                    max_batch_size=self._settings.producer_batch_bytes_max,
-                    request_timeout_ms=self._settings.kafka_request_timeout_ms,
-                )
-                try:
-                    await producer.start()
-                except Exception as error:
-                    await producer.stop()
-                    raise BrokerUnavailable(
-                        f"No broker answers at {self._settings.bootstrap_servers}: {error}. Is it running?"
-                    ) from error
-                self._producer = producer
-        return self._producer
+    def _start(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, node_id: int, taken: list[tuple[_Lane, Batch]]) -> None:
+        pause = 0.0
+        try:
+            if self._identity is None:
+                async with self._renewing:
+                    if self._identity is None:
+                        self._identity = await self._link.new_identity()
+            for lane, batch in taken:
+                self._build(lane, batch)
+            answer = await self._link.produce(node_id, [batch for _, batch in taken])
+        except asyncio.CancelledError:
+            for lane, batch in taken:
+                batch.in_doubt = True
+                self._settle(batch, ShuttingDown("The proxy shut down before the brokers had answered."))
+                lane.busy = False
+            raise
+        except Exception as error:
+            # A broker that could not be reached has nothing of the request; any other failure leaves it in doubt.
+            reached = not isinstance(error, (kafka.NodeNotReadyError, BrokerUnavailable))
+            for lane, batch in taken:
+                batch.in_doubt = batch.in_doubt or reached
+                pause = max(pause, self._retry_or_give_up(lane, batch, proxy_error(error)))
+        else:
+            for lane, batch in taken:
+                pause = max(pause, self._conclude(lane, batch, answer.get((batch.topic, batch.partition))))
+        if pause:
+            await asyncio.sleep(pause)
+            await self._link.refresh()
+        self._busy_nodes.discard(node_id)
+        self._release(lane for lane, _ in taken)
+
+    async def _await_leaders(self, lanes: list[_Lane]) -> None:
+        await self._link.refresh()
+        now = time.monotonic()
+        for lane in lanes:
+            known = self._link.known_partitions(lane.topic)
+            overdue: ProxyError | None = None
+            for batch in [*lane.waiting, *([lane.gathering] if lane.gathering is not None else [])]:
+                batch.attempts += 1
+                if known is not None and lane.partition not in known:
+                    overdue = PartitionNotFound()
+                elif known is None and batch.attempts > unknown_topic_attempts:
+                    overdue = TopicNotFound()
+                elif now > batch.deadline:
+                    overdue = BrokerUnavailable(f"Partition {lane.partition} of {lane.topic} has no leader.")
+                if overdue is not None:
+                    self._settle(batch, overdue)
+            if overdue is not None:
+                lane.waiting.clear()
+                lane.gathering = None
+        await asyncio.sleep(retry_pause_seconds * 2)
+        self._release(lanes)
+
+    def _release(self, lanes: Any) -> None:
+        for lane in lanes:
+            lane.busy = False
+            if lane.waiting or lane.gathering is not None:
+                self._ready[lane] = None
+        if self._ready:
+            # From here, not in the loop's next turn: everything that could come along has had its time.
+            self._flush()
+
+    def _build(self, lane: _Lane, batch: Batch) -> None:
+        """The bytes of the batch, with the identity and sequence that it keeps until it is answered for."""
+        if batch.buffer is not None and batch.identity is not None:
+            return
+        if not lane.is_fixed and lane.identity is not self._identity:
+            lane.identity, lane.sequence = self._identity, 0
+        identity = lane.identity
+        assert identity is not None
+        batch.identity, batch.sequence = identity, lane.sequence
+        if batch.buffer is None:
+            batch.builder.set_producer_state(identity.producer_id, identity.epoch, lane.sequence)
+            batch.buffer = batch.builder.build()
+            batch.builder = None
+        else:
+            _IDENTITY.pack_into(batch.buffer, _IDENTITY_AT, identity.producer_id, identity.epoch, lane.sequence)
+            checksum = crc32c.crc32c(bytes(batch.buffer[_CRC_FROM:]))
+            struct.pack_into(">I", batch.buffer, _CRC_AT, checksum)
+
+    def _conclude(self, lane: _Lane, batch: Batch, placed: Placed | None) -> float:
+        """Take a broker's answer; the seconds to wait before the next attempt, 0 when there is none."""
+        if placed is None:
+            batch.in_doubt = True
+            return self._retry_or_give_up(lane, batch, proxy_error(kafka.KafkaError("the broker left the batch out")))
+        error_class = placed.error
+        if error_class is None or error_class is kafka.DuplicateSequenceNumber:
+            batch.base_offset, batch.append_time_ms = placed.base_offset, placed.append_time_ms
+            lane.sequence = (batch.sequence + batch.count) % _SEQUENCES
+            self._settle(batch)
+            return 0.0
+        if issubclass(error_class, _IDENTITY_LOST) and not lane.is_fixed and batch.attempts < identities_max:
+            self._forget(batch.identity)
+            batch.identity = None
+            batch.attempts += 1
+            lane.waiting.appendleft(batch)
+            return retry_pause_seconds
+        batch.in_doubt = batch.in_doubt or error_class in _AFTER_APPEND
+        if getattr(error_class, "retriable", False):
+            is_gone = error_class is kafka.UnknownTopicOrPartitionError and batch.attempts >= unknown_topic_attempts
+            if not is_gone:
+                return self._retry_or_give_up(lane, batch, refusal(error_class, batch.topic))
+        self._give_up(batch, refusal(error_class, batch.topic))
+        return 0.0
+
+    def _retry_or_give_up(self, lane: _Lane, batch: Batch, error: ProxyError) -> float:
+        batch.attempts += 1
+        pause: float = min(retry_pause_seconds * 2 ** min(batch.attempts, 10), retry_pause_max_seconds)
+        if self._closed or time.monotonic() + pause > batch.deadline:
+            self._give_up(batch, error)
+            return retry_pause_seconds
+        lane.waiting.appendleft(batch)
+        return pause
+
+    def _give_up(self, batch: Batch, error: ProxyError) -> None:
+        if batch.in_doubt:
+            # Sequences after it would be refused, or worse, taken for it.
+            self._forget(batch.identity)
+            error = type(error)(f"{error} The records may have been written all the same.")
+        self._settle(batch, error)
+
+    def _forget(self, identity: ProducerIdentity | None) -> None:
+        if self._identity is identity:
+            self._identity = None
+
+    def _settle(self, batch: Batch, error: ProxyError | None = None) -> None:
+        if not batch.settled.done():
+            self._pending_bytes -= batch.bytes
+            batch.settle(error)
 
 
-def _size(record: OutgoingRecord) -> int:
-    return len(record.key or b"") + len(record.value or b"") + sum(len(n) + len(v) for n, v in record.headers) + 32
+def partition_of(key: bytes, partitions: Sequence[int]) -> int:
+    """As Java's DefaultPartitioner chooses for a key."""
+    if len(partitions) == 1:
+        return partitions[0]
+    hash_of: Callable[[bytes], int] = murmur2
+    return partitions[(hash_of(key) & 0x7FFFFFFF) % len(partitions)]

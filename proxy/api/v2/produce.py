@@ -1,70 +1,114 @@
 """POST /topics/{topic} and /topics/{topic}/partitions/{partition}: records in, offsets out.
 
-The format stands in the media type: `application/vnd.kafka.json.v2+json` and its kin; `key_format` in the body chooses
-another one for keys. A record that a broker refuses is reported in its own row; a request that cannot be understood is
-refused as a whole before anything is written.
+The format stands in the media type: `application/vnd.kafka.json.v2+json` and its kin; `key_format` and `value_format`
+in the body choose others. A record that a broker refuses is reported in its own row; a request that cannot be
+understood is refused as a whole before anything is written.
 """
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
-from proxy.api.answers import V2_JSON, Receive, Scope
-from proxy.api.body import parse_json, read_body
+from openapi.media_types import negotiate
+from proxy.api.answers import JSON, V2_JSON
+from proxy.api.body import parse_json
 from proxy.api.record_fields import headers_of, timestamp_ms, whole_number
 from proxy.errors import (
     BadRequest,
+    BrokerUnavailable,
     ConversionFailed,
     InvalidBatch,
+    KafkaRetriable,
     KeySchemaMissing,
+    LeaderNotFound,
+    NotAcceptable,
+    NotAuthenticated,
+    NotAuthorized,
     ProxyError,
+    ShuttingDown,
+    Unprocessable,
     UnsupportedMedia,
     ValueSchemaMissing,
     fault_of,
 )
 from proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
-from proxy.producers.sender import OutgoingRecord, Ticket
+from proxy.producers.records import OutgoingRecord, Ticket, settled
 from proxy.services import Services
 
-_MEDIA_TYPES: Final[Mapping[str, Format]] = {
-    "application/vnd.kafka.binary.v2+json": Format.BINARY,
-    "application/vnd.kafka.v2+json": Format.BINARY,
-    "application/vnd.kafka.json.v2+json": Format.JSON,
-    "application/vnd.kafka.text.v2+json": Format.STRING,
-    "application/vnd.kafka.string.v2+json": Format.STRING,
-    "application/vnd.kafka.avro.v2+json": Format.AVRO,
-    "application/vnd.kafka.jsonschema.v2+json": Format.JSONSCHEMA,
-    "application/vnd.kafka.protobuf.v2+json": Format.PROTOBUF,
-    "application/json": Format.BINARY,
-    "": Format.BINARY,
+_MEDIA_TYPES: Final[Mapping[bytes, Format]] = {
+    b"application/vnd.kafka.binary.v2+json": Format.BINARY,
+    b"application/vnd.kafka.v2+json": Format.BINARY,
+    b"application/vnd.kafka+json": Format.BINARY,
+    b"application/vnd.kafka.json.v2+json": Format.JSON,
+    b"application/vnd.kafka.text.v2+json": Format.STRING,
+    b"application/vnd.kafka.string.v2+json": Format.STRING,
+    b"application/vnd.kafka.avro.v2+json": Format.AVRO,
+    b"application/vnd.kafka.jsonschema.v2+json": Format.JSONSCHEMA,
+    b"application/vnd.kafka.protobuf.v2+json": Format.PROTOBUF,
+    b"application/json": Format.BINARY,
+    b"application/octet-stream": Format.BINARY,
+    b"": Format.BINARY,
 }
+_ANSWERS: Final = (V2_JSON, "application/vnd.kafka+json", JSON)
+_FIELDS: Final = frozenset(
+    {
+        "records",
+        "key_format",
+        "value_format",
+        *(f"{side}_schema{of}" for side in ("key", "value") for of in ("", "_id", "_version", "_subject")),
+    }
+)
+_RECORD_FIELDS: Final = frozenset({"key", "value", "partition", "timestamp", "headers"})
+_FORMATS: Final[Mapping[str, Format]] = {**{name.value: name for name in Format}, "text": Format.STRING}
+_SENT_AGAIN: Final = (KafkaRetriable, BrokerUnavailable, LeaderNotFound, ShuttingDown)
+_KEPT_CODES: Final = (NotAuthenticated, NotAuthorized)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A request that was understood: nothing of it has been written."""
+
+    records: list[OutgoingRecord]
+    key_schema_id: int | None
+    value_schema_id: int | None
+
+
+def answer_type(accept: bytes) -> str:
+    """Raises NotAcceptable."""
+    if not accept:
+        return V2_JSON
+    found = negotiate(accept.decode("latin-1"), _ANSWERS)
+    if found is None:
+        raise NotAcceptable
+    return found
 
 
 class ProduceV2:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def answer(self, scope: Scope, receive: Receive, topic: str, partition: int | None) -> tuple[bytes, str]:
-        """(body, media type). Raises ProxyError."""
-        value_format = _format_of(scope)
-        settings = self._services.settings
-        body = parse_json(await read_body(receive, settings.request_body_bytes_max))
-        rows = body.get("records") if isinstance(body, dict) else None
-        if not isinstance(rows, list):
-            raise BadRequest('The body must be an object with an array "records".')
-        if len(rows) > settings.records_per_request_max:
-            raise InvalidBatch(f"{len(rows)} records in one request are over {settings.records_per_request_max}.")
-        key_format = _key_format(body, value_format)
+    async def understand(self, media: bytes, body: bytes, topic: str, partition: int | None) -> Ordered:
+        """Raises ProxyError."""
+        given = _format_of(media)
+        parsed = parse_json(body)
+        rows = _rows(parsed, self._services.settings.records_per_request_max)
+        value_format = _named_format(parsed, "value_format", given)
+        key_format = _named_format(parsed, "key_format", given)
         # Whether the topic is there comes before its schemas: nothing is registered for a typing mistake.
-        await self._services.sender.partitions(topic)
-        encode_key, key_id = await self._encoder(body, rows, topic, key_format, is_key=True)
-        encode_value, value_id = await self._encoder(body, rows, topic, value_format, is_key=False)
+        sender = self._services.sender
+        if sender.known_partitions(topic) is None:
+            await sender.partitions(topic)
+        encode_key, key_id = await self._encoder(parsed, rows, topic, key_format, is_key=True)
+        encode_value, value_id = await self._encoder(parsed, rows, topic, value_format, is_key=False)
         records = [_record(row, index, encode_key, encode_value, partition) for index, row in enumerate(rows)]
-        tickets = await self._services.sender.place(topic, records)
-        offsets = await _offsets(tickets)
-        return orjson.dumps({"offsets": offsets, "key_schema_id": key_id, "value_schema_id": value_id}), V2_JSON
+        return Ordered(records, key_id, value_id)
+
+    async def deliver(self, topic: str, ordered: Ordered) -> bytes:
+        """The body of the answer. Raises ProxyError when nothing was written."""
+        tickets = await self._services.sender.place(topic, ordered.records)
+        return await answer_of(ordered, tickets)
 
     async def _encoder(
         self, body: Mapping[str, Any], rows: list[Any], topic: str, used: Format, *, is_key: bool
@@ -72,58 +116,112 @@ class ProduceV2:
         if not used.has_schema:
             return SCHEMALESS[used], None
         side = "key" if is_key else "value"
-        if not any(isinstance(row, dict) and row.get(side) is not None for row in rows):
-            return _nothing, None
         text, schema_id = body.get(f"{side}_schema"), whole_number(body.get(f"{side}_schema_id"), f"{side}_schema_id")
-        if text is None and schema_id is None:
+        version = whole_number(body.get(f"{side}_schema_version"), f"{side}_schema_version")
+        subject = body.get(f"{side}_schema_subject")
+        if subject is not None and not isinstance(subject, str):
+            raise Unprocessable(f"{side}_schema_subject must be text.")
+        if text is None and schema_id is None and version is None and subject is None:
+            if not any(isinstance(row, dict) and row.get(side) is not None for row in rows):
+                return _nothing, None
             if is_key:
-                raise KeySchemaMissing("Keys are given without a key_schema or key_schema_id.")
-            raise ValueSchemaMissing("Values are given without a value_schema or value_schema_id.")
+                raise KeySchemaMissing("Request includes keys but does not include key schema")
+            raise ValueSchemaMissing("Request includes values but does not include value schema")
         if text is not None and not isinstance(text, str):
             # A schema as JSON, not as text of JSON: plain enough what is meant.
             text = orjson.dumps(text).decode()
-        choice = SchemaChoice(schema_id, None, None if schema_id is not None else text, f"{topic}-{side}")
-        writer = await self._services.schemas.find(used, choice)
+        if schema_id is not None:
+            version = text = None
+        elif version is not None:
+            text = None
+        writer = await self._services.schemas.find(
+            used, SchemaChoice(schema_id, version, text, subject or f"{topic}-{side}")
+        )
         return writer.encode, writer.schema_id
+
+
+async def answer_of(ordered: Ordered, tickets: Sequence[Ticket]) -> bytes:
+    """Raises ProxyError where not one record was written because no broker answers."""
+    await settled(tickets)
+    rows: list[dict[str, object]] = []
+    failed: ProxyError | None = None
+    for ticket in tickets:
+        batch = ticket.batch
+        if batch.error is None:
+            offset = batch.base_offset + ticket.position if batch.base_offset >= 0 else -1
+            rows.append({"partition": batch.partition, "offset": offset, "error_code": None, "error": None})
+        else:
+            failed = batch.error
+            rows.append({"partition": None, "offset": None, "error_code": row_code(failed), "error": str(failed)})
+    if isinstance(failed, (BrokerUnavailable, ShuttingDown)) and all(row["error"] for row in rows):
+        raise failed
+    return orjson.dumps(
+        {"offsets": rows, "key_schema_id": ordered.key_schema_id, "value_schema_id": ordered.value_schema_id}
+    )
+
+
+def row_code(error: ProxyError) -> int:
+    """Confluent's rows know four codes: two for what may not be, one for "again", one for "no"."""
+    if isinstance(error, _KEPT_CODES):
+        return fault_of(error).error_code
+    return 50003 if isinstance(error, _SENT_AGAIN) else 50002
 
 
 def _nothing(value: object) -> bytes | None:
     return None
 
 
-def _format_of(scope: Scope) -> Format:
-    for name, value in scope["headers"]:
-        if name == b"content-type":
-            media = value.decode("latin-1").partition(";")[0].strip().lower()
-            found = _MEDIA_TYPES.get(media)
-            if found is None:
-                raise UnsupportedMedia
-            return found
-    return Format.BINARY
+def _rows(parsed: Any, rows_max: int) -> list[Any]:
+    if not isinstance(parsed, dict):
+        raise Unprocessable('The body must be an object with an array "records".')
+    rows = parsed.get("records")
+    if not isinstance(rows, list) or not rows:
+        raise Unprocessable("records must be an array that is not empty")
+    if len(rows) > rows_max:
+        raise InvalidBatch(f"{len(rows)} records in one request are over {rows_max}.")
+    if not parsed.keys() <= _FIELDS:
+        raise Unprocessable(f"Unrecognized field: {next(name for name in parsed if name not in _FIELDS)[:100]}")
+    return rows
 
 
-def _key_format(body: Mapping[str, Any], value_format: Format) -> Format:
-    given = body.get("key_format")
+def _format_of(media: bytes) -> Format:
+    found = _MEDIA_TYPES.get(media)
+    if found is None:
+        found = _MEDIA_TYPES.get(media.partition(b";")[0].strip().lower())
+        if found is None:
+            raise UnsupportedMedia
+    return found
+
+
+def _named_format(body: Mapping[str, Any], name: str, otherwise: Format) -> Format:
+    given = body.get(name)
     if given is None:
-        return value_format
-    try:
-        return Format(str(given).lower())
-    except ValueError:
-        raise BadRequest(f"key_format must be one of {', '.join(Format)}, not {given!r:.40}.") from None
+        return otherwise
+    found = _FORMATS.get(given.lower()) if isinstance(given, str) else None
+    if found is None:
+        raise Unprocessable(f"{name} must be one of {', '.join(_FORMATS)}, not {given!r:.40}.")
+    return found
 
 
 def _record(row: Any, index: int, encode_key: Encode, encode_value: Encode, partition: int | None) -> OutgoingRecord:
     if not isinstance(row, dict):
         raise BadRequest(f"records[{index}] must be an object.")
     key, value = row.get("key"), row.get("value")
+    place = "key"
     try:
         key_bytes = None if key is None else encode_key(key)
+        place = "value"
         value_bytes = None if value is None else encode_value(value)
     except ConversionFailed as error:
-        raise ConversionFailed(f"records[{index}]: {error}") from error
-    if len(row) <= 2 and "partition" not in row and "headers" not in row and "timestamp" not in row:
+        raise ConversionFailed(f"records[{index}].{place}: {error}") from error
+    if row.keys() <= _PLAIN:
         return OutgoingRecord(key_bytes, value_bytes, partition)
+    unknown = next((name for name in row if name not in _RECORD_FIELDS), None)
+    if unknown is not None:
+        raise Unprocessable(f"Unrecognized field: records[{index}].{unknown[:100]}")
     own = whole_number(row.get("partition"), f"records[{index}].partition")
+    if own is not None and partition is not None and own != partition:
+        raise Unprocessable(f"records[{index}].partition is {own}, but the request goes to partition {partition}.")
     return OutgoingRecord(
         key_bytes,
         value_bytes,
@@ -133,15 +231,4 @@ def _record(row: Any, index: int, encode_key: Encode, encode_value: Encode, part
     )
 
 
-async def _offsets(tickets: list[Ticket]) -> list[dict[str, object]]:
-    if len(tickets) > 1:
-        await asyncio.wait({ticket.batch for ticket in tickets})
-    return [await _row(ticket) for ticket in tickets]
-
-
-async def _row(ticket: Ticket) -> dict[str, object]:
-    try:
-        delivered = await ticket.delivered()
-    except ProxyError as error:
-        return {"partition": None, "offset": None, "error_code": fault_of(error).error_code, "error": str(error)}
-    return {"partition": delivered.partition, "offset": delivered.offset, "error_code": None, "error": None}
+_PLAIN: Final = frozenset({"key", "value"})

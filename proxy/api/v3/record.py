@@ -1,13 +1,12 @@
 """A record as v3 spells it, to bytes; and what its report says about key and value."""
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from proxy.api.record_fields import headers_of, timestamp_ms, whole_number
-from proxy.errors import BadRequest, InvalidPayload
-from proxy.formats import SCHEMALESS, Format, SchemaChoice
-from proxy.producers.sender import OutgoingRecord
-from proxy.schemas import SchemaWriters
+from proxy.errors import BadRequest, ConversionFailed, InvalidPayload
+from proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
+from proxy.producers.records import OutgoingRecord
+from proxy.schemas import SchemaWriter, SchemaWriters
 
 _TYPES: Final = {
     "BINARY": Format.BINARY,
@@ -17,69 +16,110 @@ _TYPES: Final = {
     "JSONSCHEMA": Format.JSONSCHEMA,
     "PROTOBUF": Format.PROTOBUF,
 }
+_SCHEMALESS: Final[dict[str, Encode]] = {name: SCHEMALESS[used] for name, used in _TYPES.items() if not used.has_schema}
 _STRATEGIES: Final = ("TOPIC_NAME", "RECORD_NAME", "TOPIC_RECORD_NAME")
 _FIELDS: Final = frozenset({"partition_id", "headers", "key", "value", "timestamp", "id", "original_size"})
+_PLAIN: Final = frozenset({"key", "value"})
+_PLAIN_PAYLOAD: Final = frozenset({"type", "data"})
+_SCHEMA_FIELDS: Final = ("subject", "subject_name_strategy", "schema_id", "schema_version", "schema")
+_PAYLOAD_FIELDS: Final = frozenset({"type", "data", *_SCHEMA_FIELDS})
 
 
-@dataclass(frozen=True, slots=True)
-class Understood:
+class Understood(NamedTuple):
     record: OutgoingRecord
     key: dict[str, object] | None
     value: dict[str, object] | None
 
 
-async def understand(row: Any, topic: str, schemas: SchemaWriters) -> Understood:
-    """Raises ProxyError."""
-    if not isinstance(row, dict):
-        raise BadRequest("A record must be an object.")
-    unknown = [name for name in row if name not in _FIELDS]
-    if unknown:
-        raise BadRequest(f"A record has no field {unknown[0]!r:.60}.")
-    key, key_report = await _payload(row.get("key"), "key", topic, schemas)
-    value, value_report = await _payload(row.get("value"), "value", topic, schemas)
-    record = OutgoingRecord(
-        key,
-        value,
-        whole_number(row.get("partition_id"), "partition_id"),
-        timestamp_ms(row.get("timestamp"), "timestamp"),
-        headers_of(row.get("headers"), "headers"),
-    )
-    return Understood(record, key_report, value_report)
+class SchemaNeeded(Exception):
+    """The registry must be asked first, for this; then the record can be understood."""
+
+    def __init__(self, used: Format | None, choice: SchemaChoice) -> None:
+        super().__init__()
+        self.used = used
+        self.choice = choice
 
 
-async def _payload(
-    given: Any, side: str, topic: str, schemas: SchemaWriters
-) -> tuple[bytes | None, dict[str, object] | None]:
-    if given is None:
-        return None, None
-    if not isinstance(given, dict):
-        raise BadRequest(f"{side} must be an object with a type and data.")
-    data = given.get("data")
-    used = _type_of(given, side)
-    if used is not None and not used.has_schema:
-        if any(given.get(name) is not None for name in _SCHEMA_FIELDS):
+class RecordReader:
+    """Records of one topic. Waits for nobody but the registry, and for that only the first time."""
+
+    def __init__(self, topic: str, schemas: SchemaWriters) -> None:
+        self._topic = topic
+        self._schemas = schemas
+
+    async def understand(self, row: Any) -> Understood:
+        """Raises ProxyError."""
+        while True:
+            try:
+                return self.understand_now(row)
+            except SchemaNeeded as needed:
+                await self._schemas.find(needed.used, needed.choice)
+
+    def understand_now(self, row: Any) -> Understood:
+        """Raises ProxyError, SchemaNeeded."""
+        if not isinstance(row, dict):
+            raise BadRequest("A record must be an object.")
+        key, key_report = self._payload(row.get("key"), "key")
+        value, value_report = self._payload(row.get("value"), "value")
+        if row.keys() <= _PLAIN:
+            return Understood(OutgoingRecord(key, value), key_report, value_report)
+        unknown = next((name for name in row if name not in _FIELDS), None)
+        if unknown is not None:
+            raise BadRequest(f"Unrecognized field: {unknown[:100]}")
+        record = OutgoingRecord(
+            key,
+            value,
+            whole_number(row.get("partition_id"), "partition_id"),
+            timestamp_ms(row.get("timestamp"), "timestamp"),
+            headers_of(row.get("headers"), "headers"),
+        )
+        return Understood(record, key_report, value_report)
+
+    def _payload(self, given: Any, side: str) -> tuple[bytes | None, dict[str, object] | None]:
+        if given is None:
+            return None, None
+        if not isinstance(given, dict):
+            raise BadRequest(f"{side} must be an object with a type and data.")
+        name, data = given.get("type"), given.get("data")
+        try:
+            if given.keys() <= _PLAIN_PAYLOAD and isinstance(name, str):
+                encode = _SCHEMALESS.get(name)
+                if encode is not None:
+                    payload = encode(data) if data is not None else None
+                    return payload, {"type": name, "size": len(payload) if payload is not None else 0}
+            writer = self._writer(given, side)
+            payload = writer.encode(data) if data is not None else None
+        except ConversionFailed as error:
+            raise ConversionFailed(f"{side}.data: {error}") from error
+        return payload, {
+            "type": writer.format.upper(),
+            "subject": writer.subject,
+            "schema_id": writer.schema_id,
+            "schema_version": writer.version,
+            "size": len(payload) if payload is not None else 0,
+        }
+
+    def _writer(self, given: dict[str, Any], side: str) -> SchemaWriter:
+        unknown = next((name for name in given if name not in _PAYLOAD_FIELDS), None)
+        if unknown is not None:
+            raise BadRequest(f"Unrecognized field: {side}.{unknown[:100]}")
+        used = _type_of(given, side)
+        if used is not None and not used.has_schema:
             raise BadRequest(f"{side} is {used.upper()} and takes no schema.")
-        payload = SCHEMALESS[used](data) if data is not None else None
-        return payload, {"type": used.upper(), "size": len(payload or b"")}
-    writer = await schemas.find(used, _choice(given, side, topic))
-    payload = writer.encode(data) if data is not None else None
-    return payload, {
-        "type": writer.format.upper(),
-        "subject": writer.subject,
-        "schema_id": writer.schema_id,
-        "schema_version": writer.version,
-        "size": len(payload or b""),
-    }
-
-
-_SCHEMA_FIELDS: Final = ("subject", "subject_name_strategy", "schema_id", "schema_version", "schema")
+        choice = _choice(given, side, self._topic)
+        if choice.text is not None and used is None:
+            raise BadRequest(f"{side}.type must say what {side}.schema is written in.")
+        kept = self._schemas.kept(used, choice)
+        if kept is None:
+            raise SchemaNeeded(used, choice)
+        return kept
 
 
 def _type_of(given: dict[str, Any], side: str) -> Format | None:
     name = given.get("type")
     if name is None:
         return None
-    found = _TYPES.get(name) if isinstance(name, str) else None
+    found = _TYPES.get(name.upper()) if isinstance(name, str) else None
     if found is None:
         raise BadRequest(f"{side}.type must be one of {', '.join(_TYPES)}, not {name!r:.40}.")
     return found
@@ -88,14 +128,14 @@ def _type_of(given: dict[str, Any], side: str) -> Format | None:
 def _choice(given: dict[str, Any], side: str, topic: str) -> SchemaChoice:
     subject, strategy = given.get("subject"), given.get("subject_name_strategy")
     if subject is not None and strategy is not None:
-        raise BadRequest(f"{side} may name a subject or a subject_name_strategy, not both.")
+        raise BadRequest("Only one of 'subject_name_strategy' or 'subject' can be used.")
     named = [name for name in ("schema_id", "schema_version", "schema") if given.get(name) is not None]
     if len(named) > 1:
-        raise BadRequest(f"{side} may name one of schema_id, schema_version and schema, not {' and '.join(named)}.")
+        raise BadRequest("Only one of 'schema_id', 'schema_version' or 'schema' can be used.")
     if strategy is not None and strategy not in _STRATEGIES:
         raise BadRequest(f"{side}.subject_name_strategy must be one of {', '.join(_STRATEGIES)}.")
     if strategy in ("RECORD_NAME", "TOPIC_RECORD_NAME") and "schema" not in named and "schema_id" not in named:
-        raise InvalidPayload(f"{side}.subject_name_strategy {strategy} needs the schema itself.")
+        raise InvalidPayload(f"Cannot use subject_name_strategy={strategy} without schema_id or schema.")
     text = given.get("schema")
     if text is not None and not isinstance(text, str):
         raise BadRequest(f"{side}.schema must be the schema as text.")

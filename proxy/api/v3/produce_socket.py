@@ -1,0 +1,92 @@
+"""WebSocket produce: …/topics/{topic}/records:produce takes the records of v3's stream and gives its reports.
+
+A message, text or binary, holds one record or several; a message back holds reports, a line for each. When the stream
+is over, by the client's close or because of what it sent, the last reports come before the close.
+"""
+
+import asyncio
+from typing import Final
+
+from proxy.api.answers import Receive, Send
+from proxy.api.json_stream import JsonSplitter
+from proxy.api.rate import RateLimit
+from proxy.api.v3.produce_stream import ProduceStream
+from proxy.errors import BadRequest, ProxyError, ShuttingDown, fault_of
+from proxy.services import Services
+
+# RFC 6455, section 7.4.1.
+_NORMAL: Final = 1000
+_GOING_AWAY: Final = 1001
+_BAD_DATA: Final = 1007
+_REFUSED: Final = 4000
+"""Plus the HTTP status: 4404 for a topic that is not there."""
+
+
+class ProduceSocket:
+    def __init__(self, services: Services, limit: RateLimit) -> None:
+        self._services = services
+        self._limit = limit
+
+    async def serve(self, cluster_id: str, topic: str, receive: Receive, send: Send, client: str) -> None:
+        message = await receive()
+        if message["type"] != "websocket.connect":
+            return
+        await send({"type": "websocket.accept"})
+        try:
+            await self._services.identity.check(cluster_id)
+            await self._services.sender.partitions(topic)
+        except ProxyError as error:
+            stream = ProduceStream(self._services, cluster_id, topic)
+            stream.fail(error)
+            stream.end()
+            async for lines in stream.reports():
+                await send({"type": "websocket.send", "text": lines.decode()})
+            await send(
+                {"type": "websocket.close", "code": _REFUSED + fault_of(error).status, "reason": str(error)[:100]}
+            )
+            return
+        stream = ProduceStream(self._services, cluster_id, topic, self._limit, client)
+        reading = asyncio.create_task(self._read(stream, receive))
+        stopping = asyncio.create_task(self._stop(stream, reading))
+        is_gone = False
+        try:
+            async for lines in stream.reports():
+                if not is_gone:
+                    try:
+                        await send({"type": "websocket.send", "text": lines.decode()})
+                    except Exception:  # the server's own kinds, which differ from version to version
+                        is_gone = True
+        finally:
+            stopping.cancel()
+            reading.cancel()
+        code = reading.result() if reading.done() and not reading.cancelled() else _GOING_AWAY
+        if code is not None and not is_gone:
+            await send({"type": "websocket.close", "code": code})
+
+    async def _read(self, stream: ProduceStream, receive: Receive) -> int | None:
+        """The code to close with; None where the client has closed."""
+        limit = self._services.settings.producer_batch_bytes_max * 2
+        code: int | None = _NORMAL
+        try:
+            while True:
+                message = await receive()
+                if message["type"] != "websocket.receive":
+                    code = None
+                    break
+                text = message.get("text")
+                data: bytes = text.encode() if text is not None else message.get("bytes") or b""
+                splitter = JsonSplitter(limit)
+                await stream.take(splitter.feed(data))
+                splitter.end()
+        except (BadRequest, UnicodeEncodeError) as error:
+            stream.fail(error if isinstance(error, BadRequest) else BadRequest("The message is not UTF-8."))
+            code = _BAD_DATA
+        stream.end()
+        return code
+
+    async def _stop(self, stream: ProduceStream, reading: "asyncio.Task[int | None]") -> None:
+        await self._services.stopping.wait()
+        if not reading.done():
+            reading.cancel()
+            stream.fail(ShuttingDown("The proxy is shutting down: records after the last report were not taken."))
+            stream.end()

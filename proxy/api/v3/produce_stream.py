@@ -1,0 +1,163 @@
+"""A stream of records with a report for each, whatever carries it: chunked HTTP or a WebSocket.
+
+Reports come in the order of the records while more records are still read. A record that cannot be taken is reported
+and passed over; JSON that cannot be understood ends the stream. Only so many records wait for brokers at a time: a
+client that sends faster than they answer, or does not read its reports, is not read further.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from typing import Final
+
+import orjson
+
+from proxy.api.body import parse_json
+from proxy.api.rate import RateLimit
+from proxy.api.record_fields import iso_time
+from proxy.api.v3.record import RecordReader, SchemaNeeded, Understood
+from proxy.errors import BadRequest, ProxyError, ShuttingDown, TooManyRequests, fault_of
+from proxy.producers.records import Ticket
+from proxy.services import Services
+
+# Of one stream: records that wait for their acknowledgement, and the bytes of the requests they came in.
+records_in_flight_max: Final = 8192
+bytes_in_flight_max: Final = 8 * 1024 * 1024
+# Reports are sent together while more are ready, up to so many bytes.
+report_bytes_max: Final = 64 * 1024
+# While all streams and requests together have too much waiting, a stream looks again after so long, and gives up then.
+full_pause_seconds: Final = 0.05
+full_attempts_max: Final = 200
+
+_Entry = tuple[Understood, Ticket, int] | ProxyError
+
+
+class ProduceStream:
+    def __init__(
+        self, services: Services, cluster_id: str, topic: str, limit: RateLimit | None = None, client: str = ""
+    ) -> None:
+        self._services = services
+        self._cluster_id = cluster_id
+        self._topic = topic
+        self._reader = RecordReader(topic, services.schemas)
+        self._limit = limit
+        self._client = client
+        self._entries: deque[_Entry] = deque()
+        self._bytes = 0
+        self._ended = False
+        self._something = asyncio.Event()
+        self._room = asyncio.Event()
+
+    async def take(self, documents: Iterable[bytes]) -> None:
+        """Place records; returns when there is room for more. Raises BadRequest for what is not JSON."""
+        for document in documents:
+            entry = self._placed(document)
+            if entry is None:
+                entry = await self._place_later(document)
+            self._entries.append(entry)
+            self._bytes += len(document)
+            if len(self._entries) >= records_in_flight_max or self._bytes >= bytes_in_flight_max:
+                await self._wait_for_room()
+        self._something.set()
+
+    def fail(self, error: ProxyError) -> None:
+        """A last report that belongs to no record."""
+        self._entries.append(error)
+
+    def end(self) -> None:
+        self._ended = True
+        self._something.set()
+
+    async def reports(self) -> AsyncIterator[bytes]:
+        """Lines of reports, in the order of the records, as soon as they are known. Ends after `end`."""
+        entries = self._entries
+        while True:
+            while not entries:
+                if self._ended:
+                    return
+                self._something.clear()
+                await self._something.wait()
+            head = entries[0]
+            if isinstance(head, tuple) and not head[1].batch.settled.done():
+                await asyncio.wait((head[1].batch.settled,))
+            out = bytearray()
+            while entries and len(out) < report_bytes_max:
+                head = entries[0]
+                if isinstance(head, tuple):
+                    if not head[1].batch.settled.done():
+                        break
+                    self._bytes -= head[2]
+                entries.popleft()
+                out += orjson.dumps(self.report(head), option=orjson.OPT_APPEND_NEWLINE)
+            self._room.set()
+            yield bytes(out)
+
+    def report(self, entry: _Entry) -> dict[str, object]:
+        if isinstance(entry, ProxyError):
+            return {"error_code": fault_of(entry).error_code, "message": str(entry)}
+        return report_of(self._cluster_id, self._topic, entry[0], entry[1])
+
+    def _placed(self, document: bytes) -> _Entry | None:
+        """None where something must be waited for. Raises BadRequest for what is not JSON."""
+        try:
+            row = parse_json(document)
+        except BadRequest as error:
+            raise BadRequest(str(error).replace("The body", "A record", 1)) from error
+        sender = self._services.sender
+        partitions = sender.known_partitions(self._topic)
+        if partitions is None:
+            return None
+        try:
+            if self._limit is not None and self._limit.is_on:
+                self._limit.take(self._client, 1)
+            understood = self._reader.understand_now(row)
+            ticket = sender.place_one(self._topic, understood.record, partitions)
+        except SchemaNeeded:
+            return None
+        except TooManyRequests as error:
+            return None if self._limit is None or not self._limit.is_on else error
+        except ProxyError as error:
+            return error
+        return understood, ticket, len(document)
+
+    async def _place_later(self, document: bytes) -> _Entry:
+        self._something.set()
+        for attempt in range(full_attempts_max):
+            try:
+                understood = await self._reader.understand(parse_json(document))
+                (ticket,) = await self._services.sender.place(self._topic, [understood.record])
+            except TooManyRequests as error:
+                if attempt == full_attempts_max - 1:
+                    return error
+                await asyncio.sleep(full_pause_seconds)
+            except ProxyError as error:
+                return error
+            else:
+                return understood, ticket, len(document)
+        return ShuttingDown("The record could not be placed.")
+
+    async def _wait_for_room(self) -> None:
+        self._something.set()
+        while len(self._entries) >= records_in_flight_max // 2 or self._bytes >= bytes_in_flight_max // 2:
+            self._room.clear()
+            await self._room.wait()
+
+
+def report_of(cluster_id: str, topic: str, understood: Understood, ticket: Ticket) -> dict[str, object]:
+    """For a ticket whose batch is settled."""
+    batch = ticket.batch
+    if batch.error is not None:
+        return {"error_code": fault_of(batch.error).error_code, "message": str(batch.error)}
+    report: dict[str, object] = {
+        "error_code": 200,
+        "cluster_id": cluster_id,
+        "topic_name": topic,
+        "partition_id": batch.partition,
+        "offset": batch.base_offset + ticket.position if batch.base_offset >= 0 else -1,
+        "timestamp": iso_time(batch.append_time_ms or ticket.timestamp_ms),
+    }
+    if understood.key is not None:
+        report["key"] = understood.key
+    if understood.value is not None:
+        report["value"] = understood.value
+    return report

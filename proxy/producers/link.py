@@ -1,0 +1,184 @@
+"""The producers' connection to the brokers: metadata, producer ids, produce requests. aiokafka's client underneath.
+
+Opened on first use and again after a failure; while the brokers are away, every caller hears so at once. What is
+retried, and for how long, is the sender's matter.
+"""
+
+import asyncio
+import re
+import time
+from typing import Any, Final, NamedTuple
+
+from aiokafka import errors as kafka
+from aiokafka.client import AIOKafkaClient
+from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.protocol.produce import ProduceRequest
+from aiokafka.protocol.transaction import InitProducerIdRequest
+from aiokafka.structs import TopicPartition
+
+from proxy.errors import BrokerUnavailable, KafkaRetriable, NotAuthorized, ProxyError, TopicNotFound
+from proxy.kafka.faults import proxy_error
+from proxy.producers.records import Batch, ProducerIdentity
+from proxy.settings import ProxySettings
+
+# Brokers that could not be reached are not asked again so soon: requests would queue behind each other's attempts.
+down_seconds: Final = 0.5
+# A topic that is created by asking for it has its leader a moment later.
+new_topic_attempts: Final = 10
+new_topic_pause_seconds: Final = 0.1
+
+# Kafka's own rule. What cannot be a topic is not asked for.
+_TOPIC_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
+
+
+class Placed(NamedTuple):
+    """A broker's word on one batch."""
+
+    error: type[Exception] | None
+    base_offset: int
+    append_time_ms: int | None
+
+
+class KafkaLink:
+    def __init__(self, settings: ProxySettings) -> None:
+        self._settings = settings
+        self._client: Any = None
+        """An AIOKafkaClient, which has no types."""
+        self._opening = asyncio.Lock()
+        self._down: tuple[float, str] | None = None
+        self._partitions: dict[str, tuple[int, ...]] = {}
+        """As of the last metadata."""
+
+    def known_partitions(self, topic: str) -> tuple[int, ...] | None:
+        """Without asking anyone."""
+        found = self._partitions.get(topic)
+        if found is None and self._client is not None:
+            known = self._client.cluster.partitions_for_topic(topic)
+            if known:
+                found = self._partitions[topic] = tuple(sorted(known))
+        return found
+
+    async def partitions(self, topic: str) -> tuple[int, ...]:
+        """Raises TopicNotFound, BrokerUnavailable."""
+        found = self.known_partitions(topic)
+        if found is not None:
+            return found
+        if not _TOPIC_NAME.match(topic):
+            raise TopicNotFound
+        client = await self._opened()
+        for attempt in range(new_topic_attempts):
+            if not await self._exists(client, topic):
+                raise TopicNotFound
+            try:
+                async with asyncio.timeout(self._settings.kafka_request_timeout_ms / 1000):
+                    await client.add_topic(topic)
+                    found = self.known_partitions(topic)
+                    if found is None and attempt:
+                        await client.force_metadata_update()
+                        found = self.known_partitions(topic)
+            except TimeoutError as error:
+                raise proxy_error(error) from error
+            if found is not None:
+                return found
+            await asyncio.sleep(new_topic_pause_seconds)
+        raise TopicNotFound
+
+    async def _exists(self, client: Any, topic: str) -> bool:
+        """Asked about alone, so that what does not exist is not asked about for ever after."""
+        asked = MetadataRequest([topic], allow_auto_topic_creation=self._settings.auto_create_topics)
+        try:
+            answer = await client.send(client.get_random_node(), asked)
+        except Exception as error:
+            raise proxy_error(error) from error
+        error_class = kafka.for_code(answer.topics[0][0]) if answer.topics else kafka.UnknownTopicOrPartitionError
+        if error_class is kafka.TopicAuthorizationFailedError:
+            raise NotAuthorized(f"Not authorized to access topic {topic}.")
+        return error_class not in (kafka.UnknownTopicOrPartitionError, kafka.InvalidTopicError)
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        found: int | None = self._client.cluster.leader_for_partition(TopicPartition(topic, partition))
+        return None if found == -1 else found
+
+    async def refresh(self) -> None:
+        """Ask for the metadata again; returns when it has come, or could not be had."""
+        if self._client is not None:
+            try:
+                async with asyncio.timeout(self._settings.kafka_request_timeout_ms / 1000):
+                    await self._client.force_metadata_update()
+            except TimeoutError:
+                pass
+
+    async def new_identity(self) -> ProducerIdentity:
+        """Raises ProxyError."""
+        client = await self._opened()
+        try:
+            answer = await client.send(client.get_random_node(), InitProducerIdRequest(None, -1))  # type: ignore[arg-type]  # None: no transactions
+        except Exception as error:
+            raise proxy_error(error) from error
+        error_class = kafka.for_code(answer.error_code)
+        if error_class is not kafka.NoError:
+            raise proxy_error(error_class())
+        return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+
+    async def produce(self, node_id: int, batches: list[Batch]) -> dict[tuple[str, int], Placed]:
+        """One request for batches of distinct partitions. Raises what aiokafka raises."""
+        topics: dict[str, list[tuple[int, Any]]] = {}
+        for batch in batches:
+            topics.setdefault(batch.topic, []).append((batch.partition, batch.buffer))
+        asked = ProduceRequest(None, -1, self._settings.kafka_request_timeout_ms, list(topics.items()))
+        answer = await self._client.send(node_id, asked)
+        found: dict[tuple[str, int], Placed] = {}
+        for topic, rows in answer.topics:
+            # Versions before 5 have fewer fields, later ones more; these four stand first in all of them.
+            for partition, code, base_offset, append_time_ms, *_ in rows:
+                error_class = None if code == 0 else kafka.for_code(code)
+                # -1: the records keep their own time.
+                found[topic, partition] = Placed(
+                    error_class, base_offset, append_time_ms if append_time_ms >= 0 else None
+                )
+        return found
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _opened(self) -> Any:
+        while self._client is None:
+            await self._open()
+        return self._client
+
+    async def _open(self) -> None:
+        async with self._opening:
+            if self._client is not None:
+                return
+            if self._down is not None and time.monotonic() < self._down[0]:
+                raise BrokerUnavailable(self._down[1])
+            make: Any = AIOKafkaClient
+            client = make(
+                bootstrap_servers=self._settings.bootstrap_servers,
+                client_id="headgate-proxy",
+                request_timeout_ms=self._settings.kafka_request_timeout_ms,
+                metadata_max_age_ms=self._settings.metadata_max_age_ms,
+            )
+            try:
+                async with asyncio.timeout(self._settings.kafka_request_timeout_ms / 1000):
+                    await client.bootstrap()
+            except Exception as error:
+                await client.close()
+                reason = str(error) or type(error).__name__
+                message = f"No broker answers at {self._settings.bootstrap_servers}: {reason}."
+                self._down = (time.monotonic() + down_seconds, message)
+                raise BrokerUnavailable(message) from error
+            client.cluster.add_listener(lambda _: self._partitions.clear())
+            self._client = client
+
+
+def refusal(error_class: type[Exception], topic: str) -> ProxyError:
+    """A broker's final word, in the proxy's."""
+    if error_class is kafka.TopicAuthorizationFailedError:
+        return NotAuthorized(f"Not authorized to access topic {topic}.")
+    error = error_class()
+    if error_class in (kafka.NotEnoughReplicasError, kafka.NotEnoughReplicasAfterAppendError):
+        return KafkaRetriable(f"Too few replicas of {topic} are in sync.")
+    return proxy_error(error)
