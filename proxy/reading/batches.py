@@ -6,6 +6,7 @@ names of headers, which brokers do not: such batches are parsed here, leniently.
 """
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,13 +27,13 @@ _DECOMPRESS: Final = {1: codec.gzip_decode, 2: codec.snappy_decode, 3: codec.lz4
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Records of one partition that follow on one another."""
+    """Batches of one partition that follow on one another, not yet taken apart: see `records`."""
 
     start: int
-    """The offset that was asked for."""
+    """The offset that was asked for. The first batch may begin before it."""
     next: int
     """Where to go on; beyond the last record where others were left out."""
-    records: list[KafkaRecord]
+    batches: list[bytes]
     size: int
     """Bytes on the wire."""
     rendered: dict[object, Any] = field(default_factory=dict, compare=False)
@@ -53,7 +54,7 @@ def parse(fetched: Fetched, offset: int, isolation: Isolation) -> Chunk:
     data = fetched.batches
     aborted = sorted(fetched.aborted, key=lambda transaction: transaction[1])
     rolled_back: set[int] = set()
-    records: list[KafkaRecord] = []
+    batches: list[bytes] = []
     position, at = offset, 0
     while at + _PREFIX.size <= len(data):
         _, length = _PREFIX.unpack_from(data, at)
@@ -66,7 +67,7 @@ def parse(fetched: Fetched, offset: int, isolation: Isolation) -> Chunk:
         if batch is None:
             break
         if not batch.validate_crc():
-            if records:
+            if batches:
                 break
             raise KafkaFailed(f"The batch at offset {position} is corrupt: its checksum does not match.")
         if batch.is_control_batch:
@@ -76,21 +77,26 @@ def parse(fetched: Fetched, offset: int, isolation: Isolation) -> Chunk:
             while aborted and aborted[0][1] <= batch.base_offset:
                 rolled_back.add(aborted.pop(0)[0])
             if batch.producer_id not in rolled_back:
-                _add(batch, raw, offset, records)
+                batches.append(raw)
         else:
-            _add(batch, raw, offset, records)
+            batches.append(raw)
         position = max(position, batch.next_offset)
-    return Chunk(offset, position, records, len(data))
+    return Chunk(offset, position, batches, len(data))
 
 
-def _add(batch: Any, raw: bytes, offset: int, records: list[KafkaRecord]) -> None:
-    try:
-        found = list(batch)
-    except UnicodeDecodeError:
-        found = _parse_leniently(raw)
-    if found and found[0].offset < offset:
-        found = [record for record in found if record.offset >= offset]
-    records += found
+def records(chunk: Chunk) -> Iterator[KafkaRecord]:
+    """One after the other: a list of them would be what the garbage collector spends its time on."""
+    for raw in chunk.batches:
+        batch: Any = MemoryRecords(raw).next_batch()
+        seen = -1
+        try:
+            for record in batch:
+                seen = record.offset
+                yield record
+        except UnicodeDecodeError:
+            for parsed in _parse_leniently(raw):
+                if parsed.offset > seen:
+                    yield parsed
 
 
 def _is_abort(batch: Any) -> bool:

@@ -1,12 +1,13 @@
 """Keys and values as JSON text, by format; what cannot be read is `Poison`, never an exception.
 
-Texts are spliced into rows as they are, so each is one line. Schemas are looked up per batch, before its records are
-rendered: rendering itself waits for nobody.
+Rendering waits for nobody: a schema that is missing is noted, looked up after the batch, and all is rendered anew.
+Texts are spliced into rows as they were written, and may have line ends in them; `proxy.reading.rows` takes them out.
 """
 
 import asyncio
-import base64
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from binascii import b2a_base64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 from uuid import UUID
 
@@ -29,6 +30,8 @@ SCHEMA_WAIT_SECONDS_MAX: Final = 5.0
 Header: TypeAlias = tuple[str, bytes | None]
 Rendered: TypeAlias = bytes | Poison
 SchemaKey: TypeAlias = int | UUID
+Render: TypeAlias = Callable[[bytes, "Sequence[Header]"], Rendered]
+"""A payload, and the headers of its record, to JSON text."""
 _NULL: Final = b"null"
 _READ_OPTIONS: Final = ReadOptions(tag_unions=True, protobuf_as_dict=True)
 _JSON_STARTS: Final = frozenset(b'{["-0123456789tfn \t\r\n')
@@ -56,9 +59,17 @@ class SchemaReader:
     def __init__(self, schema: WholeSchema) -> None:
         self._reader: BodyReader = reader_of(schema, None, _READ_OPTIONS)
         self.format = _LANGUAGES[str(schema.definition.type)]
+        self._prefixes: dict[SchemaKey, bytes] = {}
         self._avro: JsonEncoding | None = None
         if self.format is ReadFormat.AVRO:
             self._avro = JsonEncoding(parse_avro(schema.definition.text, schema.texts), tag_unions=True)
+
+    def prefix(self, key: SchemaKey) -> bytes:
+        """How the row of a payload begins that names its schema in this way."""
+        known = self._prefixes.get(key)
+        if known is None:
+            known = self._prefixes[key] = _type_prefix(self.format, key)
+        return known
 
     def render(self, frame: Frame) -> Rendered:
         value = self._reader.read(frame)
@@ -70,7 +81,7 @@ class SchemaReader:
             except EncodeError as error:
                 return Poison(Reason.INVALID_VALUE, str(error), None)
         elif self.format is ReadFormat.JSONSCHEMA:
-            return one_line(frame.body)  # validated; numbers of any size stay as they were written
+            return frame.body  # validated; numbers of any size stay as they were written
         return json_text(value)
 
 
@@ -89,28 +100,21 @@ class Payloads:
         self._deserializer = AsyncDeserializer(registry)
         self._readers: dict[SchemaKey, SchemaReader] = {}
 
-    async def sides(self, formats: Formats, records: Iterable[KafkaRecord]) -> tuple["Side", "Side"]:
-        """Renderers for the keys and values of these records, with every schema they need."""
-        faults: dict[SchemaKey, Poison] = {}
-        for is_key, wanted in ((True, formats.key), (False, formats.value)):
-            if wanted not in _FRAMED:
-                continue
-            missing: dict[SchemaKey, KafkaRecord] = {}
-            for record in records:
-                found = schema_key(record.key if is_key else record.value, record.headers, is_key)
-                if found is not None and found not in self._readers and found not in missing:
-                    missing[found] = record
-            for key, record in missing.items():
-                if key not in faults:
-                    await self._load(key, record, is_key, faults)
-        return Side(formats.key, True, self._readers, faults), Side(formats.value, False, self._readers, faults)
+    def sides(self, formats: Formats) -> "Sides":
+        return Sides(self, formats, self._readers)
 
-    async def _load(self, key: SchemaKey, record: KafkaRecord, is_key: bool, faults: dict[SchemaKey, Poison]) -> None:
+    async def load(self, key: SchemaKey, example: "Example", faults: dict[SchemaKey, Poison]) -> None:
+        """A reader for the schema, or a fault that tells why there is none."""
+        if key not in self._readers:
+            await self._load(key, example, faults)
+
+    async def _load(self, key: SchemaKey, example: "Example", faults: dict[SchemaKey, Poison]) -> None:
         """Through the deserializer first: it tells every way in which a schema can be unusable."""
         try:
             async with asyncio.timeout(SCHEMA_WAIT_SECONDS_MAX):
-                payload = record.key if is_key else record.value
-                outcome = await self._deserializer.decode(payload, headers=record.headers, is_key=is_key)
+                outcome = await self._deserializer.decode(
+                    example.payload, headers=example.headers, is_key=example.is_key
+                )
                 if isinstance(outcome, Poison) and outcome.reason in _FAULTS_OF_SCHEMA:
                     faults[key] = outcome
                     return
@@ -128,10 +132,41 @@ class Payloads:
         self._readers[key] = SchemaReader(WholeSchema(registered.definition, texts))
 
 
-class Side:
-    """Renders the keys, or the values, of one batch."""
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A payload that names a schema nobody has looked up yet."""
 
-    __slots__ = ("_faults", "_format", "_header", "_is_key", "_name", "_plain", "_readers")
+    payload: bytes
+    headers: Sequence[Header]
+    is_key: bool
+
+
+class Sides:
+    """The keys and the values of one batch, and the schemas that turned out to be missing."""
+
+    def __init__(self, payloads: Payloads, formats: Formats, readers: Mapping[SchemaKey, SchemaReader]) -> None:
+        self._payloads = payloads
+        self._missing: dict[SchemaKey, Example] = {}
+        self._faults: dict[SchemaKey, Poison] = {}
+        self.both = (
+            Side(formats.key, True, readers, self._faults, self._missing),
+            Side(formats.value, False, readers, self._faults, self._missing),
+        )
+
+    async def look_up(self) -> bool:
+        """Whether there were any missing: then the rows must be made again."""
+        if not self._missing:
+            return False
+        for key, example in self._missing.items():
+            await self._payloads.load(key, example, self._faults)
+        self._missing.clear()
+        return True
+
+
+class Side:
+    """Renders keys, or values."""
+
+    __slots__ = ("_faults", "_format", "_header", "_is_key", "_missing", "_readers")
 
     def __init__(
         self,
@@ -139,33 +174,42 @@ class Side:
         is_key: bool,
         readers: Mapping[SchemaKey, SchemaReader],
         faults: Mapping[SchemaKey, Poison],
+        missing: dict[SchemaKey, Example],
     ) -> None:
         self._format = wanted
         self._is_key = is_key
         self._header = KEY_HEADER if is_key else VALUE_HEADER
-        self._plain = _PLAIN.get(wanted)
-        self._name = _type_prefix(wanted)
         self._readers = readers
         self._faults = faults
+        self._missing = missing
 
-    def bare(self, payload: bytes | None, headers: Sequence[Header]) -> Rendered:
+    def bare(self) -> Render:
         """The data alone."""
-        if payload is None:
-            return _NULL
-        if self._plain is not None:
-            return self._plain(payload)
-        rendered = self._typed(payload, headers)
-        return rendered if isinstance(rendered, Poison) else rendered[1]
+        plain = _PLAIN.get(self._format)
+        if plain is not None:
+            return plain
 
-    def wrapped(self, payload: bytes | None, headers: Sequence[Header]) -> Rendered:
+        def render(payload: bytes, headers: Sequence[Header]) -> Rendered:
+            rendered = self._typed(payload, headers)
+            return rendered if isinstance(rendered, Poison) else rendered[1]
+
+        return render
+
+    def wrapped(self) -> Render:
         """As v3 writes records: `{"type":…,"schema_id":…,"data":…}`."""
-        if payload is None:
-            return _NULL
-        if self._plain is not None:
-            text = self._plain(payload)
-            return text if isinstance(text, Poison) else b"%b%b}" % (self._name, text)
-        rendered = self._typed(payload, headers)
-        return rendered if isinstance(rendered, Poison) else b"%b%b}" % rendered
+        plain = _WRAPPED.get(self._format)
+        if plain is not None:
+            return plain
+        typed = self._typed
+        guess = _guess if self._format is ReadFormat.AUTO else None
+
+        def render(payload: bytes, headers: Sequence[Header]) -> Rendered:
+            if guess is not None and not headers and (not payload or payload[0]):
+                return b"%b%b}" % guess(payload)
+            rendered = typed(payload, headers)
+            return rendered if isinstance(rendered, Poison) else b"%b%b}" % rendered
+
+        return render
 
     def _typed(self, payload: bytes, headers: Sequence[Header]) -> "tuple[bytes, bytes] | Poison":
         if self._format is ReadFormat.AUTO and not self._is_framed(payload, headers):
@@ -179,7 +223,8 @@ class Side:
         if reader is None:
             fault = self._faults.get(key)
             if fault is None:
-                return Poison(Reason.REGISTRY_UNAVAILABLE, f"schema {key} was not looked up", payload)
+                self._missing[key] = Example(payload, headers, self._is_key)
+                return Poison(Reason.REGISTRY_UNAVAILABLE, "not looked up yet", payload)
             return Poison(fault.reason, fault.detail, payload, frame.schema_id, frame.schema_guid)
         if self._format is not ReadFormat.AUTO and reader.format is not self._format:
             detail = f"schema {key} is {reader.format}, and {self._format} was asked for"
@@ -187,24 +232,12 @@ class Side:
         text = reader.render(frame)
         if isinstance(text, Poison):
             return Poison(text.reason, text.detail, payload, frame.schema_id, frame.schema_guid)
-        return _type_prefix(reader.format, key), text
+        return reader.prefix(key), text
 
     def _is_framed(self, payload: bytes, headers: Sequence[Header]) -> bool:
         if len(payload) >= FRAME_BYTES and payload[0] == 0:
             return True
         return bool(headers) and any(name == self._header for name, _ in headers)
-
-
-def schema_key(payload: bytes | None, headers: Sequence[Header], is_key: bool) -> SchemaKey | None:
-    """Which schema a payload names; None where it names none."""
-    if payload is None:
-        return None
-    if not headers:
-        return int.from_bytes(payload[1:FRAME_BYTES]) if len(payload) >= FRAME_BYTES and payload[0] == 0 else None
-    frame = unframe_record(payload, headers, is_key)
-    if isinstance(frame, Poison):
-        return None
-    return frame.schema_id if frame.schema_id is not None else frame.schema_guid
 
 
 def json_text(value: Any) -> Rendered:
@@ -225,35 +258,57 @@ def one_line(text: bytes) -> bytes:
     return text
 
 
-def _binary(payload: bytes) -> Rendered:
-    return b'"%b"' % base64.b64encode(payload)
+def _binary(payload: bytes, _: object) -> Rendered:
+    return b'"%b"' % b2a_base64(payload, newline=False)
 
 
-def _json(payload: bytes) -> Rendered:
+def _wrapped_binary(payload: bytes, _: object) -> Rendered:
+    return b'{"type":"BINARY","data":"%b"}' % b2a_base64(payload, newline=False)
+
+
+def _json(payload: bytes, _: object) -> Rendered:
     """The text itself, once it is known to be JSON: numbers keep their digits."""
     try:
         orjson.loads(payload)
     except orjson.JSONDecodeError as error:
         return Poison(Reason.CORRUPT, f"not JSON: {str(error)[:200]}", payload)
-    return one_line(payload)
+    return payload
 
 
-def _string(payload: bytes) -> Rendered:
+def _wrapped_json(payload: bytes, _: object) -> Rendered:
+    try:
+        orjson.loads(payload)
+    except orjson.JSONDecodeError as error:
+        return Poison(Reason.CORRUPT, f"not JSON: {str(error)[:200]}", payload)
+    return b'{"type":"JSON","data":%b}' % payload
+
+
+def _string(payload: bytes, _: object) -> Rendered:
     try:
         return orjson.dumps(payload.decode())
     except UnicodeDecodeError as error:
         return Poison(Reason.CORRUPT, f"not UTF-8: {error.reason} at {error.start}", payload)
 
 
+def _wrapped_string(payload: bytes, _: object) -> Rendered:
+    try:
+        return b'{"type":"STRING","data":%b}' % orjson.dumps(payload.decode())
+    except UnicodeDecodeError as error:
+        return Poison(Reason.CORRUPT, f"not UTF-8: {error.reason} at {error.start}", payload)
+
+
 def _guess(payload: bytes) -> tuple[bytes, bytes]:
     if payload and payload[0] in _JSON_STARTS:
-        text = _json(payload)
-        if not isinstance(text, Poison):
-            return _type_prefix(ReadFormat.JSON), text
-    text = _string(payload)
-    if not isinstance(text, Poison):
-        return _type_prefix(ReadFormat.STRING), text
-    return _type_prefix(ReadFormat.BINARY), b'"%b"' % base64.b64encode(payload)
+        try:
+            orjson.loads(payload)
+        except orjson.JSONDecodeError:
+            pass
+        else:
+            return _JSON_PREFIX, payload
+    try:
+        return _STRING_PREFIX, orjson.dumps(payload.decode())
+    except UnicodeDecodeError:
+        return _BINARY_PREFIX, b'"%b"' % b2a_base64(payload, newline=False)
 
 
 def _type_prefix(kind: ReadFormat, schema: SchemaKey | None = None) -> bytes:
@@ -264,9 +319,16 @@ def _type_prefix(kind: ReadFormat, schema: SchemaKey | None = None) -> bytes:
     return b'{"type":"%b","schema_guid":"%b","data":' % (kind.name.encode(), str(schema).encode())
 
 
-_PLAIN: Final[Mapping[ReadFormat, Callable[[bytes], Rendered]]] = {
+_JSON_PREFIX: Final = _type_prefix(ReadFormat.JSON)
+_STRING_PREFIX: Final = _type_prefix(ReadFormat.STRING)
+_BINARY_PREFIX: Final = _type_prefix(ReadFormat.BINARY)
+_PLAIN: Final[Mapping[ReadFormat, Render]] = {
     ReadFormat.BINARY: _binary,
     ReadFormat.JSON: _json,
     ReadFormat.STRING: _string,
 }
-_FRAMED: Final = frozenset({ReadFormat.AVRO, ReadFormat.JSONSCHEMA, ReadFormat.PROTOBUF, ReadFormat.AUTO})
+_WRAPPED: Final[Mapping[ReadFormat, Render]] = {
+    ReadFormat.BINARY: _wrapped_binary,
+    ReadFormat.JSON: _wrapped_json,
+    ReadFormat.STRING: _wrapped_string,
+}

@@ -13,7 +13,7 @@ from proxy.errors import BadRequest, ConversionFailed
 from proxy.producers.records import OutgoingRecord
 from proxy.producers.sender import Sender
 from proxy.reading.payloads import KafkaRecord
-from proxy.reading.rows import PoisonRow, Row
+from proxy.reading.rows import PoisonRow, Rows
 from serdes import Record as LetterRecord
 from serdes import to_dead_letter
 
@@ -45,8 +45,7 @@ class PoisonPolicy:
 @dataclass(frozen=True, slots=True)
 class Disposed:
     rows: list[bytes]
-    records: list[KafkaRecord]
-    """The record of each row."""
+    offsets: list[int]
     consumed: int
     """How many of the records, from the first, are dealt with: with `fail`, those before the poison."""
     failure: ConversionFailed | None = None
@@ -56,30 +55,28 @@ Where = Callable[[KafkaRecord], tuple[str, int]]
 """Topic and partition of a record."""
 
 
-async def dispose(
-    sender: Sender, policy: PoisonPolicy, records: Sequence[KafkaRecord], rows: Sequence[Row], where: Where
-) -> Disposed:
+async def dispose(sender: Sender, policy: PoisonPolicy, made: Rows, where: Where) -> Disposed:
     """Raises ProxyError where dead letters cannot be written; nothing is consumed then."""
-    if PoisonRow not in set(map(type, rows)):
-        return Disposed(cast(list[bytes], rows), cast(list[KafkaRecord], records), len(rows))
-    kept: list[bytes] = []
-    kept_records: list[KafkaRecord] = []
-    letters: list[tuple[KafkaRecord, PoisonRow]] = []
-    for index, (record, row) in enumerate(zip(records, rows, strict=True)):
+    if PoisonRow not in set(map(type, made.rows)):
+        return Disposed(cast(list[bytes], made.rows), made.offsets, len(made.rows))
+    rows: list[bytes] = []
+    offsets: list[int] = []
+    letters: list[PoisonRow] = []
+    for index, (row, offset) in enumerate(zip(made.rows, made.offsets, strict=True)):
         if isinstance(row, bytes):
-            kept.append(row)
+            rows.append(row)
         elif policy.action is OnPoison.ROW:
-            kept.append(row.row)
+            rows.append(row.row)
         elif policy.action is OnPoison.FAIL:
-            return Disposed(kept, kept_records, index, poison_error(*where(record), record.offset, row))
+            return Disposed(rows, offsets, index, poison_error(*where(row.record), offset, row))
         else:
             if policy.action is OnPoison.DEAD_LETTER:
-                letters.append((record, row))
+                letters.append(row)
             continue
-        kept_records.append(record)
+        offsets.append(offset)
     if letters:
         await _set_aside(sender, policy, letters, where)
-    return Disposed(kept, kept_records, len(records))
+    return Disposed(rows, offsets, len(made.rows))
 
 
 def poison_error(topic: str, partition: int, offset: int, row: PoisonRow) -> ConversionFailed:
@@ -90,13 +87,12 @@ def poison_error(topic: str, partition: int, offset: int, row: PoisonRow) -> Con
     )
 
 
-async def _set_aside(
-    sender: Sender, policy: PoisonPolicy, letters: Sequence[tuple[KafkaRecord, PoisonRow]], where: Where
-) -> None:
+async def _set_aside(sender: Sender, policy: PoisonPolicy, letters: Sequence[PoisonRow], where: Where) -> None:
     """Returns once the brokers have them: only then may the originals count as read."""
     now_ms = int(time.time() * 1000)
     by_topic: dict[str, list[OutgoingRecord]] = {}
-    for record, row in letters:
+    for row in letters:
+        record = row.record
         origin_topic, partition = where(record)
         topic = policy.dead_letter_topic or origin_topic + DEAD_LETTER_SUFFIX
         origin = LetterRecord(

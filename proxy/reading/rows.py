@@ -1,14 +1,16 @@
 """Records as rows of JSON text: the v2 shape and the v3 shape, and the explained row of a poison record."""
 
 import base64
+import bisect
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import orjson
 
-from proxy.reading.payloads import Header, KafkaRecord, Side
+from proxy.reading.formats import Formats
+from proxy.reading.payloads import Header, KafkaRecord, Payloads, Side, one_line
 from serdes import Poison
 
 DETAIL_CHARS_MAX: Final = 500
@@ -21,60 +23,103 @@ class PoisonRow:
     row: bytes
     poison: Poison
     is_key: bool
+    record: KafkaRecord
 
 
 Row: TypeAlias = bytes | PoisonRow
-RowMaker: TypeAlias = Callable[[str, int, KafkaRecord], Row]
+RowMaker: TypeAlias = Callable[[str, int, Iterable[KafkaRecord]], "Rows"]
+"""Rows of one partition's records. Whole batches at a time: this is the hot loop of everything that reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    rows: list[Row]
+    offsets: list[int]
+
+    def since(self, offset: int) -> "Rows":
+        """Without the records before an offset: batches begin where they were written."""
+        if not self.offsets or self.offsets[0] >= offset:
+            return self
+        at = bisect.bisect_left(self.offsets, offset)
+        return Rows(self.rows[at:], self.offsets[at:])
 
 
 def v2_rows(key_side: Side, value_side: Side) -> RowMaker:
     """`{"topic","key","value","partition","offset","timestamp","headers"}`; headers as `{"key","value"}`."""
-    topics: dict[str, bytes] = {}
+    render_key, render_value = key_side.bare(), value_side.bare()
 
-    def make(topic: str, partition: int, record: KafkaRecord) -> Row:
-        headers = record.headers
-        key = key_side.bare(record.key, headers)
-        value = value_side.bare(record.value, headers)
-        name = topics.get(topic)
-        if name is None:
-            name = topics[topic] = orjson.dumps(topic)
-        tail = b'"partition":%d,"offset":%d,"timestamp":%d,"headers":%b}' % (
-            partition,
-            record.offset,
-            record.timestamp,
-            _headers(headers, "key") if headers else b"[]",
-        )
-        if isinstance(key, bytes) and isinstance(value, bytes):
-            return b'{"topic":%b,"key":%b,"value":%b,%b' % (name, key, value, tail)
-        return _poisoned(b'{"topic":%b,' % name, key, value, tail)
+    def make(topic: str, partition: int, records: Iterable[KafkaRecord]) -> Rows:
+        head = b'{"topic":%b,' % orjson.dumps(topic)
+        place = b'"partition":%d,"offset":' % partition
+        rows: list[Row] = []
+        offsets: list[int] = []
+        for record in records:
+            headers, key, value = record.headers, record.key, record.value
+            key_text = b"null" if key is None else render_key(key, headers)
+            value_text = b"null" if value is None else render_value(value, headers)
+            shown = _headers(headers, "key") if headers else b"[]"
+            offset = record.offset
+            offsets.append(offset)
+            tail = b'%b%d,"timestamp":%d,"headers":%b}' % (place, offset, record.timestamp, shown)
+            if type(key_text) is bytes and type(value_text) is bytes:
+                rows.append(b'%b"key":%b,"value":%b,%b' % (head, key_text, value_text, tail))
+            else:
+                rows.append(_poisoned(record, head, key_text, value_text, tail))
+        return Rows(rows, offsets)
 
     return make
 
 
 def v3_rows(key_side: Side, value_side: Side) -> RowMaker:
     """`{"partition_id","offset","timestamp","headers","key":{"type","data"},"value":…}`: what v3 produce takes."""
-    seconds: dict[int, bytes] = {}
+    render_key, render_value = key_side.wrapped(), value_side.wrapped()
+    times: dict[int, bytes] = {}
 
-    def make(topic: str, partition: int, record: KafkaRecord) -> Row:
-        headers = record.headers
-        key = key_side.wrapped(record.key, headers)
-        value = value_side.wrapped(record.value, headers)
-        second, milliseconds = divmod(record.timestamp, 1000)
-        prefix = seconds.get(second)
-        if prefix is None:
-            prefix = seconds[second] = _second_text(second)
-        head = b'{"partition_id":%d,"offset":%d,"timestamp":"%b.%03dZ","headers":%b,' % (
-            partition,
-            record.offset,
-            prefix,
-            milliseconds,
-            _headers(headers, "name") if headers else b"[]",
-        )
-        if isinstance(key, bytes) and isinstance(value, bytes):
-            return b'%b"key":%b,"value":%b}' % (head, key, value)
-        return _poisoned(head, key, value, b"}")
+    def make(topic: str, partition: int, records: Iterable[KafkaRecord]) -> Rows:
+        place = b'{"partition_id":%d,"offset":' % partition
+        rows: list[Row] = []
+        offsets: list[int] = []
+        for record in records:
+            headers, key, value, moment = record.headers, record.key, record.value, record.timestamp
+            key_text = b"null" if key is None else render_key(key, headers)
+            value_text = b"null" if value is None else render_value(value, headers)
+            time_text = times.get(moment)
+            if time_text is None:
+                time_text = times[moment] = _time_text(moment)
+            shown = _headers(headers, "name") if headers else b"[]"
+            offset = record.offset
+            offsets.append(offset)
+            if type(key_text) is bytes and type(value_text) is bytes:
+                rows.append(
+                    b'%b%d,"timestamp":%b,"headers":%b,"key":%b,"value":%b}'
+                    % (place, offset, time_text, shown, key_text, value_text)
+                )
+            else:
+                head = b'%b%d,"timestamp":%b,"headers":%b,' % (place, offset, time_text, shown)
+                rows.append(_poisoned(record, head, key_text, value_text, b"}"))
+        return Rows(rows, offsets)
 
     return make
+
+
+async def make_rows(
+    payloads: Payloads,
+    formats: Formats,
+    shape: Callable[[Side, Side], RowMaker],
+    topic: str,
+    partition: int,
+    records: Callable[[], Iterable[KafkaRecord]],
+) -> Rows:
+    """Rows of these records, each of one line. Schemas that turn out to be missing are looked up, and all done anew."""
+    sides = payloads.sides(formats)
+    while True:
+        made = shape(*sides.both)(topic, partition, records())
+        if not await sides.look_up():
+            break
+    text = b"".join([row for row in made.rows if type(row) is bytes])
+    if b"\n" in text or b"\r" in text:
+        return Rows([one_line(row) if type(row) is bytes else row for row in made.rows], made.offsets)
+    return made
 
 
 def explain(poison: Poison, is_key: bool) -> dict[str, object]:
@@ -84,12 +129,13 @@ def explain(poison: Poison, is_key: bool) -> dict[str, object]:
         "reason": poison.reason.name,
         "schema_id": poison.schema_id,
         "schema_guid": None if poison.schema_guid is None else str(poison.schema_guid),
-        "detail": poison.detail[:DETAIL_CHARS_MAX],
+        # A detail may quote what is not Unicode.
+        "detail": poison.detail[:DETAIL_CHARS_MAX].encode("utf-8", "backslashreplace").decode(),
         "raw": None if raw is None else base64.b64encode(raw).decode(),
     }
 
 
-def _poisoned(head: bytes, key: bytes | Poison, value: bytes | Poison, tail: bytes) -> PoisonRow:
+def _poisoned(record: KafkaRecord, head: bytes, key: bytes | Poison, value: bytes | Poison, tail: bytes) -> PoisonRow:
     bad_key = key if isinstance(key, Poison) else None
     bad_value = value if isinstance(value, Poison) else None
     poison, is_key = (bad_value, False) if bad_value is not None else (bad_key, True)
@@ -102,7 +148,7 @@ def _poisoned(head: bytes, key: bytes | Poison, value: bytes | Poison, tail: byt
     explained = orjson.dumps(told, default=str)
     separator = b"," if tail != b"}" else b""
     row = b'%b"key":%b,"value":%b,"poison":%b%b%b' % (head, shown_key, shown_value, explained, separator, tail)
-    return PoisonRow(row, poison, is_key)
+    return PoisonRow(row, poison, is_key, record)
 
 
 def _headers(headers: Sequence[Header], name: str) -> bytes:
@@ -111,9 +157,12 @@ def _headers(headers: Sequence[Header], name: str) -> bytes:
     )
 
 
-def _second_text(second: int) -> bytes:
-    """ISO 8601 without a fraction; a timestamp that no calendar has stands as the epoch's."""
+def _time_text(moment_ms: int) -> bytes:
+    """ISO 8601, as JSON; null for a record without a time, or one that no calendar has."""
+    if moment_ms < 0:
+        return b"null"
+    second, millisecond = divmod(moment_ms, 1000)
     try:
-        return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)).encode()
+        return b'"%b.%03dZ"' % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)).encode(), millisecond)
     except (OverflowError, ValueError, OSError):
-        return b"1970-01-01T00:00:00"
+        return b"null"

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import orjson
@@ -22,14 +23,14 @@ from proxy.errors import (
     TooManyRequests,
 )
 from proxy.producers.sender import Sender
-from proxy.reading.batches import Chunk, parse
+from proxy.reading.batches import Chunk, parse, records
 from proxy.reading.cluster import Cluster, Isolation
 from proxy.reading.filters import Predicate
 from proxy.reading.formats import Formats
-from proxy.reading.payloads import KafkaRecord, Payloads
+from proxy.reading.payloads import Payloads
 from proxy.reading.plan import Plan
 from proxy.reading.poison import PoisonPolicy, dispose
-from proxy.reading.rows import Row, v2_rows, v3_rows
+from proxy.reading.rows import Rows, make_rows, v2_rows, v3_rows
 from proxy.reading.tailing import Tails
 
 FETCH_BYTES_MIN: Final = 128 * 1024
@@ -64,11 +65,11 @@ class ReadSpec:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows, and after each of them the partition's next offset. No rows: a sign of life."""
+    """Rows and their offsets. No rows: a sign of life."""
 
     partition: int
     rows: list[bytes]
-    nexts: list[int]
+    offsets: list[int]
 
 
 class Readers:
@@ -261,38 +262,33 @@ class RecordStream:
 
     async def _render(self, partition: int, chunk: Chunk) -> Batch:
         spec = self._spec
-        records, rows = await self._rows(partition, chunk, self.positions[partition])
-        disposed = await dispose(self._readers.sender, spec.poison, records, rows, lambda _: (self._topic, partition))
+        made = await self._rows(partition, chunk)
+        disposed = await dispose(self._readers.sender, spec.poison, made, lambda _: (self._topic, partition))
+        rows, offsets = disposed.rows, disposed.offsets
         self.positions[partition] = chunk.next
-        kept, kept_records = disposed.rows, disposed.records
         if disposed.failure is not None:
             self.reason, self.error = "error", disposed.failure
-            self.positions[partition] = records[disposed.consumed].offset
+            self.positions[partition] = made.offsets[disposed.consumed]
         if spec.predicate is not None:
-            passing = [index for index, row in enumerate(kept) if spec.predicate(orjson.loads(row))]
-            kept = [kept[index] for index in passing]
-            kept_records = [kept_records[index] for index in passing]
-        fitting = self._fitting(kept)
-        if fitting < len(kept):
+            passing = [index for index, row in enumerate(rows) if spec.predicate(orjson.loads(row))]
+            rows, offsets = [rows[index] for index in passing], [offsets[index] for index in passing]
+        fitting = self._fitting(rows)
+        if fitting < len(rows):
             self.error = None
-            self.positions[partition] = kept_records[fitting].offset
-            kept, kept_records = kept[:fitting], kept_records[:fitting]
-        return Batch(partition, kept, [record.offset + 1 for record in kept_records])
+            self.positions[partition] = offsets[fitting]
+            rows, offsets = rows[:fitting], offsets[:fitting]
+        return Batch(partition, rows, offsets)
 
-    async def _rows(self, partition: int, chunk: Chunk, position: int) -> tuple[list[KafkaRecord], list[Row]]:
+    async def _rows(self, partition: int, chunk: Chunk) -> Rows:
         key = (self._spec.formats, self._spec.v2)
-        whole: list[Row] | None = chunk.rendered.get(key)
+        whole: Rows | None = chunk.rendered.get(key)
         if whole is None:
-            sides = await self._readers.payloads.sides(self._spec.formats, chunk.records)
-            make = v2_rows(*sides) if self._spec.v2 else v3_rows(*sides)
-            topic = self._topic
-            whole = [make(topic, partition, record) for record in chunk.records]
+            shape = v2_rows if self._spec.v2 else v3_rows
+            whole = await make_rows(
+                self._readers.payloads, self._spec.formats, shape, self._topic, partition, partial(records, chunk)
+            )
             chunk.rendered[key] = whole
-        records = chunk.records
-        if position == chunk.start or not records or records[0].offset >= position:
-            return records, whole
-        skipped = next((i for i, record in enumerate(records) if record.offset >= position), len(records))
-        return records[skipped:], whole[skipped:]
+        return whole.since(self.positions[partition])
 
     def _fitting(self, rows: list[bytes]) -> int:
         """How many rows may still go."""

@@ -5,6 +5,8 @@ choose the two apart, and a record that cannot be read is a row that says why. R
 """
 
 import asyncio
+import functools
+import itertools
 from collections.abc import Coroutine
 from typing import Any, Final
 from urllib.parse import quote
@@ -28,7 +30,7 @@ from proxy.consumers.membership import Record
 from proxy.errors import BadRequest, IllegalState, PartitionNotFound, Unprocessable, UnsupportedMedia
 from proxy.reading.formats import MEDIA_TYPES, check_accept
 from proxy.reading.poison import PoisonPolicy, dispose
-from proxy.reading.rows import v2_rows
+from proxy.reading.rows import Row, Rows, make_rows, v2_rows
 from proxy.services import Services
 
 REPLAY_HEADER: Final = "X-Headgate-Replay"
@@ -204,10 +206,15 @@ async def _read(
     services: Services, instance: ConsumerInstance, timeout_ms: int | None, bytes_max: int, policy: PoisonPolicy
 ) -> Answer:
     async def render(taken: list[Record]) -> Rendering:
-        sides = await services.payloads.sides(instance.config.formats, taken)
-        make = v2_rows(*sides)
-        rows = [make(record.topic, record.partition, record) for record in taken]
-        disposed = await dispose(services.sender, policy, taken, rows, _where)
+        rows: list[Row] = []
+        for (topic, partition), run in itertools.groupby(taken, _where):
+            records = list(run)
+            made = await make_rows(
+                services.payloads, instance.config.formats, v2_rows, topic, partition, functools.partial(iter, records)
+            )
+            rows += made.rows
+        offsets = [record.offset for record in taken]
+        disposed = await dispose(services.sender, policy, Rows(rows, offsets), _where)
         if disposed.failure is not None and not disposed.consumed:
             raise disposed.failure
         return Rendering(b"[%b]" % b",".join(disposed.rows), disposed.consumed)

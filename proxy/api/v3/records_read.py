@@ -189,8 +189,8 @@ async def _events(stream: RecordStream) -> AsyncIterator[bytes]:
     async for batch in stream.batches():
         pieces: list[bytes] = []
         size = 0
-        for row, following in zip(batch.rows, batch.nexts, strict=True):
-            places[order[batch.partition]] = b"%d:%d" % (batch.partition, following)
+        for row, offset in zip(batch.rows, batch.offsets, strict=True):
+            places[order[batch.partition]] = b"%d:%d" % (batch.partition, offset + 1)
             pieces.append(b"id: %b\ndata: %b\n\n" % (b",".join(places), row))
             size += len(row)
             if size >= PIECE_BYTES:
