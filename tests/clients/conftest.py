@@ -12,6 +12,7 @@ from tests.clients.aio import AioClient
 from tests.clients.client import Client
 from tests.clients.confluent import ConfluentClient
 from tests.clients.kafka_python import KafkaPythonClient
+from tests.clients.waiting import eventually
 from tests.live.headgate import HeadgateBroker
 
 BROKERS = ["headgate", *(["apache-kafka"] if os.environ.get("HEADGATE_TEST_KAFKA") == "1" else [])]
@@ -49,6 +50,13 @@ def make_topic(broker_address: str) -> MakeTopic:
         name = f"topic-{secrets.token_hex(4)}"
         settings = {key.replace("_", "."): value for key, value in configs.items()}
         admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(30)
+
+        def visible() -> bool:
+            """Kafka answers before every reader of its metadata knows the topic."""
+            listed = admin.list_topics(timeout=30).topics.get(name)
+            return listed is not None and listed.error is None and len(listed.partitions) == partitions
+
+        eventually(visible, f"{name} is listed")
         return name
 
     return make

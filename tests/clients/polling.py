@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -46,7 +47,15 @@ class PollingThread:
     def run(self, function: Callable[[], T]) -> T:
         answer: Future[T] = Future()
         self._asked.put((function, answer))
-        return answer.result(ANSWER_SECONDS_MAX)
+        deadline = time.monotonic() + ANSWER_SECONDS_MAX
+        while True:
+            try:
+                return answer.result(0.1)
+            except TimeoutError:
+                if self._failure is not None:
+                    raise self._failure from None
+                if answer.done() or time.monotonic() > deadline:
+                    raise
 
     def stop(self) -> None:
         self._stopping.set()
