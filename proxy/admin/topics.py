@@ -1,5 +1,10 @@
-"""Brokers, topics, their partitions and replicas: what there is (Metadata), and changing it."""
+"""Brokers, topics, their partitions and replicas: what there is (Metadata), and changing it.
 
+In a cluster a change is decided by the controller and learnt by the brokers a moment later. Whoever creates, widens or
+deletes a topic here is answered once a broker knows of it, so that the next request finds what the last one did.
+"""
+
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +18,9 @@ from proxy.errors import PartitionNotFound, ResourceNotFound, TopicNotFound
 
 # Kafka's limit for a topic's name; a longer one needs no question.
 name_characters_max: Final = 249
+# A broker that has not heard after this long will hear; the change itself is made.
+hearing_attempts_max: Final = 30
+hearing_pause_seconds: Final = 0.1
 _NOT_TOLD: Final = -(2**31)
 
 
@@ -150,6 +158,8 @@ async def create_topic(cluster: AdminCluster, wanted: NewTopic, *, validate_only
     if result.error_code is ErrorCode.topic_already_exists:
         check(result.error_code, f"Topic '{wanted.name}' already exists.", "")
     check(result.error_code, result.error_message, f"topic {wanted.name}")
+    if not validate_only:
+        await _heard(cluster, wanted.name, 1)
     return max(getattr(result, "num_partitions", 0), 0), max(getattr(result, "replication_factor", 0), 0)
 
 
@@ -162,6 +172,7 @@ async def delete_topic(cluster: AdminCluster, name: str) -> None:
         if result.error_code is ErrorCode.invalid_topic_exception:
             raise TopicNotFound
         check(result.error_code, getattr(result, "error_message", None), f"topic {name}")
+    await _heard(cluster, name, 0)
 
 
 async def add_partitions(cluster: AdminCluster, name: str, total: int) -> None:
@@ -176,6 +187,17 @@ async def add_partitions(cluster: AdminCluster, name: str, total: int) -> None:
     )
     for result in answer.results:
         check(result.error_code, result.error_message, f"topic {name}")
+    await _heard(cluster, name, total)
+
+
+async def _heard(cluster: AdminCluster, name: str, partitions: int) -> None:
+    """Wait, within bounds, until a broker knows so many partitions with a leader, or (0) no such topic any more."""
+    for _ in range(hearing_attempts_max):
+        topic = (await find_topics(cluster, [name], missing_ok=True)).get(name)
+        led = 0 if topic is None else sum(partition.leader >= 0 for partition in topic.partitions)
+        if topic is None if partitions == 0 else topic is not None and led == max(len(topic.partitions), partitions):
+            return
+        await asyncio.sleep(hearing_pause_seconds)
 
 
 def _topic(topic: Any) -> Topic:

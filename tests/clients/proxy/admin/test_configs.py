@@ -1,10 +1,22 @@
 """Configs of topics, of brokers, and of all of them."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.clients.proxy.admin.conftest import Api, error_of
+
+WAIT_SECONDS_MAX = 15.0
+
+
+def eventually(is_so: Callable[[], bool]) -> None:
+    """Brokers of a real cluster learn of a change a moment after it was made."""
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_configs_of_a_topic(any_api: Api) -> None:
@@ -31,9 +43,9 @@ def test_a_config_is_set_and_reset(any_api: Api) -> None:
     name = any_api.topic()
     at = f"topics/{name}/configs/max.message.bytes"
     assert any_api.ask("PUT", at, {"value": "2000"}).status_code == 204
-    assert any_api.get(at)["value"] == "2000"
+    eventually(lambda: any_api.get(at)["value"] == "2000")
     assert any_api.ask("DELETE", at).status_code == 204
-    assert any_api.get(at)["source"] != "DYNAMIC_TOPIC_CONFIG"
+    eventually(lambda: any_api.get(at)["source"] != "DYNAMIC_TOPIC_CONFIG")
 
 
 def test_configs_are_altered_together_or_not_at_all(any_api: Api) -> None:
@@ -47,8 +59,8 @@ def test_configs_are_altered_together_or_not_at_all(any_api: Api) -> None:
     assert error_of(any_api.ask("POST", f"{at}:alter", {"data": bad})) == (400, 40002)
     assert any_api.get(f"{at}/cleanup.policy")["value"] == "delete"
     assert any_api.ask("POST", f"{at}:alter", {"data": changes}).status_code == 204
-    assert any_api.get(f"{at}/cleanup.policy")["value"] == "compact"
-    assert any_api.get(f"{at}/retention.ms")["source"] != "DYNAMIC_TOPIC_CONFIG"
+    eventually(lambda: any_api.get(f"{at}/cleanup.policy")["value"] == "compact")
+    eventually(lambda: any_api.get(f"{at}/retention.ms")["source"] != "DYNAMIC_TOPIC_CONFIG")
 
 
 def test_configs_of_several_topics_are_altered_topic_by_topic(any_api: Api) -> None:
@@ -63,7 +75,7 @@ def test_configs_of_several_topics_are_altered_topic_by_topic(any_api: Api) -> N
     assert answer.status_code == 207
     failures = {row["topic_name"]: row["error_code"] for row in answer.json()["failures"]}
     assert failures == {second: 40002, "nowhere": 40401}
-    assert any_api.get(f"topics/{first}/configs/retention.ms")["value"] == "6000"
+    eventually(lambda: any_api.get(f"topics/{first}/configs/retention.ms")["value"] == "6000")
 
 
 def test_configs_of_a_broker_are_set_and_reset(any_api: Api) -> None:
@@ -75,19 +87,21 @@ def test_configs_of_a_broker_are_set_and_reset(any_api: Api) -> None:
     assert everywhere["metadata"]["self"] == any_api.link("brokers/-/configs")
     assert {row["name"] for row in everywhere["data"]} == {row["name"] for row in listed["data"]}
     assert any_api.ask("PUT", f"{at}/message.max.bytes", {"value": "2000000"}).status_code == 204
+    eventually(lambda: any_api.get(f"{at}/message.max.bytes")["value"] == "2000000")
     config = any_api.get(f"{at}/message.max.bytes")
     assert (config["kind"], config["broker_id"], config["value"]) == ("KafkaBrokerConfig", broker, "2000000")
     assert config["source"] == "DYNAMIC_BROKER_CONFIG"
     assert config["metadata"]["resource_name"].endswith(f"/broker={broker}/config=message.max.bytes")
     change = {"data": [{"name": "message.max.bytes", "operation": "DELETE"}]}
     assert any_api.ask("POST", f"{at}:alter", change).status_code == 204
-    assert any_api.get(f"{at}/message.max.bytes")["source"] != "DYNAMIC_BROKER_CONFIG"
+    eventually(lambda: any_api.get(f"{at}/message.max.bytes")["source"] != "DYNAMIC_BROKER_CONFIG")
     assert any_api.ask("DELETE", f"{at}/message.max.bytes").status_code == 204
     assert error_of(any_api.ask("PUT", f"{at}/no.such", {"value": "2"})) == (404, 404)
 
 
 def test_configs_of_all_brokers_are_set_and_reset(any_api: Api) -> None:
     assert any_api.ask("PUT", "broker-configs/message.max.bytes", {"value": "2000000"}).status_code == 204
+    eventually(lambda: any_api.ask("GET", "broker-configs/message.max.bytes").status_code == 200)
     config = any_api.get("broker-configs/message.max.bytes")
     assert (config["kind"], config["config_type"], config["value"]) == ("KafkaClusterConfig", "BROKER", "2000000")
     assert config["source"] == "DYNAMIC_DEFAULT_BROKER_CONFIG"
@@ -99,7 +113,7 @@ def test_configs_of_all_brokers_are_set_and_reset(any_api: Api) -> None:
     assert any_api.ask("POST", "broker-configs:alter", change).status_code == 204
     assert any_api.get("broker-configs/message.max.bytes")["value"] == "2000000"
     assert any_api.ask("DELETE", "broker-configs/message.max.bytes").status_code == 204
-    assert error_of(any_api.ask("GET", "broker-configs/message.max.bytes")) == (404, 404)
+    eventually(lambda: error_of(any_api.ask("GET", "broker-configs/message.max.bytes")) == (404, 404))
 
 
 def test_unknown_configs_are_not_found(api: Api) -> None:
