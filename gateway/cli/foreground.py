@@ -33,7 +33,7 @@ class _Foreground:
         _prepare(self._settings.data_dir)
         task = asyncio.create_task(self._start_and_watch())
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._on_signal, task)
+            loop.add_signal_handler(number, self._on_signal, number, task)
         try:
             await task
         except asyncio.CancelledError:
@@ -64,13 +64,15 @@ class _Foreground:
         _announce(addresses, self._settings)
         await self._supervisor.watch()
 
-    def _on_signal(self, task: "asyncio.Task[None]") -> None:
+    def _on_signal(self, number: signal.Signals, task: "asyncio.Task[None]") -> None:
         if self._stopping:
-            self._insisted = True
-            self._supervisor.kill()
+            # Only a person insists: make, for one, passes on a SIGTERM that we have got already.
+            if number == signal.SIGINT:
+                self._insisted = True
+                self._supervisor.kill()
             return
         self._stopping = True
-        say("stopping (once more to insist)")
+        say("stopping (Ctrl-C once more to insist)")
         task.cancel()
 
 

@@ -1,6 +1,5 @@
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,22 +7,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.clients.cli.conftest import HEADGATE, Cli
+from gateway.port_owner import port_owner
+from tests.clients.cli.conftest import Cli
+from tests.clients.cli.launcher import Launcher
 from tests.clients.cli.up import ports, up
 from tests.live.ports import accepts, free_port
-
-
-def fails(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        [*HEADGATE, "up", *arguments],
-        capture_output=True,
-        timeout=60,
-        cwd=folder,
-        env=Cli("unused:1", folder).environment,
-        check=False,
-    )
-    assert done.returncode == 1, done.stderr
-    return done.stderr.decode()
 
 
 def eventually(holds: Callable[[], bool]) -> None:
@@ -33,13 +21,22 @@ def eventually(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_everything_starts_answers_and_keeps_its_data(tmp_path: Path) -> None:
+def process_on(address: str) -> int:
+    owner = port_owner(int(address.rpartition(":")[2]))
+    if owner is None:
+        pytest.skip("no /proc to find a process in")
+    return int(owner.split()[1])
+
+
+def test_everything_starts_answers_and_keeps_its_data(tmp_path: Path, launcher: Launcher) -> None:
     arguments = ports()
     with up(tmp_path, *arguments) as (process, addresses):
-        cli = Cli(addresses["broker"], tmp_path)
+        cli = Cli(addresses["broker"], tmp_path, launcher)
         cli("produce", "kept", "-v", "still here")
         assert httpx.get(f"http://{addresses['registry']}/subjects").json() == []
-        process.send_signal(signal.SIGTERM)
+        for _ in range(2):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.02)
         _, err = process.communicate(timeout=30)
         assert process.returncode == 0
         talk = err.decode()
@@ -49,14 +46,14 @@ def test_everything_starts_answers_and_keeps_its_data(tmp_path: Path) -> None:
     assert (tmp_path / ".headgate" / "broker" / "clean-shutdown").exists()
     with up(tmp_path, *arguments, "--only", "broker") as (process, addresses):
         assert list(addresses) == ["broker"]
-        assert Cli(addresses["broker"], tmp_path)("consume", "kept", "-e").lines == ["still here"]
+        assert Cli(addresses["broker"], tmp_path, launcher)("consume", "kept", "-e").lines == ["still here"]
         inside = tmp_path / ".headgate"
         other = str(free_port())
-        assert f"the data directory {inside} is in use" in fails(
-            tmp_path, "--data-dir", str(inside), "--broker-port", other, "--only", "broker"
-        )
+        said = cli("up", "--only", "broker", "--data-dir", str(inside), "--broker-port", other, code=1).err
+        assert f"the data directory {inside} is in use" in said
         port = addresses["broker"].rpartition(":")[2]
-        said = fails(tmp_path, "--data-dir", str(tmp_path / "other"), "--broker-port", port, "--only", "broker")
+        elsewhere = str(tmp_path / "other")
+        said = cli("up", "--only", "broker", "--data-dir", elsewhere, "--broker-port", port, code=1).err
         assert f"cannot listen on port {port}" in said
         assert "-m broker" in said
         assert "--broker-port" in said
@@ -72,25 +69,31 @@ def test_nothing_outlives_a_killed_supervisor_and_all_is_flushed(tmp_path: Path)
     eventually((tmp_path / ".headgate" / "broker" / "clean-shutdown").exists)
 
 
-def test_a_service_that_dies_takes_the_others_down(tmp_path: Path) -> None:
-    from gateway.port_owner import port_owner
+def test_a_second_ctrl_c_insists(tmp_path: Path) -> None:
+    with up(tmp_path, *ports(), "--only", "broker") as (process, addresses):
+        os.kill(process_on(addresses["broker"]), signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        while b"stopping" not in (line := process.stderr.readline()):
+            assert line, "it ended before it was told to"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert not accepts(addresses["broker"])
 
+
+def test_a_service_that_dies_takes_the_others_down(tmp_path: Path) -> None:
     with up(tmp_path, *ports()) as (process, addresses):
-        owner = port_owner(int(addresses["registry"].rpartition(":")[2]))
-        if owner is None:
-            pytest.skip("no /proc to find the registry's process in")
-        os.kill(int(owner.split()[1]), signal.SIGKILL)
+        os.kill(process_on(addresses["registry"]), signal.SIGKILL)
         _, err = process.communicate(timeout=30)
         assert process.returncode == 1
         assert "the registry ended with exit code -9" in err.decode()
         assert not accepts(addresses["broker"])
 
 
-def test_settings_that_make_no_sense_stop_it_before_it_starts(tmp_path: Path) -> None:
-    cli = Cli("unused:1", tmp_path)
+def test_settings_that_make_no_sense_stop_it_before_it_starts(tmp_path: Path, launcher: Launcher) -> None:
+    cli = Cli("unused:1", tmp_path, launcher)
     assert "--set" in cli("up", "--set", "novalue", code=2).err
     assert "HEADGATE_BROKER_PORT" in cli("up", HEADGATE_BROKER_PORT="many", code=2).err
     assert "broker_port" in cli("up", HEADGATE_BROKER_PORT="70000", code=2).err
-    assert "num.partitions" in fails(
-        tmp_path, "--only", "broker", "--broker-port", str(free_port()), "--set", "num.partitions=none"
-    )
+    bad = ("--set", "num.partitions=none", "--broker-port", str(free_port()))
+    assert "num.partitions" in cli("up", "--only", "broker", *bad, code=1).err
