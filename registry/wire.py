@@ -215,9 +215,9 @@ def level_of(text: str) -> Level:
 def config_changes(wire: WireConfig) -> dict[str, Any]:
     """The fields of `Config` that a request sets or clears."""
     changes: dict[str, Any] = {}
-    level = wire.compatibility if wire.compatibility is not msgspec.UNSET else wire.compatibilityLevel
-    if not isinstance(level, msgspec.UnsetType):
-        changes["compatibility_level"] = None if level is None else level_of(level)
+    for level in (wire.compatibilityLevel, wire.compatibility):
+        if not isinstance(level, msgspec.UnsetType):
+            changes["compatibility_level"] = None if level is None else level_of(level)
     for theirs, ours in _CONFIG_SCALARS.items():
         value = getattr(wire, theirs)
         if value is not msgspec.UNSET:
