@@ -49,7 +49,7 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
     shape = _shape(version)
     pieces: list[bytes] = [shape.response.head, shape.response.length(len(request.topic_data))]
     unflushed: list[Partition] = []
-    refused: Refused | None = None
+    refused: ErrorCode | None = None
     for topic_data in request.topic_data:
         topic = broker.topics.find_by_id(topic_data.topic_id) if version >= 13 else broker.topics.find(topic_data.name)
         partition_data = topic_data.partition_data
@@ -65,7 +65,8 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
                 partition = _partition(topic, data.index, version)
                 offset, append_time = _append(partition, data.records, version, now_ms)
             except Refused as refusal:
-                refused = refusal
+                # Not the exception: it would keep what was inflated for as long as this frame is kept by it.
+                refused = refusal.error
                 pieces.append(shape.failure(data.index, refusal))
                 continue
             pieces.append(shape.success(partition, offset, append_time))
@@ -74,7 +75,7 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
         pieces.append(shape.topic_tail)
     pieces.append(shape.response.tail)
     if acks == 0:
-        return NO_REPLY if refused is None else Disconnect(f"produce with acks=0 failed: {refused.error.name}")
+        return NO_REPLY if refused is None else Disconnect(f"produce with acks=0 failed: {refused.name}")
     body = b"".join(pieces)
     payload = Payload((body,), len(body))
     if not unflushed or (acks == -1 and not broker.settings.headgate_acks_all_fsync):

@@ -46,6 +46,9 @@ def check_records(batch: bytes, header: BatchHeader, settings: TopicSettings, pa
         if header.max_timestamp - now_ms > after_ms or before_ms != _UNLIMITED:
             _check_count(header)
             _check_timestamps(batch, now_ms - before_ms, now_ms + after_ms)
+            if header.max_timestamp - now_ms > after_ms:
+                # No record has it, and the segment would never grow old.
+                raise Refused(ErrorCode.invalid_timestamp, f"no record has the time {header.max_timestamp}")
     if settings.is_compacted:
         _check_count(header)
         _check_keys(batch, header, partition)

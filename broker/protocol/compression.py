@@ -59,6 +59,8 @@ def _bounded(decompress_into: Callable[[bytes, bytearray], int]) -> _Inflate:
             try:
                 size = decompress_into(data, buffer)
             except cramjam.DecompressionError as error:
+                # Now, not when the last traceback that knows it is gone.
+                buffer.clear()
                 if str(error) != _BUFFER_IS_FULL:
                     raise
                 if capacity >= limit_bytes:
