@@ -8,8 +8,9 @@ Each partition takes exactly one v2 batch, verified (checksum, counts, sizes, ti
 is. A repeated batch of an idempotent producer is answered with the offset it got the first time.
 
 Deviations: batches are kept as sent whatever `compression.type` says; Kafka compresses them again. Kafka walks every
-record; here batches of up to 32 records (compressed: and up to 16 KiB) are walked, larger ones have their count held
-against their bytes, and all are walked where `cleanup.policy` or the timestamp limits need it.
+record; here batches of up to 32 records (compressed: and up to 16 KiB) are walked, in uncompressed ones of up to 1,024
+the records are counted, larger ones have their count held against their bytes, and all are walked where
+`cleanup.policy` or the timestamp limits need it.
 Offset deltas with gaps, which Kafka takes, and records that do not decompress, which it answers with
 UNKNOWN_SERVER_ERROR, are INVALID_RECORD. Transactional batches are refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 until transactions exist.

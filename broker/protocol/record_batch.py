@@ -8,12 +8,14 @@ Layout: Kafka documentation, "Record Batch". The checksum covers everything from
 offset, length, leader epoch nor magic are under it.
 """
 
+import io
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from crc32c import crc32c
+from fastavro import parse_schema, schemaless_reader
 
 from broker.protocol.compression import (
     DecompressionFailed,
@@ -39,15 +41,19 @@ record_bytes_min = 7
 # 64 bits, seven to a byte.
 varint_bytes_max = 10
 
-# Uncompressed batches up to this many records are walked when they arrive: less than 20 µs, and the only way to see
-# that a header's count is a lie. Larger ones would cost the hot path its speed; their counts are held against the
-# bytes that are there.
+# Uncompressed batches up to this many records are walked when they arrive: less than 20 µs.
 walked_records_max = 32
+
+# Up to this many, their records are counted, in C: less than 100 µs. In larger ones the header's count is held against
+# the bytes that are there, since a look at each record would cost the hot path its speed.
+counted_records_max = 1024
 
 # Compressed ones are inflated for that walk only while inflating them is as cheap: up to this size, and to this one
 # when inflated.
 inflated_batch_bytes_max = 16 * 1024
 inflated_for_walk_bytes_max = 1024 * 1024
+
+_RECORDS_AS_AVRO = parse_schema({"type": "array", "items": "bytes"})
 
 NO_TIMESTAMP = -1
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
@@ -162,6 +168,8 @@ def validate_produced(payload: bytes) -> tuple[bytes, BatchHeader]:
             raise InvalidBatch(f"{header.records_count} records cannot fit into {size - HEADER_BYTES} bytes")
         if is_small:
             walk(memoryview(batch)[HEADER_BYTES:], header)
+        elif header.records_count <= counted_records_max:
+            count(memoryview(batch)[HEADER_BYTES:], header.records_count)
     elif codec > 4:
         raise InvalidBatch(f"codec {codec} does not exist")
     elif header.records_count * record_bytes_min > decompressed_bytes_max:
@@ -188,6 +196,22 @@ def _first_of(payload: bytes, size: int) -> bytes:
         if claimed <= rest:
             raise InvalidBatch("exactly one record batch is allowed per partition")
     return payload[:size]
+
+
+def count(data: bytes | memoryview, records_count: int) -> None:
+    """Check that uncompressed records are as many as the header says and fill their bytes.
+
+    Records are bytes behind their length as a zigzag varint: with a count before them and a zero behind, they are an
+    Avro array of bytes, and fastavro reads those at the speed of C.
+    """
+    framed = b"".join((encode_varint(records_count), data, b"\x00"))
+    stream = io.BytesIO(framed)
+    try:
+        found = schemaless_reader(stream, _RECORDS_AS_AVRO, None)
+    except (EOFError, ValueError, IndexError, OverflowError, MemoryError):
+        found = []
+    if not isinstance(found, list) or len(found) != records_count or stream.tell() != len(framed):
+        raise InvalidBatch(f"the bytes do not hold the {records_count} records that the header says")
 
 
 def walk(data: bytes | memoryview, header: BatchHeader) -> None:

@@ -1,0 +1,63 @@
+"""What a produced batch must be, whatever its size."""
+
+import dataclasses
+
+import pytest
+
+from broker.protocol.record_batch import (
+    CorruptBatch,
+    InvalidBatch,
+    counted_records_max,
+    encode_batch,
+    records,
+    validate_produced,
+    walked_records_max,
+)
+from tests.wire.record_batches import Batch, NewRecord
+
+SIZES = [1, 2, walked_records_max, walked_records_max + 1, 500, counted_records_max]
+
+
+def batch_of(count: int, **fields: object) -> Batch:
+    return dataclasses.replace(Batch(records=[NewRecord(b"v" * (n % 300)) for n in range(count)]), **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [*SIZES, counted_records_max + 1])
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_a_true_batch_of_any_size_is_taken(count: int, codec: str) -> None:
+    payload = batch_of(count, codec=codec).encode()
+    batch, header = validate_produced(payload)
+    assert (batch, header.records_count) == (payload, count)
+
+
+@pytest.mark.parametrize("count", SIZES)
+@pytest.mark.parametrize("lie", [-1, 1, 7])
+def test_a_count_that_is_a_lie_is_refused(count: int, lie: int) -> None:
+    said = count + lie
+    payload = batch_of(count, count=said, last_offset_delta=said - 1).encode()
+    with pytest.raises(InvalidBatch):
+        validate_produced(payload)
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_a_flipped_bit_is_found(count: int) -> None:
+    payload = bytearray(batch_of(count).encode())
+    payload[-1] ^= 1
+    with pytest.raises(CorruptBatch):
+        validate_produced(bytes(payload))
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_bytes_between_and_behind_records_are_refused(count: int) -> None:
+    body = batch_of(count).encode()[61:]
+    with pytest.raises(InvalidBatch):
+        validate_produced(batch_of(count, body=body + b"\x00").encode())
+    with pytest.raises(InvalidBatch):
+        validate_produced(batch_of(count, body=b"\x02" + body).encode())
+
+
+def test_what_the_broker_encodes_it_also_reads() -> None:
+    entries = [(b"k", b"v"), (None, b""), (b"", None), (b"x" * 300, b"y" * 70_000)]
+    batch, header = validate_produced(encode_batch(entries, 1_700_000_000_000))
+    assert [(record.key, record.value) for record in records(batch)] == entries
+    assert header.max_timestamp == 1_700_000_000_000
