@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from proxy.admin.cluster import AdminCluster
+from proxy.consumers.group_stream import GroupStreams
 from proxy.consumers.instances import ConsumerInstances
 from proxy.consumers.ownership import Ownership
 from proxy.kafka.identity import ClusterIdentity
@@ -34,6 +35,7 @@ class Services:
     ownership: Ownership
     peers: httpx.AsyncClient
     consumers: ConsumerInstances
+    group_streams: GroupStreams
     admin: AdminCluster
     once: OnceOnly
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -41,10 +43,11 @@ class Services:
 
     def begin_stop(self) -> None:
         self.stopping.set()
-        self.readers.stopping.set()
+        self.readers.stop()
 
     async def close(self) -> None:
         await self.readers.close()
+        await self.group_streams.close()
         await self.consumers.close()
         await self.peers.aclose()
         await self.admin.close()
@@ -61,6 +64,7 @@ def open_services(settings: ProxySettings) -> Services:
     cluster = Cluster(settings)
     sender = Sender(settings)
     payloads = Payloads(registry)
+    readers = Readers(cluster, payloads, sender, settings.read_streams_max)
     return Services(
         settings,
         registry,
@@ -69,10 +73,11 @@ def open_services(settings: ProxySettings) -> Services:
         ClusterIdentity(settings),
         cluster,
         payloads,
-        Readers(cluster, payloads, sender, settings.read_streams_max),
+        readers,
         ownership,
         open_peers(),
         ConsumerInstances(settings, ownership, cluster),
+        GroupStreams(settings, ownership, readers),
         AdminCluster(settings),
         OnceOnly(sender, OutcomeLog(settings, sender)),
     )

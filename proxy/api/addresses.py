@@ -4,24 +4,25 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 
 # What may stand in a link: no header of a client shall write anything else into an answer.
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*/?")
 
 
-def base_url(request: Request, advertised: str | None) -> str:
+def base_url(request: HTTPConnection, advertised: str | None) -> str:
     """Without a slash at the end. Forwarded is RFC 7239; the first element is the outermost proxy's."""
     if advertised:
         return advertised.rstrip("/")
     headers = request.headers
     forwarded = _forwarded(headers.get("forwarded", ""))
-    scheme = forwarded.get("proto") or _first(headers.get("x-forwarded-proto", "")) or request.url.scheme
+    own = {"ws": "http", "wss": "https"}.get(request.url.scheme, request.url.scheme)
+    scheme = forwarded.get("proto") or _first(headers.get("x-forwarded-proto", "")) or own
     host = forwarded.get("host") or _with_port(headers) or headers.get("host", "")
     prefix = _first(headers.get("x-forwarded-prefix", ""))
     if scheme.lower() not in ("http", "https"):
-        scheme = request.url.scheme
+        scheme = own
     if not _HOST.fullmatch(host):
         host = request.url.netloc
     return f"{scheme.lower()}://{host}{prefix.rstrip('/') if _PREFIX.fullmatch(prefix) else ''}"

@@ -18,7 +18,18 @@ from proxy.api.front import Front
 from proxy.api.v2 import consumers as v2_consumers
 from proxy.api.v2 import records_read as v2_records_read
 from proxy.api.v2 import topics as v2_topics
-from proxy.api.v3 import acls, brokers, clusters, configs, groups, partitions, records_read, topics
+from proxy.api.v3 import (
+    acls,
+    brokers,
+    clusters,
+    configs,
+    group_streams,
+    groups,
+    partitions,
+    read_socket,
+    records_read,
+    topics,
+)
 from proxy.errors import ProxyError, fault_of
 from proxy.services import Services, open_services
 from proxy.settings import ProxySettings
@@ -52,7 +63,8 @@ def create_app(settings: ProxySettings) -> Front:
     app.state.services = services
     app.include_router(v2_consumers.router)
     app.include_router(v2_records_read.router)
-    app.include_router(records_read.router)
+    for reading in (records_read, group_streams, read_socket):
+        app.include_router(reading.router)
     app.include_router(v2_topics.router)
     app.include_router(health.router)
     for module in (clusters, brokers, configs, topics, partitions, groups, acls):

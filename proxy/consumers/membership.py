@@ -286,7 +286,9 @@ class _Listener(ConsumerRebalanceListener):
         self._before = before
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
-        if self._before is not None and revoked:
+        if not revoked:
+            return  # the first time, and nothing was had before
+        if self._before is not None:
             await self._before()
         self._member.revoked()
 

@@ -68,7 +68,7 @@ async def dispose(sender: Sender, policy: PoisonPolicy, made: Rows, where: Where
         elif policy.action is OnPoison.ROW:
             rows.append(row.row)
         elif policy.action is OnPoison.FAIL:
-            return Disposed(rows, offsets, index, poison_error(*where(row.record), offset, row))
+            return Disposed(rows, offsets, index, poison_error(*where(row.record), row))
         else:
             if policy.action is OnPoison.DEAD_LETTER:
                 letters.append(row)
@@ -79,10 +79,10 @@ async def dispose(sender: Sender, policy: PoisonPolicy, made: Rows, where: Where
     return Disposed(rows, offsets, len(made.rows))
 
 
-def poison_error(topic: str, partition: int, offset: int, row: PoisonRow) -> ConversionFailed:
+def poison_error(topic: str, partition: int, row: PoisonRow) -> ConversionFailed:
     part = "key" if row.is_key else "value"
     return ConversionFailed(
-        f"The {part} of {topic}-{partition} at offset {offset} cannot be read: {row.poison.reason.name}, "
+        f"The {part} of {topic}-{partition} at offset {row.record.offset} cannot be read: {row.poison.reason.name}, "
         f"{row.poison.detail[:300]}. Seek past it, or ask with on_poison=row, skip or dead_letter."
     )
 

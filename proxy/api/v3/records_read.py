@@ -164,7 +164,7 @@ async def _page(request: Request, services: Services, stream: RecordStream) -> R
     metadata = orjson.dumps(
         {"self": asked, "next": None if stream.at_end else f"{here}?{query}", "positions": positions}
     )
-    ended = b"" if stream.error is None else b',"error":%b' % orjson.dumps(_note(stream))
+    ended = b"" if stream.error is None else b',"error":%b' % orjson.dumps(end_note(stream))
     body = b'{"kind":"KafkaRecordList","metadata":%b,"data":[%b]%b}' % (metadata, b",".join(rows), ended)
     return Response(body, media_type=JSON)
 
@@ -173,12 +173,13 @@ _WHERE: Final = frozenset({"positions", "offset", "timestamp", "from"})
 
 
 async def _lines(stream: RecordStream) -> AsyncIterator[bytes]:
+    yield b""  # the head of the answer must not wait for the first record
     async for batch in stream.batches():
         text = b"\n".join(batch.rows) + b"\n"
         for at in range(0, len(text), PIECE_BYTES):
             yield text[at : at + PIECE_BYTES]
     if stream.reason in ("shutdown", "error"):
-        yield orjson.dumps({"end": _note(stream)}) + b"\n"
+        yield orjson.dumps({"end": end_note(stream)}) + b"\n"
 
 
 async def _events(stream: RecordStream) -> AsyncIterator[bytes]:
@@ -202,10 +203,10 @@ async def _events(stream: RecordStream) -> AsyncIterator[bytes]:
             pieces = [b": heartbeat\nid: %b\n\n" % b",".join(places)]
         yield b"".join(pieces)
     places_text = offsets_text(stream.positions.items())
-    yield b"id: %b\nevent: end\ndata: %b\n\n" % (places_text.encode(), orjson.dumps(_note(stream)))
+    yield b"id: %b\nevent: end\ndata: %b\n\n" % (places_text.encode(), orjson.dumps(end_note(stream)))
 
 
-def _note(stream: RecordStream) -> dict[str, Any]:
+def end_note(stream: RecordStream) -> dict[str, Any]:
     note: dict[str, Any] = {"reason": stream.reason, "positions": offsets_text(stream.positions.items())}
     if stream.error is not None:
         note |= {"error_code": fault_of(stream.error).error_code, "message": str(stream.error)}

@@ -1,0 +1,144 @@
+"""GET /v3/clusters/{id}/consumer-groups/{group}/records: a consumer group as a stream; POST …/streams/{stream}/acks.
+
+Not in Confluent's v3. `topics=a,b` says what to read, `Accept` whether lines (application/x-ndjson) or server-sent
+events; beside them `auto_offset_reset`, `isolation_level`, `group_instance_id`, `max_unacked`, and the formats, filter,
+limit and on_poison of the stateless read. Over a WebSocket the same messages come (`proxy.api.v3.read_socket`).
+
+The first message, `open`, has the address for acknowledgements. `assignment` tells of rebalances, `end` of the reason.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from urllib.parse import quote
+
+import orjson
+from fastapi import APIRouter
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response, StreamingResponse
+
+from openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
+from proxy.api.addresses import base_url
+from proxy.api.body import parse_json, read_body
+from proxy.api.query import last_query, one_of_query, whole_query
+from proxy.api.v3.records_read import read_spec
+from proxy.consumers.group_stream import UNACKNOWLEDGED, UNACKNOWLEDGED_MAX, GroupStream
+from proxy.consumers.membership import MemberSettings
+from proxy.errors import BadRequest, NotAcceptable, Unprocessable, fault_of
+from proxy.services import Services
+
+TOPICS_MAX: Final = 1_000
+_TOPIC: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+router: Final = APIRouter()
+
+
+@router.get("/v3/clusters/{cluster_id}/consumer-groups/{group}/records")
+async def read_group(cluster_id: str, group: str, request: Request) -> Response:
+    services: Services = request.app.state.services
+    media_type = negotiate(request.headers.get("accept", ""), (NDJSON, EVENT_STREAM))
+    if media_type is None:
+        raise NotAcceptable
+    await services.identity.check(cluster_id)
+    services.readers.admit()
+    stream = await open_stream(request, services, group)
+    opened = opening(request, services, cluster_id, stream)
+    body = _events(stream, opened) if media_type == EVENT_STREAM else _lines(stream, opened)
+    return StreamingResponse(
+        services.readers.counted(_closing(services, stream, body)),
+        media_type=media_type,
+        headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+    )
+
+
+@router.post("/v3/clusters/{cluster_id}/consumer-groups/{group}/streams/{stream_id}/acks")
+async def acknowledge(cluster_id: str, group: str, stream_id: str, request: Request) -> Response:
+    services: Services = request.app.state.services
+    stream = services.group_streams.find(group, stream_id)
+    body = parse_json(await read_body(request.receive, services.settings.request_body_bytes_max))
+    return Response(orjson.dumps(await take_acknowledgement(stream, body)), media_type=JSON)
+
+
+async def take_acknowledgement(stream: GroupStream, body: Any) -> dict[str, Any]:
+    """`{"ack":"17"}`, or `{"acks":[…]}` of which the highest counts: each stands for all before it."""
+    given = (
+        [body["ack"]]
+        if isinstance(body, dict) and "ack" in body
+        else body.get("acks")
+        if isinstance(body, dict)
+        else None
+    )
+    if not isinstance(given, list) or not given:
+        raise Unprocessable('The body must be {"ack": "TOKEN"} or {"acks": ["TOKEN", …]}.')
+    tokens: list[int] = []
+    for token in given:
+        text = str(token) if isinstance(token, int) and not isinstance(token, bool) else token
+        if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 19):
+            raise Unprocessable("A token is the text that stood in the row as ack.")
+        tokens.append(int(text))
+    count = await stream.acknowledge(max(tokens))
+    return {"ack": str(max(tokens)), "acknowledged": count, "unacknowledged": stream.unacknowledged}
+
+
+async def open_stream(request: HTTPConnection, services: Services, group: str) -> GroupStream:
+    """Raises BadRequest, TopicNotFound, TooManyRequests."""
+    spec = read_spec(request, services, page=False)
+    reset = one_of_query(request, "auto_offset_reset", ("earliest", "latest", "none"))
+    level = one_of_query(request, "isolation_level", ("read_uncommitted", "read_committed"))
+    most = whole_query(request, "max_unacked", least=1, most=UNACKNOWLEDGED_MAX) or UNACKNOWLEDGED
+    topics = sorted({name for text in request.query_params.getlist("topics") for name in text.split(",") if name})
+    if not topics or len(topics) > TOPICS_MAX:
+        raise BadRequest(f"topics must name 1 to {TOPICS_MAX} topics, with commas between them.")
+    for topic in topics:
+        if len(topic) > 249 or not _TOPIC.issuperset(topic):
+            raise BadRequest(f"{topic[:80]!r} cannot be a topic's name.")
+        await services.cluster.partitions(topic)
+    member = MemberSettings(
+        group, reset or "earliest", level or "read_uncommitted", last_query(request, "group_instance_id")
+    )
+    return services.group_streams.open(group, topics, member, spec, most)
+
+
+def opening(request: HTTPConnection, services: Services, cluster_id: str, stream: GroupStream) -> dict[str, Any]:
+    here = base_url(request, services.settings.advertised_url)
+    path = f"/v3/clusters/{quote(cluster_id, safe='')}/consumer-groups/{quote(stream.group, safe='')}"
+    return {
+        "stream_id": stream.identity,
+        "acks": f"{here}{path}/streams/{stream.identity}/acks",
+        "group_id": stream.group,
+        "topics": stream.topics,
+    }
+
+
+def ending(stream: GroupStream) -> dict[str, Any]:
+    note: dict[str, Any] = {"reason": stream.reason, "unacknowledged": stream.unacknowledged}
+    if stream.error is not None:
+        note |= {"error_code": fault_of(stream.error).error_code, "message": str(stream.error)}
+    return note
+
+
+async def _closing(services: Services, stream: GroupStream, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    try:
+        async for piece in body:
+            yield piece
+    finally:
+        services.group_streams.end(stream)
+
+
+async def _lines(stream: GroupStream, opened: dict[str, Any]) -> AsyncIterator[bytes]:
+    yield orjson.dumps({"open": opened}) + b"\n"
+    async for batch in stream.batches():
+        note = b"" if batch.note is None else orjson.dumps(batch.note)
+        yield b"\n".join(batch.rows) + note + b"\n"
+    yield orjson.dumps({"end": ending(stream)}) + b"\n"
+
+
+async def _events(stream: GroupStream, opened: dict[str, Any]) -> AsyncIterator[bytes]:
+    yield b"event: open\ndata: %b\n\n" % orjson.dumps(opened)
+    async for batch in stream.batches():
+        pieces = [b"id: %d\ndata: %b\n\n" % (token, row) for token, row in zip(batch.tokens, batch.rows, strict=True)]
+        if batch.note is not None:
+            pieces += [
+                b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps(told)) for name, told in batch.note.items()
+            ]
+        yield b"".join(pieces) or b": heartbeat\n\n"
+    yield b"event: end\ndata: %b\n\n" % orjson.dumps(ending(stream))

@@ -1,0 +1,237 @@
+"""A consumer group read as a stream, with explicit acknowledgement: at least once, whatever breaks.
+
+Rows carry tokens that count up. Acknowledging one acknowledges all before it, and commits them. What is not
+acknowledged when the stream ends, or when a rebalance takes the partition away, is delivered again to whoever reads it
+next. A client that does not acknowledge is sent no more than `unacknowledged_max` rows.
+"""
+
+import asyncio
+import functools
+import itertools
+import time
+import uuid
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+from aiokafka import TopicPartition
+from aiokafka.structs import OffsetAndMetadata
+
+from proxy.consumers.membership import GroupMember, MemberSettings, Record
+from proxy.consumers.ownership import Ownership
+from proxy.errors import BadRequest, ConsumerInstanceNotFound, ProxyError, TooManyRequests
+from proxy.reading.poison import Disposed, dispose
+from proxy.reading.rows import Row, Rows, make_rows, v3_rows
+from proxy.reading.stream import Readers, ReadSpec
+from proxy.settings import ProxySettings
+
+UNACKNOWLEDGED: Final = 1_000
+UNACKNOWLEDGED_MAX: Final = 100_000
+ROWS_MAX: Final = 500
+"""Rendered at once."""
+PAUSE_SECONDS: Final = 0.5
+"""How long a stream waits at most before it looks whether the proxy stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBatch:
+    """Rows in the v3 shape, with topic and token. No rows and no note: a sign of life."""
+
+    rows: list[bytes]
+    tokens: list[int]
+    note: dict[str, object] | None = None
+
+
+class GroupStream:
+    def __init__(
+        self,
+        identity: str,
+        group: str,
+        topics: list[str],
+        member: GroupMember,
+        readers: Readers,
+        spec: ReadSpec,
+        unacknowledged_max: int,
+    ) -> None:
+        self.identity = identity
+        self.group = group
+        self.topics = topics
+        self.reason = "complete"
+        self.error: ProxyError | None = None
+        self._member = member
+        self._readers = readers
+        self._spec = spec
+        self._most = unacknowledged_max
+        self._sent = 0
+        self._acknowledged = 0
+        self._pending: deque[tuple[int, TopicPartition, int]] = deque()
+        """(token, partition, next offset), in the order of the tokens."""
+        self._generation = member.generation
+        self._room = asyncio.Event()
+        self._rows_left = spec.limit
+
+    @property
+    def unacknowledged(self) -> int:
+        return self._sent - self._acknowledged
+
+    async def batches(self) -> AsyncIterator[GroupBatch]:
+        """Ends when the proxy stops, the limit is reached, or a fault will not pass."""
+        quiet_until = time.monotonic() + self._spec.heartbeat_seconds
+        assigned: list[TopicPartition] = []
+        try:
+            await self._member.subscribe(self.topics)
+            while not self._readers.stopping.is_set():
+                if time.monotonic() >= quiet_until:
+                    await self._commit()
+                    quiet_until = time.monotonic() + self._spec.heartbeat_seconds
+                    yield GroupBatch([], [])
+                batch = await self._next()
+                if (now := self._member.assignment()) != assigned:
+                    assigned = now
+                    yield GroupBatch([], [], {"assignment": [[at.topic, at.partition] for at in assigned]})
+                if batch is not None:
+                    quiet_until = time.monotonic() + self._spec.heartbeat_seconds
+                    yield batch
+                if self.error is not None:
+                    return
+                if self._rows_left == 0:
+                    self.reason = "limit"
+                    return
+            self.reason = "shutdown"
+        except ProxyError as error:
+            self.reason, self.error = "error", error
+
+    async def acknowledge(self, token: int) -> int:
+        """Everything up to a token. How many rows that were; none where they have been acknowledged, or taken away."""
+        if token > self._sent:
+            raise BadRequest(f"The token {token} has not been given out; the last is {self._sent}.")
+        newly = max(token - self._acknowledged, 0)
+        self._acknowledged = max(self._acknowledged, token)
+        self._room.set()
+        await self._commit()
+        return newly
+
+    async def close(self) -> None:
+        await self._member.close()
+
+    async def _next(self) -> GroupBatch | None:
+        room = self._most - self.unacknowledged
+        if room <= 0:
+            self._room.clear()
+            try:
+                async with asyncio.timeout(PAUSE_SECONDS):
+                    await self._room.wait()
+            except TimeoutError:
+                pass
+            return None
+        waiting = self._member.waiting()
+        if not waiting and not await self._member.fetch(PAUSE_SECONDS):
+            return None
+        self._forget_revoked()
+        generation = self._member.generation
+        most = min(room, ROWS_MAX, self._rows_left or ROWS_MAX)
+        taken = [waiting.popleft() for _ in range(min(most, len(waiting)))]
+        disposed = await self._dispose(taken)
+        if self._member.generation != generation:
+            return None  # somebody else's by now
+        return self._number(taken, disposed)
+
+    async def _dispose(self, taken: list[Record]) -> Disposed:
+        rows: list[Row] = []
+        for (topic, partition), run in itertools.groupby(taken, _where):
+            kept = list(run)
+            made = await make_rows(
+                self._readers.payloads, self._spec.formats, v3_rows, topic, partition, functools.partial(iter, kept)
+            )
+            rows += made.rows
+        # The place in `taken` stands for the offset, which is not unique here.
+        return await dispose(self._readers.sender, self._spec.poison, Rows(rows, list(range(len(rows)))), _where)
+
+    def _number(self, taken: list[Record], disposed: Disposed) -> GroupBatch | None:
+        texts: list[bytes] = []
+        tokens: list[int] = []
+        for index, row in zip(disposed.offsets, disposed.rows, strict=True):
+            record = taken[index]
+            if self._spec.predicate is None or self._spec.predicate(orjson.loads(row)):
+                self._sent += 1
+                head = b'{"topic_name":%b,"ack":"%d",' % (orjson.dumps(record.topic), self._sent)
+                texts.append(head + row[1:])
+                tokens.append(self._sent)
+            self._pending.append((self._sent, TopicPartition(record.topic, record.partition), record.offset + 1))
+        if disposed.failure is not None:
+            self.reason, self.error = "error", disposed.failure
+        elif len(disposed.rows) < len(taken):
+            # What was passed over or set aside goes with the last row.
+            after = {TopicPartition(record.topic, record.partition): record.offset + 1 for record in taken}
+            self._pending.extend((self._sent, at, following) for at, following in after.items())
+        if self._rows_left is not None:
+            self._rows_left -= len(texts)
+        return GroupBatch(texts, tokens) if texts else None
+
+    async def _commit(self) -> None:
+        self._forget_revoked()
+        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+        while self._pending and self._pending[0][0] <= self._acknowledged:
+            _, at, following = self._pending.popleft()
+            offsets[at] = OffsetAndMetadata(following, "")
+        if offsets:
+            await self._member.commit(offsets)
+
+    def _forget_revoked(self) -> None:
+        if self._generation != self._member.generation:
+            self._generation = self._member.generation
+            self._pending.clear()
+            self._acknowledged = self._sent
+
+
+class GroupStreams:
+    """Those of one worker, by their identity: acknowledgements come in requests of their own."""
+
+    def __init__(self, settings: ProxySettings, ownership: Ownership, readers: Readers) -> None:
+        self._settings = settings
+        self._ownership = ownership
+        self._readers = readers
+        self._streams: dict[tuple[str, str], GroupStream] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def open(
+        self, group: str, topics: list[str], member: MemberSettings, spec: ReadSpec, unacknowledged_max: int
+    ) -> GroupStream:
+        """Raises TooManyRequests."""
+        if len(self._streams) >= self._settings.consumer_instances_max:
+            raise TooManyRequests("This worker has as many group streams as it may.", retry_after_seconds=10)
+        identity = uuid.uuid4().hex
+        while self._ownership.elsewhere(group, identity) is not None:
+            identity = uuid.uuid4().hex
+        consumer = GroupMember(self._settings, member)
+        stream = GroupStream(identity, group, topics, consumer, self._readers, spec, unacknowledged_max)
+        self._streams[group, identity] = stream
+        return stream
+
+    def find(self, group: str, identity: str) -> GroupStream:
+        """Raises ConsumerInstanceNotFound."""
+        found = self._streams.get((group, identity))
+        if found is None:
+            raise ConsumerInstanceNotFound(
+                "The stream has ended; what was not acknowledged is delivered to the next one of the group."
+            )
+        return found
+
+    def end(self, stream: GroupStream) -> None:
+        """In a task of its own: whoever ends a stream may have been cancelled, and the group must be left anyway."""
+        if self._streams.pop((stream.group, stream.identity), None) is not None:
+            task = asyncio.get_running_loop().create_task(stream.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        for stream in list(self._streams.values()):
+            self.end(stream)
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+
+def _where(record: Any) -> tuple[str, int]:
+    return record.topic, record.partition
