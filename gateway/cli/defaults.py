@@ -5,10 +5,11 @@ The parser takes a flag, then the environment, then these, then the option's own
 """
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from gateway.cli.twins import ENVIRONMENT_PREFIX, key_of, options
-from gateway.settings.files import SettingsError, SettingsFile
+from gateway.settings.files import SETTING_NAMES, SettingsError, SettingsFile
 
 # The settings that client commands take as options; what `headgate up` needs, it reads itself.
 SHARED = ("bootstrap_server", "registry_url")
@@ -18,8 +19,18 @@ def command_defaults(command: Any, files: list[SettingsFile]) -> dict[str, Any]:
     """For the parser of `command` and everything below it. Raises SettingsError."""
     defaults: dict[str, Any] = {}
     for file in reversed(files):
+        _check_names(file, [*SETTING_NAMES, *command.commands])
         _merge(defaults, _of_command(command, file, file.values, ()))
     return defaults
+
+
+def _check_names(file: SettingsFile, known: list[str]) -> None:
+    """A name that nobody reads is a typing error, and silence about it costs an afternoon."""
+    for name in file.values:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"; do you mean {near[0]}?" if near else ""
+            raise SettingsError(f"{file.path}: {name!r} is neither a setting nor a command{hint}")
 
 
 def _of_command(command: Any, file: SettingsFile, table: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:

@@ -2,8 +2,16 @@
 
 from kio.schema.errors import ErrorCode
 
-from gateway.cli.errors import AnswerIsNo, CommandError, Unreachable
-from gateway.kafka.errors import ApiMissing, ClusterUnreachable, KafkaFault, Refused, UnknownGroup, UnknownTopic
+from gateway.cli.errors import AnswerIsNo, CommandError, Unreachable, UsageError
+from gateway.kafka.errors import (
+    ApiMissing,
+    BadAddress,
+    ClusterUnreachable,
+    KafkaFault,
+    Refused,
+    UnknownGroup,
+    UnknownTopic,
+)
 
 _NEXT_STEP = {
     ErrorCode.topic_already_exists: "headgate topic describe shows it; headgate topic alter changes it",
@@ -27,6 +35,12 @@ def explained(fault: KafkaFault) -> CommandError:
                 f"no Kafka broker answers at {fault.address}",
                 why=fault.reason,
                 next_step="start one with headgate up, or point -b (HEADGATE_BOOTSTRAP_SERVER) at a running one",
+            )
+        case BadAddress():
+            return UsageError(
+                f"-b {fault.address!r} is no address",
+                why="it is not HOST:PORT[,HOST:PORT...]",
+                next_step="-b 127.0.0.1:9092",
             )
         case UnknownTopic():
             return AnswerIsNo(f"there is no topic {fault.topic}", next_step="headgate topic list shows those there are")

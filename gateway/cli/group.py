@@ -209,7 +209,7 @@ def reset(
 
 @app.command("delete")
 def delete(
-    groups: Annotated[list[str], typer.Argument(metavar="GROUP...", help="The names.")],
+    groups: Annotated[list[str], typer.Argument(metavar="GROUP", help="The names.")],
     yes: Yes = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     json: Json = False,

@@ -28,7 +28,7 @@ class Compression(StrEnum):
 def produce(
     topic: TopicName,
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Read these instead of standard input.")
+        list[Path] | None, typer.Argument(metavar="FILE", help="Read these instead of standard input.")
     ] = None,
     key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
     value: Annotated[str | None, typer.Option("--value", "-v", help="Send this one value and read no input.")] = None,

@@ -43,7 +43,7 @@ class Reading:
             places = places_of(await find_topics(cluster, [self._topic]))
             if partitions:
                 places = [Place(self._topic, index) for index in sorted(set(partitions))]
-            ends = await list_offsets(cluster, dict.fromkeys(places, LATEST))
+            ends = await list_offsets(cluster, dict.fromkeys(places, LATEST), committed=self._read_committed)
             offsets = await start_offsets(cluster, places, start)
         if self._stop_at_end:
             # A partition that has nothing to say would only be waited for.
@@ -56,7 +56,7 @@ class Reading:
     async def _by_group(self, group: str, start: Start) -> None:
         async with connect(self._bootstrap_server) as cluster:
             places = places_of(await find_topics(cluster, [self._topic]))
-            ends = await list_offsets(cluster, dict.fromkeys(places, LATEST))
+            ends = await list_offsets(cluster, dict.fromkeys(places, LATEST), committed=self._read_committed)
         reader = joined(
             self._bootstrap_server,
             group,

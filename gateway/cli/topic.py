@@ -60,7 +60,7 @@ def list_(
 
 @app.command("create")
 def create(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="The names.")],
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="The names.")],
     partitions: Annotated[
         int | None, typer.Option("--partitions", "-p", min=1, help="How many [default: the cluster's].")
     ] = None,
@@ -244,7 +244,7 @@ def alter(
 
 @app.command("delete")
 def delete(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="The names.")],
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="The names.")],
     yes: Yes = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     json: Json = False,

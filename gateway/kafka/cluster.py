@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any
 
+from gateway.kafka.addresses import addresses_of, why_unreachable
 from gateway.kafka.errors import ClusterUnreachable, check
 from gateway.kafka.messages import Api, KioRequest
 
@@ -57,7 +58,8 @@ class Cluster:
 
 @asynccontextmanager
 async def connect(bootstrap_server: str) -> AsyncIterator[Cluster]:
-    """Raises ClusterUnreachable when nobody answers."""
+    """Raises BadAddress, and ClusterUnreachable when nobody answers."""
+    addresses = addresses_of(bootstrap_server)
     # What it logs, it also raises, and the command line has its own words for that.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     client_module, errors = import_module("aiokafka.client"), import_module("aiokafka.errors")
@@ -71,7 +73,7 @@ async def connect(bootstrap_server: str) -> AsyncIterator[Cluster]:
         except TimeoutError as error:
             raise ClusterUnreachable(bootstrap_server, f"no answer in {connect_seconds_max:.0f} s") from error
         except (errors.KafkaError, OSError) as error:
-            raise ClusterUnreachable(bootstrap_server, "connection refused or not a Kafka broker") from error
+            raise ClusterUnreachable(bootstrap_server, await why_unreachable(addresses[0])) from error
         yield Cluster(bootstrap_server, client)
     finally:
         await client.close()

@@ -16,6 +16,14 @@ class ClusterUnreachable(KafkaFault):
         self.reason = reason
 
 
+class BadAddress(KafkaFault):
+    """What was given as the cluster's address is none."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"{address!r} is not HOST:PORT, or several of them with commas between")
+        self.address = address
+
+
 class ApiMissing(KafkaFault):
     """The cluster does not offer an API that we need."""
 

@@ -26,11 +26,14 @@ class Place:
     partition: int
 
 
-async def list_offsets(cluster: Cluster, times: Mapping[Place, int]) -> dict[Place, int]:
-    """The offset at each place for LATEST, EARLIEST or the first record not older than a timestamp (-1 if none)."""
+async def list_offsets(cluster: Cluster, times: Mapping[Place, int], *, committed: bool = False) -> dict[Place, int]:
+    """The offset at each place for LATEST, EARLIEST or the first record not older than a timestamp (-1 if none).
+
+    `committed` ends a partition before its first open transaction, as a reader of committed records does.
+    """
     for attempt in range(leader_attempts_max):
         try:
-            return await _list_offsets(cluster, times)
+            return await _list_offsets(cluster, times, committed)
         except Refused as error:
             if not error.code.retriable or attempt == leader_attempts_max - 1:
                 raise
@@ -38,7 +41,7 @@ async def list_offsets(cluster: Cluster, times: Mapping[Place, int]) -> dict[Pla
     raise AssertionError("the last attempt returns or raises")
 
 
-async def _list_offsets(cluster: Cluster, times: Mapping[Place, int]) -> dict[Place, int]:
+async def _list_offsets(cluster: Cluster, times: Mapping[Place, int], committed: bool) -> dict[Place, int]:
     topics = {topic.name: topic for topic in await find_topics(cluster, sorted({place.topic for place in times}))}
     by_leader: dict[int, dict[str, list[Mapping[str, object]]]] = defaultdict(lambda: defaultdict(list))
     for place, when in times.items():
@@ -48,7 +51,7 @@ async def _list_offsets(cluster: Cluster, times: Mapping[Place, int]) -> dict[Pl
     for leader, asked_topics in by_leader.items():
         request = {
             "replica_id": -1,
-            "isolation_level": 0,
+            "isolation_level": int(committed),
             "topics": [{"name": name, "partitions": partitions} for name, partitions in asked_topics.items()],
         }
         answer = await cluster.ask(Api.LIST_OFFSETS, request, leader)

@@ -86,10 +86,11 @@ def _help_and_default(parameter: Any) -> tuple[str, str]:
 def _metavar(parameter: Any, is_argument: bool) -> str:
     if getattr(parameter, "is_flag", False):
         return ""
+    if is_argument:
+        name = str(parameter.metavar or parameter.name).upper() + ("..." if parameter.nargs != 1 else "")
+        return name if parameter.required else f"[{name}]"
     if parameter.metavar:
         return str(parameter.metavar)
-    if is_argument:
-        return str(parameter.name).upper()
     taken = parameter.type_descriptor.annotation
     taken = next(iter(get_args(taken)), taken)
     if isinstance(taken, type) and issubclass(taken, Enum):

@@ -14,6 +14,18 @@ from typing import Any
 
 PROJECT_FILE = "headgate.toml"
 
+# The fields of `gateway.settings.model`, which takes longer to import than most commands take to run.
+SETTING_NAMES = (
+    "bootstrap_server",
+    "registry_url",
+    "host",
+    "broker_port",
+    "registry_port",
+    "data_dir",
+    "only",
+    "broker_config",
+)
+
 # What nobody writes by hand is not a settings file.
 file_bytes_max = 1024 * 1024
 

@@ -6,7 +6,7 @@ import pytest
 from gateway.cli.app import parser
 from gateway.cli.defaults import SHARED, command_defaults
 from gateway.compose import services
-from gateway.settings.files import SettingsError, project_file, settings_files, user_file
+from gateway.settings.files import SETTING_NAMES, SettingsError, project_file, settings_files, user_file
 from gateway.settings.model import ServiceName, Settings, load_settings, origins
 
 
@@ -127,12 +127,21 @@ def test_a_table_named_like_a_command_sets_its_options(home: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
-    [("[topic.create]\npartition = 3", "no option 'partition'"), ("topic = 3", "topic is a command")],
+    [
+        ("[topic.create]\npartition = 3", "no option 'partition'"),
+        ("topic = 3", "topic is a command"),
+        ("boostrap_server = 'a:1'", "do you mean bootstrap_server"),
+        ("[tpic]", "neither a setting nor a command"),
+    ],
 )
 def test_a_table_that_fits_no_command_is_refused(home: Path, text: str, complaint: str) -> None:
     write_project(home, text)
     with pytest.raises(SettingsError, match=complaint):
         command_defaults(parser(), settings_files(Path.cwd(), os.environ))
+
+
+def test_the_settings_are_known_by_name_without_their_model() -> None:
+    assert tuple(Settings.model_fields) == SETTING_NAMES
 
 
 def test_shared_options_are_settings_of_the_same_name_and_default() -> None:
