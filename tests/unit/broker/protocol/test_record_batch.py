@@ -1,6 +1,7 @@
 """What a produced batch must be, whatever its size."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -18,10 +19,10 @@ from tests.wire.record_batches import Batch, NewRecord
 SIZES = [1, 2, walked_records_max, walked_records_max + 1, 300, counted_records_max - 7]
 
 
-def batch_of(size: int, **fields: object) -> Batch:
-    return dataclasses.replace(
-        Batch(records=[NewRecord(b"v" * (n % 50 + (200 if n < 3 else 0))) for n in range(size)]), **fields
-    )  # type: ignore[arg-type]
+def batch_of(size: int, **fields: Any) -> Batch:
+    """Values of several lengths, so that lengths take one byte and two."""
+    rows = [NewRecord(b"v" * (number % 50 + (200 if number < 3 else 0))) for number in range(size)]
+    return dataclasses.replace(Batch(records=rows), **fields)
 
 
 @pytest.mark.parametrize("count", [*SIZES, counted_records_max, counted_records_max + 1])
