@@ -440,7 +440,6 @@ def _add(
         raise InvalidSchema("Version is not one more than previous version")
     if version > limits.version_max:
         raise OperationNotPermitted(f"Versions end at {limits.version_max}")
-    store.put_context(subject.context)
     if id is None:
         id = store.retired_id_of_content(subject.context, fingerprint, content.type)
     if id is None:

@@ -184,5 +184,4 @@ def _put(store: StoreWriter, version: StoredVersion) -> None:
         raise OperationNotPermitted(
             f"Subject {version.subject.qualified} has a version {version.version} with id {present.id} already"
         )
-    store.put_context(version.subject.context)
     store.put_version(version)

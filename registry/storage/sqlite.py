@@ -217,8 +217,8 @@ class SqliteWriter(SqliteReader):
 
     def put_version(self, version: StoredVersion) -> None:
         subject = version.subject
-        schema_key = self._schema_key(version)
         subject_key = self._subject_key(subject)
+        schema_key = self._schema_key(version)
         replaced = self._execute(
             "SELECT schema FROM versions WHERE subject = ? AND version = ?", (subject_key, version.version)
         ).fetchone()
@@ -247,6 +247,7 @@ class SqliteWriter(SqliteReader):
         ).fetchone()
         if row is not None:
             return int(row[0])
+        self._execute("INSERT INTO contexts (name) VALUES (?) ON CONFLICT DO NOTHING", (subject.context,))
         cursor = self._execute("INSERT INTO subjects (context, name) VALUES (?, ?)", (subject.context, subject.name))
         return cursor.lastrowid or 0
 
@@ -325,9 +326,6 @@ class SqliteWriter(SqliteReader):
         self._log("version-removed", subject.qualified, version, id)
         self._touched_subjects.add(subject.name)
         self._touched_ids.add(id)
-
-    def put_context(self, context: str) -> None:
-        self._execute("INSERT INTO contexts (name) VALUES (?) ON CONFLICT DO NOTHING", (context,))
 
     def remove_context(self, context: str) -> None:
         if context != DEFAULT_CONTEXT:

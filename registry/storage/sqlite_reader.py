@@ -17,7 +17,7 @@ from registry.storage.base import (
     Use,
     VersionKey,
 )
-from registry.subjects import Subject
+from registry.subjects import DEFAULT_CONTEXT, Subject
 from registry.wire import (
     WireConfig,
     WireMetadata,
@@ -154,8 +154,14 @@ class SqliteReader:
         row = self._execute("SELECT max(id) FROM schemas WHERE context = ?", (context,)).fetchone()
         return int(row[0] or 0)
 
+    def _narrowed(self, selection: Selection) -> Selection:
+        """All contexts are one where there is only the default one: its subjects come in order from an index."""
+        if selection.context is None and self._execute("SELECT count(*) FROM contexts").fetchone() == (1,):
+            return Selection(DEFAULT_CONTEXT, selection.prefix)
+        return selection
+
     def subjects(self, selection: Selection, deleted: Deleted, offset: int, limit: int) -> list[Subject]:
-        where, parameters, order = _selected(selection)
+        where, parameters, order = _selected(self._narrowed(selection))
         rows = self._execute(
             f"SELECT u.context, u.name FROM subjects u WHERE {where} AND {_SHOWN[deleted]} "
             f"ORDER BY {order} LIMIT ? OFFSET ?",
@@ -164,7 +170,7 @@ class SqliteReader:
         return [Subject(context, name) for context, name in rows]
 
     def walk(self, selection: Selection, deleted: Deleted, *, latest_only: bool = False) -> Iterator[StoredVersion]:
-        where, parameters, order = _selected(selection)
+        where, parameters, order = _selected(self._narrowed(selection))
         latest = ""
         if latest_only:
             shown = _SHOWN_VERSIONS[deleted].replace("v.", "w.")
