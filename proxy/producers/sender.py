@@ -136,9 +136,24 @@ class Sender:
         return [put(topic, partition, record, now_ms) for partition, record in zip(chosen, records, strict=True)]
 
     def place_one(self, topic: str, record: OutgoingRecord, partitions: tuple[int, ...]) -> Ticket:
-        """As `place_now`, for a record that comes alone."""
-        (ticket,) = self.place_now(topic, (record,), partitions)
-        return ticket
+        """As `place_now`, for a record that comes alone: the path of streams, without the detours."""
+        size = record.size()
+        if size > self._settings.producer_batch_bytes_max:
+            limit = self._settings.producer_batch_bytes_max
+            raise InvalidPayload(f"A record of {size} bytes is over the limit of {limit}.")
+        if self._pending_bytes and self._pending_bytes + size > self._settings.producer_pending_bytes_max:
+            raise TooManyRequests("Too many records wait for the brokers; try again in a second.")
+        if self._closed:
+            raise ShuttingDown("The proxy is shutting down.")
+        if record.partition is not None:
+            if record.partition not in partitions:
+                raise PartitionNotFound
+            partition = record.partition
+        elif record.key is not None:
+            partition = partition_of(record.key, partitions)
+        else:
+            partition = self._keyless(topic, partitions)
+        return self._put(topic, partition, record, int(time.time() * 1000))
 
     async def place_as(
         self,

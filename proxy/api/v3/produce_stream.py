@@ -8,15 +8,14 @@ client that sends faster than they answer, or does not read its reports, is not 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
-from proxy.api.body import parse_json
 from proxy.api.rate import RateLimit
 from proxy.api.record_fields import iso_time
 from proxy.api.v3.record import RecordReader, SchemaNeeded, Understood
-from proxy.errors import BadRequest, ProxyError, ShuttingDown, TooManyRequests, fault_of
+from proxy.errors import ProxyError, ShuttingDown, TooManyRequests, fault_of
 from proxy.producers.records import Ticket
 from proxy.services import Services
 
@@ -48,14 +47,15 @@ class ProduceStream:
         self._something = asyncio.Event()
         self._room = asyncio.Event()
 
-    async def take(self, documents: Iterable[bytes]) -> None:
-        """Place records; returns when there is room for more. Raises BadRequest for what is not JSON."""
-        for document in documents:
-            entry = self._placed(document)
+    async def take(self, documents: Iterable[tuple[Any, int]]) -> None:
+        """Place records, given as parsed JSON with its size; returns when there is room for more."""
+        for row, size in documents:
+            entry = self._placed(row, size)
             if entry is None:
-                entry = await self._place_later(document)
+                entry = await self._place_later(row, size)
             self._entries.append(entry)
-            self._bytes += len(document)
+            if isinstance(entry, tuple):
+                self._bytes += size
             if len(self._entries) >= records_in_flight_max or self._bytes >= bytes_in_flight_max:
                 await self._wait_for_room()
         self._something.set()
@@ -84,25 +84,20 @@ class ProduceStream:
             while entries and len(out) < report_bytes_max:
                 head = entries[0]
                 if isinstance(head, tuple):
-                    if not head[1].batch.settled.done():
+                    understood, ticket, size = head
+                    if not ticket.batch.settled.done():
                         break
-                    self._bytes -= head[2]
+                    self._bytes -= size
+                    report = report_of(self._cluster_id, self._topic, understood, ticket)
+                else:
+                    report = {"error_code": fault_of(head).error_code, "message": str(head)}
                 entries.popleft()
-                out += orjson.dumps(self.report(head), option=orjson.OPT_APPEND_NEWLINE)
+                out += orjson.dumps(report, option=orjson.OPT_APPEND_NEWLINE)
             self._room.set()
             yield bytes(out)
 
-    def report(self, entry: _Entry) -> dict[str, object]:
-        if isinstance(entry, ProxyError):
-            return {"error_code": fault_of(entry).error_code, "message": str(entry)}
-        return report_of(self._cluster_id, self._topic, entry[0], entry[1])
-
-    def _placed(self, document: bytes) -> _Entry | None:
-        """None where something must be waited for. Raises BadRequest for what is not JSON."""
-        try:
-            row = parse_json(document)
-        except BadRequest as error:
-            raise BadRequest(str(error).replace("The body", "A record", 1)) from error
+    def _placed(self, row: Any, size: int) -> _Entry | None:
+        """None where something must be waited for."""
         sender = self._services.sender
         partitions = sender.known_partitions(self._topic)
         if partitions is None:
@@ -118,13 +113,13 @@ class ProduceStream:
             return None if self._limit is None or not self._limit.is_on else error
         except ProxyError as error:
             return error
-        return understood, ticket, len(document)
+        return understood, ticket, size
 
-    async def _place_later(self, document: bytes) -> _Entry:
+    async def _place_later(self, row: Any, size: int) -> _Entry:
         self._something.set()
         for attempt in range(full_attempts_max):
             try:
-                understood = await self._reader.understand(parse_json(document))
+                understood = await self._reader.understand(row)
                 (ticket,) = await self._services.sender.place(self._topic, [understood.record])
             except TooManyRequests as error:
                 if attempt == full_attempts_max - 1:
@@ -133,7 +128,7 @@ class ProduceStream:
             except ProxyError as error:
                 return error
             else:
-                return understood, ticket, len(document)
+                return understood, ticket, size
         return ShuttingDown("The record could not be placed.")
 
     async def _wait_for_room(self) -> None:
