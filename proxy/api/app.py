@@ -15,6 +15,7 @@ from proxy.api import health
 from proxy.api.answers import JSON, V2_JSON, extra_headers
 from proxy.api.forwarding import Forwarding
 from proxy.api.front import Front
+from proxy.api.methods import allowed
 from proxy.api.v2 import consumers as v2_consumers
 from proxy.api.v2 import records_read as v2_records_read
 from proxy.api.v2 import topics as v2_topics
@@ -101,6 +102,8 @@ def _handlers() -> dict[int | type[Exception], Handler]:
         response = failed(request, error.status_code, error.status_code, _REASONS.get(error.status_code, error.detail))
         if error.headers:
             response.headers.update(error.headers)
+        if error.status_code == 405:
+            response.headers["allow"] = allowed(request)
         return response
 
     async def unforeseen(request: Request, error: Exception) -> Response:
