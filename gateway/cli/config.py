@@ -17,17 +17,20 @@ def show(
     origin: Annotated[bool, typer.Option("--origin", help="Tell where each value comes from.")] = False,
     json: Json = False,
 ) -> None:
-    """Print the settings as commands run from here would see them."""
+    """Print the settings, and the options that a file or the environment sets, as commands run from here see them."""
+    from gateway.cli.app import parser
+    from gateway.cli.defaults import options_set
     from gateway.settings.files import settings_files
     from gateway.settings.model import Settings, load_settings, origins
 
-    values = load_settings({}).model_dump(mode="json")
-    sources = origins(Settings, settings_files(Path.cwd(), os.environ), os.environ)
+    files = settings_files(Path.cwd(), os.environ)
+    sources = origins(Settings, files, os.environ)
+    shown = [(name, value, sources[name]) for name, value in load_settings({}).model_dump(mode="json").items()]
+    shown += options_set(parser(), files, os.environ)
     if json:
-        shown = {name: {"value": values[name], "origin": sources[name]} for name in values}
-        print_json(shown if origin else values)
+        print_json({name: {"value": value, "origin": where} if origin else value for name, value, where in shown})
         return
-    rows = [[name, _text(value), *([sources[name]] if origin else [])] for name, value in values.items()]
+    rows = [[name, _text(value), *([where] if origin else [])] for name, value, where in shown]
     print_table(["SETTING", "VALUE", *(["ORIGIN"] if origin else [])], rows)
 
 

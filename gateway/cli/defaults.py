@@ -24,6 +24,32 @@ def command_defaults(command: Any, files: list[SettingsFile]) -> dict[str, Any]:
     return defaults
 
 
+def options_set(
+    command: Any, files: list[SettingsFile], environment: Mapping[str, str], path: tuple[str, ...] = ()
+) -> list[tuple[str, object, str]]:
+    """The options of single commands that the environment or a file sets: dotted name, value and origin."""
+    settings = {f"{ENVIRONMENT_PREFIX}_{name.upper()}" for name in SETTING_NAMES}
+    found: list[tuple[str, object, str]] = []
+    for option in options(command) if path else ():
+        name = ".".join((*path, key_of(option)))
+        tables = [(file, _table(file, path)) for file in files]
+        if option.envvar not in settings and environment.get(option.envvar):
+            found.append((name, environment[option.envvar], f"environment {option.envvar}"))
+        else:
+            given = [(name, table[key_of(option)], str(file.path)) for file, table in tables if key_of(option) in table]
+            found += given[:1]
+    for name, subcommand in getattr(command, "commands", {}).items():
+        found += options_set(subcommand, files, environment, (*path, name))
+    return found
+
+
+def _table(file: SettingsFile, path: tuple[str, ...]) -> Mapping[str, Any]:
+    table: Mapping[str, Any] = file.values
+    for name in path:
+        table = table.get(name, {})
+    return table
+
+
 def _check_names(file: SettingsFile, known: list[str]) -> None:
     """A name that nobody reads is a typing error, and silence about it costs an afternoon."""
     for name in file.values:

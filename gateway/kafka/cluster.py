@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any
 
+from kio.schema.errors import ErrorCode
+
 from gateway.kafka.addresses import addresses_of, why_unreachable
-from gateway.kafka.errors import ClusterUnreachable, check
+from gateway.kafka.errors import ClusterUnreachable, KafkaFault, Refused, check
 from gateway.kafka.messages import Api, KioRequest
 
 CLIENT_ID = "headgate"
@@ -77,6 +79,15 @@ async def connect(bootstrap_server: str) -> AsyncIterator[Cluster]:
         yield Cluster(bootstrap_server, client)
     finally:
         await client.close()
+
+
+def fault_of(error: Any, subject: str, bootstrap_server: str) -> KafkaFault:
+    """What an error of aiokafka's is here: a refusal where a broker gave a code, else nobody there."""
+    errors: Any = import_module("aiokafka.errors")
+    code = getattr(error, "errno", None)
+    if isinstance(error, errors.BrokerResponseError) and code in set(ErrorCode):
+        return Refused(subject, ErrorCode(code), getattr(error, "description", None) or str(error))
+    return ClusterUnreachable(bootstrap_server, reason_of(error))
 
 
 def reason_of(error: BaseException) -> str:

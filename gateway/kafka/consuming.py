@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from gateway.kafka.cluster import CLIENT_ID, Cluster, reason_of, request_timeout_ms
-from gateway.kafka.errors import ClusterUnreachable
+from gateway.kafka.cluster import CLIENT_ID, Cluster, fault_of, request_timeout_ms
 from gateway.kafka.offsets import EARLIEST, LATEST, Place, bounds, list_offsets
 from gateway.records.record import Record
 
@@ -55,12 +54,12 @@ class Reader:
         self._errors: Any = import_module("aiokafka.errors")
 
     async def poll(self, records_max: int | None) -> list[Record]:
-        """What has arrived, in order per partition; nothing after a while. Raises ClusterUnreachable."""
+        """What has arrived, in order per partition; nothing after a while. Raises KafkaFault."""
         limit = poll_records_max if records_max is None else min(records_max, poll_records_max)
         try:
             batches = await self._consumer.getmany(timeout_ms=poll_ms, max_records=limit)
         except self._errors.KafkaError as error:
-            raise ClusterUnreachable(self._bootstrap_server, reason_of(error)) from error
+            raise fault_of(error, "reading", self._bootstrap_server) from error
         return [_record(each) for batch in batches.values() for each in batch]
 
     async def reached(self, ends: Mapping[Place, int]) -> bool:
@@ -126,7 +125,7 @@ async def _started(
         await consumer.start()
     except errors.KafkaError as error:
         await consumer.stop()
-        raise ClusterUnreachable(bootstrap_server, reason_of(error)) from error
+        raise fault_of(error, "reading", bootstrap_server) from error
     try:
         yield Reader(bootstrap_server, consumer, ready), consumer
     finally:

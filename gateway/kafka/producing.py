@@ -8,10 +8,8 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
-from kio.schema.errors import ErrorCode
-
-from gateway.kafka.cluster import CLIENT_ID, Cluster, reason_of, request_timeout_ms
-from gateway.kafka.errors import ClusterUnreachable, KafkaFault, Refused, UnknownTopic, check
+from gateway.kafka.cluster import CLIENT_ID, Cluster, fault_of, request_timeout_ms
+from gateway.kafka.errors import KafkaFault, Refused, UnknownTopic, check
 from gateway.kafka.messages import Api
 from gateway.kafka.topics import Topic, find_topics
 from gateway.records.record import NewRecord
@@ -145,11 +143,7 @@ class Sender:
             await self._acknowledge()
 
     def _fault(self, error: Any) -> KafkaFault:
-        code = getattr(error, "errno", None)
-        if isinstance(error, self._errors.BrokerResponseError) and code in set(ErrorCode):
-            text = str(error)
-            return Refused(f"topic {self._topic.name}", ErrorCode(code), getattr(error, "description", None) or text)
-        return ClusterUnreachable(self._bootstrap_server, reason_of(error))
+        return fault_of(error, f"topic {self._topic.name}", self._bootstrap_server)
 
     async def __aenter__(self) -> Self:
         try:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.app import parser
-from gateway.cli.defaults import SHARED, command_defaults
+from gateway.cli.defaults import SHARED, command_defaults, options_set
 from gateway.compose import services
 from gateway.settings.files import SETTING_NAMES, SettingsError, project_file, settings_files, user_file
 from gateway.settings.model import ServiceName, Settings, load_settings, origins
@@ -123,6 +123,18 @@ def test_a_table_named_like_a_command_sets_its_options(home: Path) -> None:
     assert defaults["topic"]["create"] == {"partitions": 3, "replicas": 1, "bootstrap_server": "kafka:9092"}
     assert defaults["consume"] == {"json": True, "bootstrap_server": "kafka:9092"}
     assert defaults["up"] == {}
+
+
+def test_options_that_a_file_or_the_environment_sets_are_told_with_their_origin(home: Path) -> None:
+    write_user(home, "[topic.create]\npartitions = 2\nreplicas = 1")
+    project = write_project(home, "[topic.create]\npartitions = 3")
+    environment = {"HOME": str(home), "HEADGATE_CONSUME_JSON": "1", "HEADGATE_BOOTSTRAP_SERVER": "a:1"}
+    files = settings_files(Path.cwd(), environment)
+    assert options_set(parser(), files, environment) == [
+        ("consume.json", "1", "environment HEADGATE_CONSUME_JSON"),
+        ("topic.create.partitions", 3, str(project)),
+        ("topic.create.replicas", 1, str(home / ".config" / "headgate" / "config.toml")),
+    ]
 
 
 @pytest.mark.parametrize(
