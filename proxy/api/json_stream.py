@@ -1,7 +1,7 @@
 """JSON values one after the other, with any white space between: cut apart, and parsed, as the bytes arrive.
 
 A value on a line of its own is the common case and costs one attempt to parse it. What spans lines, or shares one, is
-cut where braces and brackets outside of strings close. A value may be no larger than the limit, so that a stream without
+cut where braces and brackets outside of strings close. A value may be no larger than the limit: a stream without
 end costs bounded memory.
 """
 

@@ -1,0 +1,137 @@
+"""A proxy with broker and registry behind it, and a reader of what arrived. Apache Kafka for what `any_world` tests."""
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tests.clients.proxy.produce.conversation import Conversation
+from tests.live.headgate import HeadgateBroker
+from tests.live.headgate_proxy import HeadgateProxy
+from tests.live.headgate_registry import HeadgateRegistry
+
+HEADGATE = "headgate"
+APACHE_KAFKA = pytest.param("apache-kafka", marks=pytest.mark.kafka)
+BROKERS = [HEADGATE, *([APACHE_KAFKA] if os.environ.get("HEADGATE_TEST_KAFKA") == "1" else [])]
+SECONDS_MAX = 60.0
+JSON_V2 = "application/vnd.kafka.json.v2+json"
+
+
+@dataclass
+class World:
+    address: str
+    proxy: HeadgateProxy
+    registry_url: str
+    client: httpx.Client
+    cluster_id: str
+
+    def topic(self, partitions: int = 1, **configs: str) -> str:
+        name = f"topic-{secrets.token_hex(4)}"
+        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+        settings = {key.replace("_", "."): value for key, value in configs.items()}
+        admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(30)
+        return name
+
+    def post(self, path: str, body: Any, media: str = JSON_V2, **fields: str) -> httpx.Response:
+        content = body if isinstance(body, (bytes, str)) else json.dumps(body)
+        headers = {"content-type": media, **{name.replace("_", "-"): value for name, value in fields.items()}}
+        return self.client.post(path, content=content, headers=headers)
+
+    def produce(self, topic: str, *records: dict[str, Any], media: str = JSON_V2, **body: Any) -> dict[str, Any]:
+        """The answer to records that must be taken."""
+        answer = self.post(f"/topics/{topic}", {"records": records, **body}, media)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        assert all(row["error_code"] is None for row in found["offsets"]), found
+        return found
+
+    def v3(self, topic: str, what: str = "records") -> str:
+        return f"/v3/clusters/{self.cluster_id}/topics/{topic}/{what}"
+
+    def stream(self, topic: str, **fields: str) -> Conversation:
+        return Conversation(self.proxy.url, self.v3(topic), **fields)
+
+    def read(self, topic: str, count: int, partition: int = 0) -> list[Message]:
+        """So many records from the beginning, and a look that there are no more."""
+        return read(self.address, topic, count, partition)
+
+    def values(self, topic: str, count: int, partition: int = 0) -> list[bytes | None]:
+        return [message.value() for message in self.read(topic, count, partition)]
+
+
+def read(address: str, topic: str, count: int, partition: int = 0) -> list[Message]:
+    consumer = Consumer(
+        {"bootstrap.servers": address, "group.id": "none", "enable.partition.eof": False, "log_level": 0}
+    )
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        found: list[Message] = []
+        while len(found) < count:
+            messages = consumer.consume(count - len(found), SECONDS_MAX)
+            assert messages, f"{len(found)} of {count} records"
+            found += messages
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), 10)
+        assert end == count, f"{end} records, not {count}"
+    finally:
+        consumer.close()
+    return found
+
+
+def error_of(answer: httpx.Response) -> tuple[int, int]:
+    body = answer.json()
+    assert set(body) == {"error_code", "message"}, answer.text
+    assert body["message"]
+    return answer.status_code, body["error_code"]
+
+
+@pytest.fixture(scope="session")
+def registry_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    registry = HeadgateRegistry(tmp_path_factory.mktemp("registry"))
+    registry.start()
+    yield registry.url
+    registry.stop()
+
+
+@pytest.fixture(scope="session")
+def headgate_world(
+    headgate_broker: HeadgateBroker, registry_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    yield from _world(headgate_broker.address, registry_url, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def kafka_world(apache_kafka: str, registry_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    yield from _world(apache_kafka, registry_url, tmp_path_factory)
+
+
+@pytest.fixture(scope="session", params=BROKERS)
+def world(request: pytest.FixtureRequest) -> World:
+    return _chosen(request)
+
+
+@pytest.fixture(scope="session", params=[HEADGATE, APACHE_KAFKA])
+def any_world(request: pytest.FixtureRequest) -> World:
+    """For the few that run on Apache Kafka in every run."""
+    return _chosen(request)
+
+
+def _chosen(request: pytest.FixtureRequest) -> World:
+    found: World = request.getfixturevalue("headgate_world" if request.param == HEADGATE else "kafka_world")
+    return found
+
+
+def _world(address: str, registry_url: str, factory: pytest.TempPathFactory) -> Iterator[World]:
+    proxy = HeadgateProxy(factory.mktemp("proxy"), address, registry_url)
+    proxy.start()
+    with httpx.Client(base_url=proxy.url, timeout=SECONDS_MAX) as client:
+        cluster_id = client.get("/v3/clusters").json()["data"][0]["cluster_id"]
+        yield World(address, proxy, registry_url, client, cluster_id)
+    assert proxy.stop() == 0, proxy.process.tail() if proxy.process else ""

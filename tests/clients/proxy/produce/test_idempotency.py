@@ -1,0 +1,95 @@
+"""A request with an Idempotency-Key is written once, however often and to whomever it is sent."""
+
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+
+from tests.clients.proxy.produce.conftest import World, error_of
+from tests.live.headgate_proxy import HeadgateProxy
+
+
+def key() -> str:
+    return secrets.token_hex(8)
+
+
+def test_a_repeated_request_gets_the_same_answer_and_writes_nothing(any_world: World) -> None:
+    topic, used = any_world.topic(partitions=2), key()
+    body = {"records": [{"key": "a", "value": 1}, {"key": "b", "value": 2, "partition": 1}, {"value": 3}]}
+    first = any_world.post(f"/topics/{topic}", body, idempotency_key=used)
+    again = any_world.post(f"/topics/{topic}", body, idempotency_key=used)
+    assert first.status_code == again.status_code == 200, first.text
+    assert first.content == again.content
+    assert "idempotency-replayed" not in first.headers
+    assert again.headers["idempotency-replayed"] == "true"
+    other = any_world.post(f"/topics/{topic}", body, idempotency_key=key())
+    assert [row["error"] for row in other.json()["offsets"]] == [None] * 3
+    assert other.content != first.content
+
+
+def test_the_same_key_with_another_body_is_refused(world: World) -> None:
+    topic, used = world.topic(), key()
+    world.post(f"/topics/{topic}", {"records": [{"value": 1}]}, idempotency_key=used)
+    answer = world.post(f"/topics/{topic}", {"records": [{"value": 2}]}, idempotency_key=used)
+    assert error_of(answer) == (422, 422)
+    assert world.values(topic, 1) == [b"1"]
+
+
+def test_a_request_that_was_refused_may_be_corrected_under_its_key(world: World) -> None:
+    topic, used = world.topic(), key()
+    wrong = world.post(f"/topics/{topic}", {"records": [{"value": 1, "partition": 5}]}, idempotency_key=used)
+    assert error_of(wrong) == (404, 40402)
+    right = world.post(f"/topics/{topic}", {"records": [{"value": 1}]}, idempotency_key=used)
+    assert right.status_code == 200
+
+
+def test_batches_of_v3_are_written_once_too(world: World) -> None:
+    topic, used = world.topic(), key()
+    entries = [{"id": "a", "value": {"type": "JSON", "data": 1}}, {"id": "b", "value": {"type": "BINARY", "data": "%"}}]
+    answers = [
+        world.post(world.v3(topic, "records:batch"), {"entries": entries}, "application/json", idempotency_key=used)
+        for _ in range(2)
+    ]
+    assert answers[0].status_code == answers[1].status_code == 207
+    assert answers[0].content == answers[1].content
+    assert world.values(topic, 1) == [b"1"]
+
+
+def test_duplicates_at_the_same_time_write_once(world: World) -> None:
+    topic, used = world.topic(), key()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(
+            pool.map(
+                lambda _: world.post(f"/topics/{topic}", {"records": [{"value": 1}]}, idempotency_key=used), range(8)
+            )
+        )
+    assert {answer.content for answer in answers} == {answers[0].content}
+    assert world.values(topic, 1) == [b"1"]
+
+
+def test_another_worker_and_a_proxy_that_was_killed_and_started_again_know_the_key(
+    any_world: World, tmp_path: Path
+) -> None:
+    topic, used = any_world.topic(), key()
+    first = any_world.post(f"/topics/{topic}", {"records": [{"value": 1}]}, idempotency_key=used)
+    proxy = HeadgateProxy(tmp_path, any_world.address)
+    for _ in range(2):
+        proxy.start()
+        answer = httpx.post(
+            f"{proxy.url}/topics/{topic}",
+            content=first.request.content,
+            headers={"content-type": first.request.headers["content-type"], "idempotency-key": used},
+            timeout=30,
+        )
+        assert answer.content == first.content
+        assert proxy.process is not None
+        proxy.process.kill()
+    assert any_world.values(topic, 1) == [b"1"]
+
+
+def test_keys_that_are_none_are_refused(world: World) -> None:
+    topic = world.topic()
+    for used in ("x" * 256, "a\tb", "\x7f"):
+        answer = world.post(f"/topics/{topic}", {"records": [{"value": 1}]}, idempotency_key=used)
+        assert error_of(answer) == (400, 400), used

@@ -1,0 +1,104 @@
+"""What carries the records: WebSockets, encoded bodies, rate limits."""
+
+import gzip
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+import zstandard
+from websockets.sync.client import connect
+
+from tests.clients.proxy.produce.conftest import JSON_V2, World, error_of
+from tests.live.headgate_proxy import HeadgateProxy
+
+
+def test_a_websocket_takes_records_and_gives_reports(any_world: World) -> None:
+    topic = any_world.topic()
+    url = any_world.proxy.url.replace("http", "ws") + any_world.v3(topic, "records:produce")
+    with connect(url) as socket:
+        for number in range(3):
+            socket.send(json.dumps({"value": {"type": "JSON", "data": number}}))
+            assert json.loads(socket.recv(30))["offset"] == number
+        socket.send(b'{"value":{"type":"JSON","data":3}} {"value":{"type":"BINARY","data":"%"}}')
+        lines = "".join(str(socket.recv(30)) for _ in range(1)).splitlines()
+        while len(lines) < 2:
+            lines += str(socket.recv(30)).splitlines()
+        assert [json.loads(line)["error_code"] for line in lines] == [200, 42203]
+    assert any_world.values(topic, 4) == [b"0", b"1", b"2", b"3"]
+
+
+def test_a_websocket_that_sends_no_json_is_told_and_closed(world: World) -> None:
+    url = world.proxy.url.replace("http", "ws") + world.v3(world.topic(), "records:produce")
+    with connect(url) as socket:
+        socket.send("{")
+        assert json.loads(socket.recv(30))["error_code"] == 400
+        with pytest.raises(Exception, match="1007"):
+            socket.recv(30)
+
+
+def test_a_websocket_to_no_topic_is_told_and_closed(world: World) -> None:
+    url = world.proxy.url.replace("http", "ws") + world.v3("a%20b", "records:produce")
+    with connect(url) as socket:
+        assert json.loads(socket.recv(30))["error_code"] == 40401
+        with pytest.raises(Exception, match="4404"):
+            socket.recv(30)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_bodies_may_be_encoded_both_ways(world: World, encoding: str) -> None:
+    topic = world.topic()
+    body = json.dumps({"records": [{"value": number} for number in range(200)]}).encode()
+    encoded = gzip.compress(body) if encoding == "gzip" else zstandard.compress(body)
+    answer = world.post(f"/topics/{topic}", encoded, content_encoding=encoding, accept_encoding=encoding)
+    assert answer.status_code == 200
+    assert answer.headers["content-encoding"] == encoding
+    assert len(answer.json()["offsets"]) == 200
+    lines = b"".join(b'{"value":{"type":"JSON","data":%d}}\n' % number for number in range(200))
+    encoded = gzip.compress(lines) if encoding == "gzip" else zstandard.compress(lines)
+    streamed = world.post(
+        world.v3(topic), encoded, "application/json", content_encoding=encoding, accept_encoding=encoding
+    )
+    assert streamed.headers["content-encoding"] == encoding
+    assert len(streamed.text.splitlines()) == 200
+    assert len(world.values(topic, 400)) == 400
+
+
+def test_an_answer_to_who_takes_nothing_else_is_plain(world: World) -> None:
+    answer = world.post(f"/topics/{world.topic()}", {"records": [{"value": 1}] * 100}, accept_encoding="identity")
+    assert "content-encoding" not in answer.headers
+
+
+def test_encodings_that_are_not_known_or_broken_are_refused(world: World) -> None:
+    topic = world.topic()
+    assert error_of(world.post(f"/topics/{topic}", b"x", content_encoding="br"))[0] == 415
+    assert error_of(world.post(f"/topics/{topic}", b"x", content_encoding="gzip, gzip"))[0] == 415
+    for encoding, whole in (("gzip", gzip.compress(b"{}" * 500)), ("zstd", zstandard.compress(b"{}" * 500))):
+        for body in (b"not that", whole[:-3], whole + b"more"):
+            assert error_of(world.post(f"/topics/{topic}", body, content_encoding=encoding))[0] == 400, body
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_a_body_made_to_burst_is_refused(world: World, encoding: str) -> None:
+    size = 100 * 1024 * 1024
+    bomb = gzip.compress(bytes(size)) if encoding == "gzip" else zstandard.compress(bytes(size))
+    answer = world.post(f"/topics/{world.topic()}", bomb, content_encoding=encoding)
+    assert error_of(answer) == (413, 413)
+
+
+def test_a_client_over_its_rate_is_told_when_to_come_back(world: World, tmp_path: Path) -> None:
+    settings = {"rate.limit.requests.per.second": "5", "rate.limit.burst.seconds": "1"}
+    proxy = HeadgateProxy(tmp_path, world.address, settings=settings)
+    proxy.start()
+    topic = world.topic()
+    with httpx.Client(base_url=proxy.url, timeout=30) as client:
+        answers = [
+            client.post(f"/topics/{topic}", json={"records": [{"value": 1}]}, headers={"content-type": JSON_V2})
+            for _ in range(20)
+        ]
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert refused
+    assert all(answer.status_code in (200, 429) for answer in answers)
+    assert all(int(answer.headers["retry-after"]) >= 1 for answer in refused)
+    assert refused[0].json()["error_code"] == 429
+    assert proxy.stop() == 0

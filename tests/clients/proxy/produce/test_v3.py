@@ -1,0 +1,216 @@
+"""v3 produce: reports while the request still runs, and batches whose entries succeed or fail alone."""
+
+import json
+import socket
+import time
+from typing import Any
+
+import pytest
+
+from tests.clients.proxy.produce.conftest import World, error_of
+
+JSON = "application/json"
+
+
+def value(data: Any, kind: str = "JSON") -> dict[str, Any]:
+    return {"value": {"type": kind, "data": data}}
+
+
+def test_a_report_comes_before_the_next_record_is_sent(any_world: World) -> None:
+    topic = any_world.topic()
+    stream = any_world.stream(topic)
+    assert stream.status() == 200, "before the first record"
+    for number in range(3):
+        stream.send_record(value({"n": number}))
+        report = stream.report()
+        assert report is not None
+        assert (report["error_code"], report["partition_id"], report["offset"]) == (200, 0, number)
+        assert report["cluster_id"] == any_world.cluster_id
+        assert report["topic_name"] == topic
+        assert report["timestamp"].endswith("Z")
+        assert report["value"] == {"type": "JSON", "size": 7}
+        assert "key" not in report
+    stream.end()
+    assert stream.report() is None
+    stream.close()
+    assert any_world.values(topic, 3) == [b'{"n":0}', b'{"n":1}', b'{"n":2}']
+
+
+def test_reports_keep_the_order_of_the_records_and_a_bad_one_is_passed_over(world: World) -> None:
+    topic = world.topic(partitions=3)
+    records: list[dict[str, Any]] = []
+    for number in range(300):
+        if number % 50 == 7:
+            records.append(value("%", "BINARY"))
+        elif number % 50 == 9:
+            records.append({**value(1), "partition_id": 7})
+        else:
+            records.append(
+                {"key": {"type": "STRING", "data": str(number)}, **value({"n": number}), "partition_id": number % 3}
+            )
+    answer = world.post(world.v3(topic), "".join(json.dumps(record) for record in records), JSON)
+    reports = [json.loads(line) for line in answer.text.splitlines()]
+    assert len(reports) == 300
+    for number, report in enumerate(reports):
+        expected = {7: 42203, 9: 40402}.get(number % 50, 200)
+        assert report["error_code"] == expected, report
+        if expected == 200:
+            assert report["partition_id"] == number % 3
+            assert report["value"]["size"] == len(json.dumps({"n": number}).replace(" ", ""))
+
+
+def test_malformed_json_ends_the_stream_with_a_report(world: World) -> None:
+    topic = world.topic()
+    stream = world.stream(topic)
+    stream.send(b'{"value":{"type":"JSON","data":1}}\n{"value" 5}\n{"value":{"type":"JSON","data":2}}')
+    assert stream.status() == 200
+    assert [report["error_code"] for report in stream.reports()] == [200, 400]
+    stream.close()
+    assert world.values(topic, 1) == [b"1"]
+
+
+def test_a_client_that_leaves_in_the_middle_has_written_what_was_whole(world: World) -> None:
+    topic = world.topic()
+    stream = world.stream(topic)
+    stream.send(b'{"value":{"type":"JSON","data":1}}\n{"value":{"type":"JS')
+    assert stream.status() == 200
+    report = stream.report()
+    assert report is not None
+    assert report["error_code"] == 200
+    stream.close()
+    world.produce(topic, {"value": 2})
+    assert world.values(topic, 2) == [b"1", b"2"]
+
+
+def test_a_client_that_does_not_read_its_reports_is_not_read_further(world: World) -> None:
+    topic = world.topic()
+    stream = world.stream(topic)
+    stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    stream.socket.settimeout(2)
+    part = b"".join(b'{"value":{"type":"JSON","data":%d}}\n' % number for number in range(1000))
+    sent = 0
+    try:
+        while sent < 1000:
+            stream.send(part)
+            sent += 1
+    except TimeoutError:
+        pass
+    assert sent < 1000, "a million records were taken without one report being read"
+    stream.close()
+
+
+def test_keys_schemas_headers_and_times(any_world: World) -> None:
+    topic = any_world.topic()
+    schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "n", "type": ["null", "int"]}]})
+    written = {"type": "AVRO", "schema": schema, "data": {"n": {"int": 5}}}
+    record = {
+        "key": {"type": "STRING", "data": "k"},
+        "value": written,
+        "headers": [{"name": "h", "value": "AQ=="}],
+        "timestamp": "2026-01-31T12:00:00Z",
+        "partition_id": 0,
+    }
+    (report,) = _reports(any_world, topic, record)
+    assert report["key"] == {"type": "STRING", "size": 1}
+    assert report["value"] == {
+        "type": "AVRO",
+        "subject": f"{topic}-value",
+        "schema_id": report["value"]["schema_id"],
+        "schema_version": 1,
+        "size": 7,
+    }
+    assert report["timestamp"] == "2026-01-31T12:00:00.000Z"
+    schema_id = report["value"]["schema_id"]
+    latest, by_id, by_version, by_subject = _reports(
+        any_world,
+        topic,
+        {"value": {"data": {"n": None}}},
+        {"value": {"schema_id": schema_id, "data": {"n": None}}},
+        {"value": {"schema_version": 1, "data": {"n": None}}},
+        {"value": {"subject": f"{topic}-value", "data": {"n": None}}},
+    )
+    for other in (latest, by_id, by_version, by_subject):
+        assert other["error_code"] == 200, other
+        assert other["value"]["schema_id"] == schema_id
+    messages = any_world.read(topic, 5)
+    assert messages[0].headers() == [("h", b"\x01")]
+    assert messages[0].timestamp()[1] == 1_769_860_800_000
+    assert messages[1].value() == b"\x00" + schema_id.to_bytes(4, "big") + b"\x00"
+
+
+def _reports(world: World, topic: str, *records: dict[str, Any]) -> list[dict[str, Any]]:
+    answer = world.post(world.v3(topic), "\n".join(json.dumps(record) for record in records), JSON)
+    assert answer.status_code == 200, answer.text
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("record", "code"),
+    [
+        ({"value": {"type": "XML", "data": 1}}, 400),
+        ({"value": {"type": "JSON", "schema_id": 1, "data": 1}}, 400),
+        ({"value": {"schema_id": 1, "schema_version": 1, "data": 1}}, 400),
+        ({"value": {"subject": "a", "subject_name_strategy": "TOPIC_NAME", "data": 1}}, 400),
+        ({"value": {"subject_name_strategy": "RECORD_NAME", "data": 1}}, 42206),
+        ({"value": {"type": "AVRO", "schema": "no", "data": 1}}, 42205),
+        ({"value": {"data": 1}}, 40801),
+        ({"value": 5}, 400),
+        ({"what": 5}, 400),
+        ({"headers": [{"value": "AQ=="}]}, 400),
+        ({"partition_id": "one"}, 400),
+        ({"timestamp": "99999-01-01"}, 400),
+    ],
+)
+def test_a_record_that_cannot_be_taken_has_its_code(world: World, record: dict[str, Any], code: int) -> None:
+    bad, good = _reports(world, world.topic(), record, value(1))
+    assert bad["error_code"] == code, bad
+    assert set(bad) == {"error_code", "message"}
+    assert good["error_code"] == 200
+
+
+def test_a_record_without_key_and_value_is_a_record(world: World) -> None:
+    topic = world.topic()
+    _reports(world, topic, {}, {"key": {"type": "STRING", "data": "gone"}, "value": {"type": "JSON", "data": None}})
+    assert [(message.key(), message.value()) for message in world.read(topic, 2)] == [(None, None), (b"gone", None)]
+
+
+def test_streams_of_other_clusters_topics_and_media_are_refused(world: World) -> None:
+    topic = world.topic()
+    assert error_of(world.post(f"/v3/clusters/other/topics/{topic}/records", "{}", JSON))[0] == 404
+    assert error_of(world.post(world.v3("a%20b"), "{}", JSON)) == (404, 40401)
+    assert error_of(world.post(world.v3(topic), "{}", "text/csv")) == (415, 415)
+    assert error_of(world.post(world.v3(topic), "{}", JSON, accept="text/html")) == (406, 406)
+    assert error_of(world.post(world.v3(topic), "", JSON)) == (422, 42206)
+
+
+def test_the_entries_of_a_batch_succeed_or_fail_alone(any_world: World) -> None:
+    topic = any_world.topic()
+    entries = [
+        {"id": "a", **value(1)},
+        {"id": "b", **value("%", "BINARY")},
+        {"id": "c", **value(3), "partition_id": 9},
+        {"id": "d", **value(4)},
+    ]
+    answer = any_world.post(any_world.v3(topic, "records:batch"), {"entries": entries}, JSON)
+    assert answer.status_code == 207
+    body = answer.json()
+    assert [(row["id"], row["offset"]) for row in body["successes"]] == [("a", 0), ("d", 1)]
+    assert [(row["id"], row["error_code"]) for row in body["failures"]] == [("b", 42203), ("c", 40402)]
+    assert any_world.values(topic, 2) == [b"1", b"4"]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [[], [{"id": ""}], [{"id": "x" * 81}], [{"id": 1}], [{}], [5], [{"id": "a"}, {"id": "a"}], None, {"id": "a"}],
+)
+def test_a_batch_with_wrong_ids_is_refused_as_a_whole(world: World, entries: Any) -> None:
+    answer = world.post(world.v3(world.topic(), "records:batch"), {"entries": entries}, JSON)
+    assert error_of(answer) == (422, 42208)
+
+
+def test_a_long_stream_arrives_whole(world: World) -> None:
+    topic = world.topic()
+    started = time.time()
+    reports = _reports(world, topic, *(value(number) for number in range(20_000)))
+    assert [report["offset"] for report in reports] == list(range(20_000)), time.time() - started
+    assert world.values(topic, 20_000) == [b"%d" % number for number in range(20_000)]
