@@ -12,9 +12,16 @@ from registry.api.answers import encoded
 from registry.api.front import Keep
 from registry.api.writes import WriteQueue
 from registry.service.registry import Registry
-from registry.storage.base import StoreReader, StoreWriter, Touched
+from registry.storage.base import StoredVersion, StoreReader, StoreWriter, Touched
+from registry.subjects import Subject
 
 T = TypeVar("T")
+
+
+def marks_of(version: StoredVersion) -> tuple[Mark, ...]:
+    """What an answer about a version tells of: its id, its subject, and the subjects it refers to."""
+    references = version.content.references
+    return (version.id, version.subject.name, *(Subject.parse(reference.subject).name for reference in references))
 
 
 class Api:

@@ -5,12 +5,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from registry.api.answers import schema_json, version_json
-from registry.api.context import Api
+from registry.api.context import Api, marks_of
 from registry.api.requests import Parameters
 from registry.model import SchemaType
 from registry.service import reading
 from registry.service.reading import subject_of
-from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader
+from registry.storage.base import Deleted, Selection, StoreReader
 from registry.subjects import Subject
 
 
@@ -21,9 +21,6 @@ def routes(api: Api) -> APIRouter:
     def asked_subject(store: StoreReader, parameters: Parameters) -> Subject | None:
         text = parameters.text("subject")
         return subject_of(store, text) if text else None
-
-    def marks(version: StoredVersion) -> tuple[str | int, ...]:
-        return (version.id, version.subject.name)
 
     @router.get("/schemas")
     async def list_schemas(request: Request) -> Response:
@@ -71,7 +68,7 @@ def routes(api: Api) -> APIRouter:
             max_id = store.max_id(version.subject.context) if fetch_max_id else None
             shown = reading.qualified_references(version) if qualified else version
             body = schema_json(shown, text, tags, max_id)
-            return api.answer(request, body, marks=None if fetch_max_id else marks(version))
+            return api.answer(request, body, marks=None if fetch_max_id else marks_of(version))
 
         return api.read(question)
 
@@ -83,7 +80,7 @@ def routes(api: Api) -> APIRouter:
         def question(store: StoreReader) -> Response:
             version = reading.by_id(store, id, asked_subject(store, parameters))
             text = reading.formatted(environment, store, version, parameters.text("format"))
-            return api.raw(request, text.encode(), marks=marks(version))
+            return api.raw(request, text.encode(), marks=marks_of(version))
 
         return api.read(question)
 
@@ -120,7 +117,7 @@ def routes(api: Api) -> APIRouter:
         def question(store: StoreReader) -> Response:
             version = reading.by_guid(store, parameters.path("guid"))
             text = reading.formatted(environment, store, version, parameters.text("format"))
-            return api.answer(request, schema_json(version, text, with_subject=False), marks=marks(version))
+            return api.answer(request, schema_json(version, text, with_subject=False), marks=marks_of(version))
 
         return api.read(question)
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from registry import limits
 from registry.api.answers import registered_json, version_json
-from registry.api.context import Api
+from registry.api.context import Api, marks_of
 from registry.api.requests import Parameters, candidate_of, tag_changes, tag_request_of
 from registry.errors import TakesLonger
 from registry.model import Metadata, merged_rule_sets
@@ -151,7 +151,7 @@ def routes(api: Api) -> APIRouter:
             text = reading.formatted(environment, store, version, parameters.text("format"))
             tags = reading.tags_found(version, wanted) if wanted else None
             shown = reading.qualified_references(version) if qualified else version
-            return api.answer(request, version_json(shown, text, tags), marks=(version.subject.name, version.id))
+            return api.answer(request, version_json(shown, text, tags), marks=marks_of(version))
 
         return api.read(question)
 
@@ -163,7 +163,7 @@ def routes(api: Api) -> APIRouter:
         def question(store: StoreReader) -> Response:
             version = reading.get_version(store, subject_of(store, parameters.subject()), number, deleted=deleted)
             text = reading.formatted(environment, store, version, parameters.text("format"))
-            return api.raw(request, text.encode(), marks=(version.subject.name, version.id))
+            return api.raw(request, text.encode(), marks=marks_of(version))
 
         return api.read(question)
 

@@ -214,3 +214,15 @@ def test_a_subject_may_hold_any_character_but_control_characters(api: RegistryAp
     assert set(api.get("/subjects").json()) == {"a/b", "é", "a b", "a+b", "%", "a?b", "🦆"}
     for name in ("%0Dbad%0A", "a%00b", "%7F", "__GLOBAL", "x" * 2000):
         assert error_of(api.try_register(name, record("a"))) == (422, 42208), name
+
+
+def test_long_and_short_work_take_turns(api: RegistryApi) -> None:
+    """A transitive comparison with many versions is not done where short work is."""
+    api.config("long", compatibility="FULL_TRANSITIVE")
+    fields = [defaulted(f"f{number}") for number in range(40)]
+    for count in range(1, 40):
+        assert api.register("long", record(*fields[:count])) == count * 2 - 1
+        assert api.register(f"short{count}", record("x", name=f"N{count}")) == count * 2
+    answer = api.try_register("long", record(*fields, ("g", "int")))
+    assert error_of(answer) == (409, 409)
+    assert answer.json()["message"].count("oldSchemaVersion") == 39
