@@ -1,7 +1,9 @@
 """The broker without sockets, in the test's own process, so that its disk can be made to fail."""
 
+import contextlib
 import queue
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +26,7 @@ from tests.wire.entities import (
 from tests.wire.raw_client import request_header
 
 ANSWER_SECONDS_MAX = 10.0
+TIMERS_SECONDS = 0.001
 
 
 class Asker(Protocol):
@@ -45,8 +48,12 @@ class InProcessBroker:
         if isinstance(reply, Deferred):
             ready: list[Reply] = []
             reply.then(ready.append)
+            deadline = time.monotonic() + ANSWER_SECONDS_MAX
             while not ready:
-                self._posted.get(timeout=ANSWER_SECONDS_MAX)()
+                self.broker.timers.run_due()
+                with contextlib.suppress(queue.Empty):
+                    self._posted.get(timeout=TIMERS_SECONDS)()
+                assert time.monotonic() < deadline, f"{api} was not answered"
             reply = ready[0]
         assert isinstance(reply, Payload), f"{api} was answered with {reply}"
         frame = b"".join(

@@ -190,7 +190,9 @@ def test_extremes_that_are_allowed_are_read_by_real_consumers(
 
 
 async def consumed_by_aiokafka(broker: HeadgateBroker, topic: str, count: int) -> list[int]:
-    consumer = AIOKafkaConsumer(bootstrap_servers=broker.address, auto_offset_reset="earliest", check_crcs=True)
+    # The library has no annotations of its own.
+    untyped: Any = AIOKafkaConsumer
+    consumer = untyped(bootstrap_servers=broker.address, auto_offset_reset="earliest", check_crcs=True)
     await consumer.start()
     try:
         partition = AiokafkaPartition(topic, 0)

@@ -241,7 +241,7 @@ def test_connections_without_an_idle_limit_stay(tmp_path: Path) -> None:
 
 
 def test_a_broker_with_clients_in_every_state_stops_at_once(tmp_path: Path) -> None:
-    with running(tmp_path) as broker, contextlib.ExitStack() as stack:
+    with running(tmp_path, socket_listen_backlog_size="500") as broker, contextlib.ExitStack() as stack:
         with RawConnection(broker.address) as connection:
             create_topic(connection, "stopped")
         body = encode_request("fetch", 11, {
