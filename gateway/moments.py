@@ -47,13 +47,3 @@ def parse_duration(text: str) -> int:
     if iso is None or not any(iso.groupdict().values()):
         raise NotAMoment(f"{text!r} is not a duration; use {DURATION_FORMS}")
     return round(sum(float(number) * _UNITS_MS[unit] for unit, number in iso.groupdict().items() if number))
-
-
-def moment_text(timestamp_ms: int) -> str:
-    """ISO 8601 in UTC with milliseconds; the bare number where no calendar reaches."""
-    try:
-        seconds, ms = divmod(timestamp_ms, 1000)
-        moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    except (OverflowError, OSError, ValueError):
-        return str(timestamp_ms)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S") + f".{ms:03d}Z"

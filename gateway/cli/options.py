@@ -7,7 +7,6 @@ import typer
 from gateway.cli.completion import complete_group, complete_topic
 
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
-DEFAULT_REGISTRY_URL = "http://127.0.0.1:8081"
 
 BootstrapServer: TypeAlias = Annotated[
     str,

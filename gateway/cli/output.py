@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any
 
 # A progress line that flashes by says nothing.
 progress_delay_seconds = 1.0
@@ -104,8 +103,3 @@ class Progress(AbstractContextManager["Progress"]):
     ) -> None:
         if self._shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
-def jsonable(value: bytes | None) -> Any:
-    """Bytes as text where they are text; None stays null, so that null and empty differ."""
-    return None if value is None else value.decode("utf-8", errors="replace")

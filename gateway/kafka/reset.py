@@ -10,7 +10,6 @@ from gateway.kafka.offsets import Place
 class Aim(Enum):
     EARLIEST = auto()
     LATEST = auto()
-    CURRENT = auto()
     OFFSET = auto()
     SHIFT = auto()
     TIME = auto()
@@ -66,7 +65,7 @@ def _move(target: Target, place: Place, before: int | None, limits: tuple[int, i
             wanted = target.number
         case Aim.TIME:
             wanted = end if at_time < 0 else at_time
-        case Aim.SHIFT | Aim.CURRENT:
+        case Aim.SHIFT:
             if before is None:
                 raise NothingCommitted(place)
             wanted = before + target.number
