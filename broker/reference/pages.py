@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from broker.protocol.request_guard import group_request_items_max, request_items_max
 from broker.reference.clients import CLIENTS, NEWEST_SENT
 from broker.reference.handlers import ServedApi, served_apis
 from broker.state.configs.broker_definitions import BROKER_CONFIGS
@@ -52,6 +53,9 @@ def deviations_page(apis: Iterable[ServedApi]) -> str:
         "once.\n",
         "Not there yet, and not advertised: transactions, compaction of user topics, groups of the consumer protocol "
         "(KIP-848), share and streams groups, SASL, TLS, ACLs, quotas, tiered storage.\n",
+        f"A request that names more than {request_items_max:,} things (topics, partitions, configs …; in the APIs of "
+        f"groups {group_request_items_max:,}) ends its connection with a line in the log. Requests that wait for "
+        "their answers on one connection are bounded, too: the broker reads no more until the client has read.\n",
         "Each API below deviates where its list says so. An API that is missing here behaves as Kafka's.\n",
     ]
     parts.extend(f"## {api.name} ({api.key})\n\n{api.deviations}\n" for api in apis if api.deviations)
