@@ -13,7 +13,7 @@ from starlette.requests import Request
 from registry import limits
 from registry.api.errors import HttpFault
 from registry.languages import type_named
-from registry.service.registration import Candidate
+from registry.service.candidates import Candidate
 from registry.service.tagging import FIELD, RECORD, TagChange
 from registry.subjects import Subject
 from registry.wire import (

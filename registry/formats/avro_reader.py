@@ -5,7 +5,6 @@ Stricter than Java about what no reader could use: the default of an enum must b
 bytes be below U+0100; a decimal needs a precision that its type can hold; a record cannot be declared inside itself.
 """
 
-import math
 import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -27,7 +26,8 @@ from registry.formats.avro_types import (
     Record,
     Union,
 )
-from registry.formats.json_text import dump
+from registry.formats.avro_values import decimal_problem, fits
+from registry.formats.json_text import brief
 
 _Leaf = TypeVar("_Leaf", Enum, Fixed)
 
@@ -70,7 +70,7 @@ class Reader:
         if self.strict:
             for field, path in self._defaults:
                 if not fits(field.type, field.default):
-                    given, wanted = _brief(field.default), _describe(field.type)
+                    given, wanted = brief(field.default), _describe(field.type)
                     raise InvalidSchema(
                         f"Invalid default for field {field.name}: {given} not a {wanted}", f"{path}/default"
                     )
@@ -95,7 +95,7 @@ class Reader:
         elif isinstance(document, dict):
             kind = document.get("type")
             if not isinstance(kind, str):
-                raise InvalidSchema(f"No type: {_brief(document)}", path)
+                raise InvalidSchema(f"No type: {brief(document)}", path)
             if kind in ("record", "error"):
                 self._record(document, kind, namespace, path, depth, put)
             elif kind == "enum":
@@ -109,7 +109,7 @@ class Reader:
             else:
                 self._reference(kind, document, namespace, path, put)
         else:
-            raise InvalidSchema(f"Schema not yet supported: {_brief(document)}", path)
+            raise InvalidSchema(f"Schema not yet supported: {brief(document)}", path)
 
     def _reference(
         self, kind: str, document: dict[str, Any], namespace: str, path: str, put: Callable[[AvroType], None]
@@ -138,7 +138,7 @@ class Reader:
         put: Callable[[AvroType], None],
     ) -> None:
         if document.get(key) is None:
-            raise InvalidSchema(f"{label} has no {key} type: {_brief(document)}", path)
+            raise InvalidSchema(f"{label} has no {key} type: {brief(document)}", path)
         properties = _properties(document, _SCHEMA_RESERVED)
         if key == "items":
             array = Array(_PENDING, properties)
@@ -152,7 +152,7 @@ class Reader:
     def _name(self, document: dict[str, Any], namespace: str, path: str) -> Name:
         given = document.get("name")
         if not isinstance(given, str):
-            raise InvalidSchema(f"No name in schema: {_brief(document)}", path)
+            raise InvalidSchema(f"No name in schema: {brief(document)}", path)
         own = document.get("namespace")
         space, dot, simple = given.rpartition(".")
         if not dot:
@@ -201,7 +201,7 @@ class Reader:
             raise InvalidSchema(f"Can't redefine: {name.full}", f"{path}/name")
         fields = document.get("fields")
         if not isinstance(fields, list):
-            raise InvalidSchema(f"Record has no fields: {_brief(document)}", path)
+            raise InvalidSchema(f"Record has no fields: {brief(document)}", path)
         record = Record(
             name,
             doc=_text(document, "doc"),
@@ -226,16 +226,16 @@ class Reader:
 
     def _field(self, document: Any, namespace: str, path: str, depth: int) -> Field:
         if not isinstance(document, dict) or not isinstance(document.get("name"), str):
-            raise InvalidSchema(f"No field name: {_brief(document)}", path)
+            raise InvalidSchema(f"No field name: {brief(document)}", path)
         name = document["name"]
         self._check_name(name, f"{path}/name")
         if document.get("type") is None:
-            raise InvalidSchema(f"No field type: {_brief(document)}", path)
+            raise InvalidSchema(f"No field type: {brief(document)}", path)
         order = document.get("order")
         if order is None:
             order = "ascending"
         elif not isinstance(order, str) or order.lower() not in _ORDERS:
-            raise InvalidSchema(f"Unknown order {_brief(order)}: ascending, descending or ignore", f"{path}/order")
+            raise InvalidSchema(f"Unknown order {brief(order)}: ascending, descending or ignore", f"{path}/order")
         field = Field(
             name,
             _PENDING,
@@ -261,12 +261,12 @@ class Reader:
         name = self._name(document, namespace, path)
         symbols = document.get("symbols")
         if not isinstance(symbols, list):
-            raise InvalidSchema(f"Enum has no symbols: {_brief(document)}", path)
+            raise InvalidSchema(f"Enum has no symbols: {brief(document)}", path)
         seen: set[str] = set()
         for index, symbol in enumerate(symbols):
             place = f"{path}/symbols/{index}"
             if not isinstance(symbol, str):
-                raise InvalidSchema(f"Enum symbol is not a string: {_brief(symbol)}", place)
+                raise InvalidSchema(f"Enum symbol is not a string: {brief(symbol)}", place)
             self._check_name(symbol, place)
             if symbol in seen:
                 raise InvalidSchema(f"Duplicate enum symbol: {symbol}", place)
@@ -293,7 +293,7 @@ class Reader:
         name = self._name(document, namespace, path)
         size = document.get("size")
         if not isinstance(size, int) or isinstance(size, bool):
-            raise InvalidSchema(f"Invalid or no size: {_brief(document)}", path)
+            raise InvalidSchema(f"Invalid or no size: {brief(document)}", path)
         if size < 0:
             raise InvalidSchema(f"Malformed data. Length is negative: {size}", f"{path}/size")
         if size > limits.id_max:
@@ -324,69 +324,6 @@ _PENDING: Final = Primitive("pending")
 """Stands where a type is still being read; never seen outside `Reader.read`."""
 
 
-def decimal_problem(kind: str, size: int, properties: Properties) -> str:
-    """Why these properties make no decimal, "" if they do."""
-    precision, scale = properties.get("precision"), properties.get("scale", 0)
-    if kind not in ("bytes", "fixed"):
-        return f"Logical type decimal must be backed by fixed or bytes, not {kind}"
-    if not isinstance(precision, int) or isinstance(precision, bool) or precision <= 0:
-        return f"Invalid decimal precision: {_brief(precision)} (must be positive)"
-    if not isinstance(scale, int) or isinstance(scale, bool) or scale < 0:
-        return f"Invalid decimal scale: {_brief(scale)} (must not be negative)"
-    if scale > precision:
-        return f"Invalid decimal scale: {scale} (greater than precision: {precision})"
-    if kind == "fixed":
-        digits = math.floor(math.log10(2) * (8 * size - 1)) if size else 0
-        if precision > digits:
-            return f"fixed({size}) cannot store {precision} digits (max {digits})"
-    return ""
-
-
-def fits(avro_type: AvroType, value: Any) -> bool:
-    """Whether `value` can be a default of `avro_type`: for a union, of any of its branches (Avro 1.12)."""
-    match avro_type:
-        case Primitive(kind=kind):
-            return _fits_primitive(kind, value)
-        case Enum():
-            return isinstance(value, str) and value in avro_type.symbols
-        case Fixed():
-            return isinstance(value, str) and len(value) == avro_type.size and _is_bytes(value)
-        case Array():
-            return isinstance(value, list) and all(fits(avro_type.items, item) for item in value)
-        case Map():
-            return isinstance(value, dict) and all(fits(avro_type.values, item) for item in value.values())
-        case Union():
-            return any(fits(branch, value) for branch in avro_type.branches)
-        case Record():
-            return isinstance(value, dict) and all(
-                fits(field.type, value[field.name]) if field.name in value else field.has_default
-                for field in avro_type.fields
-            )
-
-
-def _fits_primitive(kind: str, value: Any) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
-    match kind:
-        case "null":
-            return value is None
-        case "int":
-            return isinstance(value, int) and -(2**31) <= value < 2**31
-        case "long":
-            return isinstance(value, int) and -(2**63) <= value < 2**63
-        case "float" | "double":
-            return isinstance(value, int | float)
-        case "string":
-            return isinstance(value, str)
-        case "bytes":
-            return isinstance(value, str) and _is_bytes(value)
-    return False
-
-
-def _is_bytes(value: str) -> bool:
-    return all(ord(character) < 256 for character in value)
-
-
 def _check_union(union: Union, path: str) -> None:
     seen: set[str] = set()
     for index, branch in enumerate(union.branches):
@@ -403,10 +340,10 @@ def _alias_texts(document: dict[str, Any], path: str) -> list[str]:
     if aliases is None:
         return []
     if not isinstance(aliases, list):
-        raise InvalidSchema(f"aliases not an array: {_brief(document)}", path)
+        raise InvalidSchema(f"aliases not an array: {brief(document)}", path)
     for alias in aliases:
         if not isinstance(alias, str):
-            raise InvalidSchema(f"alias not a string: {_brief(alias)}", f"{path}/aliases")
+            raise InvalidSchema(f"alias not a string: {brief(alias)}", f"{path}/aliases")
     return aliases
 
 
@@ -440,11 +377,6 @@ def _describe(avro_type: AvroType) -> str:
             return "union"
         case _:
             return f'"{avro_type.kind}"'
-
-
-def _brief(value: Any) -> str:
-    text = dump(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _replace_in(branches: list[AvroType], index: int) -> Callable[[AvroType], None]:

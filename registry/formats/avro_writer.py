@@ -8,7 +8,6 @@ drops empty docs and writes defaults the way their type has them.
 from collections.abc import Iterable
 from typing import Any, Final
 
-from registry.formats.avro_reader import decimal_problem, fits
 from registry.formats.avro_types import (
     Array,
     AvroType,
@@ -23,6 +22,7 @@ from registry.formats.avro_types import (
     Record,
     Union,
 )
+from registry.formats.avro_values import decimal_problem, fits
 from registry.formats.json_text import dump, text_of
 
 _LOGICAL_BASES: Final = {

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+_BRIEF_CHARS_MAX: Final = 200
 _COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(/\*.*?\*/|//[^\n]*)', re.DOTALL)
 _CONTROL: Final = re.compile(r"\\u00[01][0-9a-f]")
 _encode_text: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
@@ -50,6 +51,12 @@ def dump(value: Any, *, sort_keys: bool = False) -> str:
     except RecursionError:
         raise ValueError("nested too deep") from None
     return "".join(parts)
+
+
+def brief(value: Any) -> str:
+    """Its start, for a message."""
+    text = dump(value)
+    return text if len(text) <= _BRIEF_CHARS_MAX else f"{text[:_BRIEF_CHARS_MAX]}..."
 
 
 def _write(value: Any, sort_keys: bool, put: Callable[[str], None]) -> None:

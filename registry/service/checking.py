@@ -7,8 +7,9 @@ from registry.compatibility.incompatibility import Policy
 from registry.compatibility.levels import Earlier, Verdict
 from registry.errors import InvalidSchema, VersionNotFound
 from registry.model import Level
+from registry.service.candidates import Candidate, Environment, stored_schema, understand
+from registry.service.judging import judge, verdict_of
 from registry.service.reading import LATEST
-from registry.service.registration import Candidate, Environment, judge, stored_schema, understand
 from registry.service.scopes import config_in_scope
 from registry.storage.base import StoreReader
 from registry.subjects import Subject
@@ -60,8 +61,4 @@ def check(
         understood.parsed,
         [Earlier(against.version, stored_schema(environment, store, against))],
     )
-    if verdict.compatible:
-        return Answer(verdict, level)
-    validates = "true" if config.validate_fields else "false"
-    told = f"{{validateFields: '{validates}', compatibility: '{level}'}}"
-    return Answer(Verdict((*verdict.messages, told), verdict.found), level)
+    return Answer(verdict_of(list(verdict.messages), verdict.found, config, level), level)

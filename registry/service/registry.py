@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from registry.languages import Languages
-from registry.service.registration import Environment
+from registry.service.candidates import Environment
 from registry.settings import RegistrySettings
 from registry.storage.base import RegistryStore
 

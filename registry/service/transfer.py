@@ -14,9 +14,9 @@ from registry import limits
 from registry.errors import InvalidSchema, OperationNotPermitted, RegistryError
 from registry.languages import type_named
 from registry.model import Config, Content, Mode
-from registry.service.registration import Environment, stored_schema
+from registry.service.candidates import Environment, stored_schema
 from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, StoreWriter
-from registry.subjects import Subject, checked
+from registry.subjects import Subject, checked, checked_scope
 from registry.wire import (
     WireConfig,
     WireMetadata,
@@ -142,7 +142,7 @@ def _read(line: bytes) -> _Line:
 
 
 def _scope(text: str) -> Subject:
-    return checked(text)
+    return checked_scope(text)
 
 
 def _mode(text: str) -> Mode:
@@ -163,8 +163,8 @@ def _stored(read: _Line, now_ms: int) -> StoredVersion:
         type_named(read.schemaType),
         read.schema,
         references_of(read.references),
-        metadata_of(read.metadata),
-        rule_set_of(read.ruleSet),
+        metadata_of(read.metadata, merged=True),
+        rule_set_of(read.ruleSet, merged=True),
     )
     created_ms = now_ms if read.ts is None else read.ts
     return StoredVersion(

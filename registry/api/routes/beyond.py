@@ -18,7 +18,7 @@ from registry.api.context import Api
 from registry.api.errors import HttpFault
 from registry.api.requests import Parameters
 from registry.languages import type_named
-from registry.service import reading, transfer
+from registry.service import reading, searching, transfer
 from registry.storage.base import Deleted, Selection, StoreWriter
 
 _HEARTBEAT_SECONDS: Final = 15.0
@@ -36,7 +36,7 @@ def routes(api: Api) -> APIRouter:
         parameters = Parameters(request)
         offset, limit = parameters.page(100)
         kind = parameters.text("schemaType")
-        query = reading.Query(
+        query = searching.Query(
             text=parameters.text("text"),
             field=parameters.text("field"),
             field_type=parameters.text("type"),
@@ -45,7 +45,7 @@ def routes(api: Api) -> APIRouter:
             subject=parameters.text("subject"),
             all_versions=parameters.flag("allVersions"),
         )
-        found = await api.read_long(lambda store: reading.search(store, query, offset, limit))
+        found = await api.read_long(lambda store: searching.search(store, query, offset, limit))
         shown = []
         for match in found:
             entry = version_json(match.version)

@@ -54,6 +54,10 @@ def routes(api: Api) -> APIRouter:
             number = "unknown"
         return api.answer(request, {"version": number, "commitId": "unknown"})
 
+    @router.get("/v1/metadata/deployment")
+    async def deployment(request: Request) -> Response:
+        return api.answer(request, {"attributes": []})
+
     @router.get("/health")
     async def health(request: Request) -> Response:
         try:

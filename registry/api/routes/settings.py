@@ -7,7 +7,7 @@ from starlette.responses import Response
 from registry.api.context import Api
 from registry.api.requests import Parameters, config_of, mode_of
 from registry.service import configuration
-from registry.subjects import Subject, checked
+from registry.subjects import Subject, checked_scope
 from registry.wire import config_changes, config_json
 
 
@@ -17,7 +17,7 @@ def routes(api: Api) -> APIRouter:
 
     def scope_of(parameters: Parameters, *, new: bool = False) -> Subject:
         name = parameters.path("subject") if parameters.has_path("subject") else ""
-        return checked(name) if new else Subject.parse(name)
+        return checked_scope(name) if new else Subject.parse(name)
 
     @router.get("/config")
     @router.get("/config/{subject}")

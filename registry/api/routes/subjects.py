@@ -15,8 +15,9 @@ from registry.api.requests import Parameters, candidate_of, tag_changes, tag_req
 from registry.errors import TakesLonger
 from registry.model import Metadata, merged_rule_sets
 from registry.service import deletion, reading
+from registry.service.candidates import Candidate
 from registry.service.reading import subject_of, version_number
-from registry.service.registration import Candidate, register
+from registry.service.registration import register
 from registry.service.scopes import unaliased
 from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, StoreWriter
 from registry.subjects import Subject, checked

@@ -1,0 +1,84 @@
+"""A schema as a client sends it, and what it is once understood: parsed, canonical, its references followed."""
+
+from dataclasses import dataclass
+
+from registry import limits, references
+from registry.errors import InvalidSchema, SchemaTooLarge
+from registry.formats.base import ParsedSchema
+from registry.languages import Languages
+from registry.model import Content, Metadata, Reference, RuleSet, SchemaType
+from registry.service.tagging import TagChange
+from registry.settings import RegistrySettings
+from registry.storage.base import StoredVersion, StoreReader
+from registry.subjects import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A schema as a client sent it. An empty text stands for that of the latest version."""
+
+    type: SchemaType
+    text: str
+    references: tuple[Reference, ...] = ()
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    version: int = 0
+    """0: any; -1: the next, if it is not the latest already; else exactly this one."""
+    id: int | None = None
+    tags_to_add: tuple[TagChange, ...] = ()
+    tags_to_remove: tuple[TagChange, ...] = ()
+    propagate_tags: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What every use case needs besides the store."""
+
+    languages: Languages
+    settings: RegistrySettings
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A candidate, parsed, in the form in which it is stored and compared."""
+
+    parsed: ParsedSchema
+    content: Content
+
+
+def understand(
+    environment: Environment,
+    store: StoreReader,
+    subject: Subject,
+    candidate: Candidate,
+    *,
+    normalize: bool,
+    strict: bool,
+) -> Understood:
+    """Parse a candidate that has a text. A `strict` one is new: its references must be live."""
+    if len(candidate.text) > limits.schema_chars_max:
+        raise SchemaTooLarge(len(candidate.text), limits.schema_chars_max)
+    named = references.pinned(store, subject, candidate.references)
+    try:
+        texts = references.resolve(store, subject, named, deleted=not strict)
+        parsed = environment.languages.parse(candidate.type, candidate.text, texts, strict=strict)
+        text = parsed.canonical
+        if normalize:
+            text = parsed.normalized()
+            named = tuple(sorted(set(named), key=lambda r: (r.name, r.subject, r.version)))
+    except InvalidSchema as error:
+        place = f" (at {error.path})" if error.path else ""
+        reason = f"Invalid schema of type {candidate.type}, details: {error.reason}{place}"
+        raise InvalidSchema(reason) from None
+    content = Content(candidate.type, text, named, _nothing_if_empty(candidate.metadata), candidate.rule_set)
+    return Understood(parsed, content)
+
+
+def _nothing_if_empty(metadata: Metadata | None) -> Metadata | None:
+    return None if metadata is None or metadata.empty else metadata
+
+
+def stored_schema(environment: Environment, store: StoreReader, version: StoredVersion) -> ParsedSchema:
+    """A stored version, parsed. It was accepted once, so it is taken as it is."""
+    texts = references.resolve(store, version.subject, version.content.references, deleted=True)
+    return environment.languages.parse(version.content.type, version.content.text, texts, strict=False)

@@ -1,0 +1,118 @@
+"""Which version of a subject is this schema? With the metadata and rules that it would inherit, if need be."""
+
+from dataclasses import replace
+
+from registry.model import CONFLUENT_VERSION, Config, Content, Metadata, merged_metadata, merged_rule_sets
+from registry.service.candidates import Candidate, Environment, Understood, stored_schema, understand
+from registry.service.scopes import config_in_scope
+from registry.storage.base import StoredVersion, StoreReader
+from registry.subjects import Subject
+
+
+def find(
+    environment: Environment,
+    store: StoreReader,
+    subject: Subject,
+    candidate: Candidate,
+    *,
+    normalize: bool,
+    deleted: bool = False,
+) -> StoredVersion | None:
+    """The version of `subject` that is this schema, the latest first; with inherited metadata and rules if need be."""
+    if not candidate.text.strip():
+        return None
+    config = config_in_scope(store, environment.settings, subject)
+    return find_configured(environment, store, subject, candidate, config, normalize=normalize, deleted=deleted)
+
+
+def find_configured(
+    environment: Environment,
+    store: StoreReader,
+    subject: Subject,
+    candidate: Candidate,
+    config: Config,
+    *,
+    normalize: bool,
+    deleted: bool = False,
+) -> StoredVersion | None:
+    normalize = normalize or bool(config.normalize)
+    found = find_as_is(environment, store, subject, candidate, normalize=normalize, deleted=deleted)
+    if found is not None:
+        return found
+    latest = store.latest(subject)
+    if latest is None:
+        return None
+    inherited = with_inherited(config, candidate, latest.content, None)
+    if (inherited.metadata, inherited.rule_set) == (candidate.metadata, candidate.rule_set):
+        return None
+    return find_as_is(environment, store, subject, inherited, normalize=normalize, deleted=deleted)
+
+
+def find_as_is(
+    environment: Environment,
+    store: StoreReader,
+    subject: Subject,
+    candidate: Candidate,
+    *,
+    normalize: bool,
+    deleted: bool,
+    latest_only: bool = False,
+) -> StoredVersion | None:
+    understood = understand(environment, store, subject, candidate, normalize=normalize, strict=False)
+    content = understood.content
+    if latest_only:
+        latest = store.latest(subject)
+        return latest if latest is not None and _same(environment, store, understood, latest) else None
+    for key in store.versions_with_content(subject, content.fingerprint(), content.type):
+        if deleted or not key.deleted:
+            return store.version(subject, key.version)
+    # The same schema has another fingerprint when it is written with references or names its version in metadata.
+    for key in store.lookalikes(subject, content.text):
+        if key.deleted and not deleted:
+            continue
+        version = store.version(subject, key.version)
+        if version is not None and _same(environment, store, understood, version):
+            return version
+    return None
+
+
+def _same(environment: Environment, store: StoreReader, understood: Understood, stored: StoredVersion) -> bool:
+    """Whether a stored version is the schema but for the version in its metadata, or written with references."""
+    ours, theirs = understood.content, stored.content
+    if ours.type is not theirs.type or ours.rule_set != theirs.rule_set:
+        return False
+    if not _same_metadata(ours.metadata, theirs.metadata, stored.version):
+        return False
+    if ours.text == theirs.text and ours.references == theirs.references:
+        return True
+    if ours.references or not theirs.references:
+        return False
+    # What was normalized is compared as such, its properties in order.
+    parsed = environment.languages.parse(ours.type, ours.text, strict=False)
+    resolved = environment.languages.resolved(parsed)
+    return resolved is not None and resolved == environment.languages.resolved(
+        stored_schema(environment, store, stored)
+    )
+
+
+def _same_metadata(ours: Metadata | None, theirs: Metadata | None, version: int) -> bool:
+    ours, theirs = ours or Metadata(), theirs or Metadata()
+    asked, has = ours.properties.get(CONFLUENT_VERSION), theirs.properties.get(CONFLUENT_VERSION)
+    if asked is not None and asked != (has if has is not None else str(version)):
+        return False
+    return ours.without_version() == theirs.without_version()
+
+
+def with_inherited(config: Config, candidate: Candidate, latest: Content | None, next_version: int | None) -> Candidate:
+    metadata, rule_set = candidate.metadata, candidate.rule_set
+    if metadata is None and latest is not None:
+        metadata = latest.metadata
+    if rule_set is None and latest is not None:
+        rule_set = latest.rule_set
+    metadata = merged_metadata(merged_metadata(config.default_metadata, metadata), config.override_metadata)
+    rule_set = merged_rule_sets(merged_rule_sets(config.default_rule_set, rule_set), config.override_rule_set)
+    if next_version is not None and (
+        candidate.version != 0 or (metadata is not None and CONFLUENT_VERSION in metadata.properties)
+    ):
+        metadata = (metadata or Metadata()).with_version(next_version)
+    return replace(candidate, metadata=metadata, rule_set=rule_set)
