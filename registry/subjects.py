@@ -15,6 +15,8 @@ DEFAULT_CONTEXT: Final = "."
 WILDCARD: Final = ":*:"
 GLOBAL_CONTEXT: Final = ".__GLOBAL"
 GLOBAL_NAME: Final = "__GLOBAL"
+EMPTY_NAME: Final = "__EMPTY"
+"""Confluent's clients write it for a subject without a name; nothing can be registered under it."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -55,10 +57,18 @@ class Subject:
         return other.moved_to(self.context) if other.in_default_context and not text.startswith(":.") else other
 
 
-def checked(text: str) -> Subject:
-    """The subject that `text` names, for an operation that creates something under it."""
+def checked_scope(text: str) -> Subject:
+    """The subject or context that `text` names, for an operation that configures it."""
     subject = Subject.parse(text)
-    if _CONTROL.search(text) or len(text) > limits.subject_chars_max or subject.name == GLOBAL_NAME:
+    if _CONTROL.search(text) or len(text) > limits.subject_chars_max or subject.name in (GLOBAL_NAME, EMPTY_NAME):
+        raise InvalidSubject(text)
+    return subject
+
+
+def checked(text: str) -> Subject:
+    """The subject that `text` names, for an operation that registers something under it."""
+    subject = checked_scope(text)
+    if subject.context == GLOBAL_CONTEXT:
         raise InvalidSubject(text)
     return subject
 

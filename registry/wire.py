@@ -93,12 +93,13 @@ def references_json(references: tuple[Reference, ...]) -> list[dict[str, Any]]:
     return [{"name": r.name, "subject": r.subject, "version": r.version} for r in references]
 
 
-def metadata_of(wire: WireMetadata | None) -> Metadata | None:
+def metadata_of(wire: WireMetadata | None, *, merged: bool = False) -> Metadata | None:
+    """`merged` metadata was accepted in parts: with the configured entries it may hold more than one request may."""
     if wire is None:
         return None
     tags = wire.tags or {}
     properties = wire.properties or {}
-    if len(tags) + len(properties) > limits.metadata_entries_max:
+    if not merged and len(tags) + len(properties) > limits.metadata_entries_max:
         raise InvalidSchema(f"The metadata has more than {limits.metadata_entries_max} entries")
     return Metadata(
         tags={path: tuple(sorted(set(tags[path] or ()))) for path in sorted(tags)},
@@ -124,13 +125,16 @@ def metadata_json(metadata: Metadata) -> dict[str, Any]:
     return shown
 
 
-def rule_set_of(wire: WireRuleSet | None) -> RuleSet | None:
-    """Raises `InvalidRuleSet` for a rule without name or type, with a mode that does not fit, or a name used twice."""
+def rule_set_of(wire: WireRuleSet | None, *, merged: bool = False) -> RuleSet | None:
+    """Raises `InvalidRuleSet` for a rule without name or type, with a mode that does not fit, or a name used twice.
+
+    A `merged` rule set was accepted in parts: a configured rule may share its name with one of another list.
+    """
     if wire is None:
         return None
-    names: set[str] = set()
+    names: set[str] | None = None if merged else set()
     count = len(wire.migrationRules or ()) + len(wire.domainRules or ()) + len(wire.encodingRules or ())
-    if count > limits.metadata_entries_max:
+    if not merged and count > limits.metadata_entries_max:
         raise InvalidRuleSet(f"The rule set has {count} rules; at most {limits.metadata_entries_max} are accepted")
     return RuleSet(
         _rules(wire.migrationRules, "Migration", _MIGRATION_MODES, "UPGRADE, DOWNGRADE, UPDOWN", names),
@@ -140,7 +144,7 @@ def rule_set_of(wire: WireRuleSet | None) -> RuleSet | None:
 
 
 def _rules(
-    wire: list[WireRule] | None, label: str, modes: frozenset[str], listed: str, names: set[str]
+    wire: list[WireRule] | None, label: str, modes: frozenset[str], listed: str, names: set[str] | None
 ) -> tuple[Rule, ...]:
     found = []
     for rule in wire or ():
@@ -150,9 +154,10 @@ def _rules(
             raise InvalidRuleSet(
                 f"Invalid rule name '{rule.name}': letters, digits, _ and -, at most {_RULE_NAME_CHARS_MAX} of them"
             )
-        if rule.name in names:
-            raise InvalidRuleSet(f"Found rule with duplicate name '{rule.name}'")
-        names.add(rule.name)
+        if names is not None:
+            if rule.name in names:
+                raise InvalidRuleSet(f"Found rule with duplicate name '{rule.name}'")
+            names.add(rule.name)
         if not rule.type:
             raise InvalidRuleSet(f"Missing rule type in rule '{rule.name}'")
         if rule.kind is not None and rule.kind not in _KINDS:
