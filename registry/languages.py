@@ -42,6 +42,12 @@ class Languages:
 
     def check(self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy) -> list[Incompatibility]:
         """Both of one language."""
+        try:
+            return self._check(reader, writer, policy)
+        except RecursionError:
+            raise InvalidSchema("the schemas are nested too deep to be compared") from None
+
+    def _check(self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy) -> list[Incompatibility]:
         match reader.type:
             case SchemaType.AVRO:
                 from registry.compatibility import avro
@@ -61,7 +67,10 @@ class Languages:
         if schema.type is SchemaType.AVRO:
             from registry.formats.avro import AvroSchema
 
-            return cast(AvroSchema, schema).resolved
+            try:
+                return cast(AvroSchema, schema).resolved
+            except RecursionError:
+                raise InvalidSchema("the schema is nested too deep to be written out") from None
         return None
 
     def formatted(self, schema: ParsedSchema, form: str) -> str:

@@ -124,6 +124,7 @@ class _Comparison:
     def report(self) -> list[Incompatibility]:
         """The findings of incompatible pairs, each pair where it is first met, in the order of the schema."""
         found: list[Incompatibility] = []
+        fragments: dict[int, str] = {}
         within: dict[int, _Pair | None] = {}
         stack: list[tuple[str, _Pair, _Pair | None]] = [("", self.root, None)]
         while stack and len(found) < limits.incompatibilities_max:
@@ -132,7 +133,7 @@ class _Comparison:
                 continue
             within[id(pair)] = container
             findings = [*pair.findings, *_failed_choices(pair, within)]
-            found.extend(_incompatibility(path, pair, finding) for finding in findings)
+            found.extend(_incompatibility(path, pair, finding, fragments) for finding in findings)
             stack.extend((path + step, part, pair) for step, part in reversed(pair.parts) if not part.compatible)
         return found[: limits.incompatibilities_max]
 
@@ -293,13 +294,16 @@ def _missing_branch(path: str, writer: AvroType) -> _Finding:
     )
 
 
-def _incompatibility(path: str, pair: _Pair, finding: _Finding) -> Incompatibility:
+def _incompatibility(path: str, pair: _Pair, finding: _Finding, fragments: dict[int, str]) -> Incompatibility:
+    for side in (pair.reader, pair.writer):
+        if id(side) not in fragments:
+            fragments[id(side)] = _fragment(side)
     return Incompatibility(
         kind=finding.kind,
         path=(path + finding.path) or "/",
         message=finding.message,
-        reader=_fragment(pair.reader),
-        writer=_fragment(pair.writer),
+        reader=fragments[id(pair.reader)],
+        writer=fragments[id(pair.writer)],
         advice=finding.advice,
         detail=finding.detail,
     )

@@ -48,11 +48,17 @@ def parse(text: str, references: Mapping[str, str], *, strict: bool = True) -> A
 
     `strict=False` takes a schema that was accepted once, by this registry or another, with its names and defaults.
     """
-    reader = Reader(strict=strict)
+    try:
+        return _parsed(text, references, Reader(strict=strict))
+    except RecursionError:
+        raise InvalidSchema("types, defaults or properties are nested too deep") from None
+
+
+def _parsed(text: str, references: Mapping[str, str], reader: Reader) -> AvroSchema:
     referenced = []
     for name, referenced_text in references.items():
         try:
-            root = Reader.read(reader, _document(referenced_text))
+            root = reader.read(_document(referenced_text))
         except InvalidSchema as error:
             raise InvalidSchema(f"reference {name}: {error.reason}", error.path) from None
         if isinstance(root, Record | Enum | Fixed):
@@ -63,7 +69,7 @@ def parse(text: str, references: Mapping[str, str], *, strict: bool = True) -> A
         canonical.encode()
     except UnicodeEncodeError as error:
         raise InvalidSchema(f"a lone surrogate (half of a character) stands in the text: {error.reason}") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise InvalidSchema("a default or a property is nested too deep") from None
     return AvroSchema(text, root, canonical, tuple(referenced))
 

@@ -55,7 +55,10 @@ def dump(value: Any, *, sort_keys: bool = False) -> str:
 
 def brief(value: Any) -> str:
     """Its start, for a message."""
-    text = dump(value)
+    try:
+        text = dump(value)
+    except ValueError:
+        return "(nested too deep to be shown)"
     return text if len(text) <= _BRIEF_CHARS_MAX else f"{text[:_BRIEF_CHARS_MAX]}..."
 
 
