@@ -5,7 +5,8 @@ threads through `post`.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +23,8 @@ from broker.log.recovery import open_log
 from broker.settings import BrokerSettings
 from broker.state.groups.coordinator import GroupCoordinator
 from broker.state.producer_ids import ProducerIds
-from broker.state.topics import Topics
+from broker.state.topics import Partition, Topics
+from broker.turns import turn_ms_max
 
 logger = logging.getLogger("headgate.broker")
 
@@ -34,6 +36,9 @@ checkpoint_interval_ms = 60_000
 
 # How exactly flush.ms is kept.
 flush_check_interval_ms = 1_000
+
+# How long a stop waits for the removal of deleted topics.
+removal_seconds_max = 1.0
 
 # How often the journals look whether compaction is due.
 compaction_check_interval_ms = 5_000
@@ -57,6 +62,7 @@ class Broker:
         self.producer_ids: ProducerIds
         self._metadata: Journal
         self._offsets: Journal | None = None
+        self._removal: threading.Thread | None = None
 
     def open(self) -> None:
         """Take the data directory, recover what it holds and start the housekeeping. Raises BrokerError."""
@@ -86,6 +92,9 @@ class Broker:
     def close(self) -> None:
         """Flush everything and leave the directory so that the next start is instant."""
         self.group_commit.stop()
+        if self._removal is not None:
+            # What it does not get done is done at the next start.
+            self._removal.join(removal_seconds_max)
         clean = True
         points: dict[str, int] = {}
         for log in self._logs():
@@ -150,8 +159,16 @@ class Broker:
     def _retention(self) -> None:
         # The next round first: whatever happens in this one, the housekeeping goes on.
         self.timers.after(self.settings.log_retention_check_interval_ms, self._retention)
+        self._retain(iter([partition for topic in self.topics.all() for partition in topic.partitions]))
+
+    def _retain(self, partitions: Iterator[Partition]) -> None:
+        """Trim logs for a turn, then go on later: removing large files takes a while, and others wait meanwhile."""
+        until_ms = self.clock.monotonic_ms() + turn_ms_max
         now_ms = self.clock.wall_ms()
-        for log in list(self.topics.logs()):
+        for partition in partitions:
+            log = partition.log
+            if self.topics.find_by_id(partition.topic.topic_id) is None:
+                continue
             try:
                 removed = log.apply_retention(now_ms)
             except StorageError as error:
@@ -160,7 +177,22 @@ class Broker:
             if removed:
                 logger.info("%s: retention removed %d segments", log.name, removed)
             log.producers.expire(now_ms - self.settings.producer_id_expiration_ms)
-        self.directory.remove_set_aside()
+            if self.clock.monotonic_ms() >= until_ms:
+                self.timers.after(0, lambda: self._retain(partitions))
+                return
+        self._remove_set_aside()
+
+    def _remove_set_aside(self) -> None:
+        """Delete the files of deleted topics, in a thread: nobody knows them any more, and there may be terabytes."""
+        if self._removal is None or not self._removal.is_alive():
+            self._removal = threading.Thread(target=self._remove, name="removal", daemon=True)
+            self._removal.start()
+
+    def _remove(self) -> None:
+        try:
+            self.directory.remove_set_aside()
+        except (StorageError, OSError) as error:
+            logger.error("deleted topics still take room: %s", error)
 
     def _flush_due(self) -> None:
         """flush.ms: what has waited that long goes to the disk although nobody waits for it."""

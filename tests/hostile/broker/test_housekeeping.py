@@ -66,6 +66,8 @@ def test_housekeeping_goes_on_after_a_round_that_failed(tmp_path: Path, monkeypa
     for _ in range(3):
         clock.advance(broker.settings.log_retention_check_interval_ms)
         broker.timers.run_due()
+        assert broker._removal is not None
+        broker._removal.join()
     assert len(rounds) == 3
     monkeypatch.undo()
     broker.close()
