@@ -23,9 +23,10 @@ from proxy.settings import ProxySettings
 
 # Brokers that could not be reached are not asked again so soon: requests would queue behind each other's attempts.
 down_seconds: Final = 0.5
-# A topic that is created by asking for it has its leader a moment later.
-new_topic_attempts: Final = 10
+# A topic that is created, by asking for it or otherwise, is known everywhere and has its leader a moment later.
+new_topic_attempts: Final = 8
 new_topic_pause_seconds: Final = 0.1
+identity_pause_seconds: Final = 0.1
 
 # Kafka's own rule. What cannot be a topic is not asked for.
 _TOPIC_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
@@ -68,7 +69,11 @@ class KafkaLink:
         client = await self._opened()
         for attempt in range(new_topic_attempts):
             if not await self._exists(client, topic):
-                raise TopicNotFound
+                if not self._settings.auto_create_topics:
+                    raise TopicNotFound
+                # Kafka calls a topic unknown while it creates it.
+                await asyncio.sleep(new_topic_pause_seconds)
+                continue
             try:
                 async with asyncio.timeout(self._settings.kafka_request_timeout_ms / 1000):
                     await client.add_topic(topic)
@@ -93,7 +98,9 @@ class KafkaLink:
         error_class = kafka.for_code(answer.topics[0][0]) if answer.topics else kafka.UnknownTopicOrPartitionError
         if error_class is kafka.TopicAuthorizationFailedError:
             raise NotAuthorized(f"Not authorized to access topic {topic}.")
-        return error_class not in (kafka.UnknownTopicOrPartitionError, kafka.InvalidTopicError)
+        if error_class is kafka.InvalidTopicError:
+            raise TopicNotFound
+        return error_class is not kafka.UnknownTopicOrPartitionError
 
     def leader(self, topic: str, partition: int) -> int | None:
         found: int | None = self._client.cluster.leader_for_partition(TopicPartition(topic, partition))
@@ -111,14 +118,22 @@ class KafkaLink:
     async def new_identity(self) -> ProducerIdentity:
         """Raises ProxyError."""
         client = await self._opened()
-        try:
-            answer = await client.send(client.get_random_node(), InitProducerIdRequest(None, -1))  # type: ignore[arg-type]  # None: no transactions
-        except Exception as error:
-            raise proxy_error(error) from error
-        error_class = kafka.for_code(answer.error_code)
-        if error_class is not kafka.NoError:
-            raise proxy_error(error_class())
-        return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+        deadline = time.monotonic() + self._settings.kafka_request_timeout_ms / 1000
+        while True:
+            try:
+                answer = await client.send(
+                    client.get_random_node(),
+                    InitProducerIdRequest(None, -1),  # type: ignore[arg-type]  # None: no transactions
+                )
+            except Exception as error:
+                raise proxy_error(error) from error
+            error_class = kafka.for_code(answer.error_code)
+            if error_class is kafka.NoError:
+                return ProducerIdentity(answer.producer_id, answer.producer_epoch)
+            if not error_class.retriable or time.monotonic() > deadline:
+                raise proxy_error(error_class())
+            # A broker that has just started has no ids to give yet.
+            await asyncio.sleep(identity_pause_seconds)
 
     async def produce(self, node_id: int, batches: list[Batch]) -> dict[tuple[str, int], Placed]:
         """One request for batches of distinct partitions. Raises what aiokafka raises."""

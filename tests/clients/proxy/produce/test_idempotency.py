@@ -19,7 +19,7 @@ def test_a_repeated_request_gets_the_same_answer_and_writes_nothing(any_world: W
     body = {"records": [{"key": "a", "value": 1}, {"key": "b", "value": 2, "partition": 1}, {"value": 3}]}
     first = any_world.post(f"/topics/{topic}", body, idempotency_key=used)
     again = any_world.post(f"/topics/{topic}", body, idempotency_key=used)
-    assert first.status_code == again.status_code == 200, first.text
+    assert first.status_code == again.status_code == 200, first.text + again.text
     assert first.content == again.content
     assert "idempotency-replayed" not in first.headers
     assert again.headers["idempotency-replayed"] == "true"
