@@ -48,7 +48,7 @@ class Api:
         """Answered in a thread: for what may walk over everything."""
 
         def answer() -> T:
-            with self.registry.store.snapshot() as store:
+            with self.registry.store.reading() as store:
                 return question(store)
 
         return await asyncio.to_thread(answer)

@@ -28,8 +28,9 @@ from registry.subjects import DEFAULT_CONTEXT, Subject
 from registry.wire import config_json, metadata_json, references_json, rule_set_json
 
 _BUSY_SECONDS: Final = 10.0
-_CACHE_KIB: Final = 32 * 1024
-"""Pages kept by a connection: the index of fingerprints is read at random places."""
+_WRITER_CACHE_KIB: Final = 32 * 1024
+"""Pages kept by the writer: the index of fingerprints is read at random places."""
+_READER_CACHE_KIB: Final = 8 * 1024
 _PRUNE_EVERY: Final = 1000
 
 
@@ -46,7 +47,7 @@ class SqliteStore:
         self._readers_guard = threading.Lock()
         self._writing = threading.Lock()
         try:
-            self._writer = self._open()
+            self._writer = self._open(_WRITER_CACHE_KIB)
             try:
                 migrate(self._writer)
             except BaseException:
@@ -59,14 +60,14 @@ class SqliteStore:
             self._lock_file.close()
             raise
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self, cache_kib: int = _READER_CACHE_KIB) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        connection.execute(f"PRAGMA cache_size = -{cache_kib}")
         connection.execute("PRAGMA temp_store = MEMORY")
         return connection
 
