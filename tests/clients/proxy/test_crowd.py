@@ -1,0 +1,164 @@
+"""A thousand streaming consumers and two hundred producers at once: no record lost, none doubled, memory bounded.
+
+A few seconds in the suite; `HEADGATE_CROWD_SECONDS=60` for the full minute. Prints what the proxy's memory came to.
+"""
+
+import asyncio
+import json
+import os
+import re
+import resource
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.live.headgate import HeadgateBroker
+from tests.live.headgate_proxy import HeadgateProxy
+
+CONSUMERS = 1000
+PRODUCERS = 200
+SECONDS = float(os.environ.get("HEADGATE_CROWD_SECONDS", "2"))
+# Between two records of one producer: 200 of them make 200 records a second, which are 200,000 rows a second to send.
+PAUSE_SECONDS = 1.0
+DRAIN_SECONDS_MAX = 120.0
+# What a stream of nothing costs, plus what may wait for a slow one, is far below this.
+MEMORY_MB_MAX = 1500
+FILES = 8192
+
+_ROW = re.compile(rb'"partition_id":(\d+),"offset":(\d+)|"partition":(\d+),"offset":(\d+)')
+
+
+@dataclass
+class Seen:
+    """What one consumer has been sent, by partition."""
+
+    offsets: dict[int, list[int]] = field(default_factory=dict)
+    count: int = 0
+
+
+@pytest.fixture
+def crowded_proxy(headgate_broker: HeadgateBroker, tmp_path: Path) -> Iterator[HeadgateProxy]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, FILES), hard), hard))
+    proxy = HeadgateProxy(tmp_path, headgate_broker.address)
+    proxy.start()
+    yield proxy
+    assert proxy.stop() == 0, proxy.process.tail() if proxy.process else ""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.slow
+def test_a_crowd_of_consumers_and_producers_loses_and_doubles_nothing(crowded_proxy: HeadgateProxy) -> None:
+    topic = f"crowd-{secrets.token_hex(4)}"
+    cluster_id = httpx.get(f"{crowded_proxy.url}/v3/clusters").json()["data"][0]["cluster_id"]
+    made = httpx.post(
+        f"{crowded_proxy.url}/v3/clusters/{cluster_id}/topics", json={"topic_name": topic, "partitions_count": 2}
+    )
+    assert made.status_code == 201, made.text
+    path = f"/v3/clusters/{cluster_id}/topics/{topic}/records?follow=true&from=earliest"
+    written, consumers = asyncio.run(_crowd(crowded_proxy.port, topic, path))
+    expected = {partition: list(range(count)) for partition, count in written.items()}
+    for seen in consumers:
+        assert seen.offsets == expected
+    memory = _memory_mb(crowded_proxy)
+    print(
+        f"\n{CONSUMERS} consumers and {PRODUCERS} producers for {SECONDS:g} s: {sum(written.values())} records, "
+        f"{sum(seen.count for seen in consumers)} rows, {memory:.0f} MB at most"
+    )
+    assert memory < MEMORY_MB_MAX
+
+
+async def _crowd(port: int, topic: str, path: str) -> tuple[dict[int, int], list[Seen]]:
+    consumers = [Seen() for _ in range(CONSUMERS)]
+    opened = asyncio.Semaphore(100)
+    tasks = [asyncio.create_task(_consume(port, path, seen, opened)) for seen in consumers]
+    acknowledged = await asyncio.gather(*(_produce(port, topic, number) for number in range(PRODUCERS)))
+    written: dict[int, int] = {}
+    offsets = [place for places in acknowledged for place in places]
+    assert len(set(offsets)) == len(offsets), "two records were told the same place"
+    for partition, _ in offsets:
+        written[partition] = written.get(partition, 0) + 1
+    deadline = asyncio.get_running_loop().time() + DRAIN_SECONDS_MAX
+    while any(seen.count < len(offsets) for seen in consumers):
+        for task in tasks:
+            if task.done():
+                task.result()
+        assert asyncio.get_running_loop().time() < deadline, min(seen.count for seen in consumers)
+        await asyncio.sleep(0.1)
+    # Long enough for a row too many to arrive.
+    await asyncio.sleep(0.5)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return written, consumers
+
+
+async def _consume(port: int, path: str, seen: Seen, opened: asyncio.Semaphore) -> None:
+    async with opened:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept: application/x-ndjson\r\n\r\n".encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200"), head
+    try:
+        while True:
+            # A chunk of the transfer at a time, so that no row is cut.
+            size = int(await reader.readuntil(b"\r\n"), 16)
+            assert size, "the stream ended"
+            data = await reader.readexactly(size + 2)
+            for line in data.splitlines():
+                if line.startswith(b"{"):
+                    _take(line, seen)
+    finally:
+        writer.close()
+
+
+def _take(line: bytes, seen: Seen) -> None:
+    match = _ROW.search(line)
+    if match is None:
+        row = json.loads(line)
+        partition, offset = row.get("partition_id", row.get("partition")), row["offset"]
+    else:
+        partition, offset = int(match[1] or match[3]), int(match[2] or match[4])
+    seen.offsets.setdefault(partition, []).append(offset)
+    seen.count += 1
+
+
+async def _produce(port: int, topic: str, number: int) -> list[tuple[int, int]]:
+    """The places of all records that this producer was told were written."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    loop = asyncio.get_running_loop()
+    await asyncio.sleep(PAUSE_SECONDS * number / PRODUCERS)
+    until = loop.time() + SECONDS
+    places: list[tuple[int, int]] = []
+    turn = 0
+    while loop.time() < until:
+        body = json.dumps({"records": [{"key": f"{number}-{turn}", "value": {"from": number, "turn": turn}}]}).encode()
+        writer.write(
+            f"POST /topics/{topic} HTTP/1.1\r\nHost: x\r\nContent-Type: application/vnd.kafka.json.v2+json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        answer = json.loads(await reader.readexactly(length))
+        assert head.startswith(b"HTTP/1.1 200"), answer
+        (row,) = answer["offsets"]
+        assert row["error_code"] is None, row
+        places.append((row["partition"], row["offset"]))
+        turn += 1
+        await asyncio.sleep(PAUSE_SECONDS)
+    writer.close()
+    return places
+
+
+def _memory_mb(proxy: HeadgateProxy) -> float:
+    """The most it ever had."""
+    assert proxy.process is not None
+    for line in Path(f"/proc/{proxy.process.pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError("no VmHWM")
