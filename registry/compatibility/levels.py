@@ -81,7 +81,8 @@ def _old_schema(text: str) -> str:
 def message(type: SchemaType, one: Incompatibility, reader: str, writer: str) -> str:
     """As Confluent's registry words it; `reader` and `writer` are "new" and "old", or the other way round."""
     if type is not SchemaType.AVRO:
-        return f'{{errorType:"{one.kind}", description:"{one.message}"}}'
+        place = "" if not one.path or one.path in one.message else f", at {one.path}"
+        return f'{{errorType:"{one.kind}", description:"{one.message}{place}"}}'
     match one.kind:
         case "FIXED_SIZE_MISMATCH":
             description = (

@@ -1,8 +1,7 @@
 """Tags inside a schema (`confluent:tags`): which entity has which, and a text with some added and removed.
 
 An entity is a record or a field, named by a path: `namespace.Record`, `namespace.Record.field` for Avro, dotted
-property names below `object` for JSON Schema. Protobuf keeps tags in options (`confluent.field_meta`), which belong to
-its text: changing them there is refused.
+property names below `object` for JSON Schema, names below the package for Protobuf, which keeps them in options.
 """
 
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from registry.model import SchemaType
 TAGS: Final = "confluent:tags"
 RECORD: Final = "sr_record"
 FIELD: Final = "sr_field"
+_PROTOBUF_META: Final = "_meta"
+"""No Protobuf schema without it has tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,9 @@ class TagChange:
 
 def tags_of(type: SchemaType, text: str) -> tuple[TagChange, ...]:
     """The tagged entities of a schema, in its order."""
-    if type is SchemaType.PROTOBUF or TAGS not in text:
+    if type is SchemaType.PROTOBUF:
+        return _protobuf_tags_of(text)
+    if TAGS not in text:
         return ()
     found = []
     for path, entity_type, node in _entities(type, load(text)):
@@ -41,7 +44,7 @@ def tags_of(type: SchemaType, text: str) -> tuple[TagChange, ...]:
 def retagged(type: SchemaType, text: str, add: tuple[TagChange, ...], remove: tuple[TagChange, ...]) -> str:
     """The text with tags changed. Raises `InvalidSchema` when a path leads nowhere."""
     if type is SchemaType.PROTOBUF:
-        raise InvalidSchema("Tags of a Protobuf schema are options in its text: change them there")
+        return _protobuf_retagged(text, add, remove)
     document = load(text)
     nodes = {(entity_type, path): node for path, entity_type, node in _entities(type, document)}
     for change in add:
@@ -57,6 +60,38 @@ def retagged(type: SchemaType, text: str, add: tuple[TagChange, ...], remove: tu
         else:
             node.pop(TAGS, None)
     return dump(document)
+
+
+def _protobuf_tags_of(text: str) -> tuple[TagChange, ...]:
+    if _PROTOBUF_META not in text:
+        return ()
+    # Imported with the first schema of the language, as elsewhere.
+    from registry.formats.protobuf import tags
+    from registry.formats.protobuf.parser import parse_text
+
+    found = (one for one in tags.tags_of(parse_text(text)) if one.tags)
+    return tuple(TagChange(one.path, FIELD if one.is_field else RECORD, one.tags) for one in found)
+
+
+def _protobuf_retagged(text: str, add: tuple[TagChange, ...], remove: tuple[TagChange, ...]) -> str:
+    from registry.formats.protobuf import tags
+    from registry.formats.protobuf.parser import parse_text
+    from registry.formats.protobuf.printer import print_file
+
+    file = parse_text(text)
+    present = {(one.path, one.is_field): one.tags for one in tags.tags_of(file)}
+    changes: dict[tuple[str, bool], tuple[str, ...]] = {}
+    for change in (*add, *remove):
+        key = (change.path.removeprefix("."), change.entity_type == FIELD)
+        if key not in present:
+            raise InvalidSchema(f"No matching path '{change.path}' found in the schema")
+    for change in add:
+        key = (change.path.removeprefix("."), change.entity_type == FIELD)
+        changes[key] = tuple(dict.fromkeys((*changes.get(key, present[key]), *change.tags)))
+    for change in remove:
+        key = (change.path.removeprefix("."), change.entity_type == FIELD)
+        changes[key] = tuple(tag for tag in changes.get(key, present[key]) if tag not in change.tags)
+    return print_file(tags.with_tags(file, changes))
 
 
 def _node(nodes: dict[tuple[str, str], dict[str, Any]], change: TagChange) -> dict[str, Any]:

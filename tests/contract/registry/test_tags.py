@@ -76,3 +76,68 @@ def test_tags_on_nothing_are_refused(api: RegistryApi) -> None:
     assert error_of(api.post("/subjects/s/versions/9/tags", {"newVersion": 2})) == (404, 40402)
     assert error_of(api.post("/subjects/t/versions/1/tags", {"newVersion": 2})) == (404, 40401)
     assert error_of(api.post("/subjects/s/versions/1/tags", {"newVersion": 7})) == (422, 42201)
+
+
+MESSAGE = """syntax = "proto3";
+package shop;
+
+message Order {
+  string id = 1;
+  oneof payment {
+    string card = 2;
+  }
+
+  message Item {
+    string name = 1;
+  }
+}
+"""
+
+
+def test_tags_of_protobuf_schemas_are_options_in_the_text(api: RegistryApi) -> None:
+    api.register("s", MESSAGE, schemaType="PROTOBUF")
+    added = [
+        *tags("Order.id", "sr_field", "PII"),
+        *tags(".Order.id", "sr_field", "KEY"),
+        *tags("Order.card", "sr_field", "PCI"),
+        *tags("Order.Item", "sr_record", "LINE"),
+    ]
+    assert api.register("s", MESSAGE, schemaType="PROTOBUF", schemaTagsToAdd=added) == 2
+    latest = api.get("/subjects/s/versions/latest?findTags=*").json()
+    id_with_tags = """  string id = 1 [(confluent.field_meta) = {
+    tags: [
+      "PII",
+      "KEY"
+    ]
+  }];
+"""
+    assert id_with_tags in latest["schema"]
+    assert latest["metadata"]["properties"]["confluent:version"] == "2"
+    card_and_item = [*tags("Order.card", "sr_field", "PCI"), *tags("Order.Item", "sr_record", "LINE")]
+    assert latest["schemaTags"] == [*tags("Order.id", "sr_field", "PII", "KEY"), *card_and_item]
+    answer = api.post("/subjects/s/versions/latest/tags", {"tagsToRemove": tags("Order.id", "sr_field", "PII", "KEY")})
+    assert answer.status_code == 200, answer.text
+    latest = api.get("/subjects/s/versions/latest?findTags=*").json()
+    assert latest["schemaTags"] == card_and_item
+    assert "  string id = 1;\n" in latest["schema"]
+    nowhere = tags("Order.nothing", "sr_field", "T")
+    assert error_of(api.post("/subjects/s/versions/latest/tags", {"tagsToAdd": nowhere})) == (422, 42201)
+
+
+def test_every_spelling_of_protobuf_tags_is_found_and_its_neighbours_stay(api: RegistryApi) -> None:
+    spelled = """syntax = "proto3";
+import "confluent/meta.proto";
+message M {
+  option (confluent.message_meta).tags = "A";
+  option (confluent.message_meta).tags = "B";
+  string f = 1 [(confluent.field_meta) = { doc: "a field", tags: "C" }, deprecated = true];
+}
+"""
+    api.register("s", spelled, schemaType="PROTOBUF")
+    found = api.get("/subjects/s/versions/latest?findTags=*").json()["schemaTags"]
+    assert found == [*tags("M", "sr_record", "A", "B"), *tags("M.f", "sr_field", "C")]
+    api.register("s", spelled, schemaType="PROTOBUF", schemaTagsToAdd=tags("M.f", "sr_field", "D"))
+    latest = api.get("/subjects/s/versions/latest?findTags=D").json()
+    assert latest["schemaTags"] == tags("M.f", "sr_field", "C", "D")
+    assert 'doc: "a field"' in latest["schema"]
+    assert "deprecated = true" in latest["schema"]
