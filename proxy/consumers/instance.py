@@ -64,6 +64,10 @@ class ConsumerInstance:
             raise IllegalState(_EXCLUSIVE)
         if (pattern is None and self.pattern is not None) or (pattern is not None and self.topics and not self.pattern):
             raise IllegalState(_EXCLUSIVE)
+        if topics == self.topics and pattern == self.pattern:
+            return
+        if self.config.auto_commit:
+            await self._commit_quietly()
         if topics:
             await self.member.subscribe(topics)
         elif self.topics:
@@ -79,6 +83,8 @@ class ConsumerInstance:
     async def assign(self, partitions: list[TopicPartition]) -> None:
         if self.topics or self.pattern is not None:
             raise IllegalState(_EXCLUSIVE)
+        if self.config.auto_commit:
+            await self._commit_quietly()
         await self.member.assign(partitions)
         self._assigned_by_hand = True
 

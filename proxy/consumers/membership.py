@@ -58,6 +58,7 @@ class GroupMember:
         self._consumer: Any = None
         self._starting = asyncio.Lock()
         self._closed = False
+        self._is_bound = False
         self._buffer: deque[Record] = deque()
         self._generation = 0
         self._listener = _Listener(self, on_revoked)
@@ -70,30 +71,24 @@ class GroupMember:
         return self._generation
 
     async def subscribe(self, topics: Iterable[str]) -> None:
-        consumer = await self._started()
+        consumer = await self._unbound()
         try:
             consumer.subscribe(list(topics), listener=self._listener)
-        except kafka.IllegalStateError as error:
-            raise IllegalState(_EXCLUSIVE) from error
         except (kafka.KafkaError, TypeError, ValueError) as error:
             raise BadRequest(str(error)) from error
-        self._forget()
+        self._is_bound = True
 
     async def unsubscribe(self) -> None:
-        if self._consumer is not None:
-            self._consumer.unsubscribe()
-            self._forget()
+        await self._release()
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        consumer = await self._started()
         wanted = list(partitions)
+        consumer = await self._started()
         for partition in wanted:
             await self._check_exists(consumer, partition)
-        try:
-            consumer.assign(wanted)
-        except kafka.IllegalStateError as error:
-            raise IllegalState(_EXCLUSIVE) from error
-        self._forget()
+        consumer = await self._unbound()
+        consumer.assign(wanted)
+        self._is_bound = True
 
     def assignment(self) -> list[TopicPartition]:
         if self._consumer is None:
@@ -116,7 +111,9 @@ class GroupMember:
         except TimeoutError:
             found = {}  # aiokafka waits for an assignment as long as that takes
         except kafka.ConsumerStoppedError as error:
-            raise ConsumerInstanceNotFound from error
+            if self._closed:
+                raise ConsumerInstanceNotFound from error
+            found = {}  # another request has changed the subscription
         except (kafka.NoOffsetForPartitionError, kafka.OffsetOutOfRangeError) as error:
             raise KafkaFailed(f"{type(error).__name__}: {error}. The consumer has auto.offset.reset=none.") from error
         except Exception as error:
@@ -184,12 +181,25 @@ class GroupMember:
 
     async def close(self) -> None:
         self._closed = True
-        if self._consumer is not None:
-            try:
-                async with asyncio.timeout(OPERATION_SECONDS_MAX):
-                    await self._consumer.stop()
-            except Exception:  # a broker that is gone cannot be told goodbye; the session will time out there
-                await self._consumer._client.close()
+        await self._release()
+
+    async def _release(self) -> None:
+        consumer, self._consumer, self._is_bound = self._consumer, None, False
+        self._forget()
+        if consumer is None:
+            return
+        try:
+            async with asyncio.timeout(OPERATION_SECONDS_MAX):
+                await consumer.stop()
+        except Exception:  # a broker that is gone cannot be told goodbye; the session will time out there
+            await consumer._client.close()
+
+    async def _unbound(self) -> Any:
+        """A consumer without a subscription. A new one each time: aiokafka's may break when its subscription changes
+        while it joins."""
+        if self._is_bound:
+            await self._release()
+        return await self._started()
 
     def revoked(self) -> None:
         self._generation += 1
@@ -275,9 +285,6 @@ class GroupMember:
             await consumer.stop()
             raise ConsumerInstanceNotFound
         return consumer
-
-
-_EXCLUSIVE: Final = "Subscription to topics, partitions and pattern are mutually exclusive."
 
 
 class _Listener(ConsumerRebalanceListener):

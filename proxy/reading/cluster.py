@@ -33,7 +33,7 @@ from proxy.settings import ProxySettings
 
 EARLIEST: Final = -2
 LATEST: Final = -1
-METADATA_SECONDS_MIN: Final = 0.5
+METADATA_SECONDS_MIN: Final = 0.1
 """A topic that is asked for and not there is looked up again no sooner: unknown names must not become load."""
 METADATA_AGE_MS: Final = 60_000
 RETRY_SECONDS: Final = 0.1

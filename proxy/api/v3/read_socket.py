@@ -27,7 +27,7 @@ _NORMAL: Final = 1000
 _GOING_AWAY: Final = 1001
 _REFUSED: Final = 4000
 """Plus the HTTP status: 4404 for a topic that is not there."""
-MESSAGE_CHARS_MAX: Final = 65_536
+MESSAGE_BYTES_MAX: Final = 65_536
 """An acknowledgement is short."""
 
 router: Final = APIRouter()
@@ -128,11 +128,11 @@ async def _receive(socket: WebSocket, stream: GroupStream | None) -> None:
         message = await socket.receive()
         if message["type"] != "websocket.receive":
             return
-        text: Any = message.get("text") or message.get("bytes") or b""
+        text = (message.get("text") or "").encode("utf-8", "replace") or message.get("bytes") or b""
         if stream is None:
             continue
         try:
-            if len(text) > MESSAGE_CHARS_MAX:
+            if len(text) > MESSAGE_BYTES_MAX:
                 raise BadRequest("The message is too long.")
             answer = {"acked": await take_acknowledgement(stream, parse_json(text))}
         except ProxyError as error:

@@ -1,4 +1,4 @@
-"""A proxy, a registry and a broker to consume from: ours always, Apache Kafka for a few tests and for all if told so."""
+"""A proxy, a registry and a broker to consume from: ours, and Apache Kafka for a few tests or, if told so, for all."""
 
 import os
 from collections.abc import Iterator

@@ -1,0 +1,104 @@
+"""Several workers behind one address: each request finds the worker that owns the consumer, and no other address."""
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from proxy.consumers.ownership import Ownership
+from tests.clients.proxy.consume.api import JSON, V2, Api, error_of, objects
+from tests.live.headgate import HeadgateBroker
+from tests.live.headgate_proxy import HeadgateProxy
+from tests.live.ports import free_port
+
+
+class Workers:
+    """Two that run, and a third in their list that nobody started."""
+
+    def __init__(self, apis: list[Api], urls: list[str]) -> None:
+        self.apis = apis
+        self.urls = urls
+
+    def name_owned_by(self, url: str, group: str) -> str:
+        ownership = Ownership(url, tuple(self.urls))
+        return next(name for name in map(str, range(1000)) if ownership.elsewhere(group, name) is None)
+
+
+@pytest.fixture(scope="module")
+def workers(headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    ports = [free_port() for _ in range(3)]
+    urls = [f"http://127.0.0.1:{port}" for port in ports]
+    proxies = []
+    for port, url in zip(ports[:2], urls, strict=False):
+        settings = {"worker.url": url, "worker.urls": ",".join(urls)}
+        proxy = HeadgateProxy(tmp_path_factory.mktemp("worker"), headgate_broker.address, settings=settings)
+        proxy.port = port
+        proxy.start()
+        proxies.append(proxy)
+    apis = [Api(proxy.url, headgate_broker.address, "") for proxy in proxies]
+    yield Workers(apis, urls)
+    for api, proxy in zip(apis, proxies, strict=True):
+        api.client.close()
+        proxy.stop()
+
+
+@pytest.mark.parametrize("owner", [0, 1])
+def test_any_worker_answers_for_any_instance(workers: Workers, owner: int) -> None:
+    first, second = workers.apis
+    topic, group = first.topic(), first.group()
+    first.produce(topic, "x")
+    name = workers.name_owned_by(workers.urls[owner], group)
+    body = {"name": name, "format": "json", "auto.offset.reset": "earliest"}
+    created = first.client.post(f"/consumers/{group}", json=body, headers={"content-type": V2})
+    path = f"/consumers/{group}/instances/{name}"
+    # Links lead to where the client asked, whoever made the instance.
+    assert created.json()["base_uri"] == first.url + path
+    partitions = {"partitions": [{"topic": topic, "partition": 0}]}
+    for api in (second, first):
+        assigned = api.client.post(f"{path}/assignments", json=partitions, headers={"content-type": V2})
+        assert assigned.status_code == 204
+    read = second.client.get(f"{path}/records?timeout=5000", headers={"accept": JSON})
+    assert read.status_code == 200, read.text
+    assert [row["value"] for row in read.json()] == ["x"]
+    assert read.headers["x-headgate-replay"] == "1"
+    again = second.client.post(f"/consumers/{group}", json=body, headers={"content-type": V2})
+    assert error_of(again) == (409, 40902)
+    assert first.client.delete(path).status_code == 204
+    assert error_of(second.client.get(f"{path}/records")) == (404, 40403)
+
+
+def test_an_owner_that_does_not_answer_is_503(workers: Workers) -> None:
+    group = "orphans"
+    name = workers.name_owned_by(workers.urls[2], group)
+    for api in workers.apis:
+        assert error_of(api.client.post(f"/consumers/{group}", json={"name": name})) == (503, 50302)
+        assert error_of(api.client.get(f"/consumers/{group}/instances/{name}/records")) == (503, 50302)
+
+
+def test_unnamed_instances_stay_with_the_worker_that_made_them(workers: Workers) -> None:
+    first, second = workers.apis
+    for _ in range(5):
+        created = first.client.post(f"/consumers/{first.group()}", json={"format": "json"}).json()
+        path = created["base_uri"].removeprefix(first.url)
+        assert second.client.get(f"{path}/subscription").json() == {"topics": []}
+
+
+def test_a_request_that_was_passed_on_is_not_passed_on_again(workers: Workers) -> None:
+    headers = {"x-headgate-forwarded": "1"}
+    for number in range(6):
+        for api in workers.apis:
+            answer = api.client.get(f"/consumers/g/instances/loop-{number}/records", headers=headers)
+            assert error_of(answer) == (404, 40403)
+
+
+def test_an_acknowledgement_reaches_the_stream_through_another_worker(workers: Workers) -> None:
+    first, second = workers.apis
+    topic, group = first.topic(), first.group()
+    first.produce(topic, 1)
+    with first.stream(f"consumer-groups/{group}/records?topics={topic}") as answer:
+        rows = objects(answer)
+        acks = next(rows)["open"]["acks"].replace(first.url, second.url)
+        token = next(row for row in rows if "ack" in row)["ack"]
+        told = httpx.post(acks, content=json.dumps({"ack": token}), timeout=30)
+        assert told.json()["acknowledged"] == 1
