@@ -138,7 +138,7 @@ def _populated(
                 candidate.text,
                 references.resolve(store, latest.subject, candidate.references, deleted=False),
             ).canonical
-            candidate = replace(candidate, text=tagging.retagged(candidate.type, text, tags, ()))
+            candidate = replace(candidate, text=tagging.with_tags_of(candidate.type, text, tags))
     return with_inherited(config, candidate, None if latest is None else latest.content, next_version)
 
 

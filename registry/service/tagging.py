@@ -62,6 +62,22 @@ def retagged(type: SchemaType, text: str, add: tuple[TagChange, ...], remove: tu
     return dump(document)
 
 
+def with_tags_of(type: SchemaType, text: str, tags: tuple[TagChange, ...]) -> str:
+    """The text with the tags of an earlier version, as far as it still has their entities."""
+    entities = _paths(type, text)
+    kept = tuple(change for change in tags if (change.entity_type, change.path) in entities)
+    return retagged(type, text, kept, ()) if kept else text
+
+
+def _paths(type: SchemaType, text: str) -> set[tuple[str, str]]:
+    if type is not SchemaType.PROTOBUF:
+        return {(entity_type, path) for path, entity_type, _ in _entities(type, load(text))}
+    from registry.formats.protobuf import tags
+    from registry.formats.protobuf.parser import parse_text
+
+    return {(FIELD if one.is_field else RECORD, one.path) for one in tags.tags_of(parse_text(text))}
+
+
 def _protobuf_tags_of(text: str) -> tuple[TagChange, ...]:
     if _PROTOBUF_META not in text:
         return ()

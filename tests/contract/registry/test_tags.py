@@ -38,6 +38,15 @@ def test_tags_are_carried_on_when_asked_for(api: RegistryApi) -> None:
     assert latest["version"] == 2
 
 
+def test_tags_of_what_is_gone_are_not_carried_on(api: RegistryApi) -> None:
+    api.register(
+        "s", record("a", "b"), schemaTagsToAdd=[*tags("R.a", "sr_field", "T1"), *tags("R.b", "sr_field", "T2")]
+    )
+    api.register("s", record("b"), propagateSchemaTags=True)
+    latest = api.get("/subjects/s/versions/latest?findTags=*").json()
+    assert latest["schemaTags"] == tags("R.b", "sr_field", "T2")
+
+
 def test_tags_of_a_field_are_changed_through_the_tags_resource(api: RegistryApi) -> None:
     api.register("s", record("a"))
     body = {"newVersion": 2, "tagsToAdd": tags("R.a", "sr_field", "PII"), "metadata": {"properties": {"k": "v"}}}
