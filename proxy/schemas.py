@@ -97,7 +97,20 @@ class SchemaWriters:
             raise SchemaUnavailable(f"The schema cannot be had: {error}") from error
         except InvalidSchema as error:
             raise InvalidSchemaGiven(f"The schema is not valid: {error}") from error
-        return SchemaWriter(found, registered.subject or choice.subject, registered.id or 0, registered.version, encode)
+        subject, version = registered.subject or choice.subject, registered.version
+        if choice.schema_id is not None:
+            subject, version = await self._place_of(choice, registered)
+        return SchemaWriter(found, subject, registered.id or 0, version, encode)
+
+    async def _place_of(self, choice: SchemaChoice, registered: RegisteredSchema) -> tuple[str | None, int | None]:
+        """Subject and version of a schema that was named by its id; it may be no version of the subject."""
+        if choice.subject is None:
+            return None, None
+        subject = _subject(choice, registered.definition)
+        try:
+            return subject, (await self._registry.lookup(subject, registered.definition)).version
+        except RegistryClientError:
+            return subject, None
 
     async def _registered(self, wanted: Format | None, choice: SchemaChoice) -> RegisteredSchema:
         if choice.schema_id is not None:

@@ -18,6 +18,8 @@ class ProxySettings:
 
     request_body_bytes_max: int = 64 * 1024 * 1024
     """A whole body in memory; streams are not bound by it."""
+    request_bodies_bytes_max: int = 256 * 1024 * 1024
+    """Bodies in memory, all requests together. Beyond it, requests are told to come back (429)."""
     request_body_timeout_ms: int = 60_000
     """How long a client may be silent in the middle of a body."""
     records_per_request_max: int = 100_000

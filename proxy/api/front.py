@@ -19,7 +19,7 @@ from proxy.api.v2.produce import Ordered, ProduceV2, answer_of, answer_type
 from proxy.api.v3.produce import ProduceV3, batch_answer
 from proxy.api.v3.produce_socket import ProduceSocket
 from proxy.api.v3.record import Understood
-from proxy.errors import BodyTooLarge, NotAcceptable, ProxyError, UnsupportedMedia
+from proxy.errors import BodyTooLarge, NotAcceptable, ProxyError, TooManyRequests, UnsupportedMedia
 from proxy.producers.idempotency import Answered, parse_key
 from proxy.producers.records import OutgoingRecord, Ticket
 from proxy.services import Services
@@ -30,6 +30,8 @@ _V3_PRODUCE: Final = re.compile(rb"/v3/clusters/([^/]+)/topics/([^/]+)/records(:
 PRODUCE_PATHS: Final = (_V2_PRODUCE, _V3_PRODUCE)
 _V3_SOCKET: Final = re.compile(rb"/v3/clusters/([^/]+)/topics/([^/]+)/records:produce/?\Z")
 _V3_MEDIA: Final = frozenset({b"", b"application/json", b"application/x-ndjson", b"application/octet-stream"})
+# What a request may always be: connections, of which there are thousands at most, bound their sum.
+small_body_bytes: Final = 64 * 1024
 _REPEATED: Final = ((b"idempotency-replayed", b"true"),)
 
 
@@ -64,6 +66,9 @@ class Front:
         self._v3 = ProduceV3(services, self._limit)
         self._socket = ProduceSocket(services, self._limit)
         self._body_bytes_max = services.settings.request_body_bytes_max
+        self._bodies_bytes_max = services.settings.request_bodies_bytes_max
+        self._held_bytes = 0
+        """Of bodies that are being read or worked on."""
         self._silence_seconds = services.settings.request_body_timeout_ms / 1000
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,22 +113,24 @@ class Front:
     async def _produce_v2(self, match: re.Match[bytes], fields: _Fields, receive: Receive, send: Send) -> None:
         topic = _text(match[1])
         partition = int(match[2]) if match[2] is not None else None
-        media_type = V2_JSON
+        media_type, held = V2_JSON, 0
         try:
             media_type = answer_type(fields.accept)
-            body = await self._read(fields, receive)
+            held = self._hold(fields)
+            body = await read_body(receive, self._body_bytes_max, self._silence_seconds)
             if fields.key:
                 answered = await self._v2_once(fields, body, topic, partition)
             else:
                 ordered = await self._v2.understand(fields.media, body, topic, partition)
-                await send_answer(send, 200, await self._v2.deliver(topic, ordered), media_type)
-                return
+                answered = Answered(await self._v2.deliver(topic, ordered), False)
         except ProxyError as error:
             await send_error(send, error, media_type)
         except Exception:
             await _failed(send, topic, media_type)
         else:
             await send_answer(send, 200, answered.body, media_type, _REPEATED if answered.is_repeated else ())
+        finally:
+            self._held_bytes -= held
 
     async def _v2_once(self, fields: _Fields, body: bytes, topic: str, partition: int | None) -> Answered:
         ordered: Ordered | None = None
@@ -145,6 +152,7 @@ class Front:
         self, match: re.Match[bytes], fields: _Fields, scope: Scope, receive: Receive, send: Send
     ) -> None:
         cluster_id, topic = _text(match[1]), _text(match[2])
+        held = 0
         try:
             if fields.media.partition(b";")[0].strip().lower() not in _V3_MEDIA:
                 raise UnsupportedMedia
@@ -160,7 +168,8 @@ class Front:
                     is_empty=fields.length == b"0",
                 )
                 return
-            body = await self._read(fields, receive)
+            held = self._hold(fields)
+            body = await read_body(receive, self._body_bytes_max, self._silence_seconds)
             if fields.key:
                 answered = await self._v3_once(fields, cluster_id, topic, body)
             else:
@@ -171,6 +180,8 @@ class Front:
             await _failed(send, topic, JSON)
         else:
             await send_answer(send, 207, answered.body, JSON, _REPEATED if answered.is_repeated else ())
+        finally:
+            self._held_bytes -= held
 
     async def _v3_once(self, fields: _Fields, cluster_id: str, topic: str, body: bytes) -> Answered:
         await self.services.identity.check(cluster_id)
@@ -188,10 +199,18 @@ class Front:
 
         return await self.services.once.answer(parse_key(fields.key), "v3", topic, body, prepare, conclude)
 
-    async def _read(self, fields: _Fields, receive: Receive) -> bytes:
-        if fields.length and len(fields.length) < 20 and int(fields.length) > self._body_bytes_max:
-            raise BodyTooLarge(f"The body of {int(fields.length)} bytes is over the limit of {self._body_bytes_max}.")
-        return await read_body(receive, self._body_bytes_max, self._silence_seconds)
+    def _hold(self, fields: _Fields) -> int:
+        """Room for a body, to be given back: its length, or the most it may be where that is not said."""
+        wanted = self._body_bytes_max
+        if fields.length and len(fields.length) < 20 and not fields.encoding:
+            wanted = int(fields.length)
+        if wanted > self._body_bytes_max:
+            raise BodyTooLarge(f"The body of {wanted} bytes is over the limit of {self._body_bytes_max}.")
+        # A small one always fits: what is bounded is the crowd of large ones.
+        if wanted > small_body_bytes and self._held_bytes + wanted > self._bodies_bytes_max:
+            raise TooManyRequests("Too many large requests at once; try again in a second.")
+        self._held_bytes += wanted
+        return wanted
 
 
 def _text(quoted: bytes) -> str:

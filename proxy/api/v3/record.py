@@ -91,13 +91,15 @@ class RecordReader:
             payload = writer.encode(data) if data is not None else None
         except ConversionFailed as error:
             raise ConversionFailed(f"{side}.data: {error}") from error
-        return payload, {
+        report: dict[str, object] = {
             "type": writer.format.upper(),
             "subject": writer.subject,
             "schema_id": writer.schema_id,
-            "schema_version": writer.version,
-            "size": len(payload) if payload is not None else 0,
         }
+        if writer.version is not None:
+            report["schema_version"] = writer.version
+        report["size"] = len(payload) if payload is not None else 0
+        return payload, report
 
     def _writer(self, given: dict[str, Any], side: str) -> SchemaWriter:
         unknown = next((name for name in given if name not in _PAYLOAD_FIELDS), None)

@@ -1,0 +1,48 @@
+"""Buckets that refill as time goes by."""
+
+import pytest
+
+from proxy.api import rate
+from proxy.api.rate import RateLimit
+from proxy.errors import TooManyRequests
+from proxy.settings import ProxySettings
+
+
+def test_a_client_has_its_burst_and_then_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("proxy.api.rate.time.monotonic", lambda: now)
+    limit = RateLimit(ProxySettings(rate_limit_requests_per_second=2, rate_limit_burst_seconds=2))
+    for _ in range(4):
+        limit.take("a")
+    with pytest.raises(TooManyRequests) as refused:
+        limit.take("a")
+    assert refused.value.retry_after_seconds == 1
+    limit.take("b")
+    now = 0.5
+    limit.take("a")
+    with pytest.raises(TooManyRequests):
+        limit.take("a")
+
+
+def test_bytes_may_be_overdrawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("proxy.api.rate.time.monotonic", lambda: now)
+    limit = RateLimit(ProxySettings(rate_limit_bytes_per_second=100, rate_limit_burst_seconds=1))
+    limit.take("a", size=1000)
+    with pytest.raises(TooManyRequests) as refused:
+        limit.take("a")
+    assert refused.value.retry_after_seconds == 9
+    now = 9.5
+    limit.take("a")
+
+
+def test_clients_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate, "clients_max", 10)
+    limit = RateLimit(ProxySettings(rate_limit_requests_per_second=1))
+    for number in range(100):
+        limit.take(str(number))
+    assert len(limit._buckets) == 10
+
+
+def test_without_a_setting_there_is_no_limit() -> None:
+    assert not RateLimit(ProxySettings()).is_on
