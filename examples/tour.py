@@ -74,6 +74,8 @@ def main() -> None:
             "0",
             "--registry-port",
             "0",
+            "--proxy-port",
+            "0",
             "--set",
             "group.initial.rebalance.delay.ms=0",
         ]

@@ -1,36 +1,61 @@
 """Which services a Headgate consists of, and how each is started from the settings."""
 
+import socket
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 
 from gateway.settings.model import ServiceName, Settings
 from gateway.supervisor import Service
 
-# `make up` must be over 3 s after SIGTERM. The registry's store is safe at any moment, and an open event stream would
-# hold it up; the broker flushes what nobody waited for, which a slow disk may stretch.
-registry_stop_seconds_max = 2.0
+# `make up` must be over 3 s after SIGTERM. The registry's store is safe at any moment and the proxy has none, and open
+# event streams would hold them up; the broker flushes what nobody waited for, which a slow disk may stretch.
+http_stop_seconds_max = 2.0
 broker_stop_seconds_max = 30.0
 
 
 def services(settings: Settings) -> list[Service]:
     """The services asked for, in the order of their names in ServiceName."""
-    return [_service(name, settings) for name in ServiceName if name in settings.only and find_spec(name) is not None]
+    ports = {name: port_of(name, settings) or _free_port(settings.host) for name in ServiceName}
+    return [
+        _service(name, settings, ports) for name in ServiceName if name in settings.only and find_spec(name) is not None
+    ]
 
 
-def _service(name: ServiceName, settings: Settings) -> Service:
-    # -P: a folder called `broker` in the working directory is not ours.
-    command = [sys.executable, "-P", "-m", name.value, "--stop-at-eof", "--data-dir", str(settings.data_dir / name)]
+def _service(name: ServiceName, settings: Settings, ports: Mapping[ServiceName, int]) -> Service:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    # -P: a folder called `broker` in the working directory is not ours.
+    command = [sys.executable, "-P", "-m", name.value, "--stop-at-eof", "--listen", f"{host}:{ports[name]}"]
     match name:
         case ServiceName.BROKER:
-            command += ["--listen", f"{host}:{settings.broker_port}"]
+            command += ["--data-dir", str(settings.data_dir / name)]
             for config, value in settings.broker_config.items():
                 command += ["--set", f"{config}={value}"]
             return Service(name, tuple(command), broker_stop_seconds_max)
         case ServiceName.REGISTRY:
-            command += ["--listen", f"{host}:{settings.registry_port}"]
-            return Service(name, tuple(command), registry_stop_seconds_max)
+            command += ["--data-dir", str(settings.data_dir / name)]
+            return Service(name, tuple(command), http_stop_seconds_max)
+        case ServiceName.PROXY:
+            broker, registry = settings.bootstrap_server, settings.registry_url
+            if ServiceName.BROKER in settings.only:
+                broker = f"{host}:{ports[ServiceName.BROKER]}"
+            if ServiceName.REGISTRY in settings.only:
+                registry = f"http://{host}:{ports[ServiceName.REGISTRY]}"
+            command += ["--bootstrap-server", broker, "--registry-url", registry]
+            return Service(name, tuple(command), http_stop_seconds_max)
 
 
 def port_of(name: str, settings: Settings) -> int:
-    return settings.broker_port if name == ServiceName.BROKER else settings.registry_port
+    ports = {
+        ServiceName.BROKER: settings.broker_port,
+        ServiceName.REGISTRY: settings.registry_port,
+        ServiceName.PROXY: settings.proxy_port,
+    }
+    return ports[ServiceName(name)]
+
+
+def _free_port(host: str) -> int:
+    """One that nobody listens on, known before its service starts, because others are told of it."""
+    with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        port: int = probe.getsockname()[1]
+        return port

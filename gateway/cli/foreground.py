@@ -115,7 +115,7 @@ def explained(death: ServiceDied, settings: Settings) -> CommandError:
 
 def _announce(addresses: dict[str, str], settings: Settings) -> None:
     """Addresses and the first commands to try, on stderr."""
-    broker, registry = addresses.get("broker"), addresses.get("registry")
+    broker, registry, proxy = (addresses.get(name) for name in ("broker", "registry", "proxy"))
     rows: list[tuple[str, str]] = []
     lines: list[str] = []
     if broker:
@@ -129,6 +129,9 @@ def _announce(addresses: dict[str, str], settings: Settings) -> None:
     if registry:
         rows.append(("registry", f"http://{registry}"))
         lines.append(f"curl http://{registry}/subjects")
+    if proxy:
+        rows.append(("proxy", f"http://{proxy}"))
+        lines.append(f"curl http://{proxy}/topics")
     rows.append(("data", str(settings.data_dir)))
     say_heading("Headgate is up. Ctrl-C stops it.")
     say("")

@@ -25,6 +25,10 @@ def up(
         int | None,
         typer.Option(envvar="HEADGATE_REGISTRY_PORT", help="The registry's port; 0 takes a free one [default: 8081]."),
     ] = None,
+    proxy_port: Annotated[
+        int | None,
+        typer.Option(envvar="HEADGATE_PROXY_PORT", help="The REST proxy's port; 0 takes a free one [default: 8082]."),
+    ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(envvar="HEADGATE_ONLY", metavar="SERVICE", help="Start only this service; repeatable."),
@@ -46,6 +50,7 @@ def up(
         "host": host,
         "broker_port": broker_port,
         "registry_port": registry_port,
+        "proxy_port": proxy_port,
         "only": only,
         "broker_config": _configs(broker_config) if _is_given(context, "broker_config") and broker_config else None,
     }

@@ -21,6 +21,7 @@ SETTING_NAMES = (
     "host",
     "broker_port",
     "registry_port",
+    "proxy_port",
     "data_dir",
     "only",
     "broker_config",

@@ -29,6 +29,7 @@ ENVIRONMENT_PREFIX = "HEADGATE_"
 class ServiceName(StrEnum):
     BROKER = "broker"
     REGISTRY = "registry"
+    PROXY = "proxy"
 
 
 def _names(value: object) -> object:
@@ -61,6 +62,7 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", min_length=1, description="The address that `headgate up` listens on.")
     broker_port: Port = Field(9092, description="The broker's port; 0 takes a free one.")
     registry_port: Port = Field(8081, description="The registry's port; 0 takes a free one.")
+    proxy_port: Port = Field(8082, description="The REST proxy's port; 0 takes a free one.")
     data_dir: Path = Field(
         Path(".headgate"), description="Where `headgate up` keeps its data; in a file, relative to that file."
     )

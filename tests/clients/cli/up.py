@@ -33,4 +33,5 @@ def up(folder: Path, *arguments: str) -> Iterator[tuple["subprocess.Popen[bytes]
 
 
 def ports() -> list[str]:
-    return ["--broker-port", str(free_port()), "--registry-port", str(free_port())]
+    ports = {name: str(free_port()) for name in ("--broker-port", "--registry-port", "--proxy-port")}
+    return [word for option in ports.items() for word in option]
