@@ -1,0 +1,186 @@
+"""The documents and the routes say the same, and a generator of requests finds nothing that contradicts them."""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+import yaml
+from hypothesis import HealthCheck, Phase, settings
+from starlette.routing import Route
+
+from openapi.documents import document
+from proxy.api.app import create_app
+from proxy.settings import ProxySettings
+from tests.live.headgate import HeadgateBroker
+from tests.live.headgate_proxy import HeadgateProxy
+
+DOCUMENTS: dict[str, dict[str, Any]] = {name: yaml.safe_load(document(f"proxy_{name}")) for name in ("v2", "v3")}
+METHODS = {"get", "put", "post", "delete", "patch", "head", "options"}
+# Answered before FastAPI; that they answer is asked of the live proxy.
+FRONT = {
+    ("POST", "/topics/{}"),
+    ("POST", "/topics/{}/partitions/{}"),
+    ("POST", "/v3/clusters/{}/topics/{}/records"),
+    ("POST", "/v3/clusters/{}/topics/{}/records:batch"),
+}
+TOPIC = "orders"
+GROUP = "readers"
+# A generated wait is a wait all the same.
+WAIT_MS_MAX = 50
+# What a broker takes is not for a document to say: names of configs, numbers of replicas, offsets that are there.
+BEYOND_DOCUMENTS = [schemathesis.checks.positive_data_acceptance]
+
+
+def unnamed(path: str) -> str:
+    """Two modules may call the same place of a path by two names."""
+    return re.sub(r"{\w+}", "{}", path)
+
+
+def documented() -> set[tuple[str, str]]:
+    return {
+        (method.upper(), unnamed(path))
+        for each in DOCUMENTS.values()
+        for path, operations in each["paths"].items()
+        for method in operations
+        if method in METHODS
+    }
+
+
+def routes(of: Any) -> Iterator[Route]:
+    for route in of.routes:
+        inner = getattr(route, "original_router", None)
+        if inner is not None:
+            yield from routes(inner)
+        elif isinstance(route, Route):
+            yield route
+
+
+def routed() -> set[tuple[str, str]]:
+    front: Any = create_app(ProxySettings())
+    return {
+        (method, unnamed(route.path))
+        for route in routes(front._app)
+        for method in route.methods or ()
+        if method != "HEAD" and not (len(route.path) > 1 and route.path.endswith("/"))
+    }
+
+
+def test_every_route_is_documented_and_every_documented_route_exists() -> None:
+    assert routed() | FRONT == documented()
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_operation_has_a_name_a_tag_and_a_summary(name: str) -> None:
+    operations = [operation for path in DOCUMENTS[name]["paths"].values() for operation in path.values()]
+    names = [operation["operationId"] for operation in operations]
+    assert len(set(names)) == len(names)
+    tags = {tag["name"] for tag in DOCUMENTS[name]["tags"]}
+    assert all(operation["summary"] and set(operation["tags"]) <= tags for operation in operations)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_path_parameter_is_declared(name: str) -> None:
+    for path, operations in DOCUMENTS[name]["paths"].items():
+        for operation in operations.values():
+            declared = {
+                parameter["$ref"].rpartition("/")[2]
+                for parameter in operation.get("parameters", ())
+                if "$ref" in parameter
+            }
+            assert set(re.findall(r"{(\w+)}", path)) <= declared, path
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_nothing_in_a_document_leads_nowhere(name: str) -> None:
+    def references(node: Any) -> Iterator[str]:
+        if isinstance(node, dict):
+            if isinstance(node.get("$ref"), str):
+                yield node["$ref"]
+            for value in node.values():
+                yield from references(value)
+        elif isinstance(node, list):
+            for value in node:
+                yield from references(value)
+
+    used = set(references(DOCUMENTS[name]))
+    there = {
+        f"#/components/{kind}/{entry}" for kind, entries in DOCUMENTS[name]["components"].items() for entry in entries
+    }
+    assert used <= there
+    assert {entry for entry in there - used if "/responses/" not in entry} == set()
+
+
+@pytest.fixture(scope="module")
+def live(headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A proxy in front of a broker that has a topic, and a group that has read it."""
+    proxy = HeadgateProxy(tmp_path_factory.mktemp("proxy"), headgate_broker.address)
+    proxy.start()
+    client = httpx.Client(base_url=proxy.url, timeout=30)
+    base = f"/v3/clusters/{client.get('/v3/clusters').json()['data'][0]['cluster_id']}"
+    client.headers["x-base"] = base
+    for body, path in (
+        ({"topic_name": TOPIC, "partitions_count": 2}, f"{base}/topics"),
+        ({"records": [{"value": "aGVsbG8="}]}, f"/topics/{TOPIC}"),
+        ({"to": "earliest", "topics": [{"topic_name": TOPIC}]}, f"{base}/consumer-groups/{GROUP}/offsets:reset"),
+    ):
+        answer = client.post(path, json=body)
+        assert answer.status_code in (200, 201, 400), answer.text
+    yield client
+    client.close()
+    assert proxy.stop() == 0, proxy.process.tail() if proxy.process else ""
+
+
+@pytest.mark.parametrize(("method", "path"), sorted(FRONT))
+def test_routes_before_the_framework_answer(live: httpx.Client, method: str, path: str) -> None:
+    base = live.headers["x-base"]
+    real = path.replace("/v3/clusters/{}", base).replace("topics/{}", f"topics/{TOPIC}").replace("{}", "0")
+    answer = live.request(method, real, content=b"{")
+    assert answer.status_code not in (404, 405, 500), answer.text
+
+
+def asked(case: Any, live: httpx.Client) -> None:
+    """Send a generated request, with names of what is there in every other one, and hold the answer to the document."""
+    places = case.path_parameters
+    if "cluster_id" in places:
+        places["cluster_id"] = live.headers["x-base"].rpartition("/")[2]
+    for names, real in ((("topic", "topic_name"), TOPIC), (("consumer_group_id", "group"), GROUP)):
+        for name in names:
+            if name in places and len(str(places[name])) % 2 == 0 and case.method != "DELETE":
+                places[name] = real
+    query = case.query or {}
+    query.pop("follow", None)
+    if "timeout" in query:
+        query["timeout"] = WAIT_MS_MAX
+    if "topics" in query:
+        # A stream of a group ends when its client goes; that is not for a generator.
+        query["topics"] = "nowhere"
+    case.call_and_validate(base_url=str(live.base_url), excluded_checks=BEYOND_DOCUMENTS, timeout=20)
+
+
+# Every boundary of every field takes minutes: on demand.
+PHASES = [Phase.explicit, Phase.generate] if os.environ.get("HEADGATE_TEST_LONG") == "1" else [Phase.generate]
+BOUNDS = settings(
+    max_examples=5,
+    derandomize=True,
+    deadline=None,
+    phases=PHASES,
+    suppress_health_check=list(HealthCheck),
+)
+v2_schema = schemathesis.openapi.from_dict(DOCUMENTS["v2"])
+v3_schema = schemathesis.openapi.from_dict(DOCUMENTS["v3"])
+
+
+@v2_schema.parametrize()
+@BOUNDS
+def test_generated_v2_requests_get_answers_that_the_document_knows(case: Any, live: httpx.Client) -> None:
+    asked(case, live)
+
+
+@v3_schema.parametrize()
+@BOUNDS
+def test_generated_v3_requests_get_answers_that_the_document_knows(case: Any, live: httpx.Client) -> None:
+    asked(case, live)
