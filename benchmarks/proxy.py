@@ -69,7 +69,8 @@ class Load:
         host, _, port = url.removeprefix("http://").rpartition(":")
         head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: {media}\r\nContent-Length: {len(body)}\r\n\r\n"
         self._request = head.encode() + body
-        self._sockets = [socket.create_connection((host, int(port)), timeout=60) for _ in range(connections)]
+        self._address = (host, int(port))
+        self._connections = connections
         self.seconds: list[float] = []
 
     def run(self, requests: int) -> None:
@@ -79,7 +80,9 @@ class Load:
         left = requests
         started: dict[socket.socket, float] = {}
         taken: list[float] = []
-        for connection in self._sockets[:requests]:
+        # New ones each time: servers close what is idle while the other contender has its turn.
+        sockets = [socket.create_connection(self._address, timeout=60) for _ in range(self._connections)]
+        for connection in sockets[:requests]:
             selector.register(connection, selectors.EVENT_READ)
             started[connection] = clock()
             connection.sendall(self._request)
@@ -98,6 +101,8 @@ class Load:
                     del started[connection]
                     selector.unregister(connection)
         self.seconds += taken
+        for connection in sockets:
+            connection.close()
 
     @staticmethod
     def _receive(connection: socket.socket) -> None:
@@ -110,10 +115,6 @@ class Load:
         left = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]) - len(body)
         while left > 0:
             left -= len(_more(connection))
-
-    def close(self) -> None:
-        for connection in self._sockets:
-            connection.close()
 
 
 def _more(connection: socket.socket) -> bytes:
@@ -244,8 +245,6 @@ class Bench:
         for share, label in ((0.5, "p50"), (0.99, "p99")):
             found = [percentile(load.seconds, share) for load in (ours, peer)]
             self.report.record(f"{name}_{label}", *found, unit="ms", peer_name=ECHO, higher_is_better=False)
-        ours.close()
-        peer.close()
 
     def many_records_a_request(
         self, name: str, media: str, body: dict[str, object], values: list[bytes], requests: int
@@ -263,7 +262,6 @@ class Bench:
         )
         self.report.state(f"{name}_p50", percentile(load.seconds, 0.5), "ms")
         self.report.state(f"{name}_p99", percentile(load.seconds, 0.99), "ms")
-        load.close()
 
     def hundred_json(self) -> None:
         values = [order(number) for number in range(RECORDS_A_REQUEST)]
