@@ -136,8 +136,10 @@ def _walk(value: Any, path: Sequence[str]) -> Any:
 
 
 def _holds(compare: str, found: Any, text: str) -> bool:
-    if isinstance(found, dict) and len(found) == 1 and compare != ":":
-        found = next(iter(found.values()))
+    if isinstance(found, dict) and len(found) == 1:
+        inner = next(iter(found.values()))
+        if not isinstance(inner, (dict, list)):
+            found = inner  # the branch of a union
     if compare == ":":
         if isinstance(found, (int, float)) and not isinstance(found, bool):
             return _equal(found, text)

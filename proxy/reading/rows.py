@@ -14,6 +14,7 @@ from proxy.reading.payloads import Header, KafkaRecord, Payloads, Side, one_line
 from serdes import Poison
 
 DETAIL_CHARS_MAX: Final = 500
+_YEAR_10000_MS: Final = 253_402_300_800_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +159,8 @@ def _headers(headers: Sequence[Header], name: str) -> bytes:
 
 
 def _time_text(moment_ms: int) -> bytes:
-    """ISO 8601, as JSON; null for a record without a time, or one that no calendar has."""
-    if moment_ms < 0:
+    """ISO 8601, as JSON; null for a record without a time, or one beyond the year 9999."""
+    if not 0 <= moment_ms < _YEAR_10000_MS:
         return b"null"
     second, millisecond = divmod(moment_ms, 1000)
-    try:
-        return b'"%b.%03dZ"' % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)).encode(), millisecond)
-    except (OverflowError, ValueError, OSError):
-        return b"null"
+    return b'"%b.%03dZ"' % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)).encode(), millisecond)

@@ -1,0 +1,31 @@
+import pytest
+
+from proxy.consumers.patterns import check_pattern, matching
+from proxy.errors import BadRequest
+
+TOPICS = ["__consumer_offsets", "orders", "orders.dead", "users"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("orders", ["orders"]),
+        ("orders.*", ["orders", "orders.dead"]),
+        (".*s", ["orders", "users"]),
+        ("__consumer_offsets", ["__consumer_offsets"]),
+        ("order", []),
+    ],
+)
+def test_patterns_match_whole_names(pattern: str, expected: list[str]) -> None:
+    assert matching(pattern, TOPICS) == expected
+
+
+@pytest.mark.parametrize("pattern", ["(", "[", "*", "x" * 1001])
+def test_what_is_no_regular_expression_is_refused(pattern: str) -> None:
+    with pytest.raises(BadRequest):
+        check_pattern(pattern)
+
+
+def test_a_pattern_made_to_take_for_ever_is_refused() -> None:
+    with pytest.raises(BadRequest, match="too long"):
+        matching("(a|aa)+[A-Z]", ["a" * 249])

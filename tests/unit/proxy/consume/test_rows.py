@@ -1,0 +1,126 @@
+import asyncio
+import base64
+import json
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+
+from proxy.reading.formats import Formats, ReadFormat
+from proxy.reading.payloads import Header, Payloads
+from proxy.reading.rows import PoisonRow, Rows, make_rows, v2_rows, v3_rows
+from serdes import AsyncRegistryClient, RegistrySettings
+from serdes.framing import frame
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    offset: int
+    value: bytes | None
+    key: bytes | None = None
+    timestamp: int = 1_700_000_000_123
+    headers: list[Header] = field(default_factory=list)
+
+
+def rows(
+    kind: ReadFormat, *records: Record, shape: Any = v2_rows, schemas: dict[int, dict[str, str]] | None = None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows as a client parses them, and the paths that the registry was asked for."""
+    asked: list[str] = []
+
+    def registry(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        schema = (schemas or {}).get(int(request.url.path.rsplit("/", 1)[1])) if "ids" in request.url.path else None
+        if schema is None:
+            return httpx.Response(404, json={"error_code": 40403, "message": "Schema not found"})
+        return httpx.Response(200, json=schema)
+
+    async def make() -> Rows:
+        client = AsyncRegistryClient(RegistrySettings(("http://registry",)), transport=httpx.MockTransport(registry))
+        try:
+            return await make_rows(Payloads(client), Formats(kind, kind), shape, "t", 4, partial(iter, records))
+        finally:
+            await client.close()
+
+    made = asyncio.run(make())
+    assert made.offsets == [record.offset for record in records]
+    texts = [row.row if isinstance(row, PoisonRow) else row for row in made.rows]
+    assert not any(b"\n" in text or b"\r" in text for text in texts)
+    return [json.loads(text) for text in texts], asked
+
+
+def test_v2_rows_have_every_field() -> None:
+    found, _ = rows(ReadFormat.BINARY, Record(5, b"v", b"k", headers=[("h", b"1"), ("n", None)]))
+    headers = [{"key": "h", "value": "MQ=="}, {"key": "n", "value": None}]
+    assert found == [
+        {
+            "topic": "t",
+            "key": "aw==",
+            "value": "dg==",
+            "partition": 4,
+            "offset": 5,
+            "timestamp": 1_700_000_000_123,
+            "headers": headers,
+        }
+    ]
+
+
+def test_v3_rows_name_the_type_of_each_side() -> None:
+    found, _ = rows(ReadFormat.AUTO, Record(1, b"\xff", b"k"), Record(2, None), shape=v3_rows)
+    assert [row["value"] for row in found] == [{"type": "BINARY", "data": "/w=="}, None]
+    assert found[0]["timestamp"] == "2023-11-14T22:13:20.123Z"
+
+
+def test_a_time_that_no_calendar_has_is_null() -> None:
+    moments = (-1, 2**62)
+    found, _ = rows(ReadFormat.BINARY, *(Record(i, b"", timestamp=at) for i, at in enumerate(moments)), shape=v3_rows)
+    assert [row["timestamp"] for row in found] == [None, None]
+
+
+@pytest.mark.parametrize("shape", [v2_rows, v3_rows])
+@pytest.mark.parametrize(
+    ("kind", "value", "reason"),
+    [
+        (ReadFormat.JSON, b"{", "CORRUPT"),
+        (ReadFormat.JSON, b"", "CORRUPT"),
+        (ReadFormat.JSON, b'"\xff"', "CORRUPT"),
+        (ReadFormat.JSON, b"[" * 100_000, "CORRUPT"),
+        (ReadFormat.STRING, b"\xc3(", "CORRUPT"),
+        (ReadFormat.AVRO, b"\x01\x00\x00\x00\x01", "BAD_MAGIC"),
+        (ReadFormat.AVRO, frame(9, b""), "UNKNOWN_SCHEMA"),
+    ],
+)
+def test_poison_is_told_with_its_bytes(shape: Any, kind: ReadFormat, value: bytes, reason: str) -> None:
+    (row,), _ = rows(kind, Record(1, value), shape=shape)
+    assert row["value"] is None
+    assert row["poison"]["reason"] == reason
+    assert base64.b64decode(row["poison"]["raw"]) == value
+
+
+def test_numbers_keep_their_digits() -> None:
+    text = b'{"big": 123456789012345678901234567890, "long": 0.1000000000000000055511151231257827}'
+    made, _ = rows(ReadFormat.JSON, Record(1, text))
+    assert made[0]["value"]["big"] == 123456789012345678901234567890
+
+
+def test_each_schema_is_asked_for_once() -> None:
+    schema = {"schema": '"string"'}
+    records = [Record(i, frame(1 + i % 2, b"\x02a")) for i in range(10)]
+    found, asked = rows(ReadFormat.AVRO, *records, schemas={1: schema, 2: schema})
+    assert [row["value"] for row in found] == ["a"] * 10
+    assert sorted(asked) == ["/schemas/ids/1", "/schemas/ids/2"]
+
+
+def test_a_schema_that_cannot_be_parsed_is_told() -> None:
+    (row,), _ = rows(ReadFormat.AVRO, Record(1, frame(1, b"x")), schemas={1: {"schema": '{"type":"nonsense"}'}})
+    assert row["poison"]["reason"] == "UNRESOLVABLE"
+    assert row["poison"]["schema_id"] == 1
+
+
+def test_rows_before_an_offset_are_dropped() -> None:
+    made = Rows([b"a", b"b", b"c"], [3, 7, 9])
+    assert made.since(3) is made
+    assert made.since(4).offsets == [7, 9]
+    assert made.since(10).rows == []
