@@ -6,6 +6,7 @@ A bare subject that the default context does not have is looked for in the other
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from registry import limits
@@ -181,6 +182,9 @@ def list_schemas(
     limit: int,
 ) -> list[Listed]:
     """A page of versions by subject; with `aliases`, also those of subjects that a matching alias stands for."""
+    if not aliases and not rule_type:
+        page = islice(store.walk(selection, deleted, latest_only=latest_only, skip=offset), limit)
+        return [Listed(version) for version in page]
     names: dict[Subject, list[str]] = {}
     walks = [store.walk(selection, deleted, latest_only=latest_only)]
     if aliases:

@@ -144,8 +144,10 @@ class StoreReader(Protocol):
         """By their qualified names."""
         ...
 
-    def walk(self, selection: Selection, deleted: Deleted, *, latest_only: bool = False) -> Iterator[StoredVersion]:
-        """Subject by subject, versions ascending."""
+    def walk(
+        self, selection: Selection, deleted: Deleted, *, latest_only: bool = False, skip: int = 0
+    ) -> Iterator[StoredVersion]:
+        """Subject by subject, versions ascending, without the first `skip` of them."""
         ...
 
     def containing(self, text: str) -> Iterator[StoredVersion]:

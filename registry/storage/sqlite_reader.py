@@ -169,7 +169,9 @@ class SqliteReader:
         )
         return [Subject(context, name) for context, name in rows]
 
-    def walk(self, selection: Selection, deleted: Deleted, *, latest_only: bool = False) -> Iterator[StoredVersion]:
+    def walk(
+        self, selection: Selection, deleted: Deleted, *, latest_only: bool = False, skip: int = 0
+    ) -> Iterator[StoredVersion]:
         where, parameters, order = _selected(self._narrowed(selection))
         latest = ""
         if latest_only:
@@ -177,8 +179,8 @@ class SqliteReader:
             latest = f"AND v.version = (SELECT max(w.version) FROM versions w WHERE w.subject = u.key AND {shown})"
         rows = self._execute(
             f"SELECT {_COLUMNS} FROM {_JOINED} WHERE {where} AND {_SHOWN_VERSIONS[deleted]} {latest} "
-            f"ORDER BY {order}, v.version",
-            parameters,
+            f"ORDER BY {order}, v.version LIMIT -1 OFFSET ?",
+            (*parameters, skip),
         )
         yield from _each(rows)
 
