@@ -202,7 +202,7 @@ def test_resets_that_cannot_be_are_refused(headgate_api: Api, body: Any, expecte
 
 def test_a_reset_of_unknown_partitions_is_refused(headgate_api: Api) -> None:
     topic = headgate_api.topic()
-    body = {"to": "latest", "topics": [{"topic_name": topic, "partition_ids": [5]}]}
+    body: dict[str, Any] = {"to": "latest", "topics": [{"topic_name": topic, "partition_ids": [5]}]}
     assert error_of(headgate_api.ask("POST", f"consumer-groups/{group_id()}/offsets:reset", body)) == (404, 40402)
     body = {"shift_by": 1, "topics": [{"topic_name": topic}]}
     assert error_of(headgate_api.ask("POST", f"consumer-groups/{group_id()}/offsets:reset", body)) == (400, 400)

@@ -1,0 +1,37 @@
+"""Kafka's codes in the proxy's words."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from proxy.admin.refusals import check, refusal
+from proxy.errors import FAULTS, fault_of
+
+
+@pytest.mark.parametrize("code", [code for code in ErrorCode if code is not ErrorCode.none], ids=lambda code: code.name)
+def test_every_code_has_a_fault_of_the_table(code: ErrorCode) -> None:
+    error = refusal(code, None, "topic orders")
+    assert fault_of(error) in FAULTS.values()
+    assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (ErrorCode.unknown_topic_or_partition, 40401),
+        (ErrorCode.topic_already_exists, 40002),
+        (ErrorCode.security_disabled, 40002),
+        (ErrorCode.topic_authorization_failed, 40301),
+        (ErrorCode.group_id_not_found, 40405),
+        (ErrorCode.non_empty_group, 40903),
+        (ErrorCode.leader_not_available, 40404),
+        (ErrorCode.not_coordinator, 50003),
+        (ErrorCode.request_timed_out, 50003),
+        (ErrorCode.unknown_server_error, 50002),
+    ],
+)
+def test_codes_are_confluents(code: ErrorCode, expected: int) -> None:
+    assert fault_of(refusal(code, "why", "what")).error_code == expected
+
+
+def test_no_error_is_no_refusal() -> None:
+    check(ErrorCode.none, None, "topic orders")

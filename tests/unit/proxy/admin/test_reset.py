@@ -1,0 +1,36 @@
+"""Where a reset takes a group."""
+
+import pytest
+
+from proxy.admin.offsets import Place
+from proxy.admin.reset import Aim, Target, plan
+from proxy.errors import BadRequest
+
+AT = Place("orders", 0)
+
+
+@pytest.mark.parametrize(
+    ("target", "at_time", "expected"),
+    [
+        (Target(Aim.EARLIEST), -1, 10),
+        (Target(Aim.LATEST), -1, 20),
+        (Target(Aim.OFFSET, 15), -1, 15),
+        (Target(Aim.OFFSET, 3), -1, 10),
+        (Target(Aim.OFFSET, 2**62), -1, 20),
+        (Target(Aim.SHIFT, -2), -1, 10),
+        (Target(Aim.SHIFT, 5), -1, 17),
+        (Target(Aim.SHIFT, -(2**63)), -1, 10),
+        (Target(Aim.TIMESTAMP, 1000), 13, 13),
+        (Target(Aim.TIMESTAMP, 1000), -1, 20),
+    ],
+)
+def test_the_aim_is_cut_to_what_the_partition_holds(target: Target, at_time: int, expected: int) -> None:
+    (move,) = plan(target, [AT], {AT: 12}, {AT: (10, 20)}, {AT: at_time})
+    assert (move.before, move.after, move.log_end_offset) == (12, expected, 20)
+
+
+def test_nothing_committed_cannot_be_shifted() -> None:
+    with pytest.raises(BadRequest, match="partition 0 of topic orders"):
+        plan(Target(Aim.SHIFT, 1), [AT], {}, {AT: (0, 1)}, {})
+    (move,) = plan(Target(Aim.LATEST), [AT], {}, {AT: (0, 1)}, {})
+    assert move.before is None
