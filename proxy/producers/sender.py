@@ -135,7 +135,7 @@ class Sender:
         put = self._put
         return [put(topic, partition, record, now_ms) for partition, record in zip(chosen, records, strict=True)]
 
-    def place_one(self, topic: str, record: OutgoingRecord, partitions: tuple[int, ...]) -> Ticket:
+    def place_one(self, topic: str, record: OutgoingRecord, partitions: tuple[int, ...], now_ms: int) -> Ticket:
         """As `place_now`, for a record that comes alone: the path of streams, without the detours."""
         size = record.size()
         if size > self._settings.producer_batch_bytes_max:
@@ -153,7 +153,7 @@ class Sender:
             partition = partition_of(record.key, partitions)
         else:
             partition = self._keyless(topic, partitions)
-        return self._put(topic, partition, record, int(time.time() * 1000))
+        return self._put(topic, partition, record, now_ms)
 
     async def place_as(
         self,

@@ -1,6 +1,7 @@
 """v3 produce over HTTP: POST …/topics/{topic}/records as a stream, and `records:batch`."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -94,13 +95,14 @@ class ProduceV3:
         entries = await self.understand(body, topic)
         sender = self._services.sender
         placed: list[Ticket | ProxyError] = []
+        now_ms = int(time.time() * 1000)
         for _, understood in entries:
             if isinstance(understood, ProxyError):
                 placed.append(understood)
                 continue
             try:
                 partitions = sender.known_partitions(topic) or await sender.partitions(topic)
-                placed.append(sender.place_one(topic, understood.record, partitions))
+                placed.append(sender.place_one(topic, understood.record, partitions, now_ms))
             except ProxyError as error:
                 placed.append(error)
         return await batch_answer(cluster_id, topic, entries, placed)

@@ -6,6 +6,7 @@ client that sends faster than they answer, or does not read its reports, is not 
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final
@@ -15,7 +16,7 @@ import orjson
 from proxy.api.rate import RateLimit
 from proxy.api.record_fields import iso_time
 from proxy.api.v3.record import RecordReader, SchemaNeeded, Understood
-from proxy.errors import ProxyError, ShuttingDown, TooManyRequests, fault_of
+from proxy.errors import ProxyError, TooManyRequests, fault_of
 from proxy.producers.records import Ticket
 from proxy.services import Services
 
@@ -28,7 +29,8 @@ report_bytes_max: Final = 64 * 1024
 full_pause_seconds: Final = 0.05
 full_attempts_max: Final = 200
 
-_Entry = tuple[Understood, Ticket, int] | ProxyError
+_Entry = tuple[Understood | ProxyError, Ticket | None, int]
+"""A record and its ticket, or why it has none; and how many bytes of the request it was."""
 
 
 class ProduceStream:
@@ -49,20 +51,33 @@ class ProduceStream:
 
     async def take(self, documents: Iterable[tuple[Any, int]]) -> None:
         """Place records, given as parsed JSON with its size; returns when there is room for more."""
+        entries, topic = self._entries, self._topic
+        place, understand = self._services.sender.place_one, self._reader.understand_now
+        is_limited = self._limit is not None and self._limit.is_on
+        partitions = self._services.sender.known_partitions(topic)
+        now_ms = int(time.time() * 1000)
         for row, size in documents:
-            entry = self._placed(row, size)
-            if entry is None:
+            entry: _Entry
+            try:
+                if partitions is None or is_limited:
+                    entry = await self._place_later(row, size)
+                else:
+                    understood = understand(row)
+                    entry = (understood, place(topic, understood.record, partitions, now_ms), size)
+            except (SchemaNeeded, TooManyRequests):
                 entry = await self._place_later(row, size)
-            self._entries.append(entry)
-            if isinstance(entry, tuple):
-                self._bytes += size
-            if len(self._entries) >= records_in_flight_max or self._bytes >= bytes_in_flight_max:
+            except ProxyError as error:
+                entry = (error, None, size)
+            entries.append(entry)
+            self._bytes += size
+            if len(entries) >= records_in_flight_max or self._bytes >= bytes_in_flight_max:
                 await self._wait_for_room()
+                now_ms = int(time.time() * 1000)
         self._something.set()
 
     def fail(self, error: ProxyError) -> None:
         """A last report that belongs to no record."""
-        self._entries.append(error)
+        self._entries.append((error, None, 0))
 
     def end(self) -> None:
         self._ended = True
@@ -70,66 +85,48 @@ class ProduceStream:
 
     async def reports(self) -> AsyncIterator[bytes]:
         """Lines of reports, in the order of the records, as soon as they are known. Ends after `end`."""
-        entries = self._entries
+        entries, cluster_id, topic, dumps = self._entries, self._cluster_id, self._topic, orjson.dumps
         while True:
             while not entries:
                 if self._ended:
                     return
                 self._something.clear()
                 await self._something.wait()
-            head = entries[0]
-            if isinstance(head, tuple) and not head[1].batch.settled.done():
-                await asyncio.wait((head[1].batch.settled,))
+            ticket = entries[0][1]
+            if ticket is not None and not ticket.batch.settled.done():
+                await asyncio.wait((ticket.batch.settled,))
             out = bytearray()
             while entries and len(out) < report_bytes_max:
-                head = entries[0]
-                if isinstance(head, tuple):
-                    understood, ticket, size = head
-                    if not ticket.batch.settled.done():
-                        break
-                    self._bytes -= size
-                    report = report_of(self._cluster_id, self._topic, understood, ticket)
-                else:
-                    report = {"error_code": fault_of(head).error_code, "message": str(head)}
+                understood, ticket, size = entries[0]
+                if ticket is not None and not ticket.batch.settled.done():
+                    break
                 entries.popleft()
-                out += orjson.dumps(report, option=orjson.OPT_APPEND_NEWLINE)
+                self._bytes -= size
+                out += dumps(report_of(cluster_id, topic, understood, ticket), option=orjson.OPT_APPEND_NEWLINE)
             self._room.set()
             yield bytes(out)
 
-    def _placed(self, row: Any, size: int) -> _Entry | None:
-        """None where something must be waited for."""
-        sender = self._services.sender
-        partitions = sender.known_partitions(self._topic)
-        if partitions is None:
-            return None
-        try:
-            if self._limit is not None and self._limit.is_on:
-                self._limit.take(self._client, 1)
-            understood = self._reader.understand_now(row)
-            ticket = sender.place_one(self._topic, understood.record, partitions)
-        except SchemaNeeded:
-            return None
-        except TooManyRequests as error:
-            return None if self._limit is None or not self._limit.is_on else error
-        except ProxyError as error:
-            return error
-        return understood, ticket, size
-
     async def _place_later(self, row: Any, size: int) -> _Entry:
+        """For records that must wait: for the registry, for metadata, or until others have been written."""
         self._something.set()
-        for attempt in range(full_attempts_max):
+        error: ProxyError
+        for _ in range(full_attempts_max):
+            try:
+                if self._limit is not None and self._limit.is_on:
+                    self._limit.take(self._client)
+            except TooManyRequests as refused:
+                return refused, None, size
             try:
                 understood = await self._reader.understand(row)
                 (ticket,) = await self._services.sender.place(self._topic, [understood.record])
-            except TooManyRequests as error:
-                if attempt == full_attempts_max - 1:
-                    return error
+            except TooManyRequests as full:
+                error = full
                 await asyncio.sleep(full_pause_seconds)
-            except ProxyError as error:
-                return error
+            except ProxyError as refused:
+                return refused, None, size
             else:
                 return understood, ticket, size
-        return ShuttingDown("The record could not be placed.")
+        return error, None, size
 
     async def _wait_for_room(self) -> None:
         self._something.set()
@@ -138,8 +135,13 @@ class ProduceStream:
             await self._room.wait()
 
 
-def report_of(cluster_id: str, topic: str, understood: Understood, ticket: Ticket) -> dict[str, object]:
-    """For a ticket whose batch is settled."""
+def report_of(
+    cluster_id: str, topic: str, understood: Understood | ProxyError, ticket: Ticket | None
+) -> dict[str, object]:
+    """For a ticket whose batch is settled, or an error that takes its place."""
+    if ticket is None or isinstance(understood, ProxyError):
+        assert isinstance(understood, ProxyError)
+        return {"error_code": fault_of(understood).error_code, "message": str(understood)}
     batch = ticket.batch
     if batch.error is not None:
         return {"error_code": fault_of(batch.error).error_code, "message": str(batch.error)}
