@@ -1,0 +1,69 @@
+"""docs/proxy.md does what it shows, and leaves no setting out."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from proxy.settings import ProxySettings
+from tests.live.headgate import ROOT, HeadgateBroker
+from tests.live.headgate_proxy import HeadgateProxy
+
+TEXT = (ROOT / "docs" / "proxy.md").read_text(encoding="utf-8")
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Each command with the lines shown below it."""
+    for block in re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, *shown = part.splitlines()
+            yield command, shown
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl on this machine")
+def test_every_line_works_as_shown(tmp_path: Path) -> None:
+    broker = HeadgateBroker(tmp_path / "broker")
+    broker.start()
+    proxy = HeadgateProxy(tmp_path / "proxy", broker.address)
+    proxy.start()
+    known = ""
+    everything = list(commands())
+    assert len(everything) > 15
+    for command, shown in everything:
+        here = command.replace("http://127.0.0.1:8082", proxy.url).replace("python3", sys.executable)
+        if here.startswith("CLUSTER="):
+            # What the shell would keep for the following lines.
+            known = f"{here}; "
+            continue
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {known}{here}"], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, (command, done.stderr)
+        if command.endswith("consumer-groups/billing"):
+            assert done.stdout.strip() in ("204", "404")
+        elif shown and shown[0].startswith(("{", '["')):
+            assert json.loads(done.stdout) == json.loads(shown[0]), command
+        else:
+            assert [line.strip() for line in done.stdout.splitlines()] == shown, command
+    assert proxy.stop() == 0
+    broker.stop()
+
+
+def test_every_setting_is_listed_with_its_default() -> None:
+    listed = dict(re.findall(r"^\| `([a-z.]+)` \| `?([^`|]*?)`? \|$", TEXT, re.MULTILINE))
+    for field in fields(ProxySettings):
+        default = "" if field.default in (None, "") else str(field.default)
+        if isinstance(field.default, bool):
+            default = default.lower()
+        assert listed.get(field.name.replace("_", ".")) == default.strip(), field.name
+
+
+def test_every_link_leads_somewhere() -> None:
+    for link in re.findall(r"\]\(([^)#]+)\)", TEXT):
+        assert (ROOT / "docs" / link).exists(), link
