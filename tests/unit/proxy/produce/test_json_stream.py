@@ -64,3 +64,22 @@ def test_escaped_quotes_and_braces_in_strings_do_not_count() -> None:
     splitter = JsonSplitter(LIMIT)
     found = [value for byte in document for value, _ in splitter.feed(bytes([byte]))]
     assert found == [json.loads(document)]
+
+
+def test_lines_and_shared_lines_and_long_numbers_mix() -> None:
+    data = b'\n{"a":1}\n{"b":2}{"c":3}\n  {"d":\n4}\n{"e":12345678901234567890123}\n\n{"f":"\\""}\n'
+    expected = [{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}, {"e": 12345678901234567890123}, {"f": '"'}]
+    for size in range(1, len(data) + 1):
+        splitter = JsonSplitter(LIMIT)
+        found = [value for start in range(0, len(data), size) for value, _ in splitter.feed(data[start : start + size])]
+        splitter.end()
+        assert found == expected, size
+
+
+def test_a_document_that_drips_in_is_looked_at_once() -> None:
+    splitter = JsonSplitter(1_000_000)
+    assert list(splitter.feed(b'{"a":"' + b"x" * 500_000)) == []
+    for _ in range(20_000):
+        assert list(splitter.feed(b"y")) == []
+    ((value, _),) = splitter.feed(b'"}')
+    assert len(value["a"]) == 520_000
