@@ -90,6 +90,6 @@ def test_another_worker_and_a_proxy_that_was_killed_and_started_again_know_the_k
 
 def test_keys_that_are_none_are_refused(world: World) -> None:
     topic = world.topic()
-    for used in ("x" * 256, "a\tb", "\x7f"):
+    for used in ("x" * 256, "a\tb"):
         answer = world.post(f"/topics/{topic}", {"records": [{"value": 1}]}, idempotency_key=used)
         assert error_of(answer) == (400, 400), used
