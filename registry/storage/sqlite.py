@@ -3,8 +3,7 @@
 `synchronous=FULL` makes every commit of the log reach the disk; operations that arrive together share one commit. Each
 reading thread has a connection of its own, and sees what was committed when its transaction began.
 
-The standard library's sqlite3 alone: sqlite-utils loads pandas where it is installed, which makes a start of 0.9 s one
-of 3.5 s, and its conveniences are for tables that change shape.
+sqlite-utils makes and changes the tables (`sqlite_schema`); the statements of every request go straight to sqlite3.
 """
 
 import fcntl

@@ -4,10 +4,15 @@ Each migration is a script that takes `PRAGMA user_version` from its index to th
 released: add another.
 """
 
+import re
 import sqlite3
-from typing import Final
+import sys
+from typing import TYPE_CHECKING, Final
 
 from registry.errors import StoreFailed
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 MIGRATIONS: Final = (
     """
@@ -96,6 +101,9 @@ MIGRATIONS: Final = (
 )
 
 
+TABLES = frozenset(re.findall(r"CREATE TABLE (\w+)", "".join(MIGRATIONS)))
+
+
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring the file up to date; each step is taken fully or not at all."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -104,5 +112,28 @@ def migrate(connection: sqlite3.Connection) -> None:
             f"The registry's file has version {version}, this program knows {len(MIGRATIONS)}: "
             "it was written by a newer release"
         )
+    if version == len(MIGRATIONS):
+        return
+    database = _database(connection)
     for step in range(version, len(MIGRATIONS)):
-        connection.executescript(f"BEGIN IMMEDIATE;{MIGRATIONS[step]};PRAGMA user_version = {step + 1};COMMIT;")
+        database.executescript(f"BEGIN IMMEDIATE;{MIGRATIONS[step]};PRAGMA user_version = {step + 1};COMMIT;")
+    missing = TABLES - set(database.table_names())
+    if missing:
+        raise StoreFailed(f"The registry's file lacks the tables {', '.join(sorted(missing))} after its migrations")
+
+
+def _database(connection: sqlite3.Connection) -> "Database":
+    """sqlite-utils over an open connection.
+
+    It loads pandas where that is installed, for data frames that nobody wants here, and that takes seconds: while it is
+    imported, pandas is not to be had.
+    """
+    hide = "pandas" not in sys.modules
+    if hide:
+        sys.modules["pandas"] = None  # type: ignore[assignment]  # the import system's own way to say "not there"
+    try:
+        from sqlite_utils import Database
+    finally:
+        if hide:
+            del sys.modules["pandas"]
+    return Database(connection)
