@@ -67,7 +67,8 @@ async def _body(request: Request, model: type[Model], media_types: frozenset[str
     given = request.headers.get("content-type")
     if given is not None and content_type(given)[0] not in media_types:
         raise UnsupportedMedia
-    content = await read_body(request.receive, services_of(request).settings.request_body_bytes_max)
+    limits = services_of(request).settings
+    content = await read_body(request.receive, limits.request_body_bytes_max, limits.request_body_timeout_ms / 1000)
     parsed = parse_json(content) if content.strip() else None
     if parsed is None:
         raise InvalidPayload("Payload error. Null input provided. Data is required.")

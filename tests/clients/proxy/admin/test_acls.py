@@ -1,10 +1,21 @@
-"""Access rules on brokers without an authorizer: Kafka's refusal, in Confluent's code."""
+"""Access rules: on brokers without an authorizer Kafka's refusal in Confluent's code, with one the rules themselves."""
 
+import os
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.clients.proxy.admin.conftest import Api, error_of
+from tests.live.apache_kafka import KafkaNode
+from tests.live.headgate_proxy import HeadgateProxy
+
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+WAIT_SECONDS_MAX = 15.0
 
 RULE = {
     "resource_type": "TOPIC",
@@ -43,3 +54,35 @@ def test_rules_that_cannot_be_are_refused_before_the_broker_is_asked(api: Api, c
 def test_deleting_must_say_what(api: Api) -> None:
     assert error_of(api.ask("DELETE", "acls")) == (400, 400)
     assert error_of(api.ask("DELETE", f"acls?{SEARCH.replace('TOPIC', 'PLANET')}")) == (400, 400)
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("HEADGATE_TEST_KAFKA") != "1", reason="a Kafka node of its own: on demand")
+def test_with_an_authorizer_rules_are_created_found_and_deleted(java_tools: None, tmp_path: Path) -> None:
+    node = KafkaNode(tmp_path / "kafka", AUTHORIZER)
+    node.start()
+    proxy = HeadgateProxy(tmp_path / "proxy", node.address)
+    proxy.start()
+    api = Api(proxy.url, "apache-kafka")
+    created = api.ask("POST", "acls", RULE)
+    assert (created.status_code, created.content) == (201, b"")
+    more = [{**RULE, "operation": "WRITE"}, {**RULE, "pattern_type": "PREFIXED", "principal": "User:bob x"}]
+    assert api.ask("POST", "acls:batch", {"data": more}).status_code == 201
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    while len(api.get("acls")["data"]) < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    (found,) = api.client.get(created.headers["location"]).json()["data"]
+    assert found == {
+        "kind": "KafkaAcl",
+        "metadata": {"self": created.headers["location"]},
+        "cluster_id": api.cluster_id,
+        **RULE,
+    }
+    assert error_of(api.ask("POST", "acls", {**RULE, "principal": "nobody"})) == (400, 40002)
+    deleted = api.ask("DELETE", "acls?resource_type=TOPIC&pattern_type=LITERAL&operation=ANY&permission=ANY")
+    assert [row["operation"] for row in deleted.json()["data"]] == ["READ", "WRITE"]
+    api.client.close()
+    assert proxy.stop() == 0
+    node.stop()

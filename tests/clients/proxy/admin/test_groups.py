@@ -66,10 +66,16 @@ def group_id() -> str:
     return f"group-{secrets.token_hex(4)}"
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_its_consumers_and_what_they_read(any_api: Api, address: str, protocol: str) -> None:
-    if protocol == "consumer" and any_api.broker == "headgate":
-        pytest.skip("the embedded broker has no groups of the consumer protocol yet")
+def test_a_group_its_consumers_and_what_they_read(any_api: Api, address: str) -> None:
+    check_group(any_api, address, "classic")
+
+
+@pytest.mark.kafka
+def test_a_group_of_the_consumer_protocol(kafka_api: Api, apache_kafka: str) -> None:
+    check_group(kafka_api, apache_kafka, "consumer")
+
+
+def check_group(any_api: Api, address: str, protocol: str) -> None:
     topic, group = any_api.topic(partitions=2), group_id()
     produce(address, topic, 0, 5)
     settings = {"group.protocol": protocol}
