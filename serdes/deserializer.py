@@ -45,9 +45,10 @@ class DeserializerCore:
         self._readers: BoundedCache[Hashable, BodyReader | str] = BoundedCache(READERS_MAX, time.monotonic)
 
     def decode(self, payload: bytes | None, headers: Headers, is_key: bool) -> Steps[Decoded | Poison]:
-        """Never raises: whatever goes wrong is the payload's `Poison`."""
+        """Never raises: whatever goes wrong is the payload's `Poison`. What is no bytes is no payload: `TypeError`."""
         if payload is not None and type(payload) is not bytes:
-            payload = bytes(payload)
+            # A number given to bytes() would be that many zeros.
+            payload = memoryview(payload).tobytes()
         frame = unframe_record(payload, headers, is_key)
         if isinstance(frame, Poison):
             return frame

@@ -1,7 +1,7 @@
 """What holds for a serializer and a deserializer in every language."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from uuid import UUID
 
 import httpx
@@ -299,3 +299,14 @@ def test_a_registry_without_guids_cannot_serve_the_header_form(client: RegistryC
     serializer = Serializer(client, AVRO.schema, SerializerOptions(id_in_header=True))
     with pytest.raises(RegistryUnavailable, match="guid"):
         serializer.serialize(AVRO.value, topic="orders", headers=[])
+
+
+def test_a_payload_may_be_any_bytes_but_nothing_else(client: RegistryClient) -> None:
+    payload = Serializer(client, AVRO.schema).serialize(AVRO.value, topic="t")
+    assert payload is not None
+    decode: Callable[[object], Decoded | Poison] = Deserializer(client).decode  # type: ignore[assignment]  # untyped
+    for same in (payload, bytearray(payload), memoryview(payload)):
+        assert isinstance(decode(same), Decoded)
+    for other in (7, "text", [0, 0, 0, 0, 1]):
+        with pytest.raises(TypeError):
+            decode(other)
