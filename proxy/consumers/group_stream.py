@@ -205,7 +205,7 @@ class GroupStreams:
         identity = uuid.uuid4().hex
         while self._ownership.elsewhere(group, identity) is not None:
             identity = uuid.uuid4().hex
-        consumer = GroupMember(self._settings, member)
+        consumer = GroupMember(self._settings, self._readers.cluster, member)
         stream = GroupStream(identity, group, topics, consumer, self._readers, spec, unacknowledged_max)
         self._streams[group, identity] = stream
         return stream

@@ -21,6 +21,7 @@ from aiokafka.structs import OffsetAndMetadata
 from proxy.consumers.config import InstanceConfig
 from proxy.consumers.membership import GroupMember, MemberSettings, Record
 from proxy.errors import IllegalState, ProxyError
+from proxy.reading.cluster import Cluster
 from proxy.settings import ProxySettings
 
 ANSWER_RECORDS_MAX: Final = 10_000
@@ -36,13 +37,15 @@ class Answer:
 
 
 class ConsumerInstance:
-    def __init__(self, group: str, name: str, config: InstanceConfig, settings: ProxySettings) -> None:
+    def __init__(
+        self, group: str, name: str, config: InstanceConfig, settings: ProxySettings, cluster: Cluster
+    ) -> None:
         self.group = group
         self.name = name
         self.config = config
         self._settings = settings
         member = MemberSettings(group, config.auto_offset_reset, config.isolation_level, config.group_instance_id)
-        self.member = GroupMember(settings, member, self._before_revocation)
+        self.member = GroupMember(settings, cluster, member, self._before_revocation)
         self.topics: list[str] = []
         self.pattern: str | None = None
         self._assigned_by_hand = False

@@ -45,7 +45,7 @@ class ConsumerInstances:
                 "or come back when idle ones have been evicted.",
                 retry_after_seconds=10,
             )
-        instance = self._instances[group, name] = ConsumerInstance(group, name, config, self._settings)
+        instance = self._instances[group, name] = ConsumerInstance(group, name, config, self._settings, self._cluster)
         if self._sweeper is None:
             self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
         return instance

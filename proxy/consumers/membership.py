@@ -25,6 +25,9 @@ from proxy.errors import (
     ProxyError,
 )
 from proxy.kafka.faults import proxy_error
+from proxy.reading.batches import parse, records
+from proxy.reading.cluster import Cluster, Isolation
+from proxy.reading.payloads import KafkaRecord
 from proxy.settings import ProxySettings
 
 SESSION_TIMEOUT_MS: Final = 30_000
@@ -51,9 +54,14 @@ class GroupMember:
     """Connects on first use. `on_revoked` is awaited before partitions are given away."""
 
     def __init__(
-        self, proxy: ProxySettings, member: MemberSettings, on_revoked: Callable[[], Awaitable[None]] | None = None
+        self,
+        proxy: ProxySettings,
+        cluster: Cluster,
+        member: MemberSettings,
+        on_revoked: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._proxy = proxy
+        self._cluster = cluster
         self._member = member
         self._consumer: Any = None
         self._starting = asyncio.Lock()
@@ -116,10 +124,13 @@ class GroupMember:
             found = {}  # another request has changed the subscription
         except (kafka.NoOffsetForPartitionError, kafka.OffsetOutOfRangeError) as error:
             raise KafkaFailed(f"{type(error).__name__}: {error}. The consumer has auto.offset.reset=none.") from error
+        except UnicodeDecodeError:
+            # The name of a header, of which aiokafka expects UTF-8 and Kafka does not.
+            found = await self._fetch_leniently(consumer)
         except Exception as error:
             raise proxy_error(error) from error
-        for records in found.values():
-            self._buffer.extend(records)
+        for fetched in found.values():
+            self._buffer.extend(fetched)
         return bool(found)
 
     def check_connected(self) -> None:
@@ -217,6 +228,21 @@ class GroupMember:
         for partition in gone:
             self.handed_out.pop(partition, None)
 
+    async def _fetch_leniently(self, consumer: Any) -> dict[TopicPartition, list[Record]]:
+        """Past a batch that aiokafka does not read, with a parser that does."""
+        isolation = Isolation[self._member.isolation_level.upper()]
+        positions = {at: await self._run(consumer.position(at)) for at in consumer.assignment()}
+        found: dict[TopicPartition, list[Record]] = {}
+        for at, fetched in (
+            await self._cluster.fetch(positions, bytes_max=FETCH_BYTES_MAX, isolation=isolation)
+        ).items():
+            if fetched.error is not None or at not in consumer.assignment():
+                continue
+            chunk = parse(fetched, positions[at], isolation)
+            found[at] = [_consumer_record(at, each) for each in records(chunk) if each.offset >= chunk.start]
+            consumer.seek(at, chunk.next)
+        return found
+
     async def _assigned(self, partitions: Iterable[TopicPartition]) -> Any:
         consumer = await self._started()
         assigned = consumer.assignment()
@@ -285,6 +311,13 @@ class GroupMember:
             await consumer.stop()
             raise ConsumerInstanceNotFound
         return consumer
+
+
+def _consumer_record(at: TopicPartition, record: KafkaRecord) -> Record:
+    key, value = record.key, record.value
+    sizes = (-1 if key is None else len(key), -1 if value is None else len(value))
+    headers: Any = tuple(record.headers)
+    return ConsumerRecord(at.topic, at.partition, record.offset, record.timestamp, 0, key, value, None, *sizes, headers)
 
 
 class _Listener(ConsumerRebalanceListener):

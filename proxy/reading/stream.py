@@ -123,6 +123,7 @@ class RecordStream:
         self._rows_left = spec.limit
         self._bytes_left = spec.bytes_max
         self._any_sent = False
+        self._is_at_tail = False
         self._fetch_bytes = FETCH_BYTES_MIN
         self._ahead: asyncio.Task[list[tuple[TopicPartition, Chunk]]] | None = None
         started = time.monotonic()
@@ -183,6 +184,8 @@ class RecordStream:
                 return chunks
 
     async def _read_on(self, quiet_until: float) -> list[tuple[TopicPartition, Chunk]]:
+        if self._is_at_tail:
+            return await self._wait(quiet_until - time.monotonic())
         try:
             chunks = await (self._ahead or self._fetch())
             if chunks or self._spec.follow:
@@ -196,6 +199,7 @@ class RecordStream:
             self._fetch_bytes = min(self._fetch_bytes * 2, FETCH_BYTES_MAX)
             return chunks
         if self._spec.follow:
+            self._is_at_tail = True
             return await self._wait(quiet_until - time.monotonic())
         if not self.at_end:
             await self._outlive(LeaderNotFound("The leaders of some partitions do not answer."))
@@ -205,9 +209,11 @@ class RecordStream:
         tails = self._readers.tails[self._spec.isolation]
         wanted = {TopicPartition(self._topic, partition): at for partition, at in self.positions.items()}
         found = await tails.wait(wanted, max(seconds, 0.0))
+        if found is None:
+            self._is_at_tail = False
         if not found and not self._spec.follow:
             found = await self._fetch(everything=True)
-        return found
+        return found or []
 
     async def _outlive(self, error: ProxyError) -> None:
         now = time.monotonic()

@@ -6,6 +6,7 @@ costs the brokers nothing, and finds what it missed in the history or fetches it
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Mapping
 from typing import Final
@@ -23,6 +24,11 @@ FETCH_BYTES_MAX: Final = 1024 * 1024
 HISTORY_BYTES_MAX: Final = 1024 * 1024
 """Per watched partition, for readers that are a little behind the first."""
 FAILED_SECONDS: Final = 0.5
+GATHER_SECONDS_MAX: Final = 0.1
+"""The next fetch waits so long for readers that have just been served: a thousand of them shall share large chunks
+rather than each be sent a thousand small ones."""
+SERVED_MANY: Final = 50
+"""For fewer than these it waits for nothing."""
 
 
 class _Tail:
@@ -35,11 +41,14 @@ class _Tail:
         self.history: deque[Chunk] = deque()
         self.fetching = False
 
-    def covering(self, position: int) -> Chunk | None:
-        for chunk in reversed(self.history):
+    def since(self, position: int) -> list[Chunk]:
+        """Chunks that follow on one another from a position on; none where it is before all that is kept."""
+        found: list[Chunk] = []
+        for chunk in self.history:
             if chunk.start <= position < chunk.next:
-                return chunk
-        return None
+                found.append(chunk)
+                position = chunk.next
+        return found
 
     def wake(self) -> None:
         for waiter in self.waiters:
@@ -58,9 +67,14 @@ class Tails:
         self._watcher: asyncio.Task[None] | None = None
         self._rounds: set[asyncio.Task[None]] = set()
         self._stopped = False
+        self._away = 0
+        """Readers that were served and have not come back."""
+        self._served_at = 0.0
 
-    async def wait(self, positions: Mapping[TopicPartition, int], seconds: float) -> list[tuple[TopicPartition, Chunk]]:
-        """Chunks that hold the positions. Empty after that time, or when there is something to fetch for oneself."""
+    async def wait(
+        self, positions: Mapping[TopicPartition, int], seconds: float
+    ) -> list[tuple[TopicPartition, Chunk]] | None:
+        """Chunks from the positions on; empty after that time. None: there is something to fetch for oneself."""
         tails: list[_Tail] = []
         for at, position in positions.items():
             tail = self._tails.get(at)
@@ -71,21 +85,24 @@ class Tails:
                 tail.history.clear()
                 tail.position = position
             elif position < tail.position:
-                return self._found(positions)
+                return self._found(positions) or None
             tails.append(tail)
         if self._stopped:
             return []
         waiter = asyncio.get_running_loop().create_future()
         for tail in tails:
             tail.waiters.add(waiter)
+        self._away = max(self._away - 1, 0)
         self._start()
         try:
             await asyncio.wait([waiter], timeout=seconds)
         finally:
+            was_woken = waiter.done()
+            self._away += was_woken
             waiter.cancel()
             for tail in tails:
                 tail.waiters.discard(waiter)
-        return self._found(positions)
+        return self._found(positions) or (None if was_woken else [])
 
     def stop(self) -> None:
         """Everybody who waits is let go; nobody waits from now on."""
@@ -105,9 +122,8 @@ class Tails:
         found = []
         for at, position in positions.items():
             tail = self._tails.get(at)
-            chunk = None if tail is None else tail.covering(position)
-            if chunk is not None:
-                found.append((at, chunk))
+            if tail is not None and position < tail.position:
+                found += [(at, chunk) for chunk in tail.since(position)]
         return found
 
     def _start(self) -> None:
@@ -124,8 +140,11 @@ class Tails:
             if not self._tails:
                 return
             by_leader: dict[int, list[_Tail]] = {}
+            if time.monotonic() - self._served_at >= GATHER_SECONDS_MAX:
+                self._away = 0  # those who are not back by now have gone, or are slow
+            is_gathering = self._away > SERVED_MANY
             for tail in self._tails.values():
-                if tail.waiters and not tail.fetching:
+                if tail.waiters and not tail.fetching and not is_gathering:
                     by_leader.setdefault(self._cluster.leader(tail.at), []).append(tail)
             for tails in by_leader.values():
                 lane = next((lane for lane, is_free in free.items() if is_free), None)
@@ -138,7 +157,7 @@ class Tails:
                 self._rounds.add(task)
                 task.add_done_callback(self._rounds.discard)
             try:
-                async with asyncio.timeout(HOLD_MS / 1000 * 4):
+                async with asyncio.timeout(GATHER_SECONDS_MAX if is_gathering else HOLD_MS / 1000 * 4):
                     await self._changed.wait()
             except TimeoutError:
                 pass
@@ -166,6 +185,7 @@ class Tails:
                     tail.wake()
                 elif fetched.batches:
                     self._add(tail, parse(fetched, tail.position, self._isolation))
+            self._served_at = time.monotonic()
         except ProxyError:
             for tail in tails:
                 tail.wake()  # each reader tries for itself, and tells its client

@@ -1,10 +1,14 @@
 """Records with schemas and records without sense, side by side: a poison record never fails a read."""
 
+import asyncio
 import base64
 import json
+import struct
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.record.util import calc_crc32c
 
 from serdes.framing import frame
 from tests.clients.proxy.consume.api import AVRO, JSON, Api, b64, error_of
@@ -156,3 +160,32 @@ def test_values_of_several_lines_stay_one_line(api: Api) -> None:
     assert [row["value"]["data"] for row in api.lines(topic, "format=json")] == [{"a": 1}]
     answer = api.records(topic, "format=json", accept=JSON.replace("vnd.kafka.json.v2+", ""))
     assert answer.json()["data"][0]["value"]["data"] == {"a": 1}
+
+
+def test_a_header_whose_name_is_not_utf8_stops_nobody(api: Api) -> None:
+    topic, group = api.topic(), api.group()
+    api.produce(topic, "before")
+    asyncio.run(produce_with_odd_header(api.broker, topic))
+    api.produce(topic, "after")
+    rows = api.instance(group).subscribe(topic).read(3)
+    assert [row["value"] for row in rows] == ["before", 7, "after"]
+    assert rows[1]["headers"] == [{"key": "\ufffd\ufffdQ", "value": b64(b"v")}]
+    assert [row["value"]["data"] for row in api.page(topic)["data"]] == ["before", 7, "after"]
+
+
+async def produce_with_odd_header(broker: str, topic: str) -> None:
+    """aiokafka would not send such a name: the batch is changed on its way."""
+    make: Any = AIOKafkaProducer
+    producer = make(bootstrap_servers=broker)
+    await producer.start()
+    try:
+        batch = producer.create_batch()
+        batch.append(key=None, value=b"7", timestamp=None, headers=[("QQQ", b"v")])
+        batch.close()
+        data = bytearray(batch._build().replace(b"QQQ", b"\xff\xfeQ"))
+        data[17:21] = struct.pack(">I", calc_crc32c(bytes(data[21:])))
+        batch._buffer = bytes(data)
+        batch._build = lambda: batch._buffer
+        await (await producer.send_batch(batch, topic, partition=0))
+    finally:
+        await producer.stop()
