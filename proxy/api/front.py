@@ -25,7 +25,7 @@ from proxy.producers.records import OutgoingRecord, Ticket
 from proxy.services import Services
 
 _log: Final = logging.getLogger(__name__)
-_V2_PRODUCE: Final = re.compile(rb"/topics/([^/]+)(?:/partitions/([0-9]{1,9}))?/?\Z")
+_V2_PRODUCE: Final = re.compile(rb"/topics/([^/]+)(?:/partitions/([0-9]{1,10}))?/?\Z")
 _V3_PRODUCE: Final = re.compile(rb"/v3/clusters/([^/]+)/topics/([^/]+)/records(:batch)?/?\Z")
 PRODUCE_PATHS: Final = (_V2_PRODUCE, _V3_PRODUCE)
 _V3_SOCKET: Final = re.compile(rb"/v3/clusters/([^/]+)/topics/([^/]+)/records:produce/?\Z")
