@@ -188,32 +188,32 @@ def closed(send: Send, scope: Scope, name: bytes) -> Send:
     async def send_closed(message: Message) -> None:
         nonlocal start, closer
         if message["type"] == "http.response.start":
-            start = message
+            headers = list(message.get("headers", ()))
+            length = next((int(value) for field, value in headers if field.lower() == b"content-length"), None)
+            is_worth_it = length is None or length >= compressed_from_bytes
+            if is_worth_it and scope["method"] != "HEAD" and _can_be_closed(message["status"], headers):
+                closer = _Closer(name)
+                headers = [(field, value) for field, value in headers if field.lower() != b"content-length"]
+                headers.append((b"content-encoding", name))
+            headers.append((b"vary", b"accept-encoding"))
+            message = {**message, "headers": headers}
+            if closer is not None and length is not None:
+                # The new length is known with the body, which follows at once; a stream's head does not wait for it.
+                start = message
+            else:
+                await send(message)
             return
         if message["type"] != "http.response.body":
             await send(message)
             return
         body, more = message.get("body", b""), message.get("more_body", False)
-        if start is not None:
-            headers = list(start.get("headers", ()))
-            is_worth_it = more or len(body) >= compressed_from_bytes
-            if is_worth_it and scope["method"] != "HEAD" and _can_be_closed(start["status"], headers):
-                closer = _Closer(name)
-                headers = [(field, value) for field, value in headers if field.lower() != b"content-length"]
-                headers.append((b"content-encoding", name))
-                if not more:
-                    body = closer.feed(body, last=True)
-                    closer = None
-                    headers.append((b"content-length", str(len(body)).encode()))
-            headers.append((b"vary", b"accept-encoding"))
-            first, start = {**start, "headers": headers}, None
-            await send(first)
-            if more and not body:
-                # A stream that has begun: its head must not wait for its first line.
-                await send({"type": "http.response.body", "body": b"", "more_body": True})
-                return
         if closer is not None and (body or not more):
             body = closer.feed(body, last=not more)
+        if start is not None:
+            if not more:
+                start["headers"].append((b"content-length", str(len(body)).encode()))
+            first, start = start, None
+            await send(first)
         await send({"type": "http.response.body", "body": body, "more_body": more})
 
     return send_closed

@@ -40,8 +40,6 @@ class ProduceV3:
         if is_empty:
             raise InvalidPayload("Null input provided. Data is required.")
         await send(dict(_STREAM_STARTS))
-        # Uvicorn holds the head back until there is a body; an empty part lets it go.
-        await send({"type": "http.response.body", "body": b"", "more_body": True})
         stream = ProduceStream(self._services, cluster_id, topic, self._limit, client)
         reading = asyncio.create_task(self._read(stream, receive))
         stopping = asyncio.create_task(self._stop(stream, reading))

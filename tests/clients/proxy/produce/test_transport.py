@@ -64,6 +64,13 @@ def test_bodies_may_be_encoded_both_ways(world: World, encoding: str) -> None:
     assert len(world.values(topic, 400)) == 400
 
 
+def test_a_stream_that_is_encoded_begins_before_its_first_record(world: World) -> None:
+    stream = world.stream(world.topic(), accept_encoding="gzip")
+    assert stream.status() == 200
+    stream.end()
+    stream.close()
+
+
 def test_an_answer_to_who_takes_nothing_else_is_plain(world: World) -> None:
     answer = world.post(f"/topics/{world.topic()}", {"records": [{"value": 1}] * 100}, accept_encoding="identity")
     assert "content-encoding" not in answer.headers
