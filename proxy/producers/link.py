@@ -27,6 +27,8 @@ down_seconds: Final = 0.5
 new_topic_attempts: Final = 8
 new_topic_pause_seconds: Final = 0.1
 identity_pause_seconds: Final = 0.1
+# Topics that nobody produces to are not asked about for ever: asking would bring back one that was deleted. As in Java.
+topic_idle_seconds: Final = 300.0
 
 # Kafka's own rule. What cannot be a topic is not asked for.
 _TOPIC_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
@@ -48,7 +50,8 @@ class KafkaLink:
         self._opening = asyncio.Lock()
         self._down: tuple[float, str] | None = None
         self._partitions: dict[str, tuple[int, ...]] = {}
-        """As of the last metadata."""
+        """As of the last metadata: those that were used since."""
+        self._used: dict[str, float] = {}
 
     def known_partitions(self, topic: str) -> tuple[int, ...] | None:
         """Without asking anyone."""
@@ -76,6 +79,7 @@ class KafkaLink:
                 continue
             try:
                 async with asyncio.timeout(self._settings.kafka_request_timeout_ms / 1000):
+                    self._used[topic] = time.monotonic()
                     await client.add_topic(topic)
                     found = self.known_partitions(topic)
                     if found is None and attempt:
@@ -102,7 +106,19 @@ class KafkaLink:
             raise TopicNotFound
         return error_class is not kafka.UnknownTopicOrPartitionError
 
+    def _updated(self, _: object) -> None:
+        now = time.monotonic()
+        self._used.update(dict.fromkeys(self._partitions, now))
+        self._partitions.clear()
+        idle = [topic for topic, at in self._used.items() if now - at > topic_idle_seconds]
+        if idle and self._client is not None:
+            for topic in idle:
+                del self._used[topic]
+            self._client.set_topics(list(self._used))
+
     def leader(self, topic: str, partition: int) -> int | None:
+        if self._client is None:
+            return None
         found: int | None = self._client.cluster.leader_for_partition(TopicPartition(topic, partition))
         return None if found == -1 else found
 
@@ -185,7 +201,7 @@ class KafkaLink:
                 message = f"No broker answers at {self._settings.bootstrap_servers}: {reason}."
                 self._down = (time.monotonic() + down_seconds, message)
                 raise BrokerUnavailable(message) from error
-            client.cluster.add_listener(lambda _: self._partitions.clear())
+            client.cluster.add_listener(self._updated)
             self._client = client
 
 
