@@ -61,7 +61,15 @@ class Imported:
 
 
 def exported(store: StoreReader, selection: Selection, *, deleted: bool) -> Iterator[bytes]:
-    """Configuration and modes first, so that they hold when the schemas arrive; then versions, by id."""
+    """Configuration and modes first, so that they hold when the schemas arrive; then versions, by subject.
+
+    Where permanently deleted schemas had the highest ids, a line says which id comes next: records that carry the old
+    ones must never meet another schema.
+    """
+    if not selection.prefix:
+        for context, next_id in store.spent_ids():
+            if selection.context in (None, context):
+                yield _encoded({"kind": "ids", "subject": Subject(context, "").qualified, "id": next_id})
     for scope, config in store.configs(selection):
         yield _encoded({"kind": "config", "subject": scope.qualified, "config": config_json(config)})
     for scope, mode in store.modes(selection):
@@ -114,8 +122,10 @@ def imported(environment: Environment, store: StoreWriter, lines: Iterable[bytes
             elif read.kind == "mode" and read.mode is not None:
                 store.put_mode(_scope(read.subject), _mode(read.mode))
                 modes += 1
+            elif read.kind == "ids" and read.id is not None and 1 <= read.id <= limits.id_max + 1:
+                store.spend_ids(_scope(read.subject).context, read.id)
             else:
-                raise InvalidSchema(f"a line is a schema, a config or a mode, not {read.kind}")
+                raise InvalidSchema(f"a line is a schema, a config, a mode or the next of the ids, not {read.kind}")
         except RegistryError as error:
             raise _at(number, error) from None
     # References may come after those that need them: only now can every schema be understood.

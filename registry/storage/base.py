@@ -155,6 +155,10 @@ class StoreReader(Protocol):
         ...
 
     def referrers(self, subject: Subject, version: int) -> list[Referrer]: ...
+    def spent_ids(self) -> list[tuple[str, int]]:
+        """The contexts whose highest ids no schema has any more, each with the next id that it will give out."""
+        ...
+
     def contexts(self) -> list[str]:
         """The default one first, the others by name."""
         ...
@@ -176,6 +180,10 @@ class StoreWriter(StoreReader, Protocol):
 
     def allocate_id(self, context: str) -> int:
         """An id that was never given out in this context."""
+        ...
+
+    def spend_ids(self, context: str, next_id: int) -> None:
+        """Ids below `next_id` are not to be given out. The context comes to be with it."""
         ...
 
     def put_version(self, version: StoredVersion) -> None:

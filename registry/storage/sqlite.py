@@ -215,6 +215,13 @@ class SqliteWriter(SqliteReader):
         self._execute("UPDATE contexts SET next_id = ? WHERE name = ?", (id + 1, context))
         return id
 
+    def spend_ids(self, context: str, next_id: int) -> None:
+        self._execute(
+            "INSERT INTO contexts (name, next_id) VALUES (?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET next_id = max(next_id, excluded.next_id)",
+            (context, next_id),
+        )
+
     def put_version(self, version: StoredVersion) -> None:
         subject = version.subject
         subject_key = self._subject_key(subject)

@@ -201,6 +201,12 @@ class SqliteReader:
         )
         return [Referrer(context, id, bool(live)) for context, id, live in rows]
 
+    def spent_ids(self) -> list[tuple[str, int]]:
+        return self._execute(
+            "SELECT name, next_id FROM contexts c "
+            "WHERE next_id > 1 + coalesce((SELECT max(id) FROM schemas s WHERE s.context = c.name), 0) ORDER BY name"
+        ).fetchall()
+
     def contexts(self) -> list[str]:
         return [name for (name,) in self._execute("SELECT name FROM contexts ORDER BY name <> '.', name")]
 

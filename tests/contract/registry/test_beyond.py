@@ -210,6 +210,30 @@ def test_an_export_and_its_import_are_the_same_registry(free_api: RegistryApi, t
     assert [json.loads(line)["kind"] for line in selected.splitlines()] == ["config", "schema"]
 
 
+def test_an_import_gives_out_no_id_that_the_exporter_ever_gave(free_api: RegistryApi, tmp_path: Path) -> None:
+    for subject in ("kept", "gone", ":.c:gone"):
+        free_api.register(subject, record(subject[-4:]))
+    for subject in ("gone", ":.c:gone"):
+        free_api.delete(f"/subjects/{subject}")
+        free_api.delete(f"/subjects/{subject}?permanent=true")
+    exported = free_api.get("/export").content
+    assert [json.loads(line)["kind"] for line in exported.splitlines()] == ["ids", "ids", "schema"]
+    other = RegistryApi(tmp_path / "other")
+    try:
+        headers = {"content-type": "application/x-ndjson"}
+        for _ in range(2):
+            assert other.post("/import", exported, headers=headers).status_code == 200
+        assert other.get("/export").content == exported
+        assert other.register("new", record("new")) == 3
+        assert other.register(":.c:new", record("new")) == 2
+        for wrong in (b"0", b"-1", b"99999999999"):
+            line = b'{"kind":"ids","subject":"","id":' + wrong + b"}"
+            assert error_of(other.post("/import", line, headers=headers)) == (422, 42201)
+    finally:
+        other.close()
+    assert json.loads(free_api.get("/export?subjectPrefix=:.c:").text) == {"kind": "ids", "subject": ":.c:", "id": 2}
+
+
 def test_health_reflects_the_store(api: RegistryApi) -> None:
     api.register("s", record("a"))
     assert api.get("/health").json() == {
