@@ -41,6 +41,7 @@ def test_what_the_readme_shows_is_what_happens(tmp_path: Path) -> None:
                 continue
             here = command.replace("127.0.0.1:9092", addresses["broker"])
             here = here.replace("127.0.0.1:8081", addresses["registry"])
+            here = here.replace("127.0.0.1:8082", addresses["proxy"])
             done = subprocess.run(
                 ["bash", "-c", f"set -eo pipefail; {here}"],
                 capture_output=True,
