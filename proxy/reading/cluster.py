@@ -118,7 +118,7 @@ class Cluster:
             try:
                 found |= await self._offsets_once(topic, missing, isolation)
             except (kafka.KafkaError, OSError, TimeoutError) as error:
-                await self._before_retry(error, deadline)
+                await self._before_retry(error, topic, deadline)
             missing = {partition: at for partition, at in times.items() if partition not in found}
         return found
 
@@ -193,12 +193,15 @@ class Cluster:
                     found[partition] = None if offset < 0 else offset
         return found
 
-    async def _before_retry(self, error: Exception, deadline: float) -> None:
+    async def _before_retry(self, error: Exception, topic: str, deadline: float) -> None:
         """Raises what cannot pass, or has not passed in time."""
         if isinstance(error, kafka.KafkaError) and not error.retriable:
             raise proxy_error(error) from error
         client = await self._connected()
-        if not await self._update(client) or time.monotonic() >= deadline:
+        is_updated = await self._update(client)
+        if is_updated and not client.cluster.partitions_for_topic(topic):
+            raise TopicNotFound from error  # deleted since we last looked
+        if not is_updated or time.monotonic() >= deadline:
             failed = proxy_error(error)
             if isinstance(error, (kafka.LeaderNotAvailableError, kafka.NotLeaderForPartitionError)):
                 failed = LeaderNotFound(f"No leader for the partition: {error}")

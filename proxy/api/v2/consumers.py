@@ -125,7 +125,7 @@ async def records(group: str, instance: str, request: Request) -> Response:
             wanted = most if bytes_max is None or bytes_max <= 0 else min(bytes_max, most)
             answer = await _while_connected(request, _read(services, found, timeout_ms, wanted, policy))
             if answer is None:
-                return _no_content()
+                return Response(b"[]", media_type=media_type)
             services.consumers.keep(found, answer)
     return Response(answer.body, media_type=media_type, headers={REPLAY_HEADER: answer.token})
 
@@ -227,16 +227,17 @@ def _where(record: Any) -> tuple[str, int]:
 
 
 async def _while_connected(request: Request, reading: Coroutine[Any, Any, Answer]) -> Answer | None:
-    """None once the client has gone: its read is given up, and the records wait for the next one."""
+    """None once the client has gone, or the proxy stops: the read is given up, its records wait for the next one."""
     task = asyncio.ensure_future(reading)
     gone = asyncio.ensure_future(_disconnected(request))
+    stopping = asyncio.ensure_future(_services(request).stopping.wait())
     try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, gone, stopping}, return_when=asyncio.FIRST_COMPLETED)
         return task.result() if task.done() else None
     finally:
-        for pending in (task, gone):
+        for pending in (task, gone, stopping):
             pending.cancel()
-        await asyncio.wait({task, gone})
+        await asyncio.wait({task, gone, stopping})
 
 
 async def _disconnected(request: Request) -> None:

@@ -4,6 +4,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,9 @@ def test_streams_end_with_a_note_when_the_proxy_stops(api: Api, proxy: HeadgateP
     topic = api.topic()
     api.produce(topic, 1)
     base = f"{proxy.url.replace('http', 'ws')}{api.base}"
+    waiting = api.instance(auto_offset_reset="latest").assign(topic, 0)
+    pool = ThreadPoolExecutor(1)
+    poll = pool.submit(waiting.poll, "timeout=50000")
     follow = f"topics/{topic}/records?follow=true&from=earliest"
     with (
         api.stream(follow) as lines,
@@ -108,6 +112,8 @@ def test_streams_end_with_a_note_when_the_proxy_stops(api: Api, proxy: HeadgateP
         assert end["event"] == "end"
         assert json.loads(end["data"]) == note
         assert json.loads(opened.recv(30)) == {"end": note}
+    assert poll.result(30).json() == []
+    pool.shutdown()
 
 
 def memory_bytes(pid: int) -> int:

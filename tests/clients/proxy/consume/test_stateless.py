@@ -129,6 +129,18 @@ def test_what_is_not_there_is_404(api: Api, numbers: str) -> None:
     assert "no-such-topic" not in api.client.get("/topics").json()
 
 
+def test_a_topic_that_is_deleted_ends_its_streams_and_is_not_found(any_api: Api) -> None:
+    topic = any_api.topic()
+    any_api.produce(topic, 1)
+    with any_api.stream(f"topics/{topic}/records?follow=true&from=earliest") as answer:
+        rows = objects(answer)
+        next(rows)
+        assert any_api.client.delete(f"{any_api.base}/topics/{topic}").status_code == 204
+        end = next(rows)["end"]
+        assert (end["reason"], end["error_code"]) == ("error", 40401)
+    assert error_of(any_api.records(topic)) == (404, 40401)
+
+
 def test_lines_hold_the_whole_topic(any_api: Api) -> None:
     topic = any_api.topic(partitions=2)
     for start in range(0, 3000, 1000):
