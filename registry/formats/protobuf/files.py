@@ -81,6 +81,13 @@ def _is_text(proto: ProtoMessage) -> bool:
     while waiting:
         for field, value in waiting.pop().ListFields():
             values = value if field.is_repeated else [value]
+            if field.message_type is not None and field.message_type.GetOptions().map_entry:
+                # No descriptor has a map, but an option can have one that some module of this process defines.
+                parts = [part for pair in value.items() for part in pair]
+                if any(isinstance(part, bytes) for part in parts):
+                    return False
+                waiting += (part for part in parts if isinstance(part, ProtoMessage))
+                continue
             if field.type == FieldDescriptor.TYPE_STRING:
                 if not all(isinstance(one, str) for one in values):
                     return False

@@ -2,6 +2,9 @@
 
 import base64
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from google.protobuf import descriptor_pb2, text_format
@@ -11,6 +14,7 @@ from registry.errors import InvalidSchema
 from registry.formats.protobuf import parse
 from tests.unit.registry.protobuf.protoc import PROTOS, comparable
 
+ROOT = Path(__file__).resolve().parents[4]
 P3 = 'syntax = "proto3"; '
 FILES = {str(path.relative_to(PROTOS)): path.read_text("utf-8") for path in sorted(PROTOS.rglob("*.proto"))}
 
@@ -220,3 +224,26 @@ def test_options_nest_as_deep_in_a_descriptor_as_in_a_text(depth: int, read: boo
     else:
         with pytest.raises(InvalidSchema, match="nested more than 32 deep"):
             parse(form, {})
+
+
+OPTIONS_KNOWN_TO_THE_PROCESS = """
+import base64
+from confluent_kafka.schema_registry.confluent import meta_pb2
+from google.protobuf import descriptor_pb2
+from registry.formats.protobuf import parse
+file = descriptor_pb2.FileDescriptorProto(name="x.proto", syntax="proto3")
+field = file.message_type.add(name="M").field.add(name="a", number=1, type=9, label=1)
+meta = field.options.Extensions[meta_pb2.field_meta]
+meta.params["k"] = "v"
+meta.tags.append("PII")
+print(parse(base64.b64encode(file.SerializeToString()).decode(), {}).canonical)
+"""
+
+
+def test_an_option_with_a_map_that_this_process_knows_is_read() -> None:
+    """In a process of its own: what a module defines stays known to every later test."""
+    command = [sys.executable, "-c", OPTIONS_KNOWN_TO_THE_PROCESS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert '"PII"' in done.stdout
+    assert 'key: "k"' in done.stdout
