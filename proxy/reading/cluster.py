@@ -243,12 +243,7 @@ def _connected(connection: Any) -> bool:
     return bool(connection.connected())
 
 
-_MOVED: Final = (
-    kafka.NotLeaderForPartitionError,
-    kafka.LeaderNotAvailableError,
-    kafka.ReplicaNotAvailableError,
-    kafka.UnknownLeaderEpochError if hasattr(kafka, "UnknownLeaderEpochError") else kafka.NotLeaderForPartitionError,
-)
+_MOVED: Final = (kafka.NotLeaderForPartitionError, kafka.LeaderNotAvailableError, kafka.ReplicaNotAvailableError)
 
 
 def _read_fetch(answer: Any, found: dict[TopicPartition, Fetched]) -> bool:
