@@ -1,12 +1,16 @@
 """Servers that several suites share. Each starts on first use and stops with the run."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from tests.live.apache_kafka import KafkaNode, KafkaUnavailable, install
 from tests.live.headgate import HeadgateBroker
+
+# A run in the background of a shell ignores Ctrl-C, and what it starts would as well; some tests press it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A first rebalance that waits three seconds for more members, as by default, would only make the suites slow.
 BROKER_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "node.id": "1"}

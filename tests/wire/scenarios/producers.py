@@ -15,7 +15,7 @@ def init_producer_id_at_every_version(wire: Wire) -> None:
     wire.ask("init_producer_id", 4, {"transactional_id": "", "transaction_timeout": 60_000}, label="empty id")
     body = {"transactional_id": None, "transaction_timeout": 0}
     wire.ask("init_producer_id", 4, body, label="no transaction, so no timeout to check")
-    body = {"transactional_id": None, "transaction_timeout": 60_000, "producer_id": 5, "producer_epoch": 0}
+    body = {"transactional_id": None, "transaction_timeout": 60_000, "producer_id": 5_000_000, "producer_epoch": 0}
     wire.ask("init_producer_id", 4, body, label="with an id of its own but no transaction")
 
 
