@@ -55,9 +55,7 @@ inflated_for_walk_bytes_max = 1024 * 1024
 
 _RECORDS_AS_AVRO = parse_schema({"type": "array", "items": "bytes"})
 
-NO_TIMESTAMP = -1
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-NO_PRODUCER_ID = -1
 
 
 class BatchHeader(NamedTuple):
