@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.live.apache_kafka import KafkaNode, KafkaUnavailable, install
+from tests.live.apache_kafka import KafkaNode, install
 from tests.live.headgate import HeadgateBroker
+from tests.live.maven import JarsUnavailable
 
 # A run in the background of a shell ignores Ctrl-C, and what it starts would as well; some tests press it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -39,7 +40,7 @@ def java_tools() -> None:
     """Kafka's jars are there and Java runs."""
     try:
         install()
-    except KafkaUnavailable as error:
+    except JarsUnavailable as error:
         unavailable(str(error))
 
 

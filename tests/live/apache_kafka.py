@@ -1,26 +1,23 @@
 """Apache Kafka 4.3.1 from Maven Central: its jars, one KRaft node, and its command-line tools.
 
 The jars land once in `.cache/` of the checkout. The suite and the benchmarks both start nodes through this module; what
-a test does when Java is missing (skip, or fail on CI) is the fixtures' matter: here it is `KafkaUnavailable`.
+a test does when Java is missing (skip, or fail on CI) is the fixtures' matter: here it is `JarsUnavailable`.
 """
 
-import fcntl
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.live.maven import CACHE, fetch, require_java
 from tests.live.ports import accepts, free_port
 from tests.live.process import ServerProcess
 
 KAFKA_VERSION = "4.3.1"
-ROOT = Path(__file__).resolve().parents[2]
-LIBS = ROOT / ".cache" / f"kafka-{KAFKA_VERSION}" / "libs"
+FOLDER = CACHE / f"kafka-{KAFKA_VERSION}"
 POM = Path(__file__).with_name("pom.xml")
 LOG4J = Path(__file__).with_name("log4j2.properties")
-INSTALL_SECONDS_MAX = 600
 TOOL_SECONDS_MAX = 90.0
 CLUSTER_ID = "aGVhZGdhdGUtdGVzdHM0Mg"
 
@@ -28,7 +25,7 @@ CLUSTER_ID = "aGVhZGdhdGUtdGVzdHM0Mg"
 # would tell of a class archive it cannot use on stdout, among the tool's own lines.
 TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto", "-Xlog:disable")
 # Classes as the first tool left them in memory: halves the time that the following ones take to start.
-CLASS_ARCHIVE = LIBS.parent / "tools.jsa"
+CLASS_ARCHIVE = FOLDER / "tools.jsa"
 ARCHIVED = "org.apache.kafka.tools."
 SERVER = "kafka.Kafka"
 
@@ -46,10 +43,6 @@ SINGLE_NODE: Mapping[str, str] = {
 }
 
 
-class KafkaUnavailable(RuntimeError):
-    """No Java, no Maven, or the jars could not be fetched; the message says which."""
-
-
 class ToolFailed(AssertionError):
     """A Java tool ended with an error."""
 
@@ -65,34 +58,9 @@ class ToolResult:
         return [line for line in self.out.splitlines() if line.strip()]
 
 
-def require_java() -> str:
-    java = shutil.which("java")
-    if java is None:
-        raise KafkaUnavailable("java is not installed (make system installs it)")
-    return java
-
-
 def install() -> Path:
-    """The folder of Kafka's jars, fetched on the first call; safe for several processes at once."""
-    require_java()
-    complete = LIBS.parent / "complete"
-    LIBS.parent.mkdir(parents=True, exist_ok=True)
-    with (LIBS.parent / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if complete.exists():
-            return LIBS
-        maven = shutil.which("mvn")
-        if maven is None:
-            raise KafkaUnavailable("mvn is not installed (make system installs it)")
-        command = [maven, "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={LIBS}"]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS_MAX, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise KafkaUnavailable(f"mvn did not fetch Kafka's jars in {INSTALL_SECONDS_MAX} s") from error
-        if done.returncode != 0:
-            raise KafkaUnavailable(f"mvn could not fetch Kafka's jars: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-        complete.touch()
-    return LIBS
+    """The folder of Kafka's jars, fetched on the first call."""
+    return fetch(POM, FOLDER, "Kafka's jars")
 
 
 def java_command(main_class: str, *arguments: str, flags: Sequence[str] = TOOL_FLAGS) -> list[str]:
