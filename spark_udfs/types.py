@@ -1,0 +1,125 @@
+"""What Spark calls the columns that the decoder makes, and the casts where Spark has no such type.
+
+| the decoder's Arrow type | Spark |
+|---|---|
+| bool, int32, int64, float32, float64 | boolean, int, bigint, float, double |
+| string, binary, date32 | string, binary, date |
+| fixed_size_binary | binary |
+| decimal128 | decimal |
+| decimal256 (39 to 76 digits) | string: the number in decimal notation, nothing lost |
+| time32[ms], time64[us] | int, bigint: milliseconds, microseconds since midnight, as `from_avro` has it |
+| timestamp with a zone; without | timestamp; timestamp_ntz. Microseconds: nanoseconds are rounded down |
+| uint32 (the parts of a duration) | bigint |
+| null | void |
+| list, map, struct | array, map, struct. Equal keys of a map are all kept; Python sees the last |
+
+Most columns pass as they are. Nothing here looks at a row on its own.
+"""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow.types as kinds
+from pyarrow import lib as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
+
+NANOSECONDS_PER_MICROSECOND = 1000
+
+
+def spark_arrow_type(kind: pa.DataType) -> pa.DataType:
+    """The Arrow type that Spark takes for a column of this one."""
+    if kinds.is_struct(kind):
+        return pa.struct(
+            [(kind.field(at).name, spark_arrow_type(kind.field(at).type)) for at in range(kind.num_fields)]
+        )
+    if kinds.is_map(kind):
+        return pa.map_(spark_arrow_type(kind.key_type), spark_arrow_type(kind.item_type))
+    if kinds.is_list(kind) or kinds.is_large_list(kind):
+        return pa.list_(spark_arrow_type(kind.value_type))
+    if kinds.is_dictionary(kind):
+        return spark_arrow_type(kind.value_type)
+    if kinds.is_fixed_size_binary(kind) or kinds.is_large_binary(kind):
+        return pa.binary()
+    if kinds.is_large_string(kind) or kinds.is_decimal256(kind):
+        return pa.string()
+    if kinds.is_time32(kind):
+        return pa.int32()
+    if kinds.is_time64(kind) or kinds.is_uint32(kind):
+        return pa.int64()
+    if kinds.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return kind
+
+
+def to_spark(array: pa.Array) -> pa.Array:
+    """The column as Spark takes it: the same array where nothing is to do."""
+    wanted = spark_arrow_type(array.type)
+    return array if wanted == array.type else _converted(array, wanted)
+
+
+def _converted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    kind = array.type
+    if kind == wanted:
+        return array
+    if kinds.is_struct(kind):
+        children = [_converted(array.field(at), wanted.field(at).type) for at in range(kind.num_fields)]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
+    if kinds.is_map(kind):
+        entries = pa.StructArray.from_arrays(
+            [_converted(array.keys, wanted.key_type), _converted(array.items, wanted.item_type)],
+            fields=[wanted.key_field, wanted.item_field],
+        )
+        return _with_items(array, wanted, entries)
+    if kinds.is_list(kind):
+        return _with_items(array, wanted, _converted(array.values, wanted.value_type))
+    if kinds.is_time32(kind) or kinds.is_time64(kind):
+        return array.view(wanted)
+    if kinds.is_timestamp(kind) and kind.unit == "ns":
+        return _microseconds(array, wanted)
+    return array.cast(wanted)
+
+
+def _with_items(array: pa.Array, wanted: pa.DataType, items: pa.Array) -> pa.Array:
+    """The same lists over other items."""
+    return pa.Array.from_buffers(
+        wanted, len(array), array.buffers()[:2], array.null_count, array.offset, children=[items]
+    )
+
+
+def _microseconds(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Rounded down, also before 1970, where Arrow's own cast would round up."""
+    numbers = array.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    mask = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    return pa.array(np.floor_divide(numbers, NANOSECONDS_PER_MICROSECOND), mask=mask).view(wanted)
+
+
+def spark_type(kind: pa.DataType) -> "DataType":
+    """Spark's type for a column of an Arrow type, the decoder's own or one that `spark_arrow_type` gives."""
+    from pyspark.sql import types as spark
+
+    kind = spark_arrow_type(kind)
+    if kinds.is_struct(kind):
+        return spark.StructType([spark.StructField(field.name, spark_type(field.type), True) for field in kind])
+    if kinds.is_map(kind):
+        return spark.MapType(spark_type(kind.key_type), spark_type(kind.item_type), True)
+    if kinds.is_list(kind):
+        return spark.ArrayType(spark_type(kind.value_type), True)
+    if kinds.is_decimal128(kind):
+        return spark.DecimalType(kind.precision, kind.scale)
+    if kinds.is_timestamp(kind):
+        return spark.TimestampType() if kind.tz is not None else spark.TimestampNTZType()
+    scalars: dict[pa.DataType, Any] = {
+        pa.null(): spark.NullType,
+        pa.bool_(): spark.BooleanType,
+        pa.int32(): spark.IntegerType,
+        pa.int64(): spark.LongType,
+        pa.float32(): spark.FloatType,
+        pa.float64(): spark.DoubleType,
+        pa.string(): spark.StringType,
+        pa.binary(): spark.BinaryType,
+        pa.date32(): spark.DateType,
+    }
+    return cast("DataType", scalars[kind]())
