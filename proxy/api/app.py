@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,6 +13,7 @@ from starlette.responses import Response
 from openapi.errors import error_body
 from proxy.api import health
 from proxy.api.answers import JSON, V2_JSON, extra_headers
+from proxy.api.escaped_paths import restore_slashes
 from proxy.api.forwarding import Forwarding
 from proxy.api.front import Front
 from proxy.api.methods import allowed
@@ -59,6 +60,7 @@ def create_app(settings: ProxySettings) -> Front:
         lifespan=lifespan,
         openapi_url=None,
         redirect_slashes=False,
+        dependencies=[Depends(restore_slashes)],
         exception_handlers=_handlers(),
     )
     app.state.services = services

@@ -14,6 +14,7 @@ from openapi.media_types import negotiate
 from proxy.api import encodings
 from proxy.api.answers import JSON, V2_JSON, App, Receive, Scope, Send, send_answer, send_error
 from proxy.api.body import read_body
+from proxy.api.escaped_paths import unescape_path
 from proxy.api.rate import RateLimit, client_of
 from proxy.api.v2.produce import Ordered, ProduceV2, answer_of, answer_type
 from proxy.api.v3.produce import ProduceV3, batch_answer
@@ -79,6 +80,8 @@ class Front:
         path: bytes = scope["raw_path"]
         media_type = JSON if path.startswith(b"/v3") else V2_JSON
         try:
+            if b"%" in path:
+                scope = unescape_path(scope)
             if self._limit.is_on:
                 client = client_of(scope)
                 self._limit.take(client)
@@ -104,7 +107,14 @@ class Front:
         await self._app(scope, receive, send)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
-        match = _V3_SOCKET.match(scope.get("raw_path") or b"") if scope["type"] == "websocket" else None
+        path: bytes = scope.get("raw_path", b"")
+        if b"%" in path:
+            try:
+                scope = unescape_path(scope)
+            except ProxyError:
+                await send({"type": "websocket.close"})  # before it was accepted: the handshake is refused
+                return
+        match = _V3_SOCKET.match(path)
         if match is not None:
             await self._socket.serve(_text(match[1]), _text(match[2]), receive, send, client_of(scope))
         else:
@@ -214,7 +224,7 @@ class Front:
 
 
 def _text(quoted: bytes) -> str:
-    return unquote_to_bytes(quoted).decode(errors="replace") if b"%" in quoted else quoted.decode(errors="replace")
+    return (unquote_to_bytes(quoted) if b"%" in quoted else quoted).decode()
 
 
 async def _failed(send: Send, topic: str, media_type: str) -> None:

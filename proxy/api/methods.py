@@ -14,7 +14,7 @@ def allowed(request: Request) -> str:
     methods = {
         method for route in _routes(request.app) if route.path_regex.match(path) for method in route.methods or ()
     }
-    if any(pattern.match(path.encode()) for pattern in PRODUCE_PATHS):
+    if any(pattern.match(request.scope["raw_path"]) for pattern in PRODUCE_PATHS):
         methods.add("POST")
     return ", ".join(sorted(methods))
 

@@ -10,7 +10,7 @@ Where to begin: `from=earliest|latest|-20`, `offset=`, `timestamp=`, `positions=
 
 from collections.abc import AsyncIterator
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import orjson
 from fastapi import APIRouter
@@ -156,7 +156,7 @@ async def _page(request: Request, services: Services, stream: RecordStream) -> R
         rows += batch.rows
     if stream.error is not None and not rows:
         raise stream.error
-    here = base_url(request, services.settings.advertised_url) + quote(request.url.path)
+    here = base_url(request, services.settings.advertised_url) + request.scope["raw_path"].decode("ascii")
     kept = [(name, value) for name, value in request.query_params.multi_items() if name not in _WHERE]
     positions = offsets_text(stream.positions.items())
     query = urlencode([*kept, ("positions", positions)])

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -111,14 +112,17 @@ def check_group(any_api: Api, address: str, protocol: str) -> None:
         (one,) = listed["data"]
         assert (one["kind"], one["client_id"]) == ("KafkaConsumer", "reader")
         assert one["instance_id"] == ("static-1" if protocol == "classic" else None)
-        assert any_api.get(f"{at}/consumers/{one['consumer_id']}") == one
-        assignments = any_api.get(f"{at}/consumers/{one['consumer_id']}/assignments")
+        # An id of the consumer protocol may be base64 of the plain alphabet, slashes and all.
+        consumer_at = f"{at}/consumers/{quote(one['consumer_id'], safe='+=')}"
+        assert one["metadata"]["self"] == any_api.link(consumer_at)
+        assert any_api.get(consumer_at) == one
+        assignments = any_api.get(f"{consumer_at}/assignments")
         assert assignments["kind"] == "KafkaConsumerAssignmentList"
         assert [(row["topic_name"], row["partition_id"]) for row in assignments["data"]] == [(topic, 0), (topic, 1)]
         row = assignments["data"][0]
         assert row["partition"]["related"] == any_api.link(f"topics/{topic}/partitions/0")
         assert row["lag"]["related"] == any_api.link(f"{at}/lags/{topic}/partitions/0")
-        single = f"{at}/consumers/{one['consumer_id']}/assignments/{topic}/partitions/0"
+        single = f"{consumer_at}/assignments/{topic}/partitions/0"
         assert any_api.get(single) == row
         assert error_of(any_api.ask("GET", single[:-1] + "9")) == (404, 404)
         assert error_of(any_api.ask("GET", f"{at}/consumers/nobody")) == (404, 404)
@@ -131,7 +135,7 @@ def check_group(any_api: Api, address: str, protocol: str) -> None:
         assert summary["kind"] == "KafkaConsumerGroupLagSummary"
         assert (summary["max_lag"], summary["total_lag"]) == (3, 3)
         assert (summary["max_lag_topic_name"], summary["max_lag_partition_id"]) == (topic, 0)
-        assert summary["max_lag_consumer"]["related"] == any_api.link(f"{at}/consumers/{one['consumer_id']}")
+        assert summary["max_lag_consumer"]["related"] == any_api.link(consumer_at)
 
         assert error_of(any_api.ask("POST", f"{at}/offsets:reset", {"to": "earliest"})) == (409, 40903)
         assert error_of(any_api.ask("DELETE", at)) == (409, 40903)

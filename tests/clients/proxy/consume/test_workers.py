@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -46,12 +47,12 @@ def workers(headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFa
 @pytest.mark.parametrize("owner", [0, 1])
 def test_any_worker_answers_for_any_instance(workers: Workers, owner: int) -> None:
     first, second = workers.apis
-    topic, group = first.topic(), first.group()
+    topic, group = first.topic(), f"{first.group()}/100%"
     first.produce(topic, "x")
     name = workers.name_owned_by(workers.urls[owner], group)
     body = {"name": name, "format": "json", "auto.offset.reset": "earliest"}
-    created = first.client.post(f"/consumers/{group}", json=body, headers={"content-type": V2})
-    path = f"/consumers/{group}/instances/{name}"
+    created = first.client.post(f"/consumers/{quote(group, safe='')}", json=body, headers={"content-type": V2})
+    path = f"/consumers/{quote(group, safe='')}/instances/{name}"
     # Links lead to where the client asked, whoever made the instance.
     assert created.json()["base_uri"] == first.url + path
     partitions = {"partitions": [{"topic": topic, "partition": 0}]}
@@ -62,7 +63,7 @@ def test_any_worker_answers_for_any_instance(workers: Workers, owner: int) -> No
     assert read.status_code == 200, read.text
     assert [row["value"] for row in read.json()] == ["x"]
     assert read.headers["x-headgate-replay"] == "1"
-    again = second.client.post(f"/consumers/{group}", json=body, headers={"content-type": V2})
+    again = second.client.post(f"/consumers/{quote(group, safe='')}", json=body, headers={"content-type": V2})
     assert error_of(again) == (409, 40902)
     assert first.client.delete(path).status_code == 204
     assert error_of(second.client.get(f"{path}/records")) == (404, 40403)

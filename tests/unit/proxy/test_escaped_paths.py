@@ -1,0 +1,48 @@
+"""Names in paths: a slash that was escaped is part of its name, and every other escape is undone once."""
+
+import asyncio
+from urllib.parse import quote
+
+import pytest
+from starlette.requests import HTTPConnection
+from starlette.routing import Match, Route
+
+from proxy.api.escaped_paths import restore_slashes, unescape_path
+from proxy.errors import ResourceNotFound
+
+ROUTE = Route("/groups/{group}/members/{member}", endpoint=lambda _: None)
+NAMES = ["plain", "a/b", "/", "//", "100%", "%2F", "%252f", "two words", "müller", "a+b", "a?b#c", "\ufffd", "🦊/🦊"]
+
+
+def parameters(raw_path: str) -> dict[str, str] | None:
+    """What the route is given; None where it does not match."""
+    scope = unescape_path({"type": "http", "method": "GET", "raw_path": raw_path.encode(), "path": "not looked at"})
+    match, found = ROUTE.matches(scope)
+    if match is not Match.FULL:
+        return None
+    connection = HTTPConnection({**scope, **found})
+    asyncio.run(restore_slashes(connection))
+    return dict(connection.path_params)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_route_gets_the_name_that_was_escaped(name: str) -> None:
+    path = f"/groups/{quote(name, safe='')}/members/{quote(name[::-1], safe='')}"
+    assert parameters(path) == {"group": name, "member": name[::-1]}
+
+
+def test_an_escaped_slash_divides_nothing() -> None:
+    assert parameters("/groups/a%2Fmembers%2fb") is None
+    assert parameters("/groups%2Fa/members/b") is None
+    assert parameters("/groups/a%2Fmembers/members/b") == {"group": "a/members", "member": "b"}
+
+
+@pytest.mark.parametrize("written", ["100%", "%zz", "%2"])
+def test_a_percent_sign_that_escapes_nothing_stands_for_itself(written: str) -> None:
+    assert parameters(f"/groups/{written}/members/b") == {"group": written, "member": "b"}
+
+
+@pytest.mark.parametrize("written", ["%ff", "a%2F%C3", "%ed%b0%af"])
+def test_escapes_that_are_not_utf_8_name_nothing(written: str) -> None:
+    with pytest.raises(ResourceNotFound, match="not UTF-8"):
+        parameters(f"/groups/{written}/members/b")
