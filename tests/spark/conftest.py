@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import unavailable
 from tests.live.headgate_registry import HeadgateRegistry
+from tests.live.spark_jars import JarsUnavailable, spark_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +50,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark"))
 
 
+def connectors() -> dict[str, str]:
+    """Spark's own Kafka source and Avro functions, where they can be had: `tests/spark/peers` compares with them."""
+    try:
+        return {"spark.jars": spark_jars()}
+    except JarsUnavailable as error:
+        if os.environ.get("CI") == "true":
+            unavailable(str(error))
+        return {}
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     if shutil.which("java") is None:
@@ -61,7 +72,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     builder = SparkSession.builder.master("local[2]").appName("headgate-tests")
     places = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}
-    for name, setting in {**SETTINGS, **places}.items():
+    for name, setting in {**SETTINGS, **places, **connectors()}.items():
         builder = builder.config(name, setting)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
