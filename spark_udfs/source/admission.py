@@ -1,0 +1,22 @@
+"""The stream reader for PySpark from 4.2 on: Spark says how much a batch may take, and when a query is to end."""
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from spark_udfs.source.offsets import to_json
+from spark_udfs.source.stream_reader import OffsetJson, _Reader
+
+
+class StreamReader(_Reader, SupportsTriggerAvailableNow):
+    def getDefaultReadLimit(self) -> ReadLimit:
+        records_max = self._options.records_per_trigger_max
+        return ReadAllAvailable() if records_max is None else ReadMaxRows(records_max)
+
+    def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:
+        return self.positions.next(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.positions.aim()
+
+    def reportLatestOffset(self) -> OffsetJson | None:
+        latest = self.positions.latest
+        return dict(to_json(latest)) if latest else None

@@ -1,0 +1,33 @@
+"""A batch query: planned once on the driver, then read range by range."""
+
+from collections.abc import Iterator, Sequence
+
+from pyarrow import lib as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from spark_udfs.source.cluster import Cluster
+from spark_udfs.source.loop import loop_thread
+from spark_udfs.source.options import ReadOptions
+from spark_udfs.source.planning import batch_ranges
+from spark_udfs.source.ranges import OffsetRange
+from spark_udfs.source.reading import RangePartition, ReadSpec, read_range
+
+
+class BatchReader(DataSourceReader):
+    def __init__(self, options: ReadOptions, spec: ReadSpec) -> None:
+        self._options = options
+        self._spec = spec
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [RangePartition(one) for one in loop_thread().run(self._ranges())]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # Spark makes up a partition of its own where there is none to read.
+        return read_range(self._spec, partition.wanted) if isinstance(partition, RangePartition) else iter(())
+
+    async def _ranges(self) -> list[OffsetRange]:
+        cluster = Cluster(self._options.connection)
+        try:
+            return await batch_ranges(cluster, self._options)
+        finally:
+            await cluster.close()

@@ -1,0 +1,335 @@
+"""The brokers, to be asked: topics, offsets, and fetches of raw batches. Connections, TLS and SASL are aiokafka's.
+
+Everything is retried while it can pass by itself (a broker restarting, a leader elected), and then fails with what was
+tried. Asking about a topic never creates it. One `Cluster` lives on the loop of one process and is shared by its tasks.
+"""
+
+import asyncio
+import contextlib
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from aiokafka import errors as kafka
+from aiokafka.client import AIOKafkaClient
+from aiokafka.conn import collect_hosts, create_conn
+from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.protocol.offset import OffsetRequest
+from aiokafka.structs import TopicPartition
+
+from serdes.columnar import AbortedTransaction
+from spark_udfs.source.errors import (
+    BrokerRefused,
+    BrokerUnreachable,
+    NotAuthenticated,
+    NotAuthorized,
+    SourceError,
+    TopicMissing,
+)
+from spark_udfs.source.offsets import Offsets
+from spark_udfs.source.options import ConnectionOptions, Isolation
+from spark_udfs.source.topics import Selection
+
+FIRST_CONNECTION_SECONDS_MAX = 5.0
+"""How long brokers that never answered are tried: a wrong address must not look like a slow job."""
+RETRY_SECONDS = 0.1
+RETRY_SECONDS_MAX = 2.0
+UNKNOWN_TOPIC_SECONDS_MAX = 2.0
+"""How long a topic is looked for: one that was created a moment ago is not known to every broker at once."""
+CLOSE_SECONDS_MAX = 5.0
+METADATA_AGE_MS = 300_000
+IDLE_MS = 540_000
+
+Result = TypeVar("Result")
+
+_REFUSED_CREDENTIALS = (
+    kafka.AuthenticationFailedError,
+    kafka.SaslAuthenticationFailed,
+    kafka.IllegalSaslStateError,
+    kafka.UnsupportedSaslMechanismError,
+)
+_NOT_ALLOWED = (kafka.TopicAuthorizationFailedError, kafka.ClusterAuthorizationFailedError)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What one fetch brought of one partition: batches, the first of which may begin before the offset asked for."""
+
+    batches: bytes
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: tuple[AbortedTransaction, ...] = ()
+    is_out_of_range: bool = False
+    """The offset is not, or no longer, in the log."""
+
+
+class Cluster:
+    def __init__(self, options: ConnectionOptions) -> None:
+        self._options = options
+        self._client: Any = None
+        """An AIOKafkaClient, which has no types."""
+        self._opening = asyncio.Lock()
+        self._advertised: list[str] = []
+        """Where the brokers say that they are; empty until one has answered."""
+
+    async def partitions(self, selection: Selection) -> list[TopicPartition]:
+        """Raises `TopicMissing`."""
+        topics = None if selection.names is None else list(selection.names)
+        deadline = time.monotonic() + UNKNOWN_TOPIC_SECONDS_MAX
+        while True:
+            known = await self._retried(lambda: self._partitions_once(topics), "the list of topics")
+            try:
+                return selection.chosen(known)
+            except TopicMissing:
+                if time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def offsets(
+        self, times: Mapping[TopicPartition, int], isolation: Isolation
+    ) -> dict[TopicPartition, int | None]:
+        """Per partition: EARLIEST, LATEST or a time in milliseconds to its offset; None where no record is that new."""
+        if not times:
+            return {}
+        return await self._retried(lambda: self._offsets_once(times, isolation), "offsets")
+
+    async def edges(self, places: Iterable[TopicPartition], where: int, isolation: Isolation) -> Offsets:
+        """The first or the next offset of each partition."""
+        found = await self.offsets(dict.fromkeys(places, where), isolation)
+        return {at: offset or 0 for at, offset in found.items()}
+
+    async def fetch(
+        self, at: TopicPartition, offset: int, *, bytes_max: int, wait_ms: int, isolation: Isolation
+    ) -> Fetched:
+        """The batches from an offset on; none where nothing comes in `wait_ms`."""
+        request = FetchRequest(wait_ms, 1, bytes_max, int(isolation), [(at.topic, [(at.partition, offset, bytes_max)])])
+        return await self._retried(lambda: self._fetch_once(at, request), f"records of {at.topic}-{at.partition}")
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await _closed(client)
+
+    async def _partitions_once(self, topics: list[str] | None) -> dict[str, set[int]]:
+        client = await self._connected()
+        await self._update(client, topics)
+        unauthorized = client.cluster.unauthorized_topics & set(topics or ())
+        if unauthorized:
+            raise kafka.TopicAuthorizationFailedError(", ".join(sorted(unauthorized)))
+        found = client.cluster.topics(exclude_internal_topics=topics is None)
+        return {topic: client.cluster.partitions_for_topic(topic) for topic in found}
+
+    async def _offsets_once(
+        self, times: Mapping[TopicPartition, int], isolation: Isolation
+    ) -> dict[TopicPartition, int | None]:
+        client = await self._connected()
+        by_node: dict[int, dict[str, list[tuple[int, int]]]] = {}
+        for at, when in times.items():
+            node = await self._leader(client, at)
+            by_node.setdefault(node, {}).setdefault(at.topic, []).append((at.partition, when))
+        answers = await asyncio.gather(
+            *(
+                client.send(node, OffsetRequest(-1, int(isolation), list(topics.items())))
+                for node, topics in by_node.items()
+            )
+        )
+        found: dict[TopicPartition, int | None] = {}
+        for answer in answers:
+            for topic, rows in answer.topics:
+                for partition, code, *_, offset in rows:
+                    _check(code, f"{topic}-{partition}")
+                    found[TopicPartition(topic, partition)] = None if offset < 0 else offset
+        return found
+
+    async def _fetch_once(self, at: TopicPartition, request: FetchRequest) -> Fetched:
+        client = await self._connected()
+        answer = await client.send(await self._leader(client, at), request)
+        version = answer.API_VERSION
+        if version >= 7:
+            _check(answer.error_code, f"{at.topic}-{at.partition}")
+        for _, rows in answer.topics:
+            for _, code, high_watermark, *rest in rows:
+                if kafka.for_code(code) is kafka.OffsetOutOfRangeError:
+                    return Fetched(b"", -1, -1, -1, is_out_of_range=True)
+                _check(code, f"{at.topic}-{at.partition}")
+                stable = rest[0] if version >= 4 else high_watermark
+                start = rest[1] if version >= 5 else -1
+                aborted = (rest[2] if version >= 5 else rest[1] if version == 4 else None) or ()
+                return Fetched(
+                    rest[-1] or b"",
+                    high_watermark,
+                    stable,
+                    start,
+                    tuple(AbortedTransaction(producer_id, first) for producer_id, first in aborted),
+                )
+        raise kafka.KafkaConnectionError(f"the broker left {at.topic}-{at.partition} out of its answer")
+
+    async def _leader(self, client: Any, at: TopicPartition) -> int:
+        node = client.cluster.leader_for_partition(at)
+        if node is None or node < 0:
+            await self._update(client, [at.topic])
+            node = client.cluster.leader_for_partition(at)
+        if node is None:
+            raise kafka.UnknownTopicOrPartitionError(f"{at.topic}-{at.partition}")
+        if node < 0:
+            raise kafka.LeaderNotAvailableError(f"{at.topic}-{at.partition}")
+        return int(node)
+
+    async def _update(self, client: Any, topics: list[str] | None) -> None:
+        """Look at the cluster anew. aiokafka's own way of asking for a topic would create it."""
+        nodes = [broker.nodeId for broker in client.cluster.brokers()]
+        error: Exception = kafka.KafkaConnectionError("no broker is known")
+        for node in nodes:
+            try:
+                answer = await client.send(node, MetadataRequest(topics, allow_auto_topic_creation=False))
+            except (kafka.KafkaError, OSError) as failed:
+                error = failed
+                continue
+            client.cluster.update_metadata(answer)
+            self._advertised = [f"{broker.host}:{broker.port}" for broker in client.cluster.brokers()]
+            return
+        raise error
+
+    async def _retried(self, once: Callable[[], Awaitable[Result]], what: str) -> Result:
+        """Raises a `SourceError` where trying again would not help, or has not."""
+        began = time.monotonic()
+        pause = RETRY_SECONDS
+        while True:
+            try:
+                return await once()
+            except SourceError:
+                raise
+            except (kafka.KafkaError, OSError) as error:
+                waited = time.monotonic() - began
+                if not self._may_pass(error, waited):
+                    raise await self._explained(error, what, waited) from error
+                # Leaders have moved, or brokers have come back at other addresses: begin with those that were given.
+                await self.close()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, RETRY_SECONDS_MAX)
+
+    def _may_pass(self, error: Exception, waited: float) -> bool:
+        if isinstance(error, (*_REFUSED_CREDENTIALS, *_NOT_ALLOWED)):
+            return False
+        if isinstance(error, kafka.UnknownTopicOrPartitionError):
+            return waited < UNKNOWN_TOPIC_SECONDS_MAX
+        if isinstance(error, kafka.KafkaError) and not error.retriable and not _is_connection(error):
+            return False
+        return waited < self._options.retry_ms / 1000
+
+    async def _explained(self, error: Exception, what: str, waited: float) -> SourceError:
+        text = str(error) or type(error).__name__
+        if isinstance(error, _REFUSED_CREDENTIALS):
+            return _not_authenticated(self._options, text)
+        if isinstance(error, _NOT_ALLOWED):
+            return NotAuthorized(f"The brokers at {self._options.address} do not let this user read or write {text}.")
+        if isinstance(error, kafka.UnknownTopicOrPartitionError):
+            return TopicMissing(f"{text} is not, or no longer, in the cluster at {self._options.address}.")
+        if _is_connection(error):
+            where = "; ".join(await _attempts(self._options))
+            if not where and isinstance(error, kafka.NodeNotReadyError):
+                advertised = ", ".join(sorted(self._advertised))
+                where = f"they say that they are at {advertised} (advertised.listeners), and are not there"
+            where = where or text
+            return BrokerUnreachable(
+                f"The brokers at {self._options.address} did not answer for {waited:.0f} s, asked for {what}: {where}. "
+                "Check that they run; kafka.default.api.timeout.ms says how long to wait for them."
+            )
+        return BrokerRefused(f"The brokers at {self._options.address} were asked for {what} and said: {text}")
+
+    async def _connected(self) -> Any:
+        if self._client is not None:
+            return self._client
+        async with self._opening:
+            if self._client is None:
+                patience = self._options.retry_ms / 1000 if self._advertised else FIRST_CONNECTION_SECONDS_MAX
+                self._client = await _opened(self._options, patience)
+        return self._client
+
+
+async def _opened(options: ConnectionOptions, seconds_max: float) -> Any:
+    """A connected client. Raises `BrokerUnreachable`, `NotAuthenticated`."""
+    deadline = time.monotonic() + seconds_max
+    pause = RETRY_SECONDS
+    make: Any = AIOKafkaClient
+    while True:
+        client = make(
+            bootstrap_servers=list(options.servers),
+            client_id=options.client_id,
+            metadata_max_age_ms=METADATA_AGE_MS,
+            request_timeout_ms=options.request_timeout_ms,
+            connections_max_idle_ms=IDLE_MS,
+            **options.security.client_arguments(),
+        )
+        try:
+            await client.bootstrap()
+        except (kafka.KafkaError, OSError):
+            await _closed(client)
+        else:
+            return client
+        reasons = await _attempts(options)
+        if time.monotonic() > deadline:
+            raise BrokerUnreachable(
+                f"No broker can be reached at {options.address}: {'; '.join(reasons)}. Check that bootstrap.servers is "
+                "the address of a running broker, that this machine (and every executor) can reach it, and that "
+                f"kafka.security.protocol is what it expects there (now {options.security.protocol})."
+            )
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, RETRY_SECONDS_MAX)
+
+
+async def _closed(client: Any) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(CLOSE_SECONDS_MAX):
+            await client.close()
+
+
+async def _attempts(options: ConnectionOptions) -> list[str]:
+    """Why each address does not work: aiokafka only says that none does. Raises `NotAuthenticated`."""
+    reasons: list[str] = []
+    connect: Any = create_conn
+    hosts: Any = collect_hosts
+    for host, port, _ in hosts(list(options.servers)):
+        try:
+            connection = await connect(
+                host,
+                port,
+                client_id=options.client_id,
+                request_timeout_ms=min(options.request_timeout_ms, int(1000 * FIRST_CONNECTION_SECONDS_MAX)),
+                **options.security.client_arguments(),
+            )
+        except _REFUSED_CREDENTIALS as error:
+            raise _not_authenticated(options, str(error)) from error
+        except ssl.SSLError as error:
+            raise NotAuthenticated(
+                f"No TLS connection to {host}:{port}: {error}. Check kafka.ssl.ca.location (the authority that signed "
+                "the broker's certificate), the host name in bootstrap.servers, and that the port speaks TLS."
+            ) from error
+        except (kafka.KafkaError, OSError, TimeoutError) as error:
+            reasons.append(f"{host}:{port}: {str(error) or type(error).__name__}")
+        else:
+            connection.close()
+    return reasons
+
+
+def _not_authenticated(options: ConnectionOptions, text: str) -> NotAuthenticated:
+    security = options.security
+    return NotAuthenticated(
+        f"The brokers at {options.address} refuse user {security.username!r} with {security.mechanism}: {text}. Check "
+        "kafka.sasl.username, kafka.sasl.password (or kafka.sasl.jaas.config) and kafka.sasl.mechanism."
+    )
+
+
+def _is_connection(error: Exception) -> bool:
+    kinds = (kafka.KafkaConnectionError, kafka.NodeNotReadyError, kafka.RequestTimedOutError, kafka.StaleMetadata)
+    return isinstance(error, (*kinds, OSError))
+
+
+def _check(code: int, what: str) -> None:
+    error = kafka.for_code(code)
+    if error is not kafka.NoError:
+        raise error(what)

@@ -1,0 +1,164 @@
+"""The columns of the data source: their Spark types, and records in Arrow turned into exactly those.
+
+Raw columns are those of Spark's Kafka source. Where values are decoded, `value` is the decoded one, and `reason`,
+`schema_id` and `raw` stand beside it as `from_registry_avro` has them. Spark compares the types to the letter,
+nullability included.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+from pyarrow import lib as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from serdes.columnar import Records
+from spark_udfs.decoding import Decoding
+from spark_udfs.registry_options import METADATA_URL
+from spark_udfs.source.errors import BadOption
+from spark_udfs.types import spark_type
+
+HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
+HEADERS = pa.list_(pa.field("element", HEADER))
+TIMESTAMP = pa.timestamp("us", "UTC")
+MICROSECONDS_PER_MILLISECOND = 1000
+MILLISECONDS_MAX = (2**63 - 1) // MICROSECONDS_PER_MILLISECOND
+"""Spark's timestamps are microseconds in 64 bits; Kafka's milliseconds in 64 bits can be anything."""
+
+_RAW: dict[str, tuple[DataType, pa.DataType]] = {
+    "key": (BinaryType(), pa.binary()),
+    "value": (BinaryType(), pa.binary()),
+    "topic": (StringType(), pa.string()),
+    "partition": (IntegerType(), pa.int32()),
+    "offset": (LongType(), pa.int64()),
+    "timestamp": (TimestampType(), TIMESTAMP),
+    "timestampType": (IntegerType(), pa.int32()),
+}
+_HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+
+
+def table_schema(decoding: Decoding | None, *, has_headers: bool, registry: str | None) -> StructType:
+    """All columns that there are. `registry`: its addresses, noted on the value for the functions that decode later."""
+    metadata = {METADATA_URL: registry} if registry else None
+    fields = [StructField(name, kind) for name, (kind, _) in _RAW.items()]
+    value: DataType = BinaryType() if decoding is None else spark_type(decoding.decoder().type)
+    fields[1] = StructField("value", value, metadata=metadata)
+    if has_headers:
+        fields.append(StructField("headers", _HEADERS_TYPE))
+    if decoding is not None:
+        fields += [StructField("reason", StringType()), StructField("schema_id", LongType())]
+        if "raw" in decoding.outcome_names:
+            fields.append(StructField("raw", BinaryType()))
+    return StructType(fields)
+
+
+def chosen(table: StructType, columns: Sequence[str] | None) -> StructType:
+    """Some of the columns, in the order asked for. Raises `BadOption`."""
+    if columns is None:
+        return table
+    known = {field.name.lower(): field for field in table.fields}
+    for name in columns:
+        if name.lower() not in known:
+            raise BadOption("columns", f"there is no column {name[:60]!r}; there are {', '.join(table.names)}")
+    return StructType([known[name.lower()] for name in columns])
+
+
+def check_schema(wanted: StructType, table: StructType) -> None:
+    """A schema given by the user may leave columns out, and change nothing else. Raises `BadOption`."""
+    known = {field.name: field.dataType for field in table.fields}
+    for field in wanted.fields:
+        if field.name not in known:
+            raise BadOption("schema()", f"there is no column {field.name[:60]!r}; there are {', '.join(known)}")
+        if field.dataType != known[field.name] or not field.nullable:
+            kind = known[field.name].simpleString()
+            raise BadOption(
+                "schema()", f"column {field.name} is {kind}, nullable; leave schema() out, or cast afterwards"
+            )
+
+
+class RowBatches:
+    """Makes record batches of some columns out of fetched records of one topic."""
+
+    def __init__(self, names: Sequence[str], topic: str, partition: int, decoding: Decoding | None) -> None:
+        self._names = list(names)
+        self._topic = topic
+        self._partition = partition
+        self._decoding = decoding
+        self._makers: dict[str, Callable[[pa.RecordBatch], pa.Array]] = {
+            "key": lambda records: records.column("key"),
+            "value": lambda records: records.column("value"),
+            "topic": lambda records: _constant(self._topic, pa.string(), len(records)),
+            "partition": lambda records: _constant(self._partition, pa.int32(), len(records)),
+            "offset": lambda records: records.column("offset"),
+            "timestamp": lambda records: _microseconds(records.column("timestamp")),
+            "timestampType": lambda records: records.column("timestamp_type"),
+            "headers": lambda records: _headers(records.column("headers")),
+        }
+
+    def batches(self, records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Several where what is decoded would be too large for one. Raises `PoisonError` in the mode FAIL."""
+        if self._decoding is None:
+            yield self._batch(records, {})
+            return
+        payloads, headers = records.column("value"), records.column("headers")
+        has_headers = len(headers.flatten()) > 0
+        for start, columns in self._decoding.in_pieces(payloads, headers if has_headers else None):
+            taken = records.slice(start, len(columns.reasons))
+            outcome = self._decoding.outcome(
+                columns, taken.column("value"), taken.column("headers") if has_headers else None
+            )
+            yield self._batch(taken, dict(zip(self._decoding.outcome_names, outcome, strict=True)))
+
+    def _batch(self, records: pa.RecordBatch, made: dict[str, pa.Array]) -> pa.RecordBatch:
+        columns = [made[name] if name in made else self._makers[name](records) for name in self._names]
+        return pa.RecordBatch.from_arrays(columns, names=self._names)
+
+
+@lru_cache(maxsize=16)
+def _repeated(value: object, kind: pa.DataType, rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, kind), rows)
+
+
+def _constant(value: object, kind: pa.DataType, rows: int) -> pa.Array:
+    # Made for the next power of two, so that batches of many sizes share a few.
+    return _repeated(value, kind, 1 << max(rows - 1, 0).bit_length()).slice(0, rows)
+
+
+def _microseconds(times: pa.Array) -> pa.Array:
+    """A time that Spark cannot hold is null, like one that is not there."""
+    milliseconds = times.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    is_outside = (milliseconds > MILLISECONDS_MAX) | (milliseconds < -MILLISECONDS_MAX)
+    mask = is_outside | times.is_null().to_numpy(zero_copy_only=False) if times.null_count else is_outside
+    has_any = bool(mask.any())
+    with np.errstate(over="ignore"):
+        micros = milliseconds * MICROSECONDS_PER_MILLISECOND
+    return pa.array(micros, mask=mask if has_any else None).view(TIMESTAMP)
+
+
+def _headers(lists: pa.Array) -> pa.Array:
+    """No headers are null, as in Spark's Kafka source."""
+    offsets = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset : lists.offset + len(lists) + 1]
+    has_some = offsets[1:] > offsets[:-1]
+    present = None if has_some.all() else pa.py_buffer(np.packbits(has_some, bitorder="little"))
+    return pa.Array.from_buffers(
+        HEADERS, len(lists), [present, pa.py_buffer(offsets)], children=[lists.values.cast(HEADER)]
+    )
+
+
+def cut(records: Records, end: int) -> pa.RecordBatch:
+    """Without the records at the range's end and beyond it."""
+    columns = records.columns
+    if len(columns) == 0:
+        return columns
+    offsets = columns.column("offset").to_numpy(zero_copy_only=False)
+    return columns if offsets[-1] < end else columns.slice(0, int(np.searchsorted(offsets, end)))

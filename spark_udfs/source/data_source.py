@@ -1,0 +1,93 @@
+"""The data source `headgate`, as Spark's Python Data Source API wants it: one class, which makes readers and writers.
+
+Spark makes an instance on the driver, asks it for its schema, and pickles it to wherever readers and writers are made;
+the reader's schema, once asked of the registry, travels with it.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
+from pyspark.sql.types import StructType
+
+from spark_udfs.decoding import Decoding
+from spark_udfs.source.batch_reader import BatchReader
+from spark_udfs.source.columns import check_schema, chosen, table_schema
+from spark_udfs.source.decoded import read_registry
+from spark_udfs.source.errors import BadOption
+from spark_udfs.source.fetching import FetchOptions
+from spark_udfs.source.options import ReadOptions, read_options, write_options
+from spark_udfs.source.reading import ReadSpec
+from spark_udfs.source.stream_reader import LegacyStreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceStreamWriter
+
+
+class HeadgateDataSource(DataSource):
+    _decoding: Decoding | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        return "headgate"
+
+    def schema(self) -> StructType:
+        # Whether it will be a batch or a stream is not known yet; what only one of them may have is checked later.
+        options = read_options(_without_ends(self.options), is_streaming=True)
+        return chosen(self._table(options), options.columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = read_options(self.options, is_streaming=False)
+        return BatchReader(options, self._spec(options, schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        options = read_options(self.options, is_streaming=True)
+        spec = self._spec(options, schema)
+        try:
+            from spark_udfs.source.admission import StreamReader
+        except ImportError:
+            return LegacyStreamReader(options, spec)
+        return StreamReader(options, spec)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from spark_udfs.source.writer import BatchWriter
+
+        _check_mode(overwrite=overwrite)
+        return BatchWriter(write_options(self.options), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
+        _check_mode(overwrite=overwrite)
+        options = write_options(self.options)
+        if hasattr(datasource, "DataSourceStreamArrowWriter"):
+            from spark_udfs.source.writer import StreamWriter
+
+            return StreamWriter(options, schema)
+        from spark_udfs.source.row_writer import RowStreamWriter
+
+        return RowStreamWriter(options, schema)
+
+    def _table(self, options: ReadOptions) -> StructType:
+        """All columns; asks the registry once for the life of this object."""
+        if options.decoding is not None and self._decoding is None:
+            self._decoding = options.decoding.planned(options.registry)
+        addresses = None
+        if self._decoding is not None:
+            addresses = self._decoding.registry.addresses
+        elif options.registry:
+            addresses = read_registry(options.registry).addresses
+        return table_schema(self._decoding, has_headers=options.has_headers, registry=addresses)
+
+    def _spec(self, options: ReadOptions, schema: StructType) -> ReadSpec:
+        check_schema(schema, self._table(options))
+        fetch = FetchOptions(options.isolation, options.fetch_bytes, options.fetch_wait_ms, options.is_loss_fatal)
+        return ReadSpec(options.connection, fetch, tuple(schema.names), self._decoding)
+
+
+def _without_ends(options: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in options.items() if not name.lower().startswith("ending")}
+
+
+def _check_mode(*, overwrite: bool) -> None:
+    if overwrite:
+        raise BadOption("mode", "records are added to a topic, never replaced; write with mode append")

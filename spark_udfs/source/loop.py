@@ -1,0 +1,42 @@
+"""One event loop in a thread of its own, per process: Spark calls from plain threads, aiokafka needs a loop.
+
+While the calling thread decodes one fetch (without Python's lock), this thread takes in the next.
+"""
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from functools import cache
+from threading import Thread
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+class LoopThread:
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        Thread(target=self._loop.run_forever, name="headgate-kafka", daemon=True).start()
+
+    def start(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """To its end; what it raises is raised here."""
+        task = self.start(work)
+        try:
+            return task.result()
+        except BaseException:
+            task.cancel()
+            raise
+
+
+def loop_thread() -> LoopThread:
+    return _of_process(os.getpid())
+
+
+@cache
+def _of_process(_process_id: int) -> LoopThread:
+    # By process: a fork takes the object along, and not the thread.
+    return LoopThread()

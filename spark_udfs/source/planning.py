@@ -1,0 +1,147 @@
+"""On the driver: which partitions there are, where each begins and ends, and how that becomes tasks.
+
+Shared by the batch and the stream reader. Positions that a user gave are checked against what the brokers have.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from aiokafka.structs import TopicPartition
+
+from spark_udfs.source.cluster import Cluster
+from spark_udfs.source.errors import BadOption, DataLost
+from spark_udfs.source.fetching import lost
+from spark_udfs.source.offsets import Offsets, text_of
+from spark_udfs.source.options import ReadOptions
+from spark_udfs.source.positions import EARLIEST, LATEST, AtEdge, AtOffsets, AtTimes, Edge, NoMatch, Position
+from spark_udfs.source.ranges import OffsetRange, divided
+
+
+async def partitions_and_latest(cluster: Cluster, options: ReadOptions) -> Offsets:
+    """Every partition there is now, with its end."""
+    places = await cluster.partitions(options.selection)
+    return await cluster.edges(places, LATEST, options.isolation)
+
+
+async def resolved(
+    cluster: Cluster, options: ReadOptions, position: Position, edge: Edge, places: Iterable[TopicPartition]
+) -> Offsets:
+    """A position as offsets. Raises `BadOption` where it does not fit the partitions, `DataLost` where they have
+    not."""
+    places = list(places)
+    if isinstance(position, AtEdge):
+        return await cluster.edges(places, position.where, options.isolation)
+    if isinstance(position, AtTimes):
+        return await _by_time(cluster, options, position, edge, places)
+    return await _by_number(cluster, options, position, edge, places)
+
+
+async def batch_ranges(cluster: Cluster, options: ReadOptions) -> list[OffsetRange]:
+    """The tasks of a batch query."""
+    places = await cluster.partitions(options.selection)
+    start = await resolved(cluster, options, options.start, Edge.START, places)
+    end = await resolved(cluster, options, options.end, Edge.END, places)
+    ranges = [OffsetRange(at, start[at], end[at]) for at in places]
+    for one in ranges:
+        if one.size < 0 and isinstance(options.start, AtOffsets) and isinstance(options.end, AtOffsets):
+            name = f"{one.at.topic}-{one.at.partition}"
+            raise BadOption("endingOffsets", f"{name} would end at {one.end}, before its start at {one.start}")
+    return divided(ranges, options.partitions_min, options.records_per_partition_max)
+
+
+async def stream_ranges(
+    cluster: Cluster, options: ReadOptions, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+) -> list[OffsetRange]:
+    """The tasks of a micro-batch. Raises `DataLost` for what the checkpoint has and the brokers have not."""
+    gone = start.keys() - end.keys()
+    if gone:
+        lost(
+            f"{text_of(gone)} was read before and is not in the cluster any more: records that were not read are lost.",
+            is_fatal=options.is_loss_fatal,
+        )
+    new = end.keys() - start.keys()
+    anew = {at for at in end.keys() & start.keys() if end[at] < start[at]}
+    first = await cluster.edges(end, EARLIEST, options.isolation)
+    for at in sorted(new):
+        if first[at] > 0:
+            lost(
+                f"{text_of([at])} is new and its first {first[at]} records are gone already.",
+                is_fatal=options.is_loss_fatal,
+            )
+    for at in sorted(anew):
+        lost(
+            f"{text_of([at])} was read up to offset {start[at]} and now ends at {end[at]}: "
+            "the topic was deleted and made anew.",
+            is_fatal=options.is_loss_fatal,
+        )
+    begin = {at: first[at] if at in new | anew else start[at] for at in end}
+    for at, offset in sorted(begin.items()):
+        if offset < first[at] and offset < end[at]:
+            lost(
+                f"Offsets {offset} to {min(first[at], end[at]) - 1} of {text_of([at])} are gone: the log now begins at "
+                f"{first[at]}, by retention.",
+                is_fatal=options.is_loss_fatal,
+            )
+    ranges = [OffsetRange(at, max(begin[at], first[at]), end[at]) for at in sorted(end)]
+    return divided(ranges, options.partitions_min, options.records_per_partition_max)
+
+
+async def _by_number(
+    cluster: Cluster, options: ReadOptions, position: AtOffsets, edge: Edge, places: list[TopicPartition]
+) -> Offsets:
+    name = f"{edge.value}Offsets"
+    _check_places(name, position.by_partition, places, "-2 stands for earliest, -1 for latest")
+    first = await cluster.edges(places, EARLIEST, options.isolation)
+    last = await cluster.edges(places, LATEST, options.isolation)
+    found: Offsets = {}
+    for at in places:
+        offset = position.by_partition[at]
+        if offset in (EARLIEST, LATEST):
+            offset = first[at] if offset == EARLIEST else last[at]
+        if not first[at] <= offset <= last[at]:
+            problem = (
+                f"Option '{name}': {text_of([at])} has no offset {offset}: its log holds {first[at]} up to {last[at]}."
+            )
+            if options.is_loss_fatal:
+                raise DataLost(problem)
+            lost(problem, is_fatal=False)
+            offset = min(max(offset, first[at]), last[at])
+        found[at] = offset
+    return found
+
+
+async def _by_time(
+    cluster: Cluster, options: ReadOptions, position: AtTimes, edge: Edge, places: list[TopicPartition]
+) -> Offsets:
+    if position.by_partition is not None:
+        name = f"{edge.value}OffsetsByTimestamp"
+        _check_places(name, position.by_partition, places, "times are in milliseconds")
+        times = {at: position.by_partition[at] for at in places}
+    else:
+        name = f"{edge.value}Timestamp"
+        times = dict.fromkeys(places, position.everywhere or 0)
+    found = await cluster.offsets(times, options.isolation)
+    last = await cluster.edges(places, LATEST, options.isolation)
+    missing = [at for at in places if found[at] is None]
+    if missing and edge is Edge.START and position.no_match is NoMatch.ERROR:
+        raise BadOption(
+            name,
+            f"{text_of(missing)} has no record at or after that time; "
+            "with startingOffsetsByTimestampStrategy latest it begins with the next one to come",
+        )
+    resolved_offsets: Offsets = {}
+    for at in places:
+        offset = found[at]
+        # A record of an open transaction can be that old, and is not to be read yet.
+        resolved_offsets[at] = last[at] if offset is None else min(offset, last[at])
+    return resolved_offsets
+
+
+def _check_places(
+    name: str, given: Mapping[TopicPartition, int], places: Iterable[TopicPartition], legend: str
+) -> None:
+    wanted = set(places)
+    missing, unknown = wanted - given.keys(), given.keys() - wanted
+    if unknown:
+        raise BadOption(name, f"{text_of(unknown)} is not among the partitions that are read")
+    if missing:
+        raise BadOption(name, f"it must name every partition that is read; {text_of(missing)} is missing ({legend})")

@@ -1,0 +1,84 @@
+"""From where to where: how many records a micro-batch takes, and how they are divided among Spark's tasks. Pure.
+
+The rules are those of Spark's Kafka source, with one difference: `maxOffsetsPerTrigger` is never exceeded, even where
+there are more partitions than that.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from aiokafka.structs import TopicPartition
+
+from spark_udfs.source.offsets import Offsets
+
+SPLITS_MAX = 100_000
+"""Tasks of one batch. Beyond it Spark's scheduler is the cost; it is a typing error in minPartitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Records of one partition from `start` up to, and without, `end`."""
+
+    at: TopicPartition
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """An upper bound: compaction and the markers of transactions leave gaps."""
+        return self.end - self.start
+
+
+def limited(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], records_max: int) -> Offsets:
+    """Where a batch of at most so many records ends: every partition's share is as large as its part of what waits.
+
+    Partitions with anything to read come on by at least one record where there is room for that.
+    """
+    waiting = {at: end - start[at] for at, end in latest.items() if at in start and end > start[at]}
+    total = sum(waiting.values())
+    if total <= records_max:
+        return dict(latest)
+    shares = {at: records_max * size // total for at, size in waiting.items()}
+    # Those that get nothing by their share first, then the largest remainders; the order makes it deterministic.
+    eager = sorted(waiting, key=lambda at: (shares[at] > 0, -(records_max * waiting[at] % total), at))
+    for at in eager[: records_max - sum(shares.values())]:
+        shares[at] += 1
+    surplus = [at for at in waiting if shares[at] == 0]
+    for at in sorted(surplus, key=lambda at: (-waiting[at], at)):
+        # One record for the small ones, at the cost of the largest share.
+        giver = max(shares, key=lambda other: (shares[other], other))
+        if shares[giver] <= 1:
+            break
+        shares[giver] -= 1
+        shares[at] = 1
+    return {at: start[at] + shares[at] if at in waiting else end for at, end in latest.items()}
+
+
+def divided(
+    ranges: Iterable[OffsetRange], partitions_min: int | None = None, records_max: int | None = None
+) -> list[OffsetRange]:
+    """Empty ranges fall away; the others are cut until there are about `partitions_min` and none is too large."""
+    filled = [one for one in ranges if one.size > 0]
+    if records_max is not None:
+        filled = [piece for one in filled for piece in _cut(one, -(-one.size // records_max))]
+    if partitions_min is None or not filled or len(filled) >= partitions_min:
+        return filled
+    total = sum(one.size for one in filled)
+    whole = [one for one in filled if _parts(one.size, total, partitions_min) == 1]
+    rest = total - sum(one.size for one in whole)
+    wanted = max(partitions_min - len(whole), 1)
+    divided_ranges: list[OffsetRange] = []
+    for one in filled:
+        is_whole = _parts(one.size, total, partitions_min) == 1
+        divided_ranges += _cut(one, 1 if is_whole else _parts(one.size, rest, wanted))
+    return divided_ranges
+
+
+def _parts(size: int, total: int, wanted: int) -> int:
+    return max((2 * size * wanted + total) // (2 * total), 1)
+
+
+def _cut(one: OffsetRange, parts: int) -> list[OffsetRange]:
+    parts = max(min(parts, one.size, SPLITS_MAX), 1)
+    bounds = [one.start + one.size * part // parts for part in range(parts + 1)]
+    return [OffsetRange(one.at, bounds[part], bounds[part + 1]) for part in range(parts)]

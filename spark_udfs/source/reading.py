@@ -1,0 +1,108 @@
+"""One task of a read: a range of offsets to Arrow batches for Spark. Runs in an executor's Python worker.
+
+Every batch has at most `BATCH_ROWS_MAX` rows and, unless a single row is larger, `BATCH_BYTES_MAX` bytes of records:
+both sides of the socket hold one or two of them.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from pyarrow import lib as pa
+from pyspark.sql.datasource import InputPartition
+
+from serdes.columnar import BatchFault, read_batches
+from spark_udfs.decoding import Decoding
+from spark_udfs.source.cluster import Cluster
+from spark_udfs.source.columns import RowBatches, cut
+from spark_udfs.source.errors import UnreadableBatch
+from spark_udfs.source.fetching import FetchOptions, RangeFetcher, lost
+from spark_udfs.source.loop import loop_thread
+from spark_udfs.source.options import ConnectionOptions
+from spark_udfs.source.ranges import OffsetRange
+
+BATCH_ROWS_MAX = 20_000
+"""Large enough that a batch's fixed cost does not show, small enough to stay in the processor's cache."""
+BATCH_BYTES_MAX = 8 * 1024 * 1024
+"""Of keys and values."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpec:
+    """What every task of a read has in common; travels with the plan."""
+
+    connection: ConnectionOptions
+    fetch: FetchOptions
+    columns: tuple[str, ...]
+    decoding: Decoding | None
+
+
+class RangePartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, wanted: OffsetRange) -> None:
+        super().__init__(wanted)
+        self.wanted = wanted
+
+
+def read_range(spec: ReadSpec, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
+    """Raises a `SourceError`, which fails the task."""
+    at = wanted.at
+    rows = RowBatches(spec.columns, at.topic, at.partition, spec.decoding)
+    fetcher = RangeFetcher(loop_thread(), shared_cluster(spec.connection), wanted, spec.fetch)
+    try:
+        for piece in fetcher:
+            records = read_batches(piece.batches, at.partition, first_offset=piece.first_offset, aborted=piece.aborted)
+            _check(records.faults, wanted, is_loss_fatal=spec.fetch.is_loss_fatal)
+            for part in parts(cut(records, wanted.end)):
+                yield from rows.batches(part)
+    finally:
+        fetcher.close()
+
+
+def shared_cluster(connection: ConnectionOptions) -> Cluster:
+    """The connection of this process: the next task, and the next micro-batch, find it open."""
+    return _cluster(os.getpid(), connection)
+
+
+@cache
+def _cluster(_process_id: int, connection: ConnectionOptions) -> Cluster:
+    return Cluster(connection)
+
+
+def parts(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in runs within the bounds above."""
+    sizes = _bytes_before(records)
+    first = 0
+    while first < len(records):
+        room = int(np.searchsorted(sizes, sizes[first] + BATCH_BYTES_MAX, side="right")) - 1
+        last = min(max(room, first + 1), first + BATCH_ROWS_MAX, len(records))
+        yield records if last - first == len(records) else records.slice(first, last - first)
+        first = last
+
+
+def _bytes_before(records: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    total = np.zeros(len(records) + 1, np.int64)
+    for name in ("key", "value"):
+        column = records.column(name)
+        offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
+        total += offsets
+    return total
+
+
+def _check(faults: tuple[BatchFault, ...], wanted: OffsetRange, *, is_loss_fatal: bool) -> None:
+    name = f"{wanted.at.topic}-{wanted.at.partition}"
+    for fault in faults:
+        if fault.first_offset >= wanted.end:
+            continue
+        if fault.last_offset < fault.first_offset:
+            raise UnreadableBatch(
+                f"The batch at offset {fault.first_offset} of {name} cannot be read: {fault.detail}. "
+                "Start behind it with startingOffsets."
+            )
+        lost(
+            f"The batch of offsets {fault.first_offset} to {fault.last_offset} of {name} is damaged: {fault.detail}.",
+            is_fatal=is_loss_fatal,
+        )

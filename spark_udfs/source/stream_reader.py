@@ -1,0 +1,143 @@
+"""A streaming query: offsets on the driver, batch by batch, and ranges to read for the executors.
+
+Spark keeps the offsets in its checkpoint and hands them back after a restart; nothing is committed to Kafka, and no
+consumer group is used. From PySpark 4.2 on Spark itself tells how much a batch may take (admission control); before,
+`LegacyStreamReader` counts along.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyarrow import lib as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from spark_udfs.source.cluster import Cluster
+from spark_udfs.source.loop import loop_thread
+from spark_udfs.source.offsets import INITIAL, Offsets, from_json, initial_of, to_json
+from spark_udfs.source.options import ReadOptions
+from spark_udfs.source.planning import partitions_and_latest, resolved, stream_ranges
+from spark_udfs.source.positions import EARLIEST, AtEdge, AtOffsets, Edge
+from spark_udfs.source.ranges import limited
+from spark_udfs.source.reading import RangePartition, ReadSpec, read_range
+
+OffsetJson = dict[str, Any]
+
+
+class StreamPositions:
+    """Where a stream is and how far it may go: what both forms of the reader have in common."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._thread = loop_thread()
+        self._cluster = Cluster(options.connection)
+        self._begun_at: OffsetJson | None = None
+        """What `initial` said, until the first batch is planned."""
+        self._target: Offsets | None = None
+        """Where Trigger.AvailableNow ends."""
+        self.latest: Offsets = {}
+        """The ends of the partitions as of the last look."""
+
+    def initial(self) -> OffsetJson:
+        self._begun_at = to_json(self._thread.run(self._initial()))
+        return self._begun_at
+
+    def next(self, start: OffsetJson, records_max: int | None) -> OffsetJson:
+        """Where a batch from `start` on ends; `start` itself where there is nothing to read."""
+        is_first = self._begun_at is not None and start == self._begun_at
+        self._begun_at = None
+        begin = from_json(start)
+        self.latest = self._target if self._target is not None else self._thread.run(self._ends())
+        end = self.latest
+        if records_max is not None:
+            known = {at: begin[at] for at in begin if at in end}
+            new = end.keys() - begin.keys()
+            known |= self._thread.run(self._cluster.edges(new, EARLIEST, self._options.isolation))
+            end = limited(known, end, records_max)
+        if end == begin and not (is_first and self._is_moving()):
+            return start
+        return {**to_json(end), INITIAL: start} if is_first else dict(to_json(end))
+
+    def aim(self) -> None:
+        """Read up to what is there now, and no further."""
+        self._target = self._thread.run(self._ends())
+
+    def ranges(self, start: OffsetJson, end: OffsetJson) -> list[RangePartition]:
+        begin = initial_of(end) or from_json(start)
+        found = self._thread.run(stream_ranges(self._cluster, self._options, begin, from_json(end)))
+        return [RangePartition(one) for one in found]
+
+    def close(self) -> None:
+        self._thread.run(self._cluster.close())
+
+    def _is_moving(self) -> bool:
+        """Whether asking for the beginning again would give another answer: an empty first batch then holds it fast."""
+        start = self._options.start
+        return not isinstance(start, AtOffsets) and start != AtEdge(EARLIEST)
+
+    async def _initial(self) -> Offsets:
+        places = await self._cluster.partitions(self._options.selection)
+        return await resolved(self._cluster, self._options, self._options.start, Edge.START, places)
+
+    async def _ends(self) -> Offsets:
+        return await partitions_and_latest(self._cluster, self._options)
+
+
+class _Reader(DataSourceStreamReader):
+    """What does not depend on the version of Spark."""
+
+    def __init__(self, options: ReadOptions, spec: ReadSpec) -> None:
+        self._options = options
+        self._spec = spec
+        self._positions: StreamPositions | None = None
+
+    @property
+    def positions(self) -> StreamPositions:
+        # Made late: the reader itself travels to the executors, where `read` is all that is called.
+        if self._positions is None:
+            self._positions = StreamPositions(self._options)
+        return self._positions
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_positions": None}
+
+    def initialOffset(self) -> OffsetJson:
+        return self.positions.initial()
+
+    def partitions(self, start: OffsetJson, end: OffsetJson) -> Sequence[InputPartition]:
+        return self.positions.ranges(start, end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_range(self._spec, partition.wanted) if isinstance(partition, RangePartition) else iter(())
+
+    def commit(self, end: OffsetJson) -> None:
+        """Nothing to do: the checkpoint has it."""
+
+    def stop(self) -> None:
+        if self._positions is not None:
+            self._positions.close()
+
+
+class LegacyStreamReader(_Reader):
+    """For PySpark 4.0 and 4.1, which ask for the latest offset without saying where the last batch ended.
+
+    The first batch after a restart therefore takes all there is; `maxOffsetsPerTrigger` holds from the next one on.
+    """
+
+    def __init__(self, options: ReadOptions, spec: ReadSpec) -> None:
+        super().__init__(options, spec)
+        self._end: OffsetJson | None = None
+
+    def initialOffset(self) -> OffsetJson:
+        self._end = super().initialOffset()
+        return self._end
+
+    def latestOffset(self) -> OffsetJson:  # type: ignore[override]  # the signature before 4.2, which 4.2 still takes
+        if self._end is None:
+            self._end = self.positions.next({}, None)
+        else:
+            self._end = self.positions.next(self._end, self._options.records_per_trigger_max)
+        return self._end
+
+    def partitions(self, start: OffsetJson, end: OffsetJson) -> Sequence[InputPartition]:
+        self._end = end
+        return super().partitions(start, end)
