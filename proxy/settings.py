@@ -16,6 +16,14 @@ class ProxySettings:
     advertised_url: str | None = None
     """What clients are told to come back to; else what they asked for (Forwarded, X-Forwarded-*, Host)."""
 
+    access_control_allow_origin: str = ""
+    """Origins whose pages may read answers and open WebSockets, separated by commas; `*` for all, or for any part of a
+    name. Empty: only pages of the proxy's own origin."""
+    access_control_allow_methods: str = ""
+    """What such pages may send. Empty: every method that the proxy has."""
+    access_control_allow_headers: str = ""
+    """Empty: every header that the proxy looks at."""
+
     request_body_bytes_max: int = 64 * 1024 * 1024
     """A whole body in memory; streams are not bound by it."""
     request_bodies_bytes_max: int = 256 * 1024 * 1024

@@ -1,17 +1,23 @@
 #!/bin/sh
-# System parts the tests use and no Python package brings: a JDK 17+ and Maven, to fetch and run Apache Kafka.
+# System parts the tests use and no Python package brings: a JDK 17+ and Maven, to fetch and run Apache Kafka; Chromium,
+# which reads the proxy's streams as a browser does; curl and bash, for the lines of the README.
 # Installed with the machine's package manager where that is allowed; elsewhere a printed reason, and the tests that
 # need them are skipped with the same reason (never under CI=true).
 missing=""
 command -v java >/dev/null 2>&1 || missing="$missing openjdk-17-jdk-headless"
 command -v mvn >/dev/null 2>&1 || missing="$missing maven"
+command -v curl >/dev/null 2>&1 || missing="$missing curl"
+command -v bash >/dev/null 2>&1 || missing="$missing bash"
+command -v chromium >/dev/null 2>&1 || command -v chromium-headless-shell >/dev/null 2>&1 ||
+  command -v google-chrome >/dev/null 2>&1 || missing="$missing chromium"
 [ -z "$missing" ] && exit 0
 if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
   echo "installing$missing"
-  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing >/dev/null && exit 0
+  apt-get update -qq &&
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null && exit 0
   echo "apt-get could not install$missing" >&2
   [ "${CI:-}" = true ] && exit 1
 else
-  echo "not installed:$missing (needs root and apt-get); tests against Apache Kafka will be skipped" >&2
+  echo "not installed:$missing (needs root and apt-get); the tests that need them will be skipped" >&2
 fi
 exit 0

@@ -21,6 +21,8 @@ FORWARDED_HEADER: Final = "x-headgate-forwarded"
 _HOP_BY_HOP: Final = frozenset(
     (b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"content-length", b"host")
 )
+# Which page may read the answer is for the worker that the browser reached to say, once.
+_NOT_PASSED_ON: Final = _HOP_BY_HOP | {b"origin"}
 _OWNED: Final = (
     re.compile(r"/consumers/([^/]+)/instances/([^/]+)(?:/.*)?"),
     re.compile(r"/v3/clusters/[^/]+/consumer-groups/([^/]+)/streams/([^/]+)(?:/.*)?"),
@@ -67,7 +69,7 @@ async def forward(peers: httpx.AsyncClient, owner: str | None, scope: Scope, bod
         return None
     path = scope.get("raw_path") or scope["path"].encode()
     query = b"?" + scope["query_string"] if scope["query_string"] else b""
-    headers = [(name, value) for name, value in scope["headers"] if name not in _HOP_BY_HOP]
+    headers = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
     host = next((value for name, value in scope["headers"] if name == b"host"), b"")
     headers.append((FORWARDED_HEADER.encode(), b"1"))
     if not any(name in (b"forwarded", b"x-forwarded-host") for name, _ in headers):

@@ -15,6 +15,7 @@ from proxy.api import encodings
 from proxy.api.answers import JSON, V2_JSON, App, Receive, Scope, Send, send_answer, send_error
 from proxy.api.body import read_body
 from proxy.api.escaped_paths import unescape_path
+from proxy.api.origins import Origins
 from proxy.api.rate import RateLimit, client_of
 from proxy.api.v2.produce import Ordered, ProduceV2, answer_of, answer_type
 from proxy.api.v3.produce import ProduceV3, batch_answer
@@ -63,6 +64,7 @@ class Front:
         self._app = app
         self.services = services
         self._limit = RateLimit(services.settings)
+        self._origins = Origins(services.settings)
         self._v2 = ProduceV2(services)
         self._v3 = ProduceV3(services, self._limit)
         self._socket = ProduceSocket(services, self._limit)
@@ -76,6 +78,10 @@ class Front:
         if scope["type"] != "http":
             await self._pass(scope, receive, send)
             return
+        if self._origins.is_on:
+            if await self._origins.answer_preflight(scope, send):
+                return
+            send = self._origins.marked(scope, send)
         fields = _Fields(scope)
         path: bytes = scope["raw_path"]
         media_type = JSON if path.startswith(b"/v3") else V2_JSON
@@ -107,13 +113,19 @@ class Front:
         await self._app(scope, receive, send)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path: bytes = scope.get("raw_path", b"")
-        if b"%" in path:
-            try:
+        if scope["type"] != "websocket":
+            await self._app(scope, receive, send)
+            return
+        path: bytes = scope["raw_path"]
+        try:
+            if b"%" in path:
                 scope = unescape_path(scope)
-            except ProxyError:
-                await send({"type": "websocket.close"})  # before it was accepted: the handshake is refused
-                return
+            is_admitted = self._origins.admits_socket(scope)
+        except ProxyError:
+            is_admitted = False
+        if not is_admitted:
+            await send({"type": "websocket.close"})  # before it was accepted: the handshake is refused with a 403
+            return
         match = _V3_SOCKET.match(path)
         if match is not None:
             await self._socket.serve(_text(match[1]), _text(match[2]), receive, send, client_of(scope))

@@ -1,0 +1,133 @@
+"""Which pages may read answers and open WebSockets."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from proxy.api.origins import Origins
+from proxy.settings import ProxySettings
+
+
+def scope(method: str = "GET", **headers: str) -> dict[str, Any]:
+    fields = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return {"type": "http", "method": method, "path": "/", "scheme": "http", "server": ("x", 1), "headers": fields}
+
+
+def origins(allowed: str, **more: str) -> Origins:
+    return Origins(ProxySettings.of({"access.control.allow.origin": allowed, **more}))
+
+
+def preflight(of: Origins, **headers: str) -> dict[bytes, bytes] | None:
+    """The headers of the answer; None where it was no preflight."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asked = {"access_control_request_method": "POST", **headers}
+    if not asyncio.run(of.answer_preflight(scope("OPTIONS", **asked), send)):
+        return None
+    assert sent[0]["status"] == 200
+    return dict(sent[0]["headers"])
+
+
+def marks(of: Origins, **headers: str) -> dict[bytes, bytes]:
+    """What is added to an answer."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def answer() -> None:
+        start = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"x")]}
+        await of.marked(scope(**headers), send)(start)
+
+    asyncio.run(answer())
+    found = dict(sent[0]["headers"])
+    assert found.pop(b"content-type") == b"x"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("allowed", "origin", "expected"),
+    [
+        ("https://a.example", "https://a.example", True),
+        ("https://a.example", "https://A.example", True),
+        ("https://a.example", "http://a.example", False),
+        ("https://a.example", "https://a.example:8443", False),
+        ("https://a.example", "https://axexample", False),
+        ("https://a.example", "https://a.example.evil.example", False),
+        ("https://b.example , https://a.example", "https://a.example", True),
+        ("https://*.example", "https://deep.down.example", True),
+        ("https://*.example", "https://example", False),
+        ("https://*.example", "https://evil.org/.example", False),
+        ("https://*.example", "https://evil.org\n.example", False),
+        ("https://a.example", "null", False),
+        ("null", "null", True),
+        ("*", "null", True),
+        ("*", "https://anything.example", True),
+        ("", "https://a.example", False),
+    ],
+)
+def test_origins_are_listed_with_stars_for_parts_of_names(allowed: str, origin: str, expected: bool) -> None:
+    assert origins(allowed).allows(origin.encode()) is expected
+
+
+def test_an_allowed_page_is_told_so_and_caches_that_others_are_not() -> None:
+    few = origins("https://a.example")
+    told = marks(few, origin="https://a.example")
+    assert told[b"access-control-allow-origin"] == b"https://a.example"
+    assert b"X-Headgate-Replay" in told[b"access-control-expose-headers"]
+    assert told[b"vary"] == b"origin"
+    assert marks(few, origin="https://b.example") == {b"vary": b"origin"}
+    assert marks(few) == {b"vary": b"origin"}
+
+
+def test_where_all_are_allowed_no_page_is_named() -> None:
+    assert marks(origins("*"), origin="https://a.example")[b"access-control-allow-origin"] == b"*"
+    assert marks(origins("*")) == {}
+
+
+def test_a_preflight_is_told_methods_and_headers() -> None:
+    told = preflight(origins("https://a.example"), origin="https://a.example")
+    assert told is not None
+    assert told[b"access-control-allow-origin"] == b"https://a.example"
+    assert b"DELETE" in told[b"access-control-allow-methods"]
+    assert b"Idempotency-Key" in told[b"access-control-allow-headers"]
+    assert b"access-control-allow-private-network" not in told
+    given = {"access.control.allow.methods": "GET,POST", "access.control.allow.headers": "X-Own"}
+    told = preflight(origins("*", **given), origin="null", access_control_request_private_network="true")
+    assert told is not None
+    assert told[b"access-control-allow-methods"] == b"GET,POST"
+    assert told[b"access-control-allow-headers"] == b"X-Own"
+    assert told[b"access-control-allow-private-network"] == b"true"
+
+
+def test_a_preflight_of_another_page_is_told_nothing() -> None:
+    told = preflight(origins("https://a.example"), origin="https://b.example")
+    assert told is not None
+    assert not [name for name in told if name.startswith(b"access-control")]
+
+
+def test_other_requests_are_no_preflights() -> None:
+    assert preflight(origins("*")) is None
+    assert preflight(origins("*"), origin="https://a.example", access_control_request_method="") is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"host": "proxy:8082"}, True),
+        ({"host": "proxy:8082", "origin": "http://proxy:8082"}, True),
+        ({"host": "Proxy:8082", "origin": "http://proxy:8082"}, True),
+        ({"host": "proxy:8082", "origin": "http://proxy"}, False),
+        ({"host": "proxy:8082", "origin": "null"}, False),
+        ({"host": "proxy:8082", "origin": "http://[broken"}, False),
+        ({"host": "inner:1", "origin": "https://outer.example", "x_forwarded_host": "outer.example"}, True),
+        ({"host": "inner:1", "origin": "https://evil.example", "x_forwarded_host": "outer.example"}, False),
+        ({"host": "inner:1", "origin": "https://a.example"}, True),
+    ],
+)
+def test_websockets_are_for_own_and_allowed_pages(headers: dict[str, str], expected: bool) -> None:
+    assert origins("https://a.example").admits_socket(scope(**headers)) is expected
