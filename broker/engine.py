@@ -7,7 +7,7 @@ connection with a reason that the server logs, which is what Kafka does.
 import logging
 import struct
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
@@ -17,6 +17,7 @@ from kio.serial.errors import DecodeError
 from broker.broker import Broker
 from broker.context import RequestContext
 from broker.deferred import Deferred
+from broker.handlers.produce_again import RepeatedProduce
 from broker.handlers.table import HANDLERS
 from broker.protocol.entities import (
     Answer,
@@ -32,7 +33,11 @@ logger = logging.getLogger("headgate.broker.engine")
 
 _PREFIX = struct.Struct(">hhi")
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
+_PRODUCE = 0
 _API_VERSIONS = 18
+
+Outcome: TypeAlias = Answer | bytes | Payload | NoReply | Disconnect
+"""What a handler makes of a request: the fields of the answer, or its body."""
 
 Reply = Payload | NoReply | Disconnect
 """Ready for the socket: a whole frame, nothing, or the end of the connection."""
@@ -47,6 +52,7 @@ class _Route(NamedTuple):
 class Engine:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._repeated_produce = RepeatedProduce(broker)
         self._routes: dict[tuple[int, int], _Route] = {}
         broker.api_versions = tuple(
             {"api_key": api_key, "min_version": versions.start, "max_version": versions.stop - 1}
@@ -61,6 +67,13 @@ class Engine:
         route = self._routes.get((api_key, version)) or self._find_route(api_key, version)
         if route is None:
             return self._unsupported(api_key, version, correlation_id)
+        if api_key == _PRODUCE:
+            try:
+                again = self._repeated_produce.answer(frame, version)
+            except Exception:
+                return _defect(api_key, version)
+            if again is not None:
+                return _answered(again, api_key, version, correlation_id, route)
         try:
             safe_frame = guarded(api_key, version, frame)
             header, position = route.read_header(safe_frame, 0)
@@ -70,18 +83,11 @@ class Engine:
         context = RequestContext(version, header.client_id, client_host, connection_id)
         try:
             outcome = route.handle(self._broker, context, request)
+            if api_key == _PRODUCE:
+                self._repeated_produce.learn(frame, version, request)
         except Exception:
             return _defect(api_key, version)
-        if isinstance(outcome, Deferred):
-            if outcome.done:
-                ready: list[Reply] = []
-                outcome.then(lambda result: ready.append(_reply(result, api_key, version, correlation_id, route)))
-                return ready[0]
-            reply: Deferred[Reply] = Deferred()
-            reply.on_abandon = outcome.abandon
-            outcome.then(lambda result: reply.complete(_reply(result, api_key, version, correlation_id, route)))
-            return reply
-        return _reply(outcome, api_key, version, correlation_id, route)
+        return _answered(outcome, api_key, version, correlation_id, route)
 
     def _find_route(self, api_key: int, version: int) -> _Route | None:
         versions, handle = HANDLERS.get(api_key, (range(0), None))
@@ -109,9 +115,26 @@ class Engine:
         return Payload((_SIZE_AND_CORRELATION.pack(4 + len(body), correlation_id) + body,), 8 + len(body))
 
 
-def _reply(
-    outcome: Answer | Payload | NoReply | Disconnect, api_key: int, version: int, correlation_id: int, route: _Route
-) -> Reply:
+def _answered(
+    outcome: Outcome | Deferred[Outcome] | Deferred[Payload],
+    api_key: int,
+    version: int,
+    correlation_id: int,
+    route: _Route,
+) -> Reply | Deferred[Reply]:
+    if not isinstance(outcome, Deferred):
+        return _reply(outcome, api_key, version, correlation_id, route)
+    if outcome.done:
+        ready: list[Reply] = []
+        outcome.then(lambda result: ready.append(_reply(result, api_key, version, correlation_id, route)))
+        return ready[0]
+    reply: Deferred[Reply] = Deferred()
+    reply.on_abandon = outcome.abandon
+    outcome.then(lambda result: reply.complete(_reply(result, api_key, version, correlation_id, route)))
+    return reply
+
+
+def _reply(outcome: Outcome, api_key: int, version: int, correlation_id: int, route: _Route) -> Reply:
     """The framed outcome. An answer that cannot be written must not hurt whoever completed it."""
     try:
         return _framed(outcome, api_key, version, correlation_id, route)
@@ -124,12 +147,13 @@ def _defect(api_key: int, version: int) -> Disconnect:
     return Disconnect(f"API {api_key} version {version} failed; see the traceback above")
 
 
-def _framed(
-    outcome: Answer | Payload | NoReply | Disconnect, api_key: int, version: int, correlation_id: int, route: _Route
-) -> Reply:
+def _framed(outcome: Outcome, api_key: int, version: int, correlation_id: int, route: _Route) -> Reply:
+    tail = route.header_tail
+    if isinstance(outcome, bytes):
+        size = 4 + len(tail) + len(outcome)
+        return Payload((_SIZE_AND_CORRELATION.pack(size, correlation_id) + tail + outcome,), size + 4)
     if isinstance(outcome, NoReply | Disconnect):
         return outcome
-    tail = route.header_tail
     if isinstance(outcome, Payload):
         size = 4 + len(tail) + outcome.length
         head = _SIZE_AND_CORRELATION.pack(size, correlation_id) + tail
@@ -138,6 +162,4 @@ def _framed(
         if isinstance(first, bytes):
             return Payload((head + first, *chunks[1:]), size + 4)
         return Payload((head, *chunks), size + 4)
-    body = response_writer(api_key, version)(outcome)
-    size = 4 + len(tail) + len(body)
-    return Payload((_SIZE_AND_CORRELATION.pack(size, correlation_id) + tail + body,), size + 4)
+    return _framed(response_writer(api_key, version)(outcome), api_key, version, correlation_id, route)

@@ -18,7 +18,7 @@ from broker.errors import StorageError
 from broker.log.partition_log import PartitionLog
 from broker.protocol.entities import Answer, Request
 from broker.protocol.payload import Disconnect
-from broker.protocol.record_batch import InvalidBatch
+from broker.protocol.record_walk import InvalidBatch
 from broker.turns import Work, in_turns
 
 API_KEY = 2

@@ -32,7 +32,8 @@ from broker.handlers.record_rules import RecordError, Refused, check_records
 from broker.protocol.compression import ZSTD
 from broker.protocol.entities import Answer, Request
 from broker.protocol.payload import NO_REPLY, Disconnect, NoReply, Payload
-from broker.protocol.record_batch import TRANSACTIONAL_FLAG, CorruptBatch, InvalidBatch, validate_produced
+from broker.protocol.record_batch import TRANSACTIONAL_FLAG, CorruptBatch, validate_produced
+from broker.protocol.record_walk import InvalidBatch
 from broker.protocol.templates import ArrayTemplate, NumbersTemplate, encode, item_type
 from broker.state.producers import OutOfOrderSequence, StaleProducerEpoch
 from broker.state.topics import Partition, Topic
@@ -41,6 +42,9 @@ API_KEY = 0
 VERSIONS = range(3, 14)
 
 ZSTD_SINCE_VERSION = 7
+START_OFFSET_SINCE_VERSION = 5
+
+_DISK_FAILED = Refused(ErrorCode.kafka_storage_error, "the disk failed; see the broker's log")
 
 Outcome = Payload | NoReply | Disconnect | Deferred[Payload]
 
@@ -83,7 +87,32 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
     payload = Payload((body,), len(body))
     if not unflushed or (acks == -1 and not broker.settings.headgate_acks_all_fsync):
         return payload
-    return _when_flushed(broker, unflushed, payload, request, version)
+    return _when_flushed(broker, unflushed, payload, lambda: _storage_failure(request, version))
+
+
+def produce_one(
+    broker: Broker, topic: Topic | None, index: int, batch: memoryview, acks: int, version: int
+) -> bytes | Deferred[Payload] | None:
+    """The same for a single batch that is to be answered, None where it is refused: that takes the ordinary way."""
+    try:
+        partition = _partition(topic, index, version)
+        offset, append_time = _append(partition, batch, version, broker.clock.wall_ms())
+    except Refused:
+        return None
+    log = partition.log
+    template = partition.templates.get((API_KEY, version, 1)) or _shape(version).whole_template(partition)
+    if version >= START_OFFSET_SINCE_VERSION:
+        body = template.head + template.pack(offset, append_time, log.log_start_offset) + template.tail
+    else:
+        body = template.head + template.pack(offset, append_time) + template.tail
+    if acks == -1:
+        if not broker.settings.headgate_acks_all_fsync:
+            return body
+    elif not log.is_flush_due:
+        return body
+    return _when_flushed(
+        broker, [partition], Payload((body,), len(body)), lambda: _shape(version).whole_failure(partition, _DISK_FAILED)
+    )
 
 
 def _partition(topic: Topic | None, index: int, version: int) -> Partition:
@@ -98,7 +127,7 @@ def _partition(topic: Topic | None, index: int, version: int) -> Partition:
     return topic.partitions[index]
 
 
-def _append(partition: Partition, batch: bytes | None, version: int, now_ms: int) -> tuple[int, int]:
+def _append(partition: Partition, batch: bytes | memoryview | None, version: int, now_ms: int) -> tuple[int, int]:
     """(base offset, log append time or -1)"""
     log = partition.log
     settings = log.settings
@@ -136,7 +165,7 @@ def _append(partition: Partition, batch: bytes | None, version: int, now_ms: int
 
 
 def _when_flushed(
-    broker: Broker, partitions: Sequence[Partition], payload: Payload, request: Request, version: int
+    broker: Broker, partitions: Sequence[Partition], payload: Payload, failure: Callable[[], Payload]
 ) -> Deferred[Payload]:
     """The answer once every partition is on the disk; a failing disk turns it into an error for all."""
     answer: Deferred[Payload] = Deferred()
@@ -148,7 +177,7 @@ def _when_flushed(
         left -= 1
         failed = failed or error is not None
         if left == 0:
-            answer.complete(_storage_failure(request, version) if failed else payload)
+            answer.complete(failure() if failed else payload)
 
     for partition in partitions:
         broker.group_commit.flush(partition.log).then(flushed)
@@ -157,12 +186,11 @@ def _when_flushed(
 
 def _storage_failure(request: Request, version: int) -> Payload:
     shape = _shape(version)
-    refusal = Refused(ErrorCode.kafka_storage_error, "the disk failed; see the broker's log")
     pieces = [shape.response.head, shape.response.length(len(request.topic_data))]
     for topic_data in request.topic_data:
         pieces.append(shape.topic_head(None, topic_data))
         pieces.append(shape.topic_length(len(topic_data.partition_data)))
-        pieces += [shape.failure(data.index, refusal) for data in topic_data.partition_data]
+        pieces += [shape.failure(data.index, _DISK_FAILED) for data in topic_data.partition_data]
         pieces.append(shape.topic_tail)
     pieces.append(shape.response.tail)
     body = b"".join(pieces)
@@ -187,7 +215,7 @@ class _Shape:
         fields: Answer = {"name": name, "topic_id": topic_id}
         return ArrayTemplate(self._topic_schema, fields, "partition_responses", self._sample)
 
-    def topic_head(self, topic: Topic | None, topic_data: Request) -> bytes:
+    def topic_head(self, topic: Topic | None, topic_data: Request | None) -> bytes:
         if topic is None:
             named = {"name": getattr(topic_data, "name", ""), "topic_id": getattr(topic_data, "topic_id", None)}
             return self._any_topic.head_of(encode(self._topic_schema, named))
@@ -198,6 +226,12 @@ class _Shape:
         return head
 
     def success(self, partition: Partition, offset: int, append_time: int) -> bytes:
+        template = self._success_template(partition)
+        if self.version >= START_OFFSET_SINCE_VERSION:
+            return template.head + template.pack(offset, append_time, partition.log.log_start_offset) + template.tail
+        return template.head + template.pack(offset, append_time) + template.tail
+
+    def _success_template(self, partition: Partition) -> NumbersTemplate:
         key = (API_KEY, self.version, 0)
         template = partition.templates.get(key)
         if template is None:
@@ -206,9 +240,23 @@ class _Shape:
                 {"index": partition.index, "error_code": ErrorCode.none},
                 ("base_offset", "log_append_time", "log_start_offset"),
             )
-        if self.version >= 5:
-            return template.head + template.pack(offset, append_time, partition.log.log_start_offset) + template.tail
-        return template.head + template.pack(offset, append_time) + template.tail
+        return template
+
+    def whole_template(self, partition: Partition) -> NumbersTemplate:
+        """The whole response to a request with one batch, which was taken."""
+        before, behind = self._around(partition)
+        template = self._success_template(partition).within(before, behind)
+        partition.templates[API_KEY, self.version, 1] = template
+        return template
+
+    def whole_failure(self, partition: Partition, refusal: Refused) -> Payload:
+        before, behind = self._around(partition)
+        body = before + self.failure(partition.index, refusal) + behind
+        return Payload((body,), len(body))
+
+    def _around(self, partition: Partition) -> tuple[bytes, bytes]:
+        before = self.response.head + self.response.length(1) + self.topic_head(partition.topic, None)
+        return before + self.topic_length(1), self.topic_tail + self.response.tail
 
     def failure(self, index: int, refusal: Refused) -> bytes:
         # The index is the first field. A request can name thousands of partitions that do not exist.

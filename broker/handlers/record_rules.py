@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from broker.protocol.record_batch import BatchHeader, InvalidBatch, inflate, records, walk
+from broker.protocol.record_batch import BatchHeader, inflate, records
+from broker.protocol.record_walk import InvalidBatch, walk
 from broker.state.configs.effective import TopicSettings
 
 _UNLIMITED = 2**63 - 1
@@ -39,7 +40,9 @@ class RecordError:
     message: str
 
 
-def check_records(batch: bytes, header: BatchHeader, settings: TopicSettings, partition: str, now_ms: int) -> None:
+def check_records(
+    batch: bytes | memoryview, header: BatchHeader, settings: TopicSettings, partition: str, now_ms: int
+) -> None:
     """Raises Refused. Timestamps are the broker's own under LogAppendTime, so nobody's fault."""
     if not settings.uses_log_append_time and header.max_timestamp >= 0:
         after_ms, before_ms = settings.message_timestamp_after_max_ms, settings.message_timestamp_before_max_ms
@@ -60,7 +63,7 @@ def _check_count(header: BatchHeader) -> None:
         raise Refused(ErrorCode.invalid_record, f"{count} records in a batch; this topic takes {looked_at_records_max}")
 
 
-def _check_timestamps(batch: bytes, earliest: int, latest: int) -> None:
+def _check_timestamps(batch: bytes | memoryview, earliest: int, latest: int) -> None:
     try:
         faults = [
             RecordError(
@@ -78,9 +81,9 @@ def _check_timestamps(batch: bytes, earliest: int, latest: int) -> None:
         raise Refused(ErrorCode.invalid_timestamp, message, faults[:record_errors_max])
 
 
-def _check_keys(batch: bytes, header: BatchHeader, partition: str) -> None:
+def _check_keys(batch: bytes | memoryview, header: BatchHeader, partition: str) -> None:
     try:
-        walk(inflate(batch, header), header)
+        walk(bytes(inflate(batch, header)), header.records_count)
         keyless = [index for index, record in enumerate(records(batch)) if record.key is None]
     except InvalidBatch as error:
         raise Refused(ErrorCode.invalid_record, str(error)) from error

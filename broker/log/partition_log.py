@@ -49,6 +49,7 @@ class OffsetOutOfRange(Exception):
 class PartitionLog:
     def __init__(self, directory: Path, settings: TopicSettings) -> None:
         self.directory = directory
+        self.name = directory.name
         self.settings = settings
         self.segments: list[Segment] = []
         self.log_start_offset = 0
@@ -67,10 +68,6 @@ class PartitionLog:
         self._open_sealed: list[Segment] = []
         self._tail_offset = -1
         self._tail_position = 0
-
-    @property
-    def name(self) -> str:
-        return self.directory.name
 
     @property
     def high_watermark(self) -> int:
@@ -97,7 +94,7 @@ class PartitionLog:
         self._base_offsets = [segment.base_offset for segment in segments]
         self._tail_offset = -1
 
-    def append(self, batch: bytes, header: BatchHeader, now_ms: int) -> int:
+    def append(self, batch: bytes | memoryview, header: BatchHeader, now_ms: int) -> int:
         """Write a validated batch to the page cache; its base offset."""
         if self.failure is not None:
             raise self.failure
@@ -365,7 +362,7 @@ class PartitionLog:
         self.directory.rmdir()
 
 
-def _stamped(batch: bytes, header: BatchHeader, now_ms: int) -> tuple[bytes, BatchHeader]:
+def _stamped(batch: bytes | memoryview, header: BatchHeader, now_ms: int) -> tuple[bytes, BatchHeader]:
     """The batch with the broker's time in its header (message.timestamp.type=LogAppendTime), checksummed again."""
     stamped = bytearray(batch)
     attributes = header.attributes | LOG_APPEND_TIME_FLAG

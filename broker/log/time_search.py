@@ -5,7 +5,8 @@ everybody waits, and the header may lie. So what is too much to look at, or is n
 first offset: a consumer that seeks to it gets a few records more than it asked for, and misses none.
 """
 
-from broker.protocol.record_batch import BatchHeader, InvalidBatch, records
+from broker.protocol.record_batch import BatchHeader, records
+from broker.protocol.record_walk import InvalidBatch
 
 # Real batches are inflated to a few MiB and hold some ten thousand records.
 inflated_bytes_max = 16 * 1024 * 1024

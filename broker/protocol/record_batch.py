@@ -12,7 +12,7 @@ import io
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from crc32c import crc32c
 from fastavro import parse_schema, schemaless_reader
@@ -23,6 +23,7 @@ from broker.protocol.compression import (
     decompress,
     decompressed_bytes_max,
 )
+from broker.protocol.record_walk import InvalidBatch, read_varint, record_bytes_min, walk
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size
@@ -35,12 +36,6 @@ LOG_APPEND_TIME_FLAG = 0x08
 TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
 
-# A record needs a length, attributes, two deltas, two lengths and a header count: seven bytes at the least.
-record_bytes_min = 7
-
-# 64 bits, seven to a byte.
-varint_bytes_max = 10
-
 # Uncompressed batches up to this many records are walked when they arrive: less than 20 µs.
 walked_records_max = 32
 
@@ -52,6 +47,9 @@ counted_records_max = 1024
 # when inflated.
 inflated_batch_bytes_max = 16 * 1024
 inflated_for_walk_bytes_max = 1024 * 1024
+
+Buffer: TypeAlias = bytes | memoryview
+"""A view is of the receive buffer, and valid while its request is handled."""
 
 _RECORDS_AS_AVRO = parse_schema({"type": "array", "items": "bytes"})
 
@@ -105,10 +103,6 @@ class CorruptBatch(Exception):
     """The bytes are not a batch, or not the batch that was written: CORRUPT_MESSAGE."""
 
 
-class InvalidBatch(Exception):
-    """A well-formed batch that breaks a rule: INVALID_RECORD."""
-
-
 class OversizedBatch(InvalidBatch):
     """Its records inflate to more than may be looked at."""
 
@@ -121,7 +115,7 @@ def checksum(batch: bytes | memoryview) -> int:
     return crc32c(memoryview(batch)[CHECKSUMMED_FROM:])
 
 
-def validate_produced(payload: bytes) -> tuple[bytes, BatchHeader]:
+def validate_produced(payload: Buffer) -> tuple[Buffer, BatchHeader]:
     """What every produced payload must be: exactly one whole v2 batch that says of itself what is true.
 
     Returns the batch without bytes that trail it and its header. Follows Kafka's order of checks, so that the same
@@ -165,7 +159,7 @@ def validate_produced(payload: bytes) -> tuple[bytes, BatchHeader]:
         if header.records_count * record_bytes_min > size - HEADER_BYTES:
             raise InvalidBatch(f"{header.records_count} records cannot fit into {size - HEADER_BYTES} bytes")
         if is_small:
-            walk(memoryview(batch)[HEADER_BYTES:], header)
+            walk(bytes(batch[HEADER_BYTES:]), header.records_count)
         elif header.records_count <= counted_records_max:
             count(memoryview(batch)[HEADER_BYTES:], header.records_count)
     elif codec > 4:
@@ -177,16 +171,16 @@ def validate_produced(payload: bytes) -> tuple[bytes, BatchHeader]:
     return batch, header
 
 
-def _walk_inflated(batch: bytes, header: BatchHeader) -> None:
+def _walk_inflated(batch: Buffer, header: BatchHeader) -> None:
     try:
         data = inflate(batch, header, inflated_for_walk_bytes_max)
     except OversizedBatch:
         # A few large records that compress very well. Too much to look at here, and no fault.
         return
-    walk(data, header)
+    walk(bytes(data), header.records_count)
 
 
-def _first_of(payload: bytes, size: int) -> bytes:
+def _first_of(payload: Buffer, size: int) -> Buffer:
     """The first batch of a payload; a second whole one is refused, a part of one is dropped as Kafka does."""
     rest = len(payload) - size
     if rest > LOG_OVERHEAD_BYTES:
@@ -210,87 +204,6 @@ def count(data: bytes | memoryview, records_count: int) -> None:
         found = []
     if not isinstance(found, list) or len(found) != records_count or stream.tell() != len(framed):
         raise InvalidBatch(f"the bytes do not hold the {records_count} records that the header says")
-
-
-def walk(data: bytes | memoryview, header: BatchHeader) -> None:
-    """Check that inflated records are as many as the header says, in order, and fill their bytes."""
-    size = len(data)
-    position = 0
-    try:
-        for index in range(header.records_count):
-            # Numbers of one byte, nearly all of them, are read in place: this runs for every small batch.
-            byte = data[position]
-            if byte < 0x80 and not byte & 1:
-                length, start = byte >> 1, position + 1
-            else:
-                length, start = read_varint(data, position)
-            position = start + length
-            if length < record_bytes_min - 1 or position > size:
-                raise InvalidBatch(f"record {index} says {length} bytes and {size - start} are left")
-            inside = start + 1
-            while data[inside] >= 0x80:
-                inside += 1
-            if inside - start > varint_bytes_max:
-                raise InvalidBatch(f"the timestamp of record {index} is longer than {varint_bytes_max} bytes")
-            byte = data[inside + 1]
-            offset_delta = byte >> 1 if byte < 0x80 and not byte & 1 else read_varint(data, inside + 1)[0]
-            if offset_delta != index:
-                raise InvalidBatch(f"record {index} carries offset delta {offset_delta}")
-            _check_fields(data, read_varint(data, inside + 1)[1] if byte >= 0x80 else inside + 2, position, index)
-    except IndexError:
-        raise InvalidBatch("a record is cut off") from None
-    if position != size:
-        raise InvalidBatch(f"{size - position} bytes are left after {header.records_count} records")
-
-
-def _check_fields(data: bytes | memoryview, position: int, end: int, index: int) -> None:
-    """Check that the key, value and headers that begin at `position` fill a record up to `end`."""
-    for _ in range(2):
-        byte = data[position]
-        if byte < 0x80:
-            # Odd is negative, which is to say null.
-            position += 1 if byte & 1 else 1 + (byte >> 1)
-        else:
-            length, position = read_varint(data, position)
-            position += max(length, 0)
-    if position < end and data[position] == 0:
-        position += 1
-    elif position < end:
-        position = _skip_headers(data, position, end)
-    if position != end:
-        raise InvalidBatch(f"the fields of record {index} do not fill its bytes")
-
-
-def _skip_headers(data: bytes | memoryview, position: int, end: int) -> int:
-    count, position = read_varint(data, position)
-    if not 0 <= 2 * count <= end - position:
-        raise InvalidBatch(f"a record claims {count} headers and {end - position} bytes are left")
-    for _ in range(count):
-        length, position = read_varint(data, position)
-        if length < 0:
-            raise InvalidBatch("a header without a key")
-        length, position = read_varint(data, position + length)
-        position += max(length, 0)
-        if position > end:
-            raise InvalidBatch("a header goes beyond its record")
-    return position
-
-
-def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """A zigzag varint and the position after it."""
-    result = shift = 0
-    while True:
-        try:
-            byte = data[position]
-        except IndexError:
-            raise InvalidBatch("a record is cut off") from None
-        position += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (result >> 1) ^ -(result & 1), position
-        shift += 7
-        if shift > 63:
-            raise InvalidBatch(f"a number in a record is longer than {varint_bytes_max} bytes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 The layout stays kio's; what is written here is where the changing numbers lie in it, found by looking for the marks.
 """
 
+import copy
 import dataclasses
 import io
 import struct
@@ -46,6 +47,12 @@ class NumbersTemplate:
         self.head = marked[:position]
         self.tail = marked[position + 8 * len(present) :]
         self.pack: Callable[..., bytes] = _LONGS[len(present) - 1].pack
+
+    def within(self, before: bytes, behind: bytes) -> "NumbersTemplate":
+        """The same with constant bytes around it."""
+        wider = copy.copy(self)
+        wider.head, wider.tail = before + self.head, self.tail + behind
+        return wider
 
 
 class ArrayTemplate:

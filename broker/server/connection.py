@@ -56,6 +56,8 @@ class Memory(Protocol):
     """The server's account of bytes held for requests that are still arriving."""
 
     receive_buffer: memoryview
+    received: memoryview
+    """The same bytes, read-only."""
     frame_bytes_max: int
 
     def reserve(self, size_bytes: int, holder: int) -> bool: ...
@@ -76,6 +78,7 @@ class Connection:
         "_output",
         "_poller",
         "_reading",
+        "_receive",
         "_slots",
         "_socket",
         "_waiting_bytes",
@@ -101,6 +104,7 @@ class Connection:
         self.closed = False
         self.last_active_ms = memory.now_ms()
         self._socket = sock
+        self._receive = sock.recv_into
         self._fd = sock.fileno()
         self._engine = engine
         self._poller = poller
@@ -125,9 +129,14 @@ class Connection:
     def _on_readable(self) -> None:
         try:
             if self._frame is None:
-                count = self._socket.recv_into(self._memory.receive_buffer)
-                if count:
-                    self._take(self._memory.receive_buffer[:count])
+                memory = self._memory
+                count = self._receive(memory.receive_buffer)
+                if count > 4 and _SIZE.unpack_from(memory.received)[0] == count - 4:
+                    # One request and nothing else: nearly always.
+                    self.last_active_ms = memory.now_ms()
+                    self._execute(memory.received[4:count])
+                elif count:
+                    self._take(memory.received[:count])
             else:
                 count = self._receive_frame()
         except BlockingIOError:
@@ -139,7 +148,7 @@ class Connection:
             self.close(None)
 
     def _take(self, data: memoryview) -> None:
-        """Execute the whole frames in `data`; keep the rest."""
+        """Execute the whole frames in `data`, which is read-only; keep the rest."""
         started_ms = self.last_active_ms = self._memory.now_ms()
         position, end = 0, len(data)
         while not self.closed:
@@ -155,7 +164,7 @@ class Connection:
             if end - position - 4 < size:
                 self._keep(data[position:], size + 4)
                 return
-            self._execute(data[position + 4 : position + 4 + size].toreadonly())
+            self._execute(data[position + 4 : position + 4 + size])
             position += 4 + size
             if position == end:
                 return
@@ -266,6 +275,7 @@ class Connection:
     def _complete(self, slot: "_Slot", reply: Reply) -> None:
         slot.reply = reply
         slot.deferred = None
+        self.last_active_ms = self._memory.now_ms()
         self._waiting_bytes += _length(reply)
         slots = self._slots
         while slots and not self.closed:
@@ -284,9 +294,27 @@ class Connection:
         if isinstance(reply, Disconnect):
             self.close(reply.reason)
             return
+        if not self._writing and len(reply.chunks) == 1 and self._sent_at_once(reply.chunks[0]):
+            return
         self._output.extend(reply.chunks)
         if not self._writing:
             self._flush()
+
+    def _sent_at_once(self, chunk: Chunk) -> bool:
+        """Whether the socket took all of a short answer, as it nearly always does."""
+        if isinstance(chunk, Region):
+            return False
+        try:
+            sent = self._socket.send(chunk)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self.close(f"send failed: {error.strerror}")
+            return True
+        if sent < len(chunk):
+            self._output.append(memoryview(chunk)[sent:])
+            self._flush()
+        return True
 
     def _flush(self) -> None:
         """Write what the socket takes; wait for it to take more, reading nothing meanwhile."""

@@ -40,6 +40,7 @@ class Server:
     def __init__(self, data_directory: Path, settings: BrokerSettings, host: str, port: int) -> None:
         self._loop = asyncio.get_running_loop()
         self.broker = Broker(data_directory, settings, self._post)
+        self.now_ms = self.broker.clock.monotonic_ms
         self._engine = Engine(self.broker)
         self._listen_at = (host, port)
         self._listener: socket.socket | None = None
@@ -50,6 +51,7 @@ class Server:
         self._accepting_paused = False
         self._reserved_bytes = 0
         self.receive_buffer = memoryview(bytearray(receive_buffer_bytes))
+        self.received = self.receive_buffer.toreadonly()
         self.frame_bytes_max = settings.socket_request_max_bytes
         descriptors_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._last_descriptor = descriptors_max - min(spare_descriptors, descriptors_max // 4)
@@ -105,9 +107,6 @@ class Server:
 
     def release(self, size_bytes: int) -> None:
         self._reserved_bytes -= size_bytes
-
-    def now_ms(self) -> int:
-        return self.broker.clock.monotonic_ms()
 
     def _post(self, callback: object) -> None:
         self._loop.call_soon_threadsafe(callback)  # type: ignore[arg-type]

@@ -7,13 +7,13 @@ import pytest
 
 from broker.protocol.record_batch import (
     CorruptBatch,
-    InvalidBatch,
     counted_records_max,
     encode_batch,
     records,
     validate_produced,
     walked_records_max,
 )
+from broker.protocol.record_walk import InvalidBatch
 from tests.wire.record_batches import Batch, NewRecord
 
 SIZES = [1, 2, walked_records_max, walked_records_max + 1, 300, counted_records_max - 7]

@@ -1,0 +1,71 @@
+"""The two ways of looking at a batch's records agree, and neither lets a fault pass."""
+
+import random
+
+import pytest
+
+from broker.protocol import record_walk
+from broker.protocol.record_batch import encode_varint
+from broker.protocol.record_walk import InvalidBatch, walk
+from tests.wire.record_batches import Batch, NewRecord
+
+
+def records_of(count: int, key: bytes | None, value: bytes | None) -> bytes:
+    rows = [NewRecord(value, key=key, timestamp=1_700_000_000_000 + number % 60) for number in range(count)]
+    return Batch(records=rows).encode()[61:]
+
+
+@pytest.mark.parametrize("count", [1, 2, 10, 32, 64])
+@pytest.mark.parametrize("key", [None, b"", b"k", b"k" * 63, b"k" * 64, b"k" * 300])
+@pytest.mark.parametrize("value", [None, b"", b"v", b"v" * 63, b"v" * 64, b"v" * 100, b"v" * 7_000])
+def test_records_that_are_alike_are_recognised(count: int, key: bytes | None, value: bytes | None) -> None:
+    data = records_of(count, key, value)
+    assert record_walk._are_plain_and_alike(data, count)
+    record_walk._walk_each(data, count)
+
+
+def test_no_change_of_a_byte_passes_where_the_walk_finds_a_fault() -> None:
+    """Every byte of a few batches is set to every value: what the short way takes, the long way takes too."""
+    seen = {True: 0, False: 0}
+    for count, key, value in [(3, None, b"abc"), (2, b"kk", b""), (4, b"", b"v" * 70), (2, b"k" * 64, None)]:
+        data = records_of(count, key, value)
+        for position in range(len(data)):
+            for byte in range(256):
+                changed = data[:position] + bytes((byte,)) + data[position + 1 :]
+                short = record_walk._are_plain_and_alike(changed, count)
+                seen[short] += 1
+                if short:
+                    record_walk._walk_each(changed, count)
+    assert min(seen.values()) > 1_000
+
+
+def test_random_bytes_raise_nothing_but_the_fault() -> None:
+    draw = random.Random(7)
+    for _ in range(5_000):
+        count = draw.randrange(1, 5)
+        data = draw.randbytes(count * draw.randrange(0, 12))
+        try:
+            walk(data, count)
+        except InvalidBatch:
+            continue
+        record_walk._walk_each(data, count)
+
+
+def test_numbers_in_more_bytes_than_they_need_are_read() -> None:
+    plain = records_of(1, None, b"v" * 20)
+    length, rest = plain[0], plain[1:]
+    wide = bytes((length | 0x80, 0x80, 0x00)) + rest
+    walk(wide, 1)
+    assert not record_walk._are_plain_and_alike(wide, 1)
+
+
+def test_offsets_out_of_order_are_refused() -> None:
+    first, second = (records_of(2, None, b"v")[part] for part in (slice(0, 8), slice(8, None)))
+    with pytest.raises(InvalidBatch, match="offset delta"):
+        walk(second + first, 2)
+
+
+def test_a_header_count_beyond_the_record_is_refused() -> None:
+    body = b"\x00\x00\x00\x01\x01" + encode_varint(50)
+    with pytest.raises(InvalidBatch, match="headers"):
+        walk(encode_varint(len(body)) + body, 1)
