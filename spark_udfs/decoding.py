@@ -2,34 +2,61 @@
 
 A `Decoding` is plain data that travels with the plan. Each Python worker makes one decoder of it and keeps it: writers'
 schemas that the plan did not bring are asked for once per worker, and what the registry did not know is remembered too.
-Avro goes through `serdes.columnar`; JSON Schema and Protobuf row by row (`spark_udfs.row_decoding`).
+Avro goes through `serdes.columnar` (`spark_udfs.avro_columns`), JSON Schema and Protobuf row by row
+(`spark_udfs.row_columns`).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from serdes.avro import Schema, parse
-from serdes.columnar import BatchTooLarge, ColumnarDecoder, project
+from serdes import Poison, PoisonError, Reason
+from serdes.columnar import BatchTooLarge
 from serdes.columnar.layout import RECURSION_MAX_DEFAULT
-from serdes.outcome import Reason
 from spark_udfs.policy import OnNewVersion, OnPoison
 from spark_udfs.reader_choice import Reader
 from spark_udfs.registry_options import RegistryOptions
-from spark_udfs.types import spark_arrow_type, to_spark
-from spark_udfs.writers import Writers
 
 DECODERS_MAX = 32
 """Decoders that one Python worker keeps: as many queries can share it."""
 
 PIECE_BYTES_MAX = 8 * 1024 * 1024
-"""Payload bytes decoded at once. A null in a list takes one byte, and a slot in every column below it: what is decoded
-can be a hundred times larger."""
+"""Payload bytes decoded at once. A null in a list takes one byte, and a slot in every column below it, so that what is
+decoded can be a hundred times larger."""
+
+JOINED_BYTES_MAX = 2**31 - 1
+"""Of one Arrow array with 32-bit offsets, at the most pessimistic."""
+
+DETAILS_MAX = 200
+"""Rows of a piece whose fault is described in full: each is read once more, by itself. The others have a general
+sentence, so that a topic of nothing but garbage costs little more than a good one."""
+
+DETAIL_CHARS_MAX = 2000
+HEX_BYTES_MAX = 16
+"""Of a payload, in the text of an error."""
 
 REASON_NAMES = pa.array([None, *(reason.name for reason in sorted(Reason))], pa.string())
 """By the number of the reason; null for 0."""
+
+REASON_SENTENCES: dict[str, str] = {
+    "NULL": "no payload where one is due",
+    "TOO_SHORT": "fewer bytes than the frame needs",
+    "BAD_MAGIC": "the first byte is not the magic byte",
+    "UNKNOWN_SCHEMA": "the registry does not know the schema id",
+    "TRUNCATED": "the body ends before the schema does",
+    "CORRUPT": "bytes that no encoder writes",
+    "TRAILING_BYTES": "bytes are left over after the value",
+    "UNRESOLVABLE": "the reader's schema cannot read what this writer's schema wrote",
+    "INVALID_VALUE": "well-formed, but it breaks a rule of its type or a limit",
+    "REGISTRY_UNAVAILABLE": "the registry could not be asked for the schema; the payload may be fine",
+    "TOO_DEEP": "nested beyond the limit",
+}
+"""What a reason means, where nothing more is known of the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +66,25 @@ class Columns:
     values: pa.Array
     reasons: pa.Array
     schema_ids: pa.Array
+
+
+class Decoder(Protocol):
+    @property
+    def type(self) -> pa.DataType:
+        """The Arrow type of the values, as Spark takes it."""
+        ...
+
+    def decode(self, payloads: pa.Array, headers: pa.Array | None = None) -> Columns:
+        """`headers` are the records' own, lists of key and value, in which the newer form names the schema.
+
+        Raises nothing for any payload, but `BatchTooLarge` where the rows should come in smaller pieces, and
+        `NewVersionError` where the policy asks for it.
+        """
+        ...
+
+    def explain(self, payload: bytes | None, headers: list[tuple[str, bytes | None]]) -> str:
+        """What is wrong with a payload that `decode` gave a reason for; "" where that cannot be said."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,54 +97,182 @@ class Decoding:
     on_new_version: OnNewVersion = OnNewVersion.KEEP
     recursion_max: int = RECURSION_MAX_DEFAULT
 
-    def decoder(self) -> "Decoder":
+    def decoder(self) -> Decoder:
         """The decoder of this process; the same for an equal spec."""
         return _decoder(self)
 
-    def decode(self, payloads: pa.Array | pa.ChunkedArray) -> Columns:
-        return self.decoder().decode(payloads)
+    def decode(
+        self, payloads: pa.Array | pa.ChunkedArray, headers: pa.Array | pa.ChunkedArray | None = None
+    ) -> Columns:
+        """All rows in one piece, whatever the mode. Raises nothing for any payload.
 
+        Rows past two gigabytes of values, which one Arrow array cannot hold, are INVALID_VALUE; `in_pieces` has no such
+        bound.
+        """
+        parts: list[Columns] = []
+        size = 0
+        for _, part in self.in_pieces(payloads, headers):
+            size += part.values.nbytes
+            parts.append(part if size <= JOINED_BYTES_MAX else _refused(part))
+        return _joined(parts, self.decoder().type)
 
-class Decoder(Protocol):
+    def in_pieces(
+        self, payloads: pa.Array | pa.ChunkedArray, headers: pa.Array | pa.ChunkedArray | None = None
+    ) -> Iterator[tuple[int, Columns]]:
+        """The columns of runs of rows, each with the number of its first row."""
+        payloads = _one_array(payloads)
+        headers = None if headers is None else _one_array(headers)
+        for start, rows in pieces(payloads):
+            taken = None if headers is None else headers.slice(start, rows)
+            yield from self._halved(start, payloads.slice(start, rows), taken)
+
+    def _halved(self, start: int, payloads: pa.Array, headers: pa.Array | None) -> Iterator[tuple[int, Columns]]:
+        work = [(start, payloads, headers)]
+        while work:
+            start, payloads, headers = work.pop()
+            try:
+                columns = self.decoder().decode(payloads, headers)
+            except BatchTooLarge:
+                half = len(payloads) // 2
+                if half == 0:
+                    yield start, _nothing(payloads, self.decoder().type)
+                    continue
+                for at, rows in ((half, len(payloads) - half), (0, half)):
+                    taken = None if headers is None else headers.slice(at, rows)
+                    work.append((start + at, payloads.slice(at, rows), taken))
+            else:
+                yield start, columns
+
     @property
-    def type(self) -> pa.DataType:
-        """The Arrow type of the values, as Spark takes it."""
-        ...
+    def outcome_names(self) -> tuple[str, ...]:
+        """The names of the columns that `outcome` gives."""
+        return (
+            ("value", "reason", "schema_id", "raw")
+            if self.on_poison is OnPoison.DEAD_LETTER
+            else ("value", "reason", "schema_id")
+        )
 
-    def decode(self, payloads: pa.Array | pa.ChunkedArray) -> Columns:
-        """Raises nothing for any payload."""
-        ...
+    def outcome(
+        self, columns: Columns, payloads: pa.Array, headers: pa.Array | None = None, *, details: bool = False
+    ) -> list[pa.Array]:
+        """Value, reason, schema id; the raw bytes of poison in the mode DEAD_LETTER; the detail of it if asked for.
+
+        Raises `PoisonError` in the mode FAIL.
+        """
+        bad = poison_rows(columns)
+        if self.on_poison is OnPoison.FAIL and len(bad):
+            raise PoisonError(self._poison(int(bad[0]), columns, payloads, headers))
+        arrays = [columns.values, columns.reasons, columns.schema_ids]
+        if self.on_poison is OnPoison.DEAD_LETTER:
+            arrays.append(raw_of(payloads, bad))
+        if details:
+            arrays.append(self._details(bad, columns, payloads, headers))
+        return arrays
+
+    def _poison(self, row: int, columns: Columns, payloads: pa.Array, headers: pa.Array | None) -> Poison:
+        reason = Reason[columns.reasons[row].as_py()]
+        schema_id, payload = columns.schema_ids[row].as_py(), payloads[row].as_py()
+        detail = self._explained(payload, _headers_of(headers, row)) or REASON_SENTENCES[reason.name]
+        if payload is not None:
+            more = "…" if len(payload) > HEX_BYTES_MAX else ""
+            detail += f"; {len(payload)} bytes: {payload[:HEX_BYTES_MAX].hex()}{more}"
+        return Poison(reason, f"{detail} (schema id {schema_id})", payload, schema_id)
+
+    def _details(
+        self, bad: NDArray[np.int64], columns: Columns, payloads: pa.Array, headers: pa.Array | None
+    ) -> pa.Array:
+        if not len(bad):
+            return pa.nulls(len(payloads), pa.string())
+        texts: list[str | None] = [None] * len(payloads)
+        for place, (row, reason) in enumerate(zip(bad.tolist(), columns.reasons.take(bad).to_pylist(), strict=True)):
+            said = self._explained(payloads[row].as_py(), _headers_of(headers, row)) if place < DETAILS_MAX else ""
+            texts[row] = said or REASON_SENTENCES[reason]
+        return pa.array(texts, pa.string())
+
+    def _explained(self, payload: bytes | None, headers: list[tuple[str, bytes | None]]) -> str:
+        text = self.decoder().explain(payload, headers)[:DETAIL_CHARS_MAX]
+        # It can quote the payload: what is no text in UTF-8 would fail the column.
+        return text.encode("utf-8", "backslashreplace").decode()
 
 
 @lru_cache(maxsize=DECODERS_MAX)
 def _decoder(spec: Decoding) -> Decoder:
-    return AvroColumns(spec)
+    """Kept per process: Spark's Python workers are reused from task to task."""
+    if spec.reader.language == "AVRO":
+        from spark_udfs.avro_columns import AvroColumns
+
+        return AvroColumns(spec)
+    from spark_udfs.row_columns import RowColumns
+
+    return RowColumns(spec)
 
 
-def reader_schema(reader: Reader) -> Schema:
-    """The Avro schema of the columns. Raises `InvalidSchema` or `UnknownField`."""
-    schema = parse(reader.schema.text, dict(reader.schema.references))
-    return schema if reader.fields is None else project(schema, reader.fields)
+def poison_rows(columns: Columns) -> NDArray[np.int64]:
+    """The rows that have a reason."""
+    reasons = columns.reasons
+    if reasons.null_count == len(reasons):
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
-class AvroColumns:
-    def __init__(self, spec: Decoding) -> None:
-        writers = Writers(spec.reader, spec.registry)
-        self._decoder = ColumnarDecoder(reader_schema(spec.reader), writers, recursion_max=spec.recursion_max)
-        self.type = spark_arrow_type(self._decoder.type)
-
-    def decode(self, payloads: pa.Array | pa.ChunkedArray) -> Columns:
-        try:
-            batch = self._decoder.decode(payloads)
-        except BatchTooLarge:
-            half = len(payloads) // 2
-            return joined([self.decode(payloads.slice(0, half)), self.decode(payloads.slice(half))])
-        return Columns(to_spark(batch.values), REASON_NAMES.take(batch.reasons), batch.schema_ids)
+def raw_of(payloads: pa.Array, bad: NDArray[np.int64]) -> pa.Array:
+    """The payloads of the bad rows, null elsewhere."""
+    if not len(bad):
+        return pa.nulls(len(payloads), pa.binary())
+    is_good = np.ones(len(payloads), bool)
+    is_good[bad] = False
+    return payloads.take(pa.array(np.arange(len(payloads)), mask=is_good)).cast(pa.binary())
 
 
-def joined(parts: list[Columns]) -> Columns:
+def pieces(payloads: pa.Array, bytes_max: int = PIECE_BYTES_MAX) -> Iterator[tuple[int, int]]:
+    """Start and length of runs of rows with so many bytes at most, or one row with more."""
+    rows = len(payloads)
+    if payloads.nbytes <= bytes_max or rows <= 1:
+        yield 0, rows
+        return
+    lengths = payloads.cast(pa.large_binary())
+    offsets = np.frombuffer(lengths.buffers()[1], np.int64)[lengths.offset : lengths.offset + rows + 1]
+    start = 0
+    while start < rows:
+        end = int(np.searchsorted(offsets, offsets[start] + bytes_max, "right")) - 1
+        end = min(max(end, start + 1), rows)
+        yield start, end - start
+        start = end
+
+
+def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if column.type == pa.binary():
+        # Several chunks together may be more than 32-bit offsets can count.
+        column = column.cast(pa.large_binary())
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _joined(parts: list[Columns], kind: pa.DataType) -> Columns:
+    if len(parts) == 1:
+        return parts[0]
     return Columns(
-        pa.concat_arrays([part.values for part in parts]),
-        pa.concat_arrays([part.reasons for part in parts]),
-        pa.concat_arrays([part.schema_ids for part in parts]),
+        pa.concat_arrays([pa.array([], kind), *(part.values for part in parts)]),
+        pa.concat_arrays([pa.array([], pa.string()), *(part.reasons for part in parts)]),
+        pa.concat_arrays([pa.array([], pa.int64()), *(part.schema_ids for part in parts)]),
     )
+
+
+def _refused(part: Columns) -> Columns:
+    """Every good row as poison."""
+    reasons = part.reasons.fill_null(Reason.INVALID_VALUE.name)
+    return Columns(pa.nulls(len(reasons), part.values.type), reasons, part.schema_ids)
+
+
+def _nothing(payloads: pa.Array, kind: pa.DataType) -> Columns:
+    rows = len(payloads)
+    reasons = pa.array([Reason.INVALID_VALUE.name] * rows, pa.string())
+    return Columns(pa.nulls(rows, kind), reasons, pa.nulls(rows, pa.int64()))
+
+
+def _headers_of(headers: pa.Array | None, row: int) -> list[tuple[str, bytes | None]]:
+    entries = None if headers is None else headers[row].as_py()
+    return [(entry["key"], entry["value"]) for entry in entries or () if entry is not None]

@@ -54,6 +54,8 @@ class Reader:
     schema_id: int | None = None
     writers: tuple[tuple[int, SchemaText], ...] = ()
     """Writers' schemas known at the start, by id."""
+    newest_version: int | None = None
+    """Of the subject, at the start: what is above it is new."""
 
     @property
     def language(self) -> Language:
@@ -114,34 +116,43 @@ class ReaderChoice:
         else:
             assert self.subject is not None
             found = client.latest(self.subject) if self.version is None else client.version(self.subject, self.version)
+        newest = self._newest_version(client)
         reader = Reader(
             schema_text(client, found.definition),
             self.fields,
             self.subject,
             found.version if self.schema is None else None,
             found.id,
-            self._writers(client, found),
+            self._writers(client, found, newest or 0),
+            newest,
         )
         _check(reader)
         return reader
 
-    def _writers(self, client: RegistryClient, found: RegisteredSchema) -> tuple[tuple[int, SchemaText], ...]:
+    def _newest_version(self, client: RegistryClient) -> int | None:
+        if self.subject is None:
+            return None
+        try:
+            return client.latest(self.subject).version
+        except UnknownSchema:
+            # A schema in hand for a subject that is yet to come.
+            return 0
+
+    def _writers(
+        self, client: RegistryClient, found: RegisteredSchema, newest: int
+    ) -> tuple[tuple[int, SchemaText], ...]:
         writers: dict[int, SchemaText] = {}
         if found.id is not None:
             writers[found.id] = schema_text(client, found.definition)
-        if self.subject is not None:
+        for version in range(newest, max(newest - WRITERS_MAX, 0), -1):
+            assert self.subject is not None
             try:
-                newest = client.latest(self.subject).version or 0
+                known = client.version(self.subject, version)
+                if known.id is not None:
+                    writers[known.id] = schema_text(client, known.definition)
             except UnknownSchema:
-                newest = 0
-            for version in range(newest, max(newest - WRITERS_MAX, 0), -1):
-                try:
-                    known = client.version(self.subject, version)
-                    if known.id is not None:
-                        writers[known.id] = schema_text(client, known.definition)
-                except UnknownSchema:
-                    # Deleted for good, it or what it refers to; payloads of it have no schema any more.
-                    continue
+                # Deleted for good, it or what it refers to; payloads of it have no schema any more.
+                continue
         return tuple(sorted(writers.items()))
 
 

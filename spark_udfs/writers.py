@@ -1,39 +1,65 @@
 """Writers' schemas in an executor: those that came with the plan, and the registry for what was registered since."""
 
 from functools import cached_property
+from uuid import UUID
 
-from serdes import InvalidSchema
+from serdes import InvalidSchema, SchemaDefinition
 from serdes.avro import Schema, parse
 from serdes.client import RegistryClient, RegistryClientError, UnknownSchema
 from serdes.outcome import Reason
+from spark_udfs.policy import NewVersionError, OnNewVersion
 from spark_udfs.reader_choice import Reader, SchemaText, schema_text
 from spark_udfs.registry_options import RegistryOptions
 
 
 class Writers:
-    """A `SchemaSource`. The client is made when an id is met that the plan did not bring, and remembers the answers."""
+    """A `SchemaSource`. The client is made when an id is met that the plan did not bring; it remembers the answers,
+    unknown ids and outages for a while too, so that neither garbage nor an outage becomes load.
 
-    def __init__(self, reader: Reader, registry: RegistryOptions) -> None:
+    Schemas that record headers name by guid have numbers of their own below 0, which `number_of` gives.
+    """
+
+    def __init__(
+        self, reader: Reader, registry: RegistryOptions, on_new_version: OnNewVersion = OnNewVersion.KEEP
+    ) -> None:
+        self._reader = reader
         self._known = dict(reader.writers)
+        self._numbers: dict[UUID, int] = {}
         self._registry = registry
+        self._on_new_version = on_new_version
 
     @cached_property
     def client(self) -> RegistryClient:
         return self._registry.client()
 
     def text(self, schema_id: int) -> SchemaText | Reason:
-        """The schema, or why there is none. Raises nothing."""
+        """The schema, or why there is none. Raises `NewVersionError` where the policy asks for it, and nothing else."""
         known = self._known.get(schema_id)
         if known is not None:
             return known
         try:
-            learnt = schema_text(self.client, self.client.schema_by_id(schema_id).definition)
+            learnt = self._learnt(self.client.schema_by_id(schema_id).definition, f"id {schema_id}")
         except UnknownSchema:
             return Reason.UNKNOWN_SCHEMA
         except RegistryClientError:
             return Reason.REGISTRY_UNAVAILABLE
         self._known[schema_id] = learnt
         return learnt
+
+    def number_of(self, guid: UUID) -> int | Reason:
+        """A number below 0 by which `text` knows the schema from now on."""
+        number = self._numbers.get(guid)
+        if number is not None:
+            return number
+        try:
+            learnt = self._learnt(self.client.schema_by_guid(guid).definition, f"guid {guid}")
+        except UnknownSchema:
+            return Reason.UNKNOWN_SCHEMA
+        except RegistryClientError:
+            return Reason.REGISTRY_UNAVAILABLE
+        number = self._numbers[guid] = -1 - len(self._numbers)
+        self._known[number] = learnt
+        return number
 
     def writer_schema(self, schema_id: int) -> Schema | Reason:
         found = self.text(schema_id)
@@ -45,3 +71,17 @@ class Writers:
             return parse(found.text, dict(found.references))
         except InvalidSchema:
             return Reason.UNRESOLVABLE
+
+    def _learnt(self, definition: SchemaDefinition, name: str) -> SchemaText:
+        learnt = schema_text(self.client, definition)
+        reader = self._reader
+        if self._on_new_version is OnNewVersion.KEEP or reader.subject is None or reader.newest_version is None:
+            return learnt
+        try:
+            version = self.client.lookup(reader.subject, definition).version
+        except UnknownSchema:
+            # Of another subject: several record types share a topic. It is no version of ours.
+            return learnt
+        if version is not None and version > reader.newest_version:
+            raise NewVersionError(reader.subject, reader.newest_version, version, name, self._on_new_version)
+        return learnt

@@ -1,0 +1,72 @@
+"""Avro payloads to Spark's columns through `serdes.columnar`: no Python per row."""
+
+import numpy as np
+from pyarrow import lib as pa
+
+from serdes import Poison, Reason
+from serdes.avro import Schema, parse
+from serdes.columnar import ColumnarDecoder, project
+from spark_udfs.decoding import REASON_NAMES, Columns, Decoding
+from spark_udfs.header_form import HeaderForm, header_form_of
+from spark_udfs.reader_choice import Reader
+from spark_udfs.row_reading import Headers, RowReading
+from spark_udfs.types import spark_arrow_type, to_spark
+from spark_udfs.writers import Writers
+
+
+def reader_schema(reader: Reader) -> Schema:
+    """The Avro schema of the columns. Raises `InvalidSchema` or `UnknownField`."""
+    schema = parse(reader.schema.text, dict(reader.schema.references))
+    return schema if reader.fields is None else project(schema, reader.fields)
+
+
+class AvroColumns:
+    def __init__(self, spec: Decoding) -> None:
+        schema = reader_schema(spec.reader)
+        self._writers = Writers(spec.reader, spec.registry, spec.on_new_version)
+        self._decoder = ColumnarDecoder(schema, self._writers, recursion_max=spec.recursion_max)
+        self._rows = RowReading(spec.reader, self._writers, schema)
+        self.type = spark_arrow_type(self._decoder.type)
+
+    def explain(self, payload: bytes | None, headers: Headers) -> str:
+        outcome = self._rows.read(payload, headers)
+        # The columns have bounds that a row by itself does not have; then there is nothing to quote.
+        return outcome.detail if isinstance(outcome, Poison) else ""
+
+    def decode(self, payloads: pa.Array, headers: pa.Array | None = None) -> Columns:
+        form = None if headers is None else header_form_of(headers, self._writers)
+        if form is None:
+            batch = self._decoder.decode(payloads)
+            return _columns(batch.values, batch.reasons, batch.schema_ids)
+        return self._mixed(payloads, form)
+
+    def _mixed(self, payloads: pa.Array, form: HeaderForm) -> Columns:
+        """Rows with the header and rows without, each its own way, then put back in order."""
+        has_header = np.zeros(len(payloads), bool)
+        has_header[form.rows] = True
+        framed_rows = np.flatnonzero(~has_header)
+        bodies = payloads.take(pa.array(form.rows))
+        numbers = [None if isinstance(number, Reason) else number for number in form.numbers]
+        with_header = self._decoder.decode_bodies(bodies, pa.array(numbers, pa.int64()))
+        # A body without a number was called UNKNOWN_SCHEMA; the header may say it better. No body at all comes first.
+        reasons = pa.array(
+            [
+                int(number) if isinstance(number, Reason) and said != Reason.NULL else said
+                for number, said in zip(form.numbers, with_header.reasons.to_pylist(), strict=True)
+            ],
+            pa.uint8(),
+        )
+        framed = self._decoder.decode(payloads.take(pa.array(framed_rows)))
+        both = _columns(
+            pa.concat_arrays([with_header.values, framed.values]),
+            pa.concat_arrays([reasons, framed.reasons]),
+            pa.concat_arrays([pa.array(form.schema_ids, pa.int64()), framed.schema_ids]),
+        )
+        order = pa.array(np.argsort(np.concatenate([form.rows, framed_rows]), kind="stable"))
+        return Columns(both.values.take(order), both.reasons.take(order), both.schema_ids.take(order))
+
+
+def _columns(values: pa.Array, reasons: pa.Array, schema_ids: pa.Array) -> Columns:
+    codes = reasons.to_numpy(zero_copy_only=False)
+    names = REASON_NAMES.take(reasons) if codes.any() else pa.nulls(len(reasons), pa.string())
+    return Columns(to_spark(values), names, schema_ids)

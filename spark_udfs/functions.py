@@ -1,0 +1,148 @@
+"""Columns of registered payloads: `from_registry_avro`, `schema_id`, `poison_reason`.
+
+They work on any frame with a binary column: Spark's Kafka source, Parquet, Delta. Where a whole frame is decoded,
+`spark_udfs.frame` is faster: a function's result is joined to its row again by Spark. Schemas are fetched on the
+driver, when the column is made; see `spark_udfs.policy` for what evolution means.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from serdes import SchemaDefinition
+from spark_udfs.extra import need_spark
+
+if TYPE_CHECKING:
+    from pyarrow import lib as pa
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType
+
+    from spark_udfs.decoding import Decoding
+    from spark_udfs.planning import Registry
+
+
+def from_registry_avro(
+    column: "Column | str",
+    subject: str | None = None,
+    *,
+    registry: "Registry" = None,
+    version: int | None = None,
+    schema_id: int | None = None,
+    schema: str | SchemaDefinition | None = None,
+    fields: Sequence[str] | None = None,
+    on_poison: str = "DEAD_LETTER",
+    on_new_version: str = "KEEP",
+) -> "Column":
+    """Payloads decoded: a struct of `value`, `reason` (null where good), `schema_id` and, in DEAD_LETTER, `raw`.
+
+    The columns are those of the latest version of the subject, of a `version`, of a `schema_id`, or of a `schema` in
+    hand; `fields` keeps some of them (`["id", "customer.name"]`), which is faster. `on_poison` says what a bad row
+    becomes: a reason with its raw bytes (DEAD_LETTER), a reason (NULL), or a failed task (FAIL). JSON Schema and
+    Protobuf are decoded too, row by row.
+    """
+    need_spark()
+    from spark_udfs.planning import choice_of, plan_decoding
+
+    choice = choice_of(subject, version, schema_id, schema, fields)
+    decoding = plan_decoding(choice, registry, on_poison=on_poison, on_new_version=on_new_version)
+    called: Column = decoding_function(decoding)(column)
+    return called
+
+
+def poison_reason(
+    column: "Column | str",
+    subject: str | None = None,
+    *,
+    registry: "Registry" = None,
+    version: int | None = None,
+    schema_id: int | None = None,
+    schema: str | SchemaDefinition | None = None,
+    on_new_version: str = "KEEP",
+) -> "Column":
+    """Why a payload cannot be decoded, or null where it can be. Decodes all of it, and sends nothing else back."""
+    need_spark()
+    from spark_udfs.planning import choice_of, plan_decoding
+
+    choice = choice_of(subject, version, schema_id, schema)
+    decoding = plan_decoding(choice, registry, on_poison="NULL", on_new_version=on_new_version)
+    called: Column = reason_function(decoding)(column)
+    return called
+
+
+def schema_id(column: "Column | str") -> "Column":
+    """The schema id in a payload's frame, null where it has none. Pure Spark: no Python runs, no registry is asked.
+
+    A `bigint`: what is not from a registry can hold any 32 bits.
+    """
+    need_spark()
+    from pyspark.sql import functions as f
+
+    payload = f.col(column) if isinstance(column, str) else column
+    framed = (f.octet_length(payload) >= 5) & (f.substring(payload, 1, 1) == f.lit(b"\x00"))
+    return f.when(framed, f.conv(f.hex(f.substring(payload, 2, 4)), 16, 10).cast("bigint"))
+
+
+def decoding_function(decoding: "Decoding") -> Any:
+    """A function of one column, for a decoding that is planned already: what SQL registers by name."""
+    from pyspark.sql import types as spark
+
+    from spark_udfs.types import spark_type
+
+    kinds: dict[str, spark.DataType] = {
+        "value": spark_type(decoding.decoder().type),
+        "reason": spark.StringType(),
+        "schema_id": spark.LongType(),
+        "raw": spark.BinaryType(),
+    }
+    made = spark.StructType([spark.StructField(name, kinds[name], True) for name in decoding.outcome_names])
+    return arrow_function(ColumnDecoding(decoding), made)
+
+
+def reason_function(decoding: "Decoding") -> Any:
+    from pyspark.sql.types import StringType
+
+    return arrow_function(ReasonDecoding(decoding), StringType())
+
+
+class ColumnDecoding:
+    """What runs in the executors: payloads in, structs out, in pieces where one would be too large."""
+
+    def __init__(self, decoding: "Decoding") -> None:
+        self._decoding = decoding
+
+    def __call__(self, arrays: "Iterator[pa.Array]") -> "Iterator[pa.Array]":
+        from pyarrow import lib as pa
+
+        for payloads in arrays:
+            for start, columns in self._decoding.in_pieces(payloads):
+                taken = payloads.slice(start, len(columns.reasons))
+                outcome = self._decoding.outcome(columns, taken)
+                yield pa.StructArray.from_arrays(outcome, names=list(self._decoding.outcome_names))
+
+
+class ReasonDecoding:
+    def __init__(self, decoding: "Decoding") -> None:
+        self._decoding = decoding
+
+    def __call__(self, arrays: "Iterator[pa.Array]") -> "Iterator[pa.Array]":
+        for payloads in arrays:
+            for _, columns in self._decoding.in_pieces(payloads):
+                yield columns.reasons
+
+
+def arrow_function(function: "Callable[[Iterator[pa.Array]], Iterator[pa.Array]]", kind: "DataType") -> Any:
+    """A function from Arrow arrays to Arrow arrays; PySpark 4.0 has none, so there it goes through pandas."""
+    from pyarrow import lib as pa
+
+    try:
+        from pyspark.sql.pandas.functions import arrow_udf
+    except ImportError:
+        from spark_udfs.pandas_bridge import pandas_function
+
+        return pandas_function(function, kind)
+
+    # PySpark reads from the annotations which kind of function this is.
+    def call(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        yield from function(arrays)
+
+    make: Any = arrow_udf
+    return make(call, returnType=kind)

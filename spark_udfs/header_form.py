@@ -1,0 +1,70 @@
+"""The header form of the wire format, in columns: which rows name their schema in a record header, and which schema.
+
+`docs/wire-format.md` describes it. Most topics have no such header; then nothing is done for any row.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pyarrow import lib as pa
+
+from serdes.framing import VALUE_HEADER, Frame, unframe_record
+from serdes.outcome import Poison, Reason
+from spark_udfs.writers import Writers
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderForm:
+    """The rows in question, and for each a number that the writers know, or below `REASONS` the reason for none."""
+
+    rows: NDArray[np.int64]
+    numbers: list[int | Reason]
+    schema_ids: list[int | None]
+
+
+def header_form_of(headers: pa.Array, writers: Writers, name: str = VALUE_HEADER) -> HeaderForm | None:
+    """None where no row has the header. `headers` is a list column of structs, key and value first."""
+    found = _first_of_name(headers, name)
+    if found is None:
+        return None
+    rows, values = found
+    distinct = values.dictionary_encode()
+    known = [_named_by(header, name, writers) for header in distinct.dictionary.to_pylist()]
+    places = distinct.indices.to_pylist()
+    return HeaderForm(rows, [known[place][0] for place in places], [known[place][1] for place in places])
+
+
+def _first_of_name(headers: pa.Array, name: str) -> tuple[NDArray[np.int64], pa.Array] | None:
+    """The rows that have such a header, and its value; one without a value does not count, as in `serdes.framing`."""
+    entries = headers.values
+    keys = entries.field(0).dictionary_encode()
+    names = keys.dictionary.to_pylist()
+    if name not in names:
+        return None
+    places = keys.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    hits = np.flatnonzero(places == names.index(name))
+    offsets = headers.offsets.to_numpy(zero_copy_only=False)
+    hits = hits[(hits >= offsets[0]) & (hits < offsets[-1])]
+    rows, first = np.unique(np.searchsorted(offsets, hits, "right") - 1, return_index=True)
+    values = entries.field(1).take(pa.array(hits[first], pa.int64()))
+    keep = (values.is_valid().to_numpy(zero_copy_only=False)) & (
+        headers.is_valid().to_numpy(zero_copy_only=False)[rows] if headers.null_count else True
+    )
+    if not keep.any():
+        return None
+    return rows[keep].astype(np.int64), values.filter(pa.array(keep)).cast(pa.binary())
+
+
+def _named_by(header: bytes, name: str, writers: Writers) -> tuple[int | Reason, int | None]:
+    frame = unframe_record(b"", [(name, header)], name != VALUE_HEADER)
+    if isinstance(frame, Poison):
+        return frame.reason, None
+    return _number_of(frame, writers), frame.schema_id
+
+
+def _number_of(frame: Frame, writers: Writers) -> int | Reason:
+    if frame.schema_guid is not None:
+        return writers.number_of(frame.schema_guid)
+    assert frame.schema_id is not None
+    return frame.schema_id

@@ -1,0 +1,196 @@
+"""A JSON Schema as columns.
+
+| schema | column |
+|---|---|
+| `object` with `properties` | struct of them; further members are left out |
+| `object` with `additionalProperties` alone | map of strings to that |
+| `array` of one `items` schema | array |
+| `string`, `boolean`, `integer`, `number` | string, boolean, bigint, double |
+| one of these or `null` (by `type`, `anyOf`, `oneOf`) | the same: every column is nullable |
+| `enum` or `const` of texts | string |
+| anything else: several types, open objects, recursion | string: the value's JSON text |
+
+`$ref` is followed inside the document and into the schemas it was registered with. What a value may be is judged by
+`serdes` before this sees it; a whole number beyond 64 bits is the only one that a column then refuses.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urldefrag
+
+from pyarrow import lib as pa
+
+from spark_udfs.shapes import COLUMNS_MAX, DEPTH_MAX, LONG_MAX, LONG_MIN, Misfit, Shape
+
+REFERENCES_MAX = 50
+"""A `$ref` to a `$ref` to …; a ring of them has no end."""
+
+
+def json_shape(text: str, references: Mapping[str, str]) -> Shape:
+    """The shape of any schema that the registry takes; what it cannot tell apart is JSON text."""
+    documents = {"": json.loads(text)} | {name: json.loads(other) for name, other in references.items()}
+    return _Shaping(documents).shape(documents[""], "", 0)
+
+
+class _Shaping:
+    def __init__(self, documents: dict[str, Any]) -> None:
+        self._documents = documents
+        self._columns = 0
+
+    def shape(self, schema: Any, base: str, depth: int) -> Shape:
+        self._columns += 1
+        schema, base = self._followed(schema, base)
+        if not isinstance(schema, dict) or depth > DEPTH_MAX or self._columns > COLUMNS_MAX:
+            return TEXT
+        kind = _one_type(schema)
+        if kind is None:
+            return self._alternative(schema, base, depth)
+        if kind == "object":
+            return self._object(schema, base, depth)
+        if kind == "array":
+            items = schema.get("items")
+            return TEXT if not isinstance(items, dict) else _array(self.shape(items, base, depth + 1))
+        return _SCALARS.get(kind, TEXT)
+
+    def _followed(self, schema: Any, base: str) -> tuple[Any, str]:
+        for _ in range(REFERENCES_MAX):
+            reference = schema.get("$ref") if isinstance(schema, dict) else None
+            if not isinstance(reference, str):
+                return schema, base
+            document, fragment = urldefrag(reference)
+            base = document or base
+            schema = _at(self._documents.get(base), fragment)
+        return None, base
+
+    def _alternative(self, schema: dict[str, Any], base: str, depth: int) -> Shape:
+        """One schema or null, said in another way; or texts by enumeration."""
+        for word in ("anyOf", "oneOf"):
+            branches = schema.get(word)
+            if isinstance(branches, list) and "properties" not in schema:
+                others = [branch for branch in branches if branch != {"type": "null"}]
+                if len(others) == 1:
+                    return self.shape(others[0], base, depth)
+        values = schema.get("enum", [schema["const"]] if "const" in schema else None)
+        if isinstance(values, list) and values and all(value is None or isinstance(value, str) for value in values):
+            return _SCALARS["string"]
+        return TEXT
+
+    def _object(self, schema: dict[str, Any], base: str, depth: int) -> Shape:
+        properties = schema.get("properties")
+        if isinstance(properties, dict) and properties and not ("anyOf" in schema or "oneOf" in schema):
+            return _struct({name: self.shape(inner, base, depth + 1) for name, inner in properties.items()})
+        more = schema.get("additionalProperties")
+        if isinstance(more, dict) and not properties and "patternProperties" not in schema:
+            return _map(self.shape(more, base, depth + 1))
+        return TEXT
+
+
+def _one_type(schema: dict[str, Any]) -> str | None:
+    kinds = schema.get("type")
+    if isinstance(kinds, list):
+        rest = [kind for kind in kinds if kind != "null"]
+        kinds = rest[0] if len(rest) == 1 else None
+    if kinds is None and isinstance(schema.get("properties"), dict) and "type" not in schema:
+        # Without a type it need not be an object at all.
+        return None
+    return kinds if isinstance(kinds, str) else None
+
+
+def _at(document: Any, pointer: str) -> Any:
+    """RFC 6901, without anchors."""
+    if pointer and not pointer.startswith("/"):
+        return None
+    for part in unquote(pointer).split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(document, list) and name.isdecimal() and int(name) < len(document):
+            document = document[int(name)]
+        elif isinstance(document, dict) and name in document:
+            document = document[name]
+        else:
+            return None
+    return document
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Misfit(f"{value!r:.60} is not a text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Misfit("half of a surrogate pair, which is no text in UTF-8") from None
+    return value
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value % 1 != 0:
+        raise Misfit(f"{value!r:.60} is not a whole number")
+    if not LONG_MIN <= value <= LONG_MAX:
+        raise Misfit("a whole number of more than 64 bits")
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise Misfit(f"{value!r:.60} is not a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise Misfit("a number beyond those of double precision")
+    return number
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Misfit(f"{value!r:.60} is neither true nor false")
+    return value
+
+
+def _encoded(value: Any) -> str:
+    return _string(_text(value))
+
+
+TEXT = Shape(pa.string(), _encoded)
+_SCALARS = {
+    "string": Shape(pa.string(), _string),
+    "integer": Shape(pa.int64(), _integer),
+    "number": Shape(pa.float64(), _number),
+    "boolean": Shape(pa.bool_(), _boolean),
+    "null": Shape(pa.null(), lambda value: None),
+}
+
+
+def _array(item: Shape) -> Shape:
+    def convert(value: Any) -> Any:
+        if not isinstance(value, list):
+            raise Misfit(f"{value!r:.60} is not an array")
+        return [None if entry is None else item.convert(entry) for entry in value]
+
+    return Shape(pa.list_(item.arrow), convert)
+
+
+def _map(item: Shape) -> Shape:
+    def convert(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise Misfit(f"{value!r:.60} is not an object")
+        return [(_string(name), None if entry is None else item.convert(entry)) for name, entry in value.items()]
+
+    return Shape(pa.map_(pa.string(), item.arrow), convert)
+
+
+def _struct(members: dict[str, Shape]) -> Shape:
+    def convert(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise Misfit(f"{value!r:.60} is not an object")
+        return {
+            name: None if value.get(name) is None else member.convert(value[name]) for name, member in members.items()
+        }
+
+    return Shape(pa.struct([(name, member.arrow) for name, member in members.items()]), convert)

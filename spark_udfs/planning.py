@@ -1,0 +1,68 @@
+"""On the driver: what a user asks for becomes a `Decoding` that can travel. Everything that can fail, fails here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from serdes import SchemaDefinition
+from serdes.columnar import ColumnarError
+from serdes.columnar.layout import RECURSION_MAX_DEFAULT
+from spark_udfs.decoding import Decoding
+from spark_udfs.policy import OnNewVersion, OnPoison
+from spark_udfs.reader_choice import ReaderChoice, ReaderError
+from spark_udfs.registry_options import RegistryOptions, resolve
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Registry: TypeAlias = RegistryOptions | Mapping[str, str] | str | None
+"""An address, options by name, or None for what the frame, Spark's configuration or the environment says."""
+
+RECURSION_MAX_LIMIT = 20
+"""Levels of a record inside itself: the columns double with each where it holds itself twice."""
+
+
+def choice_of(
+    subject: str | None,
+    version: int | None = None,
+    schema_id: int | None = None,
+    schema: str | SchemaDefinition | None = None,
+    fields: Sequence[str] | None = None,
+) -> ReaderChoice:
+    if isinstance(fields, str):
+        raise ReaderError(f"fields is a list of field names, not the text {fields!r}")
+    return ReaderChoice(subject, version, schema_id, schema, None if fields is None else tuple(fields))
+
+
+def plan_decoding(
+    choice: ReaderChoice,
+    registry: Registry = None,
+    *,
+    df: "DataFrame | None" = None,
+    column: str = "value",
+    on_poison: str = OnPoison.DEAD_LETTER,
+    on_new_version: str = OnNewVersion.KEEP,
+    recursion_max: int = RECURSION_MAX_DEFAULT,
+) -> Decoding:
+    """Ask the registry for the reader and make sure that it can be laid out as columns.
+
+    Raises `ReaderError`, `OptionError` or `PolicyError`, each with advice.
+    """
+    if not 0 <= recursion_max <= RECURSION_MAX_LIMIT:
+        raise ReaderError(f"recursion_max is between 0 and {RECURSION_MAX_LIMIT}, not {recursion_max}")
+    poison, new_version = OnPoison.of(on_poison), OnNewVersion.of(on_new_version)
+    options = resolve(registry, df, column=column)
+    with options.client() as client:
+        reader = choice.resolve(client)
+    decoding = Decoding(reader, options, poison, new_version, recursion_max)
+    try:
+        decoding.decoder()
+    except ColumnarError as error:
+        raise ReaderError(f"{reader.subject or 'the schema'}: {error}") from error
+    return decoding
+
+
+def with_reader(decoding: Decoding, choice: ReaderChoice) -> Decoding:
+    """The same with the reader that the choice gives by now; the very same where nothing changed."""
+    with decoding.registry.client() as client:
+        return replace(decoding, reader=choice.resolve(client))

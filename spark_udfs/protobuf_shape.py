@@ -1,0 +1,120 @@
+"""A Protobuf message as columns.
+
+| field | column |
+|---|---|
+| `bool`, `float`, `double`, `string`, `bytes` | boolean, float, double, string, binary |
+| `int32`, `sint32`, `sfixed32` | int |
+| `uint32`, `fixed32`, `int64`, `sint64`, `sfixed64` | bigint |
+| `uint64`, `fixed64` | decimal(20,0) |
+| enum | string: the name, or the number where the schema has no name for it |
+| message | struct; `google.protobuf.Timestamp` a timestamp, the wrappers (`StringValue`, …) their value |
+| `repeated`, `map` | array, map |
+
+A field that says whether it is there (a message, `optional`, one of a `oneof`) is null where it is not; any other has
+its default, as Protobuf means it. A message inside itself is laid out to a depth; what lies deeper is its bytes.
+"""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from pyarrow import lib as pa
+
+from spark_udfs.shapes import COLUMNS_MAX, DEPTH_MAX, Misfit, Shape
+
+TIMESTAMP = "google.protobuf.Timestamp"
+WRAPPERS = frozenset(
+    f"google.protobuf.{kind}Value"
+    for kind in ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64")
+)
+SECONDS_MIN, SECONDS_END = -62_135_596_800, 253_402_300_800
+"""Years 1 to 9999: Protobuf's own range, and Spark's."""
+
+
+def protobuf_shape(message: Descriptor) -> Shape:
+    return _Shaping().message(message, ())
+
+
+class _Shaping:
+    def __init__(self) -> None:
+        self._columns = 0
+
+    def message(self, message: Descriptor, inside: tuple[str, ...]) -> Shape:
+        self._columns += 1
+        if message.full_name == TIMESTAMP:
+            return Shape(pa.timestamp("us", "UTC"), _timestamp)
+        if message.full_name in WRAPPERS:
+            wrapped = self._single(message.fields_by_name["value"], inside)
+            return Shape(wrapped.arrow, lambda value: wrapped.convert(value.value))
+        if inside.count(message.full_name) > 0 or len(inside) > DEPTH_MAX or self._columns > COLUMNS_MAX:
+            return Shape(pa.binary(), lambda value: value.SerializeToString(deterministic=True))
+        fields = [(field, self._field(field, (*inside, message.full_name))) for field in message.fields]
+
+        def convert(value: Any) -> Any:
+            return {
+                field.name: shape.convert(getattr(value, field.name))
+                if not _has_presence(field) or value.HasField(field.name)
+                else None
+                for field, shape in fields
+            }
+
+        return Shape(pa.struct([(field.name, shape.arrow) for field, shape in fields]), convert)
+
+    def _field(self, field: FieldDescriptor, inside: tuple[str, ...]) -> Shape:
+        if not _is_repeated(field):
+            return self._single(field, inside)
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            return self._map(field.message_type, inside)
+        item = self._single(field, inside)
+        return Shape(pa.list_(item.arrow), lambda value: [item.convert(entry) for entry in value])
+
+    def _map(self, entry: Descriptor, inside: tuple[str, ...]) -> Shape:
+        key = self._single(entry.fields_by_name["key"], inside)
+        item = self._single(entry.fields_by_name["value"], inside)
+
+        def convert(value: Any) -> Any:
+            return [(key.convert(name), item.convert(value[name])) for name in value]
+
+        return Shape(pa.map_(key.arrow, item.arrow), convert)
+
+    def _single(self, field: FieldDescriptor, inside: tuple[str, ...]) -> Shape:
+        if field.message_type is not None:
+            return self.message(field.message_type, inside)
+        if field.enum_type is not None:
+            names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
+            return Shape(pa.string(), lambda value: names.get(value, str(value)))
+        if field.type == FieldDescriptor.TYPE_BYTES:
+            return Shape(pa.binary(), _same)
+        return Shape(*_SCALARS[field.cpp_type])
+
+
+def _is_repeated(field: FieldDescriptor) -> bool:
+    return bool(field.is_repeated)
+
+
+def _has_presence(field: FieldDescriptor) -> bool:
+    return bool(field.has_presence)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _timestamp(value: Any) -> int:
+    if not SECONDS_MIN <= value.seconds < SECONDS_END or not 0 <= value.nanos < 10**9:
+        raise Misfit(f"a timestamp of {value.seconds} seconds and {value.nanos} nanoseconds is no time")
+    micros: int = value.seconds * 1_000_000 + value.nanos // 1000
+    return micros
+
+
+_SCALARS: dict[int, tuple[pa.DataType, Callable[[Any], Any]]] = {
+    FieldDescriptor.CPPTYPE_BOOL: (pa.bool_(), _same),
+    FieldDescriptor.CPPTYPE_FLOAT: (pa.float32(), _same),
+    FieldDescriptor.CPPTYPE_DOUBLE: (pa.float64(), _same),
+    FieldDescriptor.CPPTYPE_INT32: (pa.int32(), _same),
+    FieldDescriptor.CPPTYPE_UINT32: (pa.int64(), _same),
+    FieldDescriptor.CPPTYPE_INT64: (pa.int64(), _same),
+    FieldDescriptor.CPPTYPE_UINT64: (pa.decimal128(20, 0), Decimal),
+    FieldDescriptor.CPPTYPE_STRING: (pa.string(), _same),
+}
