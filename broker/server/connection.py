@@ -33,6 +33,9 @@ turn_ms_max = 50
 # A frame's buffer grows with the bytes that arrive, not with the length it claims.
 frame_buffer_step_bytes = 1024 * 1024
 
+# Buffers of large frames are costly to get from the system; the last one is kept for the next, whoever sends it.
+spared_frame_bytes_min = 128 * 1024
+
 # Below this, a copy of records costs less than the extra system call of sendfile.
 sendfile_bytes_min = 16 * 1024
 
@@ -59,6 +62,8 @@ class Memory(Protocol):
     received: memoryview
     """The same bytes, read-only."""
     frame_bytes_max: int
+    spare_frame: bytearray | None
+    """A buffer that nobody uses just now."""
 
     def reserve(self, size_bytes: int, holder: int) -> bool: ...
     def release(self, size_bytes: int) -> None: ...
@@ -207,10 +212,17 @@ class Connection:
             self._filled = len(part)
 
     def _begin(self, capacity: int, wanted: int) -> None:
-        if not self._memory.reserve(capacity, self.number):
+        memory = self._memory
+        spare = memory.spare_frame
+        if spare is not None and not spared_frame_bytes_min <= capacity <= len(spare):
+            spare = None
+        if not memory.reserve(capacity if spare is None else len(spare), self.number):
             self.close("too much memory is held for unfinished requests")
             return
-        self._frame = bytearray(capacity)
+        if spare is None:
+            self._frame = bytearray(capacity)
+        else:
+            self._frame, memory.spare_frame = spare, None
         self._frame_size = wanted
 
     def _receive_frame(self) -> int:
@@ -239,6 +251,8 @@ class Connection:
         self._filled = 0
         self._execute(memoryview(frame)[4 : self._frame_size].toreadonly())
         self._memory.release(len(frame))
+        if spared_frame_bytes_min <= len(frame) <= frame_buffer_step_bytes:
+            self._memory.spare_frame = frame
         return count
 
     def _grow(self, frame: bytearray) -> bool:

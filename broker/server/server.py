@@ -52,6 +52,7 @@ class Server:
         self._reserved_bytes = 0
         self.receive_buffer = memoryview(bytearray(receive_buffer_bytes))
         self.received = self.receive_buffer.toreadonly()
+        self.spare_frame: bytearray | None = None
         self.frame_bytes_max = settings.socket_request_max_bytes
         descriptors_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._last_descriptor = descriptors_max - min(spare_descriptors, descriptors_max // 4)
