@@ -1,0 +1,166 @@
+"""What must hold between the tables of a pipeline: names that exist, no circles, bounded state, sinks that fit."""
+
+from collections.abc import Sequence
+
+from spark_udfs.pipeline.document import Document
+from spark_udfs.pipeline.graph import Graph
+from spark_udfs.pipeline.mistakes import Mistake, did_you_mean
+from spark_udfs.pipeline.model import (
+    DeltaSink,
+    Emit,
+    FilesSource,
+    JdbcSink,
+    JoinTransform,
+    Mode,
+    OnPoison,
+    ParquetSink,
+    Pipeline,
+    Read,
+    Sink,
+    TopicLetters,
+    TopicSink,
+    TopicSource,
+    WindowTransform,
+)
+
+
+def check_graph(pipeline: Pipeline, document: Document, named: Sequence[str], mistakes: list[Mistake]) -> None:
+    """`named` are the steps that the file names, those with mistakes of their own among them."""
+    checking = _Checking(pipeline, document, named, mistakes)
+    checking.names()
+    if not checking.circles():
+        checking.transforms()
+        checking.sinks()
+    checking.poison()
+
+
+class _Checking:
+    def __init__(self, pipeline: Pipeline, document: Document, named: Sequence[str], mistakes: list[Mistake]) -> None:
+        self._pipeline = pipeline
+        self._document = document
+        self._named = named
+        self._mistakes = mistakes
+        self._graph = Graph(pipeline)
+
+    def _wrong(self, path: tuple[str, ...], message: str) -> None:
+        self._mistakes.append(Mistake(".".join(path), self._document.line_of(path), message))
+
+    def names(self) -> None:
+        for name, transform in self._pipeline.transforms.items():
+            for each in transform.inputs:
+                self._known(("transforms", name, self._key(transform, each)), each)
+        for name, sink in self._pipeline.sinks.items():
+            self._known(("sinks", name, "from"), sink.input)
+
+    @staticmethod
+    def _key(transform: object, input_: str) -> str:
+        if isinstance(transform, JoinTransform):
+            return "left" if transform.left == input_ else "right"
+        return "from"
+
+    def _known(self, path: tuple[str, ...], name: str) -> None:
+        if name and name not in self._named:
+            known = ", ".join(self._named) or "none"
+            hint = did_you_mean(name, self._named)
+            self._wrong(path, f"{name} is neither a source nor a transform{hint} (there are: {known})")
+
+    def circles(self) -> bool:
+        reported: set[str] = set()
+        for name in self._pipeline.transforms:
+            way = self._graph.circle(name)
+            if way and not reported & set(way):
+                reported |= set(way)
+                self._wrong(("transforms", name), f"is made of itself: {' ← '.join(way)}")
+        return bool(reported)
+
+    def transforms(self) -> None:
+        graph = self._graph
+        for name, transform in self._pipeline.transforms.items():
+            if not graph.is_stream(name):
+                continue
+            if isinstance(transform, WindowTransform) and not graph.watermarks(name):
+                self._wrong(
+                    ("transforms", name, "watermark"),
+                    "is missing: how late rows may be, such as '10 minutes'; without it no window is ever final",
+                )
+            if isinstance(transform, JoinTransform) and len(graph.stream_inputs(name)) == 2:
+                self._stream_join(name, transform)
+            if graph.known_stateful(name) and graph.table_inputs(name):
+                self._wrong(
+                    ("transforms", name),
+                    f"mixes streams that must be kept with the table {graph.table_inputs(name)[0]}; join the table in "
+                    "a transform of its own, before or after",
+                )
+
+    def _stream_join(self, name: str, transform: JoinTransform) -> None:
+        for side, input_ in (("left", transform.left), ("right", transform.right)):
+            if not self._graph.watermarks(input_):
+                self._wrong(
+                    ("transforms", name, side),
+                    f"{input_} has no watermark, so its rows would be kept for ever; "
+                    f"give it one: watermark = {{ column = …, delay = '10 minutes' }}",
+                )
+        if transform.how == "anti":
+            self._wrong(("transforms", name, "how"), "Spark has no anti join of two streams")
+
+    def sinks(self) -> None:
+        for name, sink in self._pipeline.sinks.items():
+            if sink.input not in self._pipeline.steps:
+                continue
+            if self._graph.is_stream(sink.input):
+                self._stream_sink(name, sink)
+            else:
+                self._table_sink(name, sink)
+
+    def _stream_sink(self, name: str, sink: Sink) -> None:
+        if isinstance(sink, (ParquetSink, DeltaSink, JdbcSink)) and sink.mode is Mode.REPLACE:
+            self._wrong(
+                ("sinks", name, "mode"), f"replace is for tables, and {sink.input} is a stream: append or upsert"
+            )
+        changing = [
+            each
+            for each in self._graph.above(sink.input)
+            if isinstance(step := self._pipeline.transforms.get(each), WindowTransform) and step.emit is Emit.CHANGES
+        ]
+        if changing and isinstance(sink, (ParquetSink, DeltaSink, JdbcSink)) and sink.mode is not Mode.UPSERT:
+            self._wrong(
+                ("sinks", name, "mode"),
+                f'{changing[0]} hands windows on again when they change: take mode = "upsert" with keys (Delta, JDBC)',
+            )
+
+    def _table_sink(self, name: str, sink: Sink) -> None:
+        if isinstance(sink, (ParquetSink, DeltaSink, JdbcSink)) and sink.mode is Mode.APPEND:
+            self._wrong(
+                ("sinks", name, "mode"),
+                f"{sink.input} is a table, which would be appended again and again: replace or upsert",
+            )
+        if isinstance(sink, TopicSink):
+            self._wrong(
+                ("sinks", name, "from"),
+                f'{sink.input} is a table, which would be sent again and again: take its source with read = "stream"',
+            )
+
+    def poison(self) -> None:
+        letters = self._pipeline.dead_letters
+        for name, source in self._pipeline.sources.items():
+            if not isinstance(source, (TopicSource, FilesSource)):
+                continue
+            can_be_bad = source.decode if isinstance(source, TopicSource) else source.format in {"csv", "json"}
+            if can_be_bad and source.on_poison is OnPoison.DEAD_LETTER and letters is None:
+                self._wrong(
+                    ("sources", name),
+                    "rows that cannot be read have nowhere to go: add [dead_letters] with type topic, parquet, delta "
+                    "or jdbc; or set on_poison to DROP or FAIL",
+                )
+            if isinstance(letters, TopicLetters) and isinstance(source, TopicSource) and source.topic == letters.topic:
+                self._wrong(("dead_letters", "topic"), f"is the topic that the source {name} reads: a loop")
+            if isinstance(source, TopicSource) and source.read is Read.STREAM:
+                self._loops(name, source.topic)
+        for name, sink in self._pipeline.sinks.items():
+            if isinstance(sink, TopicSink) and sink.on_misfit is OnPoison.DEAD_LETTER and letters is None:
+                self._wrong(("sinks", name, "on_misfit"), "DEAD_LETTER needs [dead_letters]")
+
+    def _loops(self, name: str, topic: str) -> None:
+        for sink_name, sink in self._pipeline.sinks.items():
+            if isinstance(sink, TopicSink) and sink.topic == topic:
+                self._wrong(("sinks", sink_name, "topic"), f"is the topic that the source {name} reads: a loop")

@@ -1,0 +1,97 @@
+"""The tables below `[transforms]`: SQL, windows, joins."""
+
+from collections.abc import Callable
+
+from spark_udfs.pipeline.checks_sources import watermark
+from spark_udfs.pipeline.mistakes import shown
+from spark_udfs.pipeline.model import Emit, JoinTransform, SqlTransform, Transform, WindowKind, WindowTransform
+from spark_udfs.pipeline.reading import NAME, Table
+
+KINDS = ("sql", "window", "join")
+JOINS = ("inner", "left", "right", "full", "semi", "anti")
+
+
+def read_transform(table: Table, inputs_of: Callable[[str], tuple[str, ...]]) -> Transform | None:
+    """`inputs_of` tells which of the pipeline's steps a SQL text reads."""
+    kind = table.one_of("type", KINDS, needed="what the transform is")
+    name = table.path[-1]
+    found: Transform | None = None
+    if kind == "sql":
+        found = _sql(table, name, inputs_of)
+    elif kind == "window":
+        found = _window(table, name)
+    elif kind == "join":
+        found = _join(table, name)
+    if kind is not None:
+        table.finish()
+    return found
+
+
+def _sql(table: Table, name: str, inputs_of: Callable[[str], tuple[str, ...]]) -> SqlTransform:
+    sql = table.required("sql", "the SELECT over the names of sources and transforms")
+    first = sql.split(None, 1)[0].lower() if sql.strip() else "select"
+    if first not in {"select", "with", "from", "(", "values"} and not first.startswith("("):
+        table.wrong("sql", f"a SELECT is expected, not {shown(sql)}")
+    inputs = table.texts("from") or inputs_of(sql)
+    if sql and not inputs:
+        table.wrong("sql", "reads from no source and no transform of this pipeline; name one after FROM")
+    return SqlTransform(name, sql.strip().rstrip(";"), inputs, watermark(table))
+
+
+def _window(table: Table, name: str) -> WindowTransform:
+    kind = table.choice("window", WindowKind, WindowKind.TUMBLING)
+    if not table.has("window"):
+        table.wrong("window", f"is missing: one of {', '.join(WindowKind)}")
+    session = kind is WindowKind.SESSION
+    size = table.duration("gap" if session else "size", needed="how long a pause ends it" if session else "its length")
+    slide = None
+    if kind is WindowKind.HOPPING:
+        slide = table.duration("slide", needed="how often a window begins")
+    for key, kinds in (
+        ("size", "tumbling and hopping windows"),
+        ("gap", "session windows"),
+        ("slide", "hopping windows"),
+    ):
+        fits = {"size": not session, "gap": session, "slide": kind is WindowKind.HOPPING}[key]
+        if table.has(key) and not fits and table.take(key) is not None:
+            table.wrong(key, f"is for {kinds}; this one is {kind}")
+    aggregates_table = table.inner("select")
+    aggregates = {} if aggregates_table is None else aggregates_table.flat()
+    if not aggregates:
+        table.wrong("select", 'is missing: what to compute, such as { orders = "count(*)" }')
+    for column in aggregates:
+        if NAME.fullmatch(column) is None:
+            table.wrong(f"select.{column}", "a column's name is made of letters, digits and underscores")
+    emit = table.choice("emit", Emit, Emit.FINAL)
+    if session and emit is Emit.CHANGES:
+        table.wrong("emit", "session windows are handed on when they are final: Spark has no updates of them")
+    return WindowTransform(
+        name=name,
+        input=table.required("from", "the step whose rows are gathered"),
+        kind=kind,
+        time=table.required("time", "the column that holds the time of a row"),
+        size=size or "1 minutes",
+        slide=slide,
+        watermark=table.duration("watermark"),
+        group_by=table.texts("group_by"),
+        aggregates=aggregates,
+        emit=emit,
+    )
+
+
+def _join(table: Table, name: str) -> JoinTransform:
+    left = table.required("left", "a source or a transform")
+    right = table.required("right", "a source or a transform")
+    if left and left == right:
+        table.wrong("right", "is the same step as left; join it with itself in sql")
+    select = table.texts("select")
+    if not select:
+        table.wrong("select", f'is missing: the columns of the result, such as ["{left or "orders"}.*"]')
+    return JoinTransform(
+        name=name,
+        left=left,
+        right=right,
+        how=table.one_of("how", JOINS) or "inner",
+        on=table.required("on", f"the condition, such as {left or 'orders'}.id = {right or 'payments'}.order_id"),
+        select=select,
+    )

@@ -1,0 +1,1 @@
+"""Databases from the driver, a batch in one transaction: SQLite by Python's own module, PostgreSQL by psycopg."""

@@ -1,0 +1,165 @@
+"""PostgreSQL through psycopg 3."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from spark_udfs.pipeline.databases.dialect import Between, Refusal, end_query
+from spark_udfs.pipeline.databases.values import date_of, time_of
+from spark_udfs.pipeline.mistakes import PipelineError
+from spark_udfs.pipeline.model import Database
+
+if TYPE_CHECKING:
+    import psycopg
+    from pyspark.sql.types import DataType
+
+CONNECT_SECONDS_MAX = 15
+
+_TYPES = {
+    "boolean": "BOOLEAN",
+    "byte": "SMALLINT",
+    "short": "SMALLINT",
+    "integer": "INTEGER",
+    "long": "BIGINT",
+    "float": "REAL",
+    "double": "DOUBLE PRECISION",
+    "decimal": "NUMERIC",
+    "binary": "BYTEA",
+    "date": "DATE",
+    "timestamp": "TIMESTAMPTZ",
+    "timestamp_ntz": "TIMESTAMP",
+    "struct": "JSONB",
+    "array": "JSONB",
+    "map": "JSONB",
+}
+
+_READ_TYPES = {
+    "bool": "boolean",
+    "int2": "smallint",
+    "int4": "int",
+    "int8": "bigint",
+    "float4": "float",
+    "float8": "double",
+    "bytea": "binary",
+    "date": "date",
+    "timestamptz": "timestamp",
+    "timestamp": "timestamp_ntz",
+}
+"""Everything else is read as text."""
+
+
+class PostgresqlDialect:
+    name = "PostgreSQL"
+
+    @contextmanager
+    def session(self, database: Database, *, reading: bool = False) -> "Iterator[PostgresqlSession]":
+        try:
+            import psycopg
+        except ImportError as error:
+            raise PipelineError(
+                "PostgreSQL needs psycopg", why=str(error), advice="pip install 'headgate[postgresql]'"
+            ) from error
+        try:
+            connection = psycopg.connect(
+                database.url,
+                user=database.user,
+                password=database.password,
+                connect_timeout=CONNECT_SECONDS_MAX,
+                application_name="headgate",
+            )
+        except psycopg.OperationalError as error:
+            raise PipelineError(
+                f"PostgreSQL cannot be reached at {database.url}", why=str(error).strip(), unreachable=True
+            ) from error
+        except psycopg.Error as error:
+            raise PipelineError(f"PostgreSQL refuses {database.url}", why=str(error).strip()) from error
+        try:
+            # As a context manager the connection commits, or rolls back where something was raised, and closes.
+            with connection:
+                yield PostgresqlSession(connection)
+        except psycopg.Error as error:
+            raise PipelineError(f"PostgreSQL at {database.url} refuses", why=str(error).strip()) from error
+
+    def type_of(self, kind: "DataType") -> str:
+        return _TYPES.get(kind.typeName(), "TEXT")
+
+    def value(self, value: object, kind: "DataType") -> object:
+        if value is None:
+            return None
+        name = kind.typeName()
+        if name == "timestamp":
+            return time_of(cast("int", value))
+        if name == "timestamp_ntz":
+            return time_of(cast("int", value)).replace(tzinfo=None)
+        if name == "date":
+            return date_of(cast("int", value))
+        if isinstance(value, bytearray):
+            return bytes(value)
+        if isinstance(value, str) and "\0" in value:
+            raise Refusal("PostgreSQL's texts cannot hold the character U+0000")
+        if isinstance(value, str) and "\\u0000" in value and name in {"struct", "array", "map"}:
+            raise Refusal("PostgreSQL's JSON cannot hold the character U+0000")
+        return value
+
+    def lock(self, what: str) -> str:
+        # Keyed by the text; two texts of one number would only wait for each other.
+        return f"SELECT pg_advisory_xact_lock(hashtextextended('{what}', 0))"
+
+
+class PostgresqlSession:
+    def __init__(self, connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        cursor = self._connection.execute(_marked(statement), values or None)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def execute_many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        import psycopg
+
+        try:
+            with self._connection.transaction(), self._connection.cursor() as cursor:
+                cursor.executemany(_marked(statement), rows)
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            raise Refusal(str(error).strip()) from error
+
+    def columns(self, table: str) -> list[str]:
+        """Of the table that the name means on the connection's search path."""
+        query = (
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped "
+            "ORDER BY attnum"
+        )
+        quoted = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
+        return [str(row[0]) for row in self.execute(query, [quoted])]
+
+    def stream(self, query: str, between: Between | None, rows: int) -> Iterator[list[tuple[Any, ...]]]:
+        text, values = query, cast("tuple[object, ...]", ())
+        if between is not None:
+            text, values = _marked(between.clause("PLACE")).replace("PLACE", query.replace("%", "%%")), between.values
+        # A named cursor stays on the server: its answer is not held as a whole on either side.
+        with self._connection.cursor("headgate") as cursor:
+            cursor.execute(text, values or None)
+            while taken := cursor.fetchmany(rows):
+                yield taken
+
+    def next_end(self, query: str, column: str, after: object, rows: int) -> object:
+        text = end_query("PLACE", column, after is not None, rows)
+        marked = _marked(text).replace("PLACE", query.replace("%", "%%"))
+        found = self._connection.execute(marked, [after] if after is not None else None).fetchone()
+        return None if found is None else found[0]
+
+    def described(self, query: str) -> list[tuple[str, str]]:
+        cursor = self._connection.execute(f"SELECT * FROM ({query}) AS q LIMIT 0")
+        return [(each.name, _read_type(each)) for each in cursor.description or ()]
+
+
+def _read_type(column: "psycopg.Column") -> str:
+    if column.type_display.startswith("numeric"):
+        # Without a precision a number has no bound; Spark's longest decimal is the nearest thing.
+        return f"decimal({min(column.precision or 38, 38)},{column.scale if column.precision else 18})"
+    return _READ_TYPES.get(column.type_display.partition("(")[0], "string")
+
+
+def _marked(statement: str) -> str:
+    """psycopg's placeholders. Statements are ours; a query of the pipeline's author has none."""
+    return statement.replace("%", "%%").replace("?", "%s")

@@ -1,0 +1,83 @@
+"""How the steps of a pipeline hang together: who reads whom, what is a stream and what a table. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spark_udfs.pipeline.model import JoinTransform, Pipeline, Read, Source, Transform, Watermark, WindowTransform
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Names that do not exist are passed over: the checks report them once."""
+
+    pipeline: Pipeline
+
+    def inputs(self, name: str) -> tuple[str, ...]:
+        transform = self.pipeline.transforms.get(name)
+        steps = self.pipeline.steps
+        return () if transform is None else tuple(each for each in transform.inputs if each in steps)
+
+    def above(self, name: str) -> list[str]:
+        """The step and all that it is made of, nearest first; each once, so that a circle ends."""
+        found = [name]
+        for each in found:
+            found += [before for before in self.inputs(each) if before not in found]
+        return found
+
+    def sources(self, name: str) -> list[Source]:
+        return [self.pipeline.sources[each] for each in self.above(name) if each in self.pipeline.sources]
+
+    def is_stream(self, name: str) -> bool:
+        return any(source.read is Read.STREAM for source in self.sources(name))
+
+    def stream_inputs(self, name: str) -> tuple[str, ...]:
+        return tuple(each for each in self.inputs(name) if self.is_stream(each))
+
+    def table_inputs(self, name: str) -> tuple[str, ...]:
+        return tuple(each for each in self.inputs(name) if not self.is_stream(each))
+
+    def circle(self, name: str) -> list[str]:
+        """The way from a step back to itself; empty where there is none."""
+        trail: list[tuple[str, list[str]]] = [(name, [name])]
+        seen: set[str] = set()
+        while trail:
+            at, way = trail.pop()
+            for before in self.inputs(at):
+                if before == name:
+                    return [*way, name]
+                if before not in seen:
+                    seen.add(before)
+                    trail.append((before, [*way, before]))
+        return []
+
+    def watermarks(self, name: str) -> list[Watermark]:
+        """Those that hold for the rows of a step."""
+        steps = self.pipeline.steps
+        found = []
+        for each in self.above(name):
+            step = steps[each]
+            if isinstance(step, WindowTransform):
+                if step.watermark is not None:
+                    found.append(Watermark(step.time, step.watermark))
+            elif not isinstance(step, JoinTransform) and step.watermark is not None:
+                found.append(step.watermark)
+        return found
+
+    def known_stateful(self, name: str) -> bool:
+        """What the declaration alone tells; what SQL does, Spark's analysis tells (`spark_udfs.pipeline.frames`)."""
+        transform = self.pipeline.transforms.get(name)
+        if transform is None or not self.is_stream(name):
+            return False
+        return isinstance(transform, WindowTransform) or len(self.stream_inputs(name)) > 1
+
+    def ordered(self) -> Iterator[Transform]:
+        """Transforms, each after what it reads."""
+        done = set(self.pipeline.sources)
+        waiting = dict(self.pipeline.transforms)
+        while waiting:
+            ready = [name for name in waiting if set(self.inputs(name)) <= done]
+            if not ready:
+                return
+            for name in ready:
+                yield waiting.pop(name)
+                done.add(name)
