@@ -209,7 +209,10 @@ def _decoder(spec: Decoding) -> Decoder:
 
 def poison_rows(columns: Columns) -> NDArray[np.int64]:
     """The rows that have a reason."""
-    reasons = columns.reasons
+    return poison_rows_of(columns.reasons)
+
+
+def poison_rows_of(reasons: pa.Array) -> NDArray[np.int64]:
     if reasons.null_count == len(reasons):
         return np.zeros(0, np.int64)
     return np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False)).astype(np.int64)

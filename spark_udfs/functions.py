@@ -1,4 +1,4 @@
-"""Columns of registered payloads: `from_registry_avro`, `schema_id`, `poison_reason`.
+"""Columns of registered payloads: `from_registry_avro`, `to_registry_avro`, `schema_id`, `poison_reason`.
 
 They work on any frame with a binary column: Spark's Kafka source, Parquet, Delta. Where a whole frame is decoded,
 `spark_udfs.frame` is faster: a function's result is joined to its row again by Spark. Schemas are fetched on the
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
     from spark_udfs.decoding import Decoding
+    from spark_udfs.encoding import Encoding
     from spark_udfs.planning import Registry
 
 
@@ -65,6 +66,43 @@ def poison_reason(
     choice = choice_of(subject, version, schema_id, schema)
     decoding = plan_decoding(choice, registry, on_poison="NULL", on_new_version=on_new_version)
     called: Column = reason_function(decoding)(column)
+    return called
+
+
+def to_registry_avro(
+    column: "Column | str",
+    subject: str,
+    *,
+    registry: "Registry" = None,
+    schema: str | SchemaDefinition | None = None,
+    version: int | None = None,
+    schema_id: int | None = None,
+    register: bool = True,
+    normalize: bool = False,
+    on_poison: str = "FAIL",
+) -> "Column":
+    """A struct column as payloads of a registered schema.
+
+    `schema` is registered under the subject on the driver (or, with `register=False`, looked up), and refused there
+    with the registry's words where it is not compatible; without one, the latest version, a `version` or a `schema_id`
+    is taken. A row that the schema cannot hold fails the task (FAIL, the default here: it is your own data), becomes
+    null (NULL), or has its reason beside it: in the mode DEAD_LETTER the column is a struct of `value` and `reason`.
+    A null struct becomes a null payload. Times finer than the schema holds are cut off.
+    """
+    need_spark()
+    from pyspark.sql import types as spark
+
+    from spark_udfs.encoding import Encoding, WriterChoice
+    from spark_udfs.policy import OnPoison
+    from spark_udfs.registry_options import resolve
+
+    mode = OnPoison.of(on_poison)
+    choice = WriterChoice(subject, schema, version, schema_id, register, normalize)
+    text, found = choice.resolve(resolve(registry))
+    made: spark.DataType = spark.BinaryType()
+    if mode is OnPoison.DEAD_LETTER:
+        made = spark.StructType().add("value", spark.BinaryType()).add("reason", spark.StringType())
+    called: Column = arrow_function(ColumnEncoding(Encoding(text, found, mode)), made)(column)
     return called
 
 
@@ -127,6 +165,23 @@ class ReasonDecoding:
         for payloads in arrays:
             for _, columns in self._decoding.in_pieces(payloads):
                 yield columns.reasons
+
+
+class ColumnEncoding:
+    """What runs in the executors: structs in, payloads out, with their reasons in the mode DEAD_LETTER."""
+
+    def __init__(self, encoding: "Encoding") -> None:
+        self._encoding = encoding
+
+    def __call__(self, arrays: "Iterator[pa.Array]") -> "Iterator[pa.Array]":
+        from pyarrow import lib as pa
+
+        for values in arrays:
+            for payloads, reasons in self._encoding.encode(values):
+                if self._encoding.on_poison == "DEAD_LETTER":
+                    yield pa.StructArray.from_arrays([payloads, reasons], names=["value", "reason"])
+                else:
+                    yield payloads
 
 
 def arrow_function(function: "Callable[[Iterator[pa.Array]], Iterator[pa.Array]]", kind: "DataType") -> Any:

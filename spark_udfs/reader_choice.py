@@ -92,7 +92,7 @@ class ReaderChoice:
         try:
             return self._resolved(client)
         except RegistryUnavailable as error:
-            raise RegistryNotReady(_advice(client, error)) from error
+            raise RegistryNotReady(advice(client, error)) from error
         except UnknownSchema as error:
             raise ReaderError(f"{self._wanted()} is not in the registry ({error}). {_HINT_UNKNOWN}") from error
         except RegistryClientError as error:
@@ -178,7 +178,8 @@ def _check(reader: Reader) -> None:
     parse(reader.schema.text, dict(reader.schema.references))
 
 
-def _advice(client: RegistryClient, error: Exception) -> str:
+def advice(client: RegistryClient, error: Exception) -> str:
+    """What to do about a registry that does not answer at the start."""
     tried = RegistryOptions(client.settings.urls).addresses
     return (
         f"the schema registry does not answer at {tried}: {error}. The job was not started. Check that the registry "

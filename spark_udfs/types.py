@@ -90,10 +90,46 @@ def _with_items(array: pa.Array, wanted: pa.DataType, items: pa.Array) -> pa.Arr
 
 
 def _microseconds(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Rounded down, also before 1970, where Arrow's own cast would round up."""
+    return _divided(array, NANOSECONDS_PER_MICROSECOND).view(wanted)
+
+
+def _divided(array: pa.Array, by: int) -> pa.Array:
+    """As int64, rounded down, also before 1970, where Arrow's own cast would round up."""
     numbers = array.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     mask = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-    return pa.array(np.floor_divide(numbers, NANOSECONDS_PER_MICROSECOND), mask=mask).view(wanted)
+    return pa.array(np.floor_divide(numbers, by), mask=mask)
+
+
+def cut_times(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The column with its times cut off to what a schema's Arrow type holds, as Confluent's serializers do.
+
+    Arrow refuses to cast a time that is finer than its type, and with it the whole column. Everything else stays.
+    """
+    kind = array.type
+    if kinds.is_timestamp(kind) and kinds.is_timestamp(wanted) and (kind.unit, wanted.unit) == ("us", "ms"):
+        return _divided(array, 1000).view(pa.timestamp("ms", kind.tz))
+    if kinds.is_struct(kind) and kinds.is_struct(wanted):
+        fields = [kind.field(at) for at in range(kind.num_fields)]
+        places = [wanted.get_field_index(field.name) for field in fields]
+        children = [
+            array.field(at) if place < 0 else cut_times(array.field(at), wanted.field(place).type)
+            for at, place in enumerate(places)
+        ]
+        if all(child.type == field.type for child, field in zip(children, fields, strict=True)):
+            return array
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, names=[field.name for field in fields], mask=mask)
+    if kinds.is_map(kind) and kinds.is_map(wanted):
+        items = cut_times(array.items, wanted.item_type)
+        if items.type == kind.item_type:
+            return array
+        cut = pa.map_(kind.key_type, items.type)
+        entries = pa.StructArray.from_arrays([array.keys, items], fields=[cut.key_field, cut.item_field])
+        return _with_items(array, cut, entries)
+    if kinds.is_list(kind) and kinds.is_list(wanted):
+        values = cut_times(array.values, wanted.value_type)
+        return array if values.type == kind.value_type else _with_items(array, pa.list_(values.type), values)
+    return array
 
 
 def spark_type(kind: pa.DataType) -> "DataType":

@@ -1,0 +1,159 @@
+"""Columns to registered Avro payloads: `to_registry_avro`.
+
+The schema is registered or looked up on the driver, where the registry refuses what is not compatible; executors only
+encode, through `serdes.columnar`, and never ask the registry. A row that the schema cannot hold is treated as the mode
+says; a column that it cannot hold fails the query, naming the field.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pyarrow import lib as pa
+
+from serdes import EncodeError, InvalidSchema, Poison, PoisonError, Reason, SchemaDefinition
+from serdes.avro import Schema, parse
+from serdes.avro.codec import AvroWriter
+from serdes.client import RegistryClient, RegistryClientError, RegistryUnavailable
+from serdes.codec import WriteOptions
+from serdes.columnar import BatchTooLarge, ColumnarDecoder, ColumnarEncoder, ColumnarError, FixedSchemas, NotEncodable
+from serdes.schemas import RegisteredSchema, avro_schema
+from spark_udfs.decoding import REASON_NAMES, REASON_SENTENCES, poison_rows_of
+from spark_udfs.policy import OnPoison
+from spark_udfs.reader_choice import ReaderChoice, ReaderError, SchemaText, advice, schema_text
+from spark_udfs.types import cut_times
+
+if TYPE_CHECKING:
+    from spark_udfs.registry_options import RegistryOptions
+
+ENCODERS_MAX = 32
+
+
+class EncodingError(ValueError):
+    """The columns cannot be written with the schema, or the registry does not take it; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """Picklable and hashable."""
+
+    schema: SchemaText
+    schema_id: int
+    on_poison: OnPoison = OnPoison.FAIL
+
+    def encode(self, values: pa.Array) -> "Iterator[tuple[pa.Array, pa.Array]]":
+        """Payloads and reasons of runs of rows, in order. Raises `EncodingError`; in the mode FAIL `PoisonError`."""
+        for start, payloads, reasons in _encoder(self).encode(values):
+            if self.on_poison is OnPoison.FAIL:
+                # A null row is no fault of its own: it becomes a null payload, which Kafka calls a tombstone.
+                bad = [row for row in poison_rows_of(reasons) if reasons[row].as_py() != Reason.NULL.name]
+                if bad:
+                    raise PoisonError(self._poison(values[start + bad[0]].as_py(), reasons[bad[0]].as_py()))
+            yield payloads, reasons
+
+    def _poison(self, value: object, reason: str) -> Poison:
+        schema = parse(self.schema.text, dict(self.schema.references))
+        detail = REASON_SENTENCES[reason]
+        try:
+            AvroWriter(schema, WriteOptions()).write(_plain(value))
+        except EncodeError as error:
+            detail = str(error)
+        return Poison(Reason[reason], f"{detail} (schema id {self.schema_id})", None, self.schema_id)
+
+
+@lru_cache(maxsize=ENCODERS_MAX)
+def _encoder(spec: Encoding) -> "_Encoder":
+    return _Encoder(parse(spec.schema.text, dict(spec.schema.references)), spec.schema_id)
+
+
+class _Encoder:
+    """Kept per process."""
+
+    def __init__(self, schema: Schema, schema_id: int) -> None:
+        self._encoder = ColumnarEncoder(schema, schema_id)
+        self._type = ColumnarDecoder(schema, FixedSchemas({})).type
+        self._fits: set[pa.DataType] = set()
+
+    def encode(self, values: pa.Array) -> "Iterator[tuple[int, pa.Array, pa.Array]]":
+        self._check(values)
+        values = cut_times(values, self._type)
+        work = [(0, values)]
+        while work:
+            start, some = work.pop()
+            try:
+                encoded = self._encoder.encode(some)
+            except (NotEncodable, BatchTooLarge):
+                # The types fit, so one row or another does not: Arrow casts all of a column or nothing.
+                half = len(some) // 2
+                if half == 0:
+                    yield start, pa.nulls(1, pa.binary()), pa.array([Reason.INVALID_VALUE.name])
+                else:
+                    work.append((start + half, some.slice(half)))
+                    work.append((start, some.slice(0, half)))
+            else:
+                yield start, encoded.payloads, REASON_NAMES.take(encoded.reasons)
+
+    def _check(self, values: pa.Array) -> None:
+        """Columns of the wrong type are the query's fault and not a row's; they show on no rows at all."""
+        if values.type in self._fits:
+            return
+        try:
+            self._encoder.encode(cut_times(values.slice(0, 0), self._type))
+        except ColumnarError as error:
+            raise EncodingError(f"the columns are not of the schema: {error}") from error
+        self._fits.add(values.type)
+
+
+@dataclass(frozen=True, slots=True)
+class WriterChoice:
+    """A schema to register or to look up, or one that is there: a version, an id, the latest."""
+
+    subject: str
+    schema: str | SchemaDefinition | None = None
+    version: int | None = None
+    schema_id: int | None = None
+    register: bool = True
+    normalize: bool = False
+
+    def resolve(self, options: "RegistryOptions") -> tuple[SchemaText, int]:
+        """On the driver. Raises `EncodingError` or `ReaderError`, with the registry's own words."""
+        with options.client() as client:
+            try:
+                found = self._found(client)
+                text = schema_text(client, found.definition)
+            except RegistryUnavailable as error:
+                raise EncodingError(advice(client, error)) from error
+            except RegistryClientError as error:
+                raise EncodingError(f"{self.subject}: {error}") from error
+        if text.language != "AVRO" or found.id is None:
+            raise EncodingError(f"{self.subject}: {text.language} cannot be written from columns; only Avro can")
+        try:
+            parse(text.text, dict(text.references))
+        except InvalidSchema as error:
+            raise EncodingError(f"{self.subject}: {error}") from error
+        return text, found.id
+
+    def _found(self, client: RegistryClient) -> RegisteredSchema:
+        if self.schema is None:
+            reader = ReaderChoice(self.subject, self.version, self.schema_id).resolve(client)
+            if reader.schema_id is None:
+                raise ReaderError(f"{self.subject}: the registry does not say the schema's id")
+            return client.schema_by_id(reader.schema_id)
+        if self.version is not None or self.schema_id is not None:
+            raise EncodingError("schema, version and schema_id exclude one another")
+        given = avro_schema(self.schema) if isinstance(self.schema, str) else self.schema
+        if self.register:
+            return client.register(self.subject, given, normalize=self.normalize)
+        return client.lookup(self.subject, given, normalize=self.normalize)
+
+
+def _plain(value: object) -> object:
+    """As `serdes` takes it: a map comes out of Arrow as pairs."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        if value and all(isinstance(entry, tuple) for entry in value):
+            return {name: _plain(inner) for name, inner in value}
+        return [_plain(entry) for entry in value]
+    return value

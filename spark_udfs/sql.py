@@ -1,0 +1,82 @@
+"""The functions by name, for SQL: `install(spark)` once, then
+
+    SELECT headgate_schema_id(value), count(*) FROM orders GROUP BY 1
+    SELECT * FROM headgate_decode(TABLE(SELECT value FROM orders), 'orders-value')
+
+and, where a subject shall have a function of its own, `register_function(spark, "decode_order", "orders-value")`:
+
+    SELECT d.value.id, d.reason FROM (SELECT decode_order(value) AS d FROM orders)
+
+`headgate_decode` takes a table whose payloads are its column `value`, or its only column, and gives the other columns,
+then `value`, `reason`, `schema_id` and `raw`. Its columns are found when the query is analyzed, by the subject that it
+names; Spark moves its rows one by one, so it is for looking around, and the other functions are for work.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from serdes import SchemaDefinition
+from spark_udfs.extra import need_spark
+from spark_udfs.frame import FrameError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_udfs.planning import Registry
+
+SCHEMA_ID_FUNCTION = "headgate_schema_id"
+DECODE_FUNCTION = "headgate_decode"
+
+
+def install(spark: "SparkSession | None" = None, *, registry: "Registry" = None) -> None:
+    """Make the SQL functions and the data source `headgate` known to a session, the active one if none is given.
+
+    `registry` is the one that `headgate_decode` asks; what Spark's configuration says by now if None.
+    """
+    need_spark()
+    from pyspark.sql import SparkSession as Session
+
+    from spark_udfs.registry_options import resolve
+    from spark_udfs.table_function import decode_table_function
+
+    session = spark if spark is not None else Session.getActiveSession()
+    if session is None:
+        raise FrameError("there is no active Spark session; give one: install(spark)")
+    _register_source(session)
+    session.sql(
+        f"CREATE OR REPLACE TEMPORARY FUNCTION {SCHEMA_ID_FUNCTION}(payload BINARY) RETURNS BIGINT RETURN "
+        "CASE WHEN octet_length(payload) >= 5 AND substring(payload, 1, 1) = X'00' "
+        "THEN CAST(conv(hex(substring(payload, 2, 4)), 16, 10) AS BIGINT) END"
+    )
+    session.udtf.register(DECODE_FUNCTION, decode_table_function(resolve(registry, None, session)))
+
+
+def register_function(
+    spark: "SparkSession",
+    name: str,
+    subject: str | None = None,
+    *,
+    registry: "Registry" = None,
+    version: int | None = None,
+    schema_id: int | None = None,
+    schema: str | SchemaDefinition | None = None,
+    fields: Sequence[str] | None = None,
+    on_poison: str = "DEAD_LETTER",
+    on_new_version: str = "KEEP",
+) -> None:
+    """`from_registry_avro` for one subject, under a name of its own in SQL."""
+    need_spark()
+    from spark_udfs.functions import decoding_function
+    from spark_udfs.planning import choice_of, plan_decoding
+    from spark_udfs.registry_options import resolve
+
+    choice = choice_of(subject, version, schema_id, schema, fields)
+    options = resolve(registry, None, spark)
+    decoding = plan_decoding(choice, options, on_poison=on_poison, on_new_version=on_new_version)
+    spark.udf.register(name, decoding_function(decoding))
+
+
+def _register_source(spark: "SparkSession") -> None:
+    from spark_udfs.source.data_source import HeadgateDataSource
+
+    spark.dataSource.register(HeadgateDataSource)
