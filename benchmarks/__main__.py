@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 # What a benchmark is built from is not one itself.
-PARTS = frozenset({"__init__", "__main__", "harness", "raw_load", "http_load"})
+PARTS = frozenset({"__init__", "__main__", "harness", "raw_load", "http_load", "spark_contenders", "spark_data"})
 
 
 def names() -> list[str]:

@@ -22,7 +22,7 @@ def jvm_of(spark: SparkSession) -> int:
 
 
 def below(pid: int) -> list[int]:
-    """The processes that descend from one: in a session's JVM these are Python's workers and the daemon they fork off."""
+    """The processes that descend from one: below a session's JVM, Python's daemon and the workers it forks."""
     found: list[int] = []
     waiting = [pid]
     while waiting:

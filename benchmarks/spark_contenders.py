@@ -1,0 +1,160 @@
+"""The ways to decode that `benchmarks.spark` compares: ours, and the best form that is known of each peer.
+
+All give the fifteen (or five) fields of the reader's schema as columns, and go to Spark's `noop` sink, which takes
+every row and keeps none.
+"""
+
+import io
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pandas as pd
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.types import StructType
+
+from benchmarks.spark_data import SUBJECT, VERSIONS, few_fields, texts
+from spark_udfs import decode_frame, from_registry_avro
+
+DRIVER_MEMORY = "2g"
+"""The same for all; the JVM takes what it is given, so its peak says little beyond it."""
+WHERE = ("partition", "offset")
+"""What a reader of a topic wants beside the fields, to say which record a row is."""
+
+
+def session(jars: str, folder: Path) -> SparkSession:
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .appName("benchmarks.spark")
+        .config("spark.jars", jars)
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", DRIVER_MEMORY)
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.local.dir", str(folder / "local"))
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def drain(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def flat(frame: DataFrame, *others: str) -> DataFrame:
+    return frame.select("value.*", *others)
+
+
+def from_avro_by_id(value: Column, writers: Mapping[int, str], reader: str) -> Column:
+    """spark-avro, told each writer's schema as a literal and chosen by the frame; comparing five bytes is cheapest."""
+    options = {"avroSchema": reader, "mode": "PERMISSIVE"}
+    frame, body = F.substring(value, 1, 5), F.expr("substring(value, 6)")
+    branches: Column | None = None
+    for schema_id, text in writers.items():
+        condition, decoded = frame == F.lit(struct.pack(">BI", 0, schema_id)), from_avro(body, text, options)
+        branches = F.when(condition, decoded) if branches is None else branches.when(condition, decoded)
+    assert branches is not None
+    return branches
+
+
+def reader_text(fields: Sequence[str] | None) -> str:
+    return json.dumps(VERSIONS[-1] if fields is None else few_fields(VERSIONS[-1]))
+
+
+def peer_on_frame(frame: DataFrame, schema_ids: Sequence[int], fields: Sequence[str] | None, *others: str) -> DataFrame:
+    writers = dict(zip(schema_ids, texts(), strict=True))
+    decoded = from_avro_by_id(frame["value"], writers, reader_text(fields)).alias("value")
+    return flat(frame.select(decoded, *others), *others)
+
+
+def peer_on_topic(
+    spark: SparkSession, address: str, topic: str, schema_ids: Sequence[int], fields: Sequence[str] | None = None
+) -> DataFrame:
+    raw = (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", address)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .option("endingOffsets", "latest")
+        .load()
+    )
+    return peer_on_frame(raw, schema_ids, fields, *WHERE)
+
+
+def pandas_on_frame(frame: DataFrame, schema_ids: Sequence[int], result: StructType) -> DataFrame:
+    """fastavro in a pandas UDF: schemas parsed once a worker, timestamps made by column, bad rows set aside as null."""
+    writers = dict(zip(schema_ids, texts(), strict=True))
+    reader = reader_text(None)
+
+    def decode(batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
+        def numbers_for_times(schema: Any) -> Any:
+            if isinstance(schema, dict):
+                kept = {name: numbers_for_times(part) for name, part in schema.items()}
+                if kept.get("logicalType") == "timestamp-millis":
+                    del kept["logicalType"]
+                return kept
+            return [numbers_for_times(part) for part in schema] if isinstance(schema, list) else schema
+
+        parsed = {
+            number: fastavro.parse_schema(numbers_for_times(json.loads(text))) for number, text in writers.items()
+        }
+        target = fastavro.parse_schema(numbers_for_times(json.loads(reader)))
+        names = [field["name"] for field in json.loads(reader)["fields"]]
+        nothing = dict.fromkeys(names)
+        read = fastavro.schemaless_reader
+        for batch in batches:
+            rows = []
+            for payload in batch:
+                row = nothing
+                if len(payload) >= 5 and payload[0] == 0:
+                    writer = parsed.get(int.from_bytes(payload[1:5], "big"))
+                    if writer is not None:
+                        body = io.BytesIO(payload)
+                        body.seek(5)
+                        try:
+                            row = read(body, writer, target)
+                            if body.read(1):
+                                row = nothing
+                        except Exception:
+                            row = nothing
+                rows.append(row)
+            columns = pd.DataFrame({name: pd.Series([row[name] for row in rows], dtype=object) for name in names})
+            columns["at"] = pd.to_datetime(columns["at"].astype("Int64"), unit="ms", utc=True)
+            yield columns
+
+    udf: Any = F.pandas_udf(decode, result)  # type: ignore[call-overload]  # the stub knows no callable of iterators
+    return flat(frame.select(udf(frame["value"]).alias("value")))
+
+
+def ours_on_frame(frame: DataFrame, registry_url: str, fields: Sequence[str] | None = None) -> DataFrame:
+    return flat(decode_frame(frame, SUBJECT, registry=registry_url, fields=fields))
+
+
+def ours_as_column(frame: DataFrame, registry_url: str) -> DataFrame:
+    decoded = from_registry_avro(frame["value"], SUBJECT, registry=registry_url)
+    return flat(frame.select(decoded.alias("decoded")).select("decoded.value"))
+
+
+def ours_on_topic(spark: SparkSession, address: str, topic: str, registry_url: str) -> DataFrame:
+    decoded = (
+        spark.read.format("headgate")
+        .option("bootstrap.servers", address)
+        .option("registry.url", registry_url)
+        .option("subscribe", topic)
+        .option("subject", SUBJECT)
+        .option("startingOffsets", "earliest")
+        .option("endingOffsets", "latest")
+        .load()
+    )
+    return flat(decoded, *WHERE)

@@ -1,0 +1,115 @@
+"""kill -9 of the driver in mid-stream: started again from its checkpoints, it loses and doubles nothing."""
+
+import os
+import random
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from serdes import RegistryClient
+from tests.live.headgate import ROOT, HeadgateBroker
+from tests.live.headgate_registry import HeadgateRegistry
+from tests.live.process import ServerProcess
+from tests.live.topics import create_topic, produce
+from tests.spark.faults.driver import COLUMNS
+from tests.spark.faults.notes import FIRST, SECOND, note, payloads, register
+
+KILLS = int(os.environ.get("HEADGATE_DRIVER_KILLS", "2"))
+ROWS = 12_000
+PARTITIONS = 3
+POISON_EACH = 13
+TOPIC = "killed-driver"
+SUBJECT = "killed-driver-value"
+RUN_SECONDS_MAX = 120.0
+SEED = 20261116
+
+Place: TypeAlias = tuple[int, int, int | None, str | None, str | None]
+
+
+def records(client: RegistryClient) -> list[bytes]:
+    """Two versions, and every thirteenth record cut off."""
+    half = ROWS // 2
+    made = payloads(FIRST, register(client, SUBJECT, FIRST), range(half))
+    made += payloads(SECOND, register(client, SUBJECT, SECOND), range(half, ROWS))
+    return [payload[:-1] if number % POISON_EACH == 0 else payload for number, payload in enumerate(made)]
+
+
+def expected() -> list[Place]:
+    rows: list[Place] = []
+    for number in range(ROWS):
+        partition, offset = number % PARTITIONS, number // PARTITIONS
+        if number % POISON_EACH == 0:
+            rows.append((partition, offset, None, None, "TRUNCATED"))
+        else:
+            rows.append((partition, offset, number, note(number), None))
+    return sorted(rows, key=lambda row: row[:2])
+
+
+def in_table(path: Path, what: str) -> list[Any]:
+    """Of the transactional sink, seen from outside; nothing as long as the driver has not made it."""
+    if not path.exists():
+        return []
+    with closing(sqlite3.connect(path, timeout=30)) as connection:
+        try:
+            return connection.execute(f"select {what} from rows").fetchall()
+        except sqlite3.OperationalError:
+            return []
+
+
+def count_in_table(path: Path) -> int:
+    return sum(count for (count,) in in_table(path, "count(*)"))
+
+
+def in_files(spark: SparkSession, folder: Path) -> list[Place]:
+    """Of the files that Spark's log of the sink names; others are what a killed driver left behind."""
+    try:
+        return [tuple(row) for row in spark.read.parquet(str(folder)).select(*COLUMNS).collect()]
+    except AnalysisException:
+        return []
+
+
+@pytest.mark.slow
+def test_a_killed_driver_loses_nothing_and_doubles_nothing(
+    spark: SparkSession, headgate_broker: HeadgateBroker, registry: HeadgateRegistry, tmp_path: Path
+) -> None:
+    randomness = random.Random(SEED)
+    with RegistryClient(registry.url) as client:
+        made = records(client)
+    create_topic(headgate_broker.address, TOPIC, PARTITIONS)
+    produce(headgate_broker.address, TOPIC, made, partitions=PARTITIONS)
+    arguments = [headgate_broker.address, registry.url, TOPIC, SUBJECT, str(tmp_path)]
+    table, files = tmp_path / "rows.db", tmp_path / "files"
+
+    def driver() -> ServerProcess:
+        command = [sys.executable, "-m", "tests.spark.faults.driver", *arguments]
+        return ServerProcess(command, tmp_path / "driver.log", cwd=ROOT, environment={"PYSPARK_PYTHON": sys.executable})
+
+    killed_at = []
+    for kill in range(1, KILLS + 1):
+        goal = ROWS * kill // (KILLS + 2)
+        running = driver()
+        running.start(lambda goal=goal: count_in_table(table) > goal, RUN_SECONDS_MAX)  # type: ignore[misc]
+        time.sleep(randomness.uniform(0, 0.4))
+        running.kill()
+        killed_at.append((count_in_table(table), len(in_files(spark, files))))
+    print(f"killed with (table, files) at {killed_at} of {ROWS} rows")
+    assert any(rows < ROWS for rows, _ in killed_at), "every kill came too late to matter"
+
+    last = driver()
+    last.start(lambda: count_in_table(table) >= ROWS, RUN_SECONDS_MAX)
+    deadline = time.monotonic() + RUN_SECONDS_MAX
+    while len(in_files(spark, files)) < ROWS:
+        assert time.monotonic() < deadline, last.tail()
+        assert last.running, last.tail()
+        time.sleep(0.5)
+    last.kill()
+
+    assert sorted(in_table(table, ", ".join(f'"{name}"' for name in COLUMNS)), key=lambda row: row[:2]) == expected()
+    assert sorted(in_files(spark, files), key=lambda row: row[:2]) == expected()

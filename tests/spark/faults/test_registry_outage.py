@@ -1,0 +1,137 @@
+"""A registry that is down when the job begins, that dies while it runs, and that learns new schemas meanwhile."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from serdes import RegistryClient
+from spark_udfs import decode_frame
+from tests.live.headgate import HeadgateBroker
+from tests.live.headgate_registry import HeadgateRegistry
+from tests.live.ports import free_port
+from tests.live.topics import create_topic, produce
+from tests.spark.faults.notes import FIRST, SECOND, Stream, note, payloads, reading, register
+
+SOON_SECONDS_MAX = 30.0
+"""What "at once" may take on a busy machine: three tries with a pause each, and the start of a Python worker."""
+BACK_SECONDS_MAX = 60.0
+
+
+@pytest.fixture
+def mortal_registry(tmp_path: Path) -> Iterator[HeadgateRegistry]:
+    """One of its own, to be killed."""
+    process = HeadgateRegistry(tmp_path / "registry")
+    process.start()
+    yield process
+    process.stop()
+
+
+def by_frame(spark: SparkSession, address: str, registry_url: str) -> None:
+    decode_frame(spark.createDataFrame([(b"",)], "value binary"), "orders-value", registry=registry_url)
+
+
+def by_batch(spark: SparkSession, address: str, registry_url: str) -> None:
+    options = {"bootstrap.servers": address, "registry.url": registry_url, "subject": "orders-value"}
+    spark.read.format("headgate").options(**options).option("subscribe", "any").load()
+
+
+def by_stream(spark: SparkSession, address: str, registry_url: str) -> None:
+    reading(spark, address, registry_url, "any", "orders-value")
+
+
+@pytest.mark.parametrize("load", [by_frame, by_batch, by_stream])
+def test_a_registry_that_is_down_at_the_start_fails_at_once_with_advice(
+    spark: SparkSession, headgate_broker: HeadgateBroker, load: Callable[[SparkSession, str, str], None]
+) -> None:
+    nobody = f"http://127.0.0.1:{free_port()}"
+    started = time.monotonic()
+    # Spark wraps what a source raises in an exception of its own, which is no subclass of it.
+    with pytest.raises(Exception, match="Check that the registry runs") as caught:
+        load(spark, headgate_broker.address, nobody)
+    assert time.monotonic() - started < SOON_SECONDS_MAX
+    assert nobody.removeprefix("http://") in str(caught.value)
+
+
+def test_a_schema_registered_while_the_stream_runs_is_learnt(
+    spark: SparkSession, headgate_broker: HeadgateBroker, registry: HeadgateRegistry, tmp_path: Path
+) -> None:
+    topic, subject = "learning", "learning-value"
+    create_topic(headgate_broker.address, topic, 2)
+    with RegistryClient(registry.url) as client:
+        first = register(client, subject, FIRST)
+        produce(headgate_broker.address, topic, payloads(FIRST, first, range(100)), partitions=2)
+        frame = reading(spark, headgate_broker.address, registry.url, topic, subject)
+        with Stream(frame.select("value.id", "value.note", "reason", "schema_id"), tmp_path) as stream:
+            assert len(stream.caught_up()) == 100
+            second = register(client, subject, SECOND)
+            produce(headgate_broker.address, topic, payloads(SECOND, second, range(100, 200)), partitions=2)
+            rows = sorted(stream.caught_up(), key=lambda row: row["id"])
+    assert [(row["id"], row["note"], row["reason"]) for row in rows] == [
+        (number, note(number), None) for number in range(200)
+    ]
+    assert Counter(row["schema_id"] for row in rows) == {first: 100, second: 100}
+
+
+def test_a_registry_that_dies_costs_a_reason_and_no_row(
+    spark: SparkSession, headgate_broker: HeadgateBroker, mortal_registry: HeadgateRegistry, tmp_path: Path
+) -> None:
+    topic, subject = "outage", "outage-value"
+    create_topic(headgate_broker.address, topic, 2)
+    client = RegistryClient(mortal_registry.url)
+    first = register(client, subject, FIRST)
+    produce(headgate_broker.address, topic, payloads(FIRST, first, range(50)), partitions=2)
+    frame = reading(spark, headgate_broker.address, mortal_registry.url, topic, subject)
+    with Stream(frame.select("value", "reason", "schema_id", "raw"), tmp_path / "checkpoint") as stream:
+        assert [row["reason"] for row in stream.caught_up()] == [None] * 50
+
+        second = register(client, subject, SECOND)
+        assert mortal_registry.process is not None
+        mortal_registry.process.kill()
+        unreadable = payloads(SECOND, second, range(50, 70))
+        known = payloads(FIRST, first, range(70, 100))
+        produce(headgate_broker.address, topic, unreadable + known, partitions=2)
+        rows = stream.caught_up()[50:]
+        assert Counter(row["reason"] for row in rows) == {None: 30, "REGISTRY_UNAVAILABLE": 20}
+        assert sorted(row["value"]["id"] for row in rows if row["reason"] is None) == list(range(70, 100))
+        assert sorted(bytes(row["raw"]) for row in rows if row["reason"] is not None) == sorted(unreadable)
+
+        mortal_registry.start()
+        seen = len(stream.caught_up())
+        deadline = time.monotonic() + BACK_SECONDS_MAX
+        while True:
+            # That the registry is away is remembered for a while, and no row is read twice.
+            produce(headgate_broker.address, topic, payloads(SECOND, second, range(100, 110)), partitions=2)
+            rows = stream.caught_up()[seen:]
+            seen += len(rows)
+            assert len(rows) == 10
+            if all(row["reason"] is None for row in rows):
+                break
+            assert {row["reason"] for row in rows} <= {None, "REGISTRY_UNAVAILABLE"}
+            assert time.monotonic() < deadline, "the stream did not notice that the registry is back"
+            time.sleep(1)
+        assert sorted(row["value"]["id"] for row in rows) == list(range(100, 110))
+
+
+def test_a_batch_that_is_all_poison_does_not_stop_the_stream(
+    spark: SparkSession, headgate_broker: HeadgateBroker, registry: HeadgateRegistry, tmp_path: Path
+) -> None:
+    topic, subject = "all-poison", "all-poison-value"
+    create_topic(headgate_broker.address, topic, 2)
+    with RegistryClient(registry.url) as client:
+        first = register(client, subject, FIRST)
+    frame = reading(spark, headgate_broker.address, registry.url, topic, subject)
+    with Stream(frame.select("partition", "offset", "value.id", "reason", "raw"), tmp_path) as stream:
+        bad = [None, b"", b"\x01junk", b"\xff" * 1000, *(one[:-1] for one in payloads(FIRST, first, range(1, 197)))]
+        produce(headgate_broker.address, topic, bad, partitions=2)
+        rows = stream.caught_up()
+        assert all(row["id"] is None and row["reason"] is not None for row in rows)
+        assert sorted((row["partition"], row["offset"], row["raw"]) for row in rows) == sorted(
+            (number % 2, number // 2, value and bytearray(value)) for number, value in enumerate(bad)
+        )
+        produce(headgate_broker.address, topic, payloads(FIRST, first, range(10)), partitions=2)
+        good = stream.caught_up()[len(bad) :]
+        assert sorted((row["id"], row["reason"]) for row in good) == [(number, None) for number in range(10)]

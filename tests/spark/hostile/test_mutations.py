@@ -1,0 +1,152 @@
+"""A million damaged payloads through Spark in one job: no task fails, the counts add up, good rows stay as they were.
+
+`HEADGATE_MUTATIONS` sets how many. A session on `local[2]` does not try a task twice: a job that ends well had none that
+failed.
+"""
+
+import json
+import os
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+from pyarrow import lib as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from serdes import Decoded, Deserializer, DeserializerOptions, Poison, RegistryClient, avro_schema
+from serdes.framing import frame
+from spark_udfs import decode_frame
+from tests.hostile.columnar.test_mutations import EVENT, EVOLVED
+from tests.live.headgate_registry import HeadgateRegistry
+from tests.live.spark_meter import jvm_of, watched
+from tests.spark.hostile.mutations import Originals
+from tests.unit.columnar.generation import Bodies
+
+MUTATIONS = int(os.environ.get("HEADGATE_MUTATIONS", "1000000"))
+CHUNK = 100_000
+ORIGINALS = 1000
+GOOD_EACH = 5
+"""One good row beside so many damaged ones."""
+SAMPLE_EACH = 40
+"""One row of so many is decoded row by row as well."""
+PYTHON_MB_MAX = 1500
+"""Both workers, the daemon, their libraries and the batches in hand."""
+SUBJECT = "spark-mutations-value"
+OTHER = {"type": "record", "name": "Other", "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "bytes"}]}
+
+
+class Ground:
+    """The payloads on disk, and who knows the verdict of each."""
+
+    def __init__(self, folder: Path, registry_url: str) -> None:
+        self.folder = folder
+        self.client = RegistryClient(registry_url)
+        self.schema_id = self.client.register(SUBJECT, avro_schema(json.dumps(EVENT))).id
+        self.other_id = self.client.register("spark-mutations-other", avro_schema(json.dumps(OTHER))).id
+        self.payloads = good_payloads(self.client, self.schema_id)
+        originals = Originals.of(self.payloads)
+        self.rows = 0
+        for number, first in enumerate(range(0, MUTATIONS, CHUNK)):
+            self._write(originals, number, min(CHUNK, MUTATIONS - first))
+
+    def _write(self, originals: Originals, number: int, count: int) -> None:
+        rng = np.random.default_rng(number)
+        chosen = rng.integers(0, ORIGINALS, count)
+        good = rng.integers(0, ORIGINALS, count // GOOD_EACH)
+        column = pa.concat_arrays(
+            [originals.damaged(chosen, rng, [self.other_id, self.schema_id + 1000]), originals.copies(good)]
+        )
+        # Good rows stand between damaged ones, not after them.
+        order = rng.permutation(len(column))
+        is_good = np.arange(len(column)) >= count
+        table = pa.Table.from_arrays(
+            [
+                pa.array(np.arange(len(column)) + self.rows),
+                pa.array(np.concatenate([chosen, good])[order]),
+                pa.array(is_good[order]),
+                column.take(pa.array(order)),
+            ],
+            names=["row", "original", "is_good", "value"],
+        )
+        self.rows += len(column)
+        pyarrow.parquet.write_table(table, self.folder / f"{number}.parquet")
+
+    def payload_of(self, rows: list[int]) -> list[bytes]:
+        tables = [pyarrow.parquet.read_table(path, columns=["row", "value"]) for path in self.folder.glob("*.parquet")]
+        values = pa.concat_tables(tables).sort_by("row").column("value")
+        return [values[row].as_py() for row in rows]
+
+
+def good_payloads(client: RegistryClient, schema_id: int) -> list[bytes]:
+    """The generator writes dates beyond the year 9999 and the like as well; those are left out."""
+    bodies, row_wise = Bodies(Random(20261116), EVENT), Deserializer(client)
+    made = (frame(schema_id, bodies.body()) for _ in range(10 * ORIGINALS))
+    return list(islice((payload for payload in made if isinstance(row_wise.decode(payload), Decoded)), ORIGINALS))
+
+
+@pytest.fixture(scope="module")
+def ground(registry: HeadgateRegistry, tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    return Ground(tmp_path_factory.mktemp("mutations"), registry.url)
+
+
+def summary(decoded: DataFrame) -> DataFrame:
+    """All that the checks need, in one pass: counts, a sample of verdicts, whether equal payloads gave one value."""
+    print_of_value = F.when(F.col("reason").isNull(), F.xxhash64(F.to_json("value")))
+    sampled = F.when(F.col("row") % SAMPLE_EACH == 0, F.struct("row", "reason"))
+    return decoded.groupBy(F.when(F.col("is_good"), F.col("original")).alias("original"), "reason").agg(
+        F.count("*").alias("rows"),
+        F.min(print_of_value).alias("least"),
+        F.max(print_of_value).alias("most"),
+        F.collect_list(sampled).alias("sample"),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", ["same", "evolved"])
+def test_a_million_damaged_payloads_fail_no_task(spark: SparkSession, ground: Ground, reader: str) -> None:
+    text = json.dumps(EVENT if reader == "same" else EVOLVED)
+    frame_ = spark.read.parquet(str(ground.folder))
+    if reader == "evolved":
+        frame_ = frame_.where("row % 5 = 0")
+    decoded = decode_frame(frame_, schema=text, subject=SUBJECT, registry=ground.client.settings.urls[0])
+    with watched(jvm_of(spark)) as peak:
+        groups = summary(decoded).collect()
+    expected = frame_.count()
+    print(f"{expected} payloads; peak of the JVM {peak.jvm_mb:.0f} MB, of Python's workers {peak.python_mb:.0f} MB")
+    assert 0 < peak.python_mb < PYTHON_MB_MAX
+    assert sum(group["rows"] for group in groups) == expected
+    counts = Counter[str | None]()
+    for group in groups:
+        counts[group["reason"]] += group["rows"]
+    print(dict(counts))
+    for reason in ("TOO_SHORT", "BAD_MAGIC", "UNKNOWN_SCHEMA", "TRUNCATED", "CORRUPT", "UNRESOLVABLE", "INVALID_VALUE"):
+        assert counts[reason] > 0, reason
+
+    options = DeserializerOptions(reader=avro_schema(text))
+    row_wise = Deserializer(ground.client, options)
+    sample = sorted((taken["row"], taken["reason"]) for group in groups for taken in group["sample"])
+    assert len(sample) >= expected // SAMPLE_EACH
+    for (row, reason), payload in zip(sample, ground.payload_of([row for row, _ in sample]), strict=True):
+        outcome = row_wise.decode(payload)
+        assert reason == (outcome.reason.name if isinstance(outcome, Poison) else None), (row, payload)
+
+    untouched(spark, ground, text, [group.asDict() for group in groups if group["original"] is not None])
+
+
+def untouched(spark: SparkSession, ground: Ground, text: str, groups: list[dict[str, object]]) -> None:
+    """Good rows among damaged ones are what they are alone."""
+    alone = spark.createDataFrame(
+        [(number, True, number, payload) for number, payload in enumerate(ground.payloads)],
+        "row long, is_good boolean, original long, value binary",
+    )
+    decoded = decode_frame(alone, schema=text, subject=SUBJECT, registry=ground.client.settings.urls[0])
+    expected = {(group["original"], group["reason"]): group["least"] for group in summary(decoded).collect()}
+    assert len(expected) == ORIGINALS
+    assert len(groups) > ORIGINALS // 2
+    for group in groups:
+        assert group["least"] == group["most"] == expected[group["original"], group["reason"]], group
