@@ -41,29 +41,26 @@ class AvroColumns:
         return self._mixed(payloads, form)
 
     def _mixed(self, payloads: pa.Array, form: HeaderForm) -> Columns:
-        """Rows with the header and rows without, each its own way, then put back in order."""
-        has_header = np.zeros(len(payloads), bool)
-        has_header[form.rows] = True
-        framed_rows = np.flatnonzero(~has_header)
-        bodies = payloads.take(pa.array(form.rows))
-        numbers = [None if isinstance(number, Reason) else number for number in form.numbers]
-        with_header = self._decoder.decode_bodies(bodies, pa.array(numbers, pa.int64()))
-        # A body without a number was called UNKNOWN_SCHEMA; the header may say it better. No body at all comes first.
-        reasons = pa.array(
-            [
-                int(number) if isinstance(number, Reason) and said != Reason.NULL else said
-                for number, said in zip(form.numbers, with_header.reasons.to_pylist(), strict=True)
-            ],
-            pa.uint8(),
+        """Rows that name a schema in a header, rows whose header is bad, and rows without: each its own way."""
+        named = [at for at, number in enumerate(form.numbers) if not isinstance(number, Reason)]
+        faulty = [at for at, number in enumerate(form.numbers) if isinstance(number, Reason)]
+        without = np.setdiff1d(np.arange(len(payloads)), form.rows)
+        bodies = self._decoder.decode_bodies(
+            payloads.take(pa.array(form.rows[named])), pa.array([form.numbers[at] for at in named], pa.int64())
         )
-        framed = self._decoder.decode(payloads.take(pa.array(framed_rows)))
-        both = _columns(
-            pa.concat_arrays([with_header.values, framed.values]),
-            pa.concat_arrays([reasons, framed.reasons]),
-            pa.concat_arrays([pa.array(form.schema_ids, pa.int64()), framed.schema_ids]),
+        framed = self._decoder.decode(payloads.take(pa.array(without)))
+        is_there = payloads.is_valid().to_numpy(zero_copy_only=False)[form.rows[faulty]]
+        # That there is no payload at all comes before what its header says.
+        reasons = [form.numbers[at] if there else Reason.NULL for at, there in zip(faulty, is_there, strict=True)]
+        schema_ids = [form.schema_ids[at] for at in (*named, *faulty)]
+        together = _columns(
+            pa.concat_arrays([bodies.values, pa.nulls(len(faulty), self._decoder.type), framed.values]),
+            pa.concat_arrays([bodies.reasons, pa.array(reasons, pa.uint8()), framed.reasons]),
+            pa.concat_arrays([pa.array(schema_ids, pa.int64()), framed.schema_ids]),
         )
-        order = pa.array(np.argsort(np.concatenate([form.rows, framed_rows]), kind="stable"))
-        return Columns(both.values.take(order), both.reasons.take(order), both.schema_ids.take(order))
+        places = np.concatenate([form.rows[named], form.rows[faulty], without])
+        order = pa.array(np.argsort(places, kind="stable"))
+        return Columns(together.values.take(order), together.reasons.take(order), together.schema_ids.take(order))
 
 
 def _columns(values: pa.Array, reasons: pa.Array, schema_ids: pa.Array) -> Columns:

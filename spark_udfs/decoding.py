@@ -99,7 +99,7 @@ class Decoding:
 
     def decoder(self) -> Decoder:
         """The decoder of this process; the same for an equal spec."""
-        return _decoder(self)
+        return decoder_of(self)
 
     def decode(
         self, payloads: pa.Array | pa.ChunkedArray, headers: pa.Array | pa.ChunkedArray | None = None
@@ -196,7 +196,7 @@ class Decoding:
 
 
 @lru_cache(maxsize=DECODERS_MAX)
-def _decoder(spec: Decoding) -> Decoder:
+def decoder_of(spec: Decoding) -> Decoder:
     """Kept per process: Spark's Python workers are reused from task to task."""
     if spec.reader.language == "AVRO":
         from spark_udfs.avro_columns import AvroColumns

@@ -16,7 +16,7 @@ from spark_udfs.writers import Writers
 
 @dataclass(frozen=True, slots=True)
 class HeaderForm:
-    """The rows in question, and for each a number that the writers know, or below `REASONS` the reason for none."""
+    """The rows in question, and for each a number that the writers know, or the reason why there is none."""
 
     rows: NDArray[np.int64]
     numbers: list[int | Reason]

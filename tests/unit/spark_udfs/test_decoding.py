@@ -1,0 +1,285 @@
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from pyarrow import lib as pa
+
+from serdes import PoisonError, RegistryClient, RegistrySettings
+from serdes.avro import Encoder, parse
+from serdes.columnar import BatchTooLarge
+from serdes.framing import VALUE_HEADER, guid_header
+from spark_udfs.avro_columns import AvroColumns
+from spark_udfs.decoding import DETAILS_MAX, Columns, Decoding, pieces
+from spark_udfs.policy import NewVersionError, OnNewVersion, OnPoison, is_new_version
+from tests.unit.serdes.stub_registry import StubRegistry, guid
+from tests.unit.spark_udfs.plans import binary, decoding, payload, record
+
+ORDER = record(("id", "long"), ("note", ["null", "string"]), ("tags", {"type": "array", "items": "string"}))
+VALUE = {"id": 7, "note": "thanks", "tags": ["a", "b"]}
+GOOD = payload(ORDER, VALUE)
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> StubRegistry:
+    """What every client made from options asks."""
+    stub = StubRegistry()
+
+    def client(settings: RegistrySettings) -> RegistryClient:
+        return RegistryClient(settings, transport=stub.transport, sleep=lambda seconds: None)
+
+    monkeypatch.setattr("spark_udfs.registry_options.RegistryClient", client)
+    return stub
+
+
+def reasons_of(spec: Decoding, rows: list[bytes | None]) -> list[str | None]:
+    columns = spec.decode(binary(rows))
+    columns.values.validate(full=True)
+    assert [value is None for value in columns.values.to_pylist()] == [
+        reason is not None for reason in columns.reasons.to_pylist()
+    ]
+    reasons: list[str | None] = columns.reasons.to_pylist()
+    return reasons
+
+
+def test_good_rows_are_decoded_and_bad_ones_have_a_reason() -> None:
+    columns = decoding(ORDER).decode(binary([GOOD, None, b"", b"\0\0", b"\1" + GOOD[1:], GOOD[:-1], GOOD + b"!", GOOD]))
+    assert columns.values.to_pylist() == [VALUE, *[None] * 6, VALUE]
+    assert columns.reasons.to_pylist() == [
+        None, "NULL", "TOO_SHORT", "TOO_SHORT", "BAD_MAGIC", "TRUNCATED", "TRAILING_BYTES", None,
+    ]  # fmt: skip
+    assert columns.schema_ids.to_pylist() == [1, None, None, None, None, 1, 1, 1]
+
+
+KILLERS: dict[str, tuple[bytes, str]] = {
+    "an array of a billion items": (b"\x0e\0" + Encoder(parse('"long"')).encode(10**9), "TRUNCATED"),
+    "a string of two gigabytes": (b"\x0e\2" + Encoder(parse('"long"')).encode(2**31), "TRUNCATED"),
+    "a string of a negative length": (b"\x0e\2" + Encoder(parse('"long"')).encode(-5), "CORRUPT"),
+    "a megabyte of 0xFF": (b"\xff" * 1_000_000, "CORRUPT"),
+    "invalid UTF-8": (b"\x0e\2\x04\xff\xfe\0", "CORRUPT"),
+    "a branch that there is not": (b"\x0e\x10", "CORRUPT"),
+    "nothing at all": (b"", "TRUNCATED"),
+}
+
+
+@pytest.mark.parametrize("name", KILLERS)
+def test_killers_cost_their_own_row_and_nothing_else(name: str) -> None:
+    body, reason = KILLERS[name]
+    assert reasons_of(decoding(ORDER), [GOOD, b"\0\0\0\0\1" + body, GOOD]) == [None, reason, None]
+
+
+def test_deep_nesting_is_too_deep() -> None:
+    tree: dict[str, Any] = record(("child", ["null", "Tree"]), name="Tree")
+    assert reasons_of(decoding(tree), [b"\0\0\0\0\1" + b"\2" * 5000 + b"\0", b"\0\0\0\0\1\2\0"]) == ["TOO_DEEP", None]
+
+
+def test_a_body_of_another_version_under_this_id_is_poison() -> None:
+    newer = record(("id", "long"), ("name", "string"), ("note", ["null", "string"]))
+    body = payload(newer, {"id": 1, "name": "abc", "note": None})
+    assert reasons_of(decoding(ORDER), [body, GOOD])[0] is not None
+
+
+def test_a_batch_of_nothing_but_poison_and_an_empty_one_are_decoded() -> None:
+    spec = decoding(ORDER)
+    assert reasons_of(spec, [None, b"", b"\1"]) == ["NULL", "TOO_SHORT", "TOO_SHORT"]
+    empty = spec.decode(binary([]))
+    assert (len(empty.values), len(empty.reasons), len(empty.schema_ids)) == (0, 0, 0)
+    assert empty.values.type == spec.decoder().type
+
+
+def test_sliced_chunked_and_large_columns_are_decoded() -> None:
+    rows = [None, GOOD, b"x", GOOD, GOOD[:-1], GOOD]
+    spec = decoding(ORDER)
+    whole = spec.decode(binary(rows))
+    sliced = spec.decode(binary(rows).slice(2, 3))
+    assert sliced.values.to_pylist() == whole.values.to_pylist()[2:5]
+    assert sliced.reasons.to_pylist() == whole.reasons.to_pylist()[2:5]
+    chunked = pa.chunked_array([binary(rows[:1]), binary([]), binary(rows[1:4]), binary(rows[4:])])
+    for column in (chunked, binary(rows).cast(pa.large_binary())):
+        assert spec.decode(column).values.to_pylist() == whole.values.to_pylist()
+    assert spec.decode(pa.chunked_array([], pa.binary())).values.to_pylist() == []
+
+
+def test_a_spec_travels_and_its_decoder_is_made_once_per_process() -> None:
+    spec = decoding(ORDER)
+    arrived = pickle.loads(pickle.dumps(spec))
+    assert arrived == spec
+    assert arrived.decoder() is spec.decoder()
+
+
+def test_the_outcome_has_the_raw_bytes_of_poison_only() -> None:
+    spec = decoding(ORDER)
+    rows = binary([GOOD, GOOD[:-1], None])
+    assert spec.outcome_names == ("value", "reason", "schema_id", "raw")
+    value, reason, schema_id, raw = spec.outcome(spec.decode(rows), rows)
+    assert raw.to_pylist() == [None, GOOD[:-1], None]
+    assert (value.null_count, reason.null_count, schema_id.to_pylist()) == (2, 1, [1, 1, None])
+    assert decoding(ORDER, on_poison=OnPoison.NULL).outcome_names == ("value", "reason", "schema_id")
+
+
+def test_fail_names_the_reason_the_id_and_the_first_bytes() -> None:
+    spec = decoding(ORDER, on_poison=OnPoison.FAIL)
+    rows = binary([GOOD, GOOD[:-1]])
+    with pytest.raises(PoisonError) as caught:
+        spec.outcome(spec.decode(rows), rows)
+    text = str(caught.value)
+    assert text.startswith("TRUNCATED: tags[2]: ")
+    assert "schema id 1" in text
+    assert GOOD[:16].hex() in text or GOOD[:-1].hex() in text
+    assert len(spec.outcome(spec.decode(binary([GOOD])), binary([GOOD]))) == 3
+
+
+def test_details_say_what_is_wrong_where() -> None:
+    spec = decoding(ORDER)
+    rows = binary([GOOD, GOOD[:-1], b"\0\0\0\0\1\x0e\2\x04\xff\xfe\0", None])
+    detail = spec.outcome(spec.decode(rows), rows, details=True)[-1].to_pylist()
+    assert detail[0] is None
+    assert detail[1].startswith("tags")
+    assert "UTF-8" in detail[2]
+    assert detail[3] == "no payload"
+
+
+def test_details_are_bounded_and_the_rest_have_a_general_sentence() -> None:
+    spec = decoding(ORDER)
+    rows = binary([GOOD[:-1]] * (DETAILS_MAX + 5))
+    detail = spec.outcome(spec.decode(rows), rows, details=True)[-1].to_pylist()
+    assert detail[0].startswith("tags")
+    assert detail[-1] == "the body ends before the schema does"
+    assert None not in detail
+
+
+def test_rows_are_taken_in_pieces_of_bounded_bytes() -> None:
+    rows = binary([b"x" * 10, None, b"", b"y" * 25, b"z" * 5, b"w" * 4])
+    found = list(pieces(rows, bytes_max=20))
+    assert [start for start, _ in found] == [0, *(start + length for start, length in found[:-1])]
+    assert sum(length for _, length in found) == len(rows)
+    for start, length in found:
+        assert length == 1 or sum(len(row or b"") for row in rows.slice(start, length).to_pylist()) <= 20
+    assert list(pieces(binary([]))) == [(0, 0)]
+    assert list(pieces(rows.slice(3), bytes_max=20)) == [(0, 1), (1, 2)]
+
+
+def test_a_batch_that_is_too_large_is_halved_until_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    decode: Callable[..., Columns] = AvroColumns.decode
+    sizes: list[int] = []
+
+    def grudging(self: AvroColumns, payloads: pa.Array, headers: pa.Array | None = None) -> Columns:
+        sizes.append(len(payloads))
+        if len(payloads) > 3 or b"never" in payloads.to_pylist():
+            raise BatchTooLarge("too large")
+        return decode(self, payloads, headers)
+
+    monkeypatch.setattr(AvroColumns, "decode", grudging)
+    spec = decoding(ORDER)
+    rows = [payload(ORDER, {**VALUE, "id": number}) for number in range(10)] + [b"never"]
+    found = list(spec.in_pieces(binary(rows)))
+    assert [start for start, _ in found] == sorted(start for start, _ in found)
+    columns = spec.decode(binary(rows))
+    assert [value and value["id"] for value in columns.values.to_pylist()] == [*range(10), None]
+    assert columns.reasons.to_pylist() == [*[None] * 10, "INVALID_VALUE"]
+
+
+def test_a_payload_that_asks_for_gigabytes_of_nulls_is_bounded() -> None:
+    wide = record(*((f"f{number}", "long") for number in range(20)), name="Wide")
+    lists = record(("items", {"type": "array", "items": ["null", wide]}))
+    count = 3_000_000
+    body = Encoder(parse('"long"')).encode(count) + b"\0" * count + b"\0"
+    reasons = reasons_of(decoding(lists), [b"\0\0\0\0\1" + body, payload(lists, {"items": [None]})])
+    assert reasons[1] is None
+
+
+def test_a_writer_that_the_plan_did_not_bring_is_asked_for_once(stub: StubRegistry) -> None:
+    stub.add("orders-value", {"schema": json.dumps(ORDER)})
+    added = stub.add("orders-value", {"schema": json.dumps(record(("id", "int"), ("more", "string")))})
+    spec = decoding(record(("id", "long"), name="R"), {1: ORDER})
+    late = payload(record(("id", "int"), ("more", "string")), {"id": 5, "more": "x"}, added)
+    for _ in range(3):
+        columns = spec.decode(binary([GOOD, late, late]))
+        assert columns.values.to_pylist() == [{"id": 7}, {"id": 5}, {"id": 5}]
+    assert stub.paths() == [f"GET /schemas/ids/{added}"]
+
+
+def test_what_the_registry_does_not_know_is_not_asked_for_again(stub: StubRegistry) -> None:
+    spec = decoding(ORDER)
+    stranger = payload(ORDER, VALUE, 99)
+    for _ in range(3):
+        assert reasons_of(spec, [stranger, GOOD, stranger]) == ["UNKNOWN_SCHEMA", None, "UNKNOWN_SCHEMA"]
+    assert stub.paths() == ["GET /schemas/ids/99"]
+
+
+def test_an_outage_is_a_reason_after_retries_and_no_hot_loop(stub: StubRegistry) -> None:
+    def down(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
+
+    stub.intercept = down
+    spec = decoding(ORDER)
+    for _ in range(5):
+        assert reasons_of(spec, [payload(ORDER, VALUE, 50), GOOD]) == ["REGISTRY_UNAVAILABLE", None]
+    assert len(stub.requests) == spec.registry.attempts_max
+
+
+def test_a_writer_in_another_language_cannot_be_resolved(stub: StubRegistry) -> None:
+    stub.add("orders-value", {"schema": json.dumps(ORDER)})
+    other = stub.add("x", {"schema": "{}", "schemaType": "JSON"})
+    assert reasons_of(decoding(ORDER), [payload(ORDER, VALUE, other)]) == ["UNRESOLVABLE"]
+
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+def test_a_schema_named_in_a_record_header_is_used(stub: StubRegistry) -> None:
+    number = stub.add("orders-value", {"schema": json.dumps(ORDER)})
+    by_guid = {"key": VALUE_HEADER, "value": guid_header(UUID(guid(number)))}
+    by_id = {"key": VALUE_HEADER, "value": GOOD[:5]}
+    other = {"key": "trace", "value": b"1"}
+    unknown = {"key": VALUE_HEADER, "value": guid_header(UUID(int=5))}
+    headers = pa.array(
+        [[other, by_guid], [], None, [by_id], [unknown], [{"key": VALUE_HEADER, "value": b"\1ab"}], [by_guid],
+         [{"key": VALUE_HEADER, "value": None}], [by_guid, unknown]],
+        HEADERS,
+    )  # fmt: skip
+    rows = [GOOD[5:], GOOD, GOOD, GOOD[5:], GOOD[5:], GOOD[5:], None, GOOD, GOOD[5:]]
+    spec = decoding(ORDER)
+    for _ in range(2):
+        columns = spec.decode(binary(rows), headers)
+        assert columns.reasons.to_pylist() == [
+            None, None, None, None, "UNKNOWN_SCHEMA", "TOO_SHORT", "NULL", None, None,
+        ]  # fmt: skip
+        assert columns.values.to_pylist() == [VALUE, VALUE, VALUE, VALUE, None, None, None, VALUE, VALUE]
+        assert columns.schema_ids.to_pylist() == [None, 1, 1, 1, None, None, None, 1, None]
+    assert stub.paths() == [f"GET /schemas/guids/{guid(number)}", f"GET /schemas/guids/{UUID(int=5)}"]
+    sliced = spec.decode(binary(rows).slice(3, 3), headers.slice(3, 3))
+    assert sliced.reasons.to_pylist() == [None, "UNKNOWN_SCHEMA", "TOO_SHORT"]
+
+
+@pytest.mark.parametrize("policy", [OnNewVersion.FAIL, OnNewVersion.RESTART])
+def test_a_newer_version_ends_the_task_where_the_policy_says_so(stub: StubRegistry, policy: OnNewVersion) -> None:
+    stub.add("orders-value", {"schema": json.dumps(ORDER)})
+    newer = record(*((field["name"], field["type"]) for field in ORDER["fields"]), ("more", "int", {"default": 0}))
+    added = stub.add("orders-value", {"schema": json.dumps(newer)})
+    spec = decoding(ORDER, subject="orders-value", newest_version=1, on_new_version=policy)
+    with pytest.raises(NewVersionError) as caught:
+        spec.decode(binary([GOOD, payload(newer, {**VALUE, "more": 1}, added)]))
+    assert "version 2 of orders-value" in str(caught.value)
+    assert is_new_version(caught.value) is (policy is OnNewVersion.RESTART)
+
+
+def test_a_newer_version_is_read_with_the_old_schema_by_default(stub: StubRegistry) -> None:
+    stub.add("orders-value", {"schema": json.dumps(ORDER)})
+    newer = record(*((field["name"], field["type"]) for field in ORDER["fields"]), ("more", "int", {"default": 0}))
+    added = stub.add("orders-value", {"schema": json.dumps(newer)})
+    spec = decoding(ORDER, subject="orders-value", newest_version=1)
+    assert spec.decode(binary([payload(newer, {**VALUE, "more": 1}, added)])).values.to_pylist() == [VALUE]
+
+
+def test_a_schema_of_another_subject_is_no_new_version(stub: StubRegistry) -> None:
+    stub.add("orders-value", {"schema": json.dumps(ORDER)})
+    other = record(
+        ("id", "long"), ("note", ["null", "string"]), ("tags", {"type": "array", "items": "string"}), name="S"
+    )
+    added = stub.add("others-value", {"schema": json.dumps(other)})
+    spec = decoding(ORDER, subject="orders-value", newest_version=1, on_new_version=OnNewVersion.FAIL)
+    assert spec.decode(binary([payload(other, VALUE, added)])).values.to_pylist() == [VALUE]

@@ -1,0 +1,95 @@
+import pickle
+
+import pytest
+
+from serdes import BasicAuth, BearerAuth
+from spark_udfs.registry_options import OptionError, RegistryOptions, resolve
+
+
+def test_options_are_read_by_confluents_names_behind_a_prefix() -> None:
+    options = RegistryOptions.from_options(
+        {
+            "registry.url": "http://a:1, http://b:2",
+            "registry.basic.auth.user.info": "ada:secret:with:colons",
+            "registry.ssl.ca.location": "/etc/ca.pem",
+            "registry.timeout.ms": "2500",
+            "registry.retries": "0",
+            "subscribe": "orders",
+        }
+    )
+    settings = options.settings()
+    assert settings.urls == ("http://a:1", "http://b:2")
+    assert settings.auth == BasicAuth("ada", "secret:with:colons")
+    assert (settings.tls.ca_file, settings.timeout_seconds, settings.attempts_max) == ("/etc/ca.pem", 2.5, 1)
+
+
+def test_a_bearer_token_is_an_option() -> None:
+    assert RegistryOptions.from_options({"registry.bearer.auth.token": "t"}).settings().auth == BearerAuth("t")
+
+
+def test_option_names_are_read_in_any_case_as_spark_keeps_them() -> None:
+    assert RegistryOptions.from_options({"Registry.URL": "http://a:1"}).urls == ("http://a:1",)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"registry.urls": "http://a:1"}, "registry.urls"),
+        ({"registry.url": "a:1"}, "registry.url"),
+        ({"registry.url": " , "}, "registry.url"),
+        ({"registry.timeout.ms": "soon"}, "registry.timeout.ms"),
+        ({"registry.timeout.ms": "0"}, "registry.timeout.ms"),
+        ({"registry.retries": "-1"}, "registry.retries"),
+        ({"registry.basic.auth.user.info": "ada"}, "registry.basic.auth.user.info"),
+        (
+            {"registry.basic.auth.user.info": "a:b", "registry.bearer.auth.token": "t"},
+            "registry.bearer.auth.token",
+        ),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_named(options: dict[str, str], named: str) -> None:
+    with pytest.raises(OptionError, match=named):
+        RegistryOptions.from_options(options)
+
+
+def test_secrets_stay_out_of_texts_and_addresses() -> None:
+    options = RegistryOptions(("http://ada:secret@host:1/path",), user_info="ada:secret", key_password="secret")
+    assert "secret" not in repr(options)
+    assert options.addresses == "http://host:1/path"
+
+
+def test_options_travel() -> None:
+    options = RegistryOptions(("http://a:1",), token="t")
+    assert pickle.loads(pickle.dumps(options)) == options
+    assert hash(pickle.loads(pickle.dumps(options))) == hash(options)
+
+
+def test_the_environment_is_asked_where_nothing_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_REGISTRY_URL", "http://env:1")
+    monkeypatch.setenv("HEADGATE_REGISTRY_BASIC_AUTH_USER_INFO", "ada:secret")
+    assert resolve().urls == ("http://env:1",)
+    assert resolve().user_info == "ada:secret"
+
+
+def test_credentials_do_not_go_to_another_address_than_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_REGISTRY_URL", "http://env:1")
+    monkeypatch.setenv("HEADGATE_REGISTRY_BASIC_AUTH_USER_INFO", "ada:secret")
+    assert resolve("http://other:1").user_info is None
+    assert resolve("http://env:1").user_info == "ada:secret"
+
+
+def test_credentials_without_an_address_of_their_own_go_with_the_one_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEADGATE_REGISTRY_URL", raising=False)
+    monkeypatch.setenv("HEADGATE_REGISTRY_BEARER_AUTH_TOKEN", "t")
+    assert resolve("http://other:1").token == "t"
+
+
+def test_the_default_is_a_registry_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEADGATE_REGISTRY_URL", raising=False)
+    assert resolve().urls == ("http://127.0.0.1:8081",)
+
+
+def test_what_is_given_whole_is_taken_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_REGISTRY_BEARER_AUTH_TOKEN", "t")
+    assert resolve({"registry.url": "http://a:1"}).token is None
+    assert resolve(RegistryOptions(("http://a:1",))) == RegistryOptions(("http://a:1",))
