@@ -62,11 +62,16 @@ class Supervisor:
                 raise child.death()
 
     async def stop(self) -> list[str]:
-        """Asks all of them to stop and waits; the names of those that had to be killed."""
-        for child in self._children:
+        """Stops the last one first: it finishes what it has begun with the help of those before it.
+
+        The names of those that had to be killed.
+        """
+        killed = []
+        for child in reversed(self._children):
             child.signal(signal.SIGTERM)
-        stubborn = await asyncio.gather(*(child.wait_or_kill() for child in self._children))
-        return [child.service.name for child, killed in zip(self._children, stubborn, strict=True) if killed]
+            if await child.wait_or_kill():
+                killed.append(child.service.name)
+        return killed
 
     def kill(self) -> None:
         for child in self._children:

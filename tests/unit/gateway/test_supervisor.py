@@ -58,6 +58,23 @@ def test_one_that_ends_later_ends_the_watch() -> None:
     asyncio.run(run())
 
 
+def test_the_last_one_stops_first_and_the_others_wait_for_it() -> None:
+    """The proxy finishes its requests with the broker still there."""
+    said: list[str] = []
+    slow = (
+        "import signal, sys, time; signal.signal(15, lambda *_: (time.sleep(0.3), print('{0} ends', flush=True), "
+        "sys.exit(0))); print('listening on a:1', flush=True); time.sleep(60)"
+    )
+
+    async def run() -> None:
+        supervisor = Supervisor([service(slow.format(name)) for name in "abc"], lambda _, line: said.append(line))
+        await supervisor.start()
+        await supervisor.stop()
+
+    asyncio.run(run())
+    assert said == ["c ends", "b ends", "a ends"]
+
+
 def test_one_that_will_not_stop_is_killed_and_named() -> None:
     async def run() -> None:
         supervisor = Supervisor([service(DEAF, stop_seconds_max=0.1)], lambda service, line: None)
