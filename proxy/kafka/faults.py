@@ -56,6 +56,8 @@ def proxy_error(error: BaseException) -> ProxyError:
         return GroupNotFound(text)
     if isinstance(error, (*_UNAVAILABLE, ConnectionError, TimeoutError)):
         return BrokerUnavailable(f"No broker answers: {text}. Is the broker running at the bootstrap address?")
+    if isinstance(error, kafka.KafkaStorageError):
+        return KafkaRetriable("The broker cannot write to its disk, which may be full.")
     if isinstance(error, _BAD_REQUEST):
         return KafkaBadRequest(text)
     if isinstance(error, kafka.KafkaError):

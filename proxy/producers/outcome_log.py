@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from proxy.errors import BrokerUnavailable
+from proxy.errors import BrokerUnavailable, TopicNotFound
 from proxy.kafka.faults import proxy_error
 from proxy.producers.records import OutgoingRecord
 from proxy.producers.sender import Sender
@@ -175,14 +175,18 @@ class OutcomeLog:
                 }
                 brokers = len((await admin.describe_cluster())["brokers"])
                 new_topic: Any = NewTopic
-                await admin.create_topics([new_topic(topic, 1, min(brokers, replicas_max), topic_configs=configs)])
-        except kafka.TopicAlreadyExistsError:
-            pass
+                wanted = new_topic(topic, 1, min(brokers, replicas_max), topic_configs=configs)
+                for _, code, *_ in (await admin.create_topics([wanted])).topic_errors:
+                    if code not in (kafka.NoError.errno, kafka.TopicAlreadyExistsError.errno):
+                        raise kafka.for_code(code)(topic)
         except Exception as error:
             raise proxy_error(error) from error
         finally:
             await admin.close()
-        await self._sender.partitions(topic)
+        try:
+            await self._sender.partitions(topic)
+        except TopicNotFound:
+            raise BrokerUnavailable("The log of idempotent requests could not be made.") from None
 
     async def _follow(self, consumer: Any, where: TopicPartition) -> None:
         while True:

@@ -301,7 +301,7 @@ class Sender:
         task.add_done_callback(self._tasks.discard)
 
     async def _send(self, node_id: int, taken: list[tuple[_Lane, Batch]]) -> None:
-        pause = 0.0
+        pauses: dict[_Lane, float] = {}
         try:
             if self._identity is None:
                 async with self._renewing:
@@ -321,15 +321,17 @@ class Sender:
             reached = not isinstance(error, (kafka.NodeNotReadyError, BrokerUnavailable))
             for lane, batch in taken:
                 batch.in_doubt = batch.in_doubt or reached
-                pause = max(pause, self._retry_or_give_up(lane, batch, proxy_error(error)))
+                pauses[lane] = self._retry_or_give_up(lane, batch, proxy_error(error))
         else:
             for lane, batch in taken:
-                pause = max(pause, self._conclude(lane, batch, answer.get((batch.topic, batch.partition))))
-        if pause:
-            await asyncio.sleep(pause)
-            await self._link.refresh()
+                pauses[lane] = self._conclude(lane, batch, answer.get((batch.topic, batch.partition)))
         self._busy_nodes.discard(node_id)
-        self._release(lane for lane, _ in taken)
+        self._release(lane for lane, pause in pauses.items() if not pause)
+        # A partition in trouble waits by itself: its neighbours on the same broker go on.
+        if delayed := [lane for lane, pause in pauses.items() if pause]:
+            await asyncio.sleep(max(pauses.values()))
+            await self._link.refresh()
+            self._release(delayed)
 
     async def _await_leaders(self, lanes: list[_Lane]) -> None:
         await self._link.refresh()

@@ -3,8 +3,6 @@
 import errno
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,6 @@ from tests.wire.record_batches import Batch, NewRecord
 NONE = "NONE"
 KAFKA_STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
 CORRUPT_MESSAGE = "CORRUPT_MESSAGE"
-TMPFS_BYTES = 6 * 1024 * 1024
 
 
 def produce(connection: Asker, topic: str, value: bytes, acks: int = -1) -> tuple[str, int]:
@@ -85,24 +82,6 @@ def create_topic(connection: Asker, name: str) -> None:
     topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
     answer = connection.ask("create_topics", 5, {"topics": [topic], "timeout": 10_000, "validate_only": False})
     assert answer["topics"][0]["error_code"] == NONE
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of six megabytes."""
-    mount = tmp_path / "small"
-    mount.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={TMPFS_BYTES}", "tmpfs", str(mount)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        assert os.environ.get("CI") != "true", done.stderr
-        pytest.skip(f"mounting a small file system needs root: {done.stderr.strip()}")
-    yield mount
-    subprocess.run(["umount", "-l", str(mount)], check=True)
 
 
 def test_a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room(small_disk: Path) -> None:

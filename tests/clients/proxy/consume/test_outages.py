@@ -1,5 +1,7 @@
 """Brokers that are down, stop and come back: the right code, and streams that outlive a restart."""
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,4 +66,35 @@ def test_a_restart_of_the_broker_costs_a_stream_nothing(tmp_path: Path) -> None:
     assert rows_again[-1]["value"] == "after"
     api.client.close()
     proxy.stop()
+    broker.stop()
+
+
+def test_a_broker_that_stands_still_is_told_in_time_and_streams_outlive_it(tmp_path: Path) -> None:
+    broker = HeadgateBroker(tmp_path / "broker", BROKER_SETTINGS)
+    broker.start()
+    settings = {"stream.heartbeat.ms": "300", "kafka.request.timeout.ms": "1500"}
+    proxy = HeadgateProxy(tmp_path / "proxy", broker.address, settings=settings)
+    proxy.start()
+    api = Api(proxy.url, broker.address, "")
+    topic = api.topic()
+    api.produce(topic, "before")
+    instance = api.instance().subscribe(topic)
+    assert [row["value"] for row in instance.read(1)] == ["before"]
+    assert broker.process is not None
+    with api.stream(f"topics/{topic}/records?follow=true&from=earliest") as plain:
+        rows = objects(plain)
+        assert next(rows)["value"]["data"] == "before"
+        os.kill(broker.process.pid, signal.SIGSTOP)
+        try:
+            assert error_of(api.records(topic)) in ((503, 50302), (500, 50003))
+            # Nothing has come, which is no fault yet; or the broker is known not to answer.
+            polled = instance.poll("timeout=500")
+            assert polled.json() == [] if polled.status_code == 200 else error_of(polled) == (503, 50302)
+        finally:
+            os.kill(broker.process.pid, signal.SIGCONT)
+        api.produce(topic, "after")
+        assert next(rows)["value"]["data"] == "after"
+    assert [row["value"] for row in instance.read(1)][-1] == "after"
+    api.client.close()
+    assert proxy.stop() == 0
     broker.stop()

@@ -94,6 +94,25 @@ def test_a_refused_batch_fails_alone_and_the_next_one_takes_its_sequence() -> No
     run(scenario)
 
 
+def test_a_partition_in_trouble_does_not_hold_up_its_neighbours() -> None:
+    async def scenario(link: FakeLink, sender: Sender) -> None:
+        bad, good = await sender.place("t", [record(b"1", 0), record(b"2", 1)])
+        await sent(link, 2)
+        link.answers[-1].set_result({("t", 0): _placed(kafka.KafkaStorageError, -1), ("t", 1): _placed(None, 0)})
+        await good.delivered()
+        (next_good,) = await sender.place("t", [record(b"3", 1)])
+        await settle()
+        assert link.sent[-1].values == (b"3",), "it waited for the other partition's next attempt"
+        link.place(1, 1)
+        assert (await next_good.delivered()).offset == 1
+        await sent(link, 4)
+        assert link.sent[-1].values == (b"1",)
+        link.place(0)
+        assert (await bad.delivered()).offset == 0
+
+    run(scenario)
+
+
 def test_only_the_records_of_a_refused_partition_fail() -> None:
     async def scenario(link: FakeLink, sender: Sender) -> None:
         good, bad = await sender.place("t", [record(b"1", 0), record(b"2", 1)])
