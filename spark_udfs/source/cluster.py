@@ -273,13 +273,23 @@ async def _opened(options: ConnectionOptions, seconds_max: float) -> Any:
             return client
         reasons = await _attempts(options)
         if time.monotonic() > deadline:
-            raise BrokerUnreachable(
-                f"No broker can be reached at {options.address}: {'; '.join(reasons)}. Check that bootstrap.servers is "
-                "the address of a running broker, that this machine (and every executor) can reach it, and that "
-                f"kafka.security.protocol is what it expects there (now {options.security.protocol})."
-            )
+            raise _unreachable(options, "; ".join(reasons), "ask")
         await asyncio.sleep(pause)
         pause = min(2 * pause, RETRY_SECONDS_MAX)
+
+
+async def explain_unreachable(options: ConnectionOptions, what: str) -> SourceError:
+    """Why no connection can be made. Raises `NotAuthenticated` where that is why."""
+    reasons = "; ".join(await _attempts(options)) or "it answers now, and did not a moment ago"
+    return _unreachable(options, reasons, what)
+
+
+def _unreachable(options: ConnectionOptions, reasons: str, what: str) -> BrokerUnreachable:
+    return BrokerUnreachable(
+        f"No broker to {what} can be reached at {options.address}: {reasons}. Check that bootstrap.servers is the "
+        "address of a running broker, that this machine (and every executor) can reach it, and that "
+        f"kafka.security.protocol is what it expects there (now {options.security.protocol})."
+    )
 
 
 async def _closed(client: Any) -> None:

@@ -51,7 +51,7 @@ class HeadgateDataSource(DataSource):
         return StreamReader(options, spec)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from spark_udfs.source.writer import BatchWriter
+        from spark_udfs.source.batch_writer import BatchWriter
 
         _check_mode(overwrite=overwrite)
         return BatchWriter(write_options(self.options), schema)
@@ -60,7 +60,7 @@ class HeadgateDataSource(DataSource):
         _check_mode(overwrite=overwrite)
         options = write_options(self.options)
         if hasattr(datasource, "DataSourceStreamArrowWriter"):
-            from spark_udfs.source.writer import StreamWriter
+            from spark_udfs.source.stream_writer import StreamWriter
 
             return StreamWriter(options, schema)
         from spark_udfs.source.row_writer import RowStreamWriter

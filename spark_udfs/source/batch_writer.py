@@ -1,0 +1,20 @@
+"""The sink of batch queries. What a task does is `spark_udfs.source.writing`'s."""
+
+from collections.abc import Iterator
+
+from pyarrow import lib as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from spark_udfs.source.options import WriteOptions
+from spark_udfs.source.records import check_columns
+from spark_udfs.source.writing import write_batches
+
+
+class BatchWriter(DataSourceArrowWriter):
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        check_columns(schema, options.topic)
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return write_batches(self._options, iterator)

@@ -1,0 +1,20 @@
+"""The streaming sink for PySpark from 4.1 on, which hands over Arrow batches."""
+
+from collections.abc import Iterator
+
+from pyarrow import lib as pa
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from spark_udfs.source.options import WriteOptions
+from spark_udfs.source.records import check_columns
+from spark_udfs.source.writing import write_batches
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        check_columns(schema, options.topic)
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return write_batches(self._options, iterator)

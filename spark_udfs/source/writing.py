@@ -1,0 +1,128 @@
+"""One task of a write: rows to batches of records, by partition, and on to the brokers. Runs in an executor's worker.
+
+The task succeeds once every record is acknowledged. One that fails may have written some of its records, and Spark's
+retry writes them again: delivery is at least once, as with Spark's own sink.
+"""
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pyarrow import lib as pa
+from pyspark.sql.datasource import WriterCommitMessage
+
+from spark_udfs.source.errors import SourceError, UnwritableRow
+from spark_udfs.source.loop import LoopThread, loop_thread
+from spark_udfs.source.options import WriteOptions
+from spark_udfs.source.placement import partitions_of
+from spark_udfs.source.producing import TopicProducer
+from spark_udfs.source.records import Record, Rows
+
+RECORD_OVERHEAD_BYTES_MAX = 96
+"""A batch's header and a record's own fields besides its key, value and headers."""
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What a task tells the driver."""
+
+    records: int
+
+
+def write_batches(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> Written:
+    """Raises a `SourceError`, which fails the task."""
+    thread = loop_thread()
+    producer = TopicProducer(options)
+    thread.run(producer.start())
+    try:
+        sheets = _Sheets(thread, producer, options)
+        records = sum(sheets.add(batch) for batch in batches)
+        sheets.close()
+        thread.run(producer.finish())
+    except TimeoutError as error:
+        failed: SourceError = producer.overdue()
+        thread.run(producer.abandon())
+        raise failed from error
+    except BaseException:
+        thread.run(producer.abandon())
+        raise
+    return Written(records)
+
+
+class _Sheets:
+    """The batches being filled, one per partition."""
+
+    def __init__(self, thread: LoopThread, producer: TopicProducer, options: WriteOptions) -> None:
+        self._thread = thread
+        self._producer = producer
+        self._options = options
+        self._partitions: dict[str, list[int]] = {}
+        self._open: dict[tuple[str, int], Any] = {}
+        self._keyless: dict[str, int] = {}
+        """Where records without a key go for now: to one partition until its batch is full, as Java does."""
+
+    def add(self, batch: pa.RecordBatch) -> int:
+        rows = Rows(batch, self._options.topic)
+        places: dict[int, list[int]] = {}
+        """By the topic's number of partitions: where each row's key belongs."""
+        for row, record in enumerate(rows):
+            known = self._known(record.topic)
+            if record.partition is not None:
+                partition = self._checked(record, known)
+            elif record.key is None:
+                partition = self._keyless.setdefault(record.topic, random.choice(known))
+            else:
+                if len(known) not in places:
+                    assert rows.keys is not None
+                    places[len(known)] = partitions_of(rows.keys.fill_null(b""), len(known)).tolist()
+                partition = known[places[len(known)][row]]
+            self._append(record, partition)
+        return len(batch)
+
+    def close(self) -> None:
+        for topic, partition in list(self._open):
+            self._send(topic, partition)
+
+    def _known(self, topic: str) -> list[int]:
+        if topic not in self._partitions:
+            self._partitions[topic] = self._thread.run(self._producer.partitions(topic))
+        return self._partitions[topic]
+
+    def _checked(self, record: Record, known: list[int]) -> int:
+        assert record.partition is not None
+        if record.partition not in known:
+            raise UnwritableRow(
+                f"A row asks for partition {record.partition} of {record.topic}, which has {len(known)} partitions."
+            )
+        return record.partition
+
+    def _append(self, record: Record, partition: int) -> None:
+        place = record.topic, partition
+        if place not in self._open:
+            self._check_size(record, partition)
+            self._open[place] = self._producer.batch()
+        if self._appended(self._open[place], record):
+            return
+        self._send(*place)
+        self._check_size(record, partition)
+        self._open[place] = self._producer.batch()
+        self._appended(self._open[place], record)
+
+    def _appended(self, batch: Any, record: Record) -> bool:
+        added = batch.append(timestamp=record.timestamp_ms, key=record.key, value=record.value, headers=record.headers)
+        return added is not None
+
+    def _check_size(self, record: Record, partition: int) -> None:
+        """The first record of a batch is taken whatever its size."""
+        size = RECORD_OVERHEAD_BYTES_MAX + len(record.key or b"") + len(record.value or b"")
+        size += sum(len(name.encode()) + len(value or b"") + 10 for name, value in record.headers)
+        if size > self._options.request_bytes_max:
+            raise UnwritableRow(
+                f"A row for {record.topic}-{partition} is a record of {size} bytes; the most is "
+                f"{self._options.request_bytes_max} (kafka.max.request.size, and the topic's max.message.bytes)."
+            )
+
+    def _send(self, topic: str, partition: int) -> None:
+        self._keyless.pop(topic, None)
+        self._thread.run(self._producer.send(self._open.pop((topic, partition)), topic, partition))
