@@ -157,8 +157,8 @@ class _Checking:
             if isinstance(source, TopicSource) and source.read is Read.STREAM:
                 self._loops(name, source.topic)
         for name, sink in self._pipeline.sinks.items():
-            if isinstance(sink, TopicSink) and sink.on_misfit is OnPoison.DEAD_LETTER and letters is None:
-                self._wrong(("sinks", name, "on_misfit"), "DEAD_LETTER needs [dead_letters]")
+            if isinstance(sink, (TopicSink, JdbcSink)) and sink.on_refused is OnPoison.DEAD_LETTER and letters is None:
+                self._wrong(("sinks", name, "on_refused"), "DEAD_LETTER needs [dead_letters]")
 
     def _loops(self, name: str, topic: str) -> None:
         for sink_name, sink in self._pipeline.sinks.items():

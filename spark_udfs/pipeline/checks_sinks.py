@@ -88,6 +88,12 @@ def _mode(table: Table, allowed: tuple[Mode, ...], keys: tuple[str, ...]) -> Mod
     return mode
 
 
+def _on_refused(table: Table, document: Document) -> OnPoison:
+    """One row must not stop the others, as long as there is a place for it."""
+    default = OnPoison.DEAD_LETTER if "dead_letters" in document.values else OnPoison.FAIL
+    return table.choice("on_refused", OnPoison, default)
+
+
 def _parquet(table: Table, name: str, input_: str, document: Document) -> ParquetSink:
     partition_by = table.texts("partition_by")
     if BATCH_COLUMN in partition_by:
@@ -127,6 +133,7 @@ def _jdbc(table: Table, name: str, input_: str, document: Document) -> JdbcSink:
         keys=keys,
         create=table.boolean("create", True),
         evolve=table.boolean("evolve", False),
+        on_refused=_on_refused(table, document),
     )
 
 
@@ -140,6 +147,6 @@ def _topic(table: Table, name: str, input_: str, document: Document) -> TopicSin
         schema=schema_text(table, document),
         register=table.boolean("register", True),
         key=table.text("key"),
-        on_misfit=table.choice("on_misfit", OnPoison, OnPoison.FAIL),
+        on_refused=_on_refused(table, document),
         options=table.options("options"),
     )

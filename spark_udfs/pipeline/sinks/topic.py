@@ -1,0 +1,126 @@
+"""Another topic: rows encoded with a registered schema, written at least once.
+
+The schema is the one that the sink names, else the subject's latest, else one made from the columns; it is registered
+or looked up before anything starts. Kafka's transactions would not tie the records to Spark's checkpoint, so a batch
+that is done again after a crash is written again: its records carry the batch in a header (`headgate.batch`), by which
+a reader can tell.
+"""
+
+from typing import TYPE_CHECKING
+
+from spark_udfs.pipeline.avro_schema import avro_text
+from spark_udfs.pipeline.mistakes import PipelineError
+from spark_udfs.pipeline.model import Options, TopicSink
+from spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, RefusedRows, Written
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+    from spark_udfs.pipeline.checkpoints import BatchId
+
+BATCH_HEADER = "headgate.batch"
+_REASON = "the schema cannot hold the row: "
+
+
+class TopicWriter:
+    guarantee = AT_LEAST_ONCE
+
+    def __init__(self, sink: TopicSink, kafka: Options, registry: Options, refused: RefusedRows) -> None:
+        self._sink = sink
+        self._kafka = kafka
+        self._registry = registry
+        self._refused = refused
+        self._schema_id: int | None = None
+
+    def check(self, schema: "StructType") -> None:
+        """Registers. What the registry refuses, and columns that do not fit, are found here."""
+        from spark_udfs.encoding import EncodingError, WriterChoice
+        from spark_udfs.reader_choice import ReaderError
+        from spark_udfs.registry_options import resolve
+
+        text = self._sink.schema
+        options = resolve(dict(self._registry) or None)
+        if text is None and self._sink.register and self._is_new():
+            text = avro_text(schema, self._sink.name)
+        choice = WriterChoice(self._sink.subject, text, register=self._sink.register)
+        try:
+            _, self._schema_id = choice.resolve(options)
+        except (EncodingError, ReaderError) as error:
+            raise PipelineError(f"sink {self._sink.name}: {error}") from error
+
+    def _is_new(self) -> bool:
+        from serdes.client import RegistryClientError, UnknownSchema
+        from spark_udfs.registry_options import resolve
+
+        options = resolve(dict(self._registry) or None)
+        with options.client() as client:
+            try:
+                client.latest(self._sink.subject)
+            except UnknownSchema:
+                return True
+            except RegistryClientError as error:
+                raise PipelineError(
+                    f"sink {self._sink.name}: the registry at {options.addresses} does not answer",
+                    why=str(error),
+                    unreachable=True,
+                ) from error
+        return False
+
+    def write(self, rows: "DataFrame", batch: "BatchId") -> Written:
+        from pyspark.sql import functions as f
+
+        from spark_udfs.functions import to_registry_avro
+
+        row = f.struct(*(f.col(f"`{name}`") for name in rows.columns))
+        payload = to_registry_avro(
+            row,
+            self._sink.subject,
+            registry=dict(self._registry) or None,
+            schema_id=self._schema_id,
+            on_poison="DEAD_LETTER",
+        )
+        encoded = rows.select(self._key().alias("key"), payload.alias("made"), row.alias("row")).persist()
+        try:
+            good, bad = _counts(encoded)
+            if bad:
+                self._refuse(encoded, batch)
+            if good:
+                header = f.struct(f.lit(BATCH_HEADER).alias("key"), f.lit(batch.name.encode()).alias("value"))
+                ready = encoded.where("made.reason IS NULL").select(
+                    "key", f.col("made.value").alias("value"), f.array(header).alias("headers")
+                )
+                send(ready, self._sink.topic, {**self._kafka, **self._sink.options})
+        finally:
+            encoded.unpersist()
+        return Written(good, bad)
+
+    def _key(self) -> "Column":
+        from pyspark.sql import functions as f
+
+        if self._sink.key is None:
+            return f.lit(None).cast("binary")
+        # Numbers as their digits: what other programs send as a text key, and can read.
+        return f.expr(self._sink.key).cast("string").cast("binary")
+
+    def _refuse(self, encoded: "DataFrame", batch: "BatchId") -> None:
+        from pyspark.sql import functions as f
+
+        bad = encoded.where("made.reason IS NOT NULL").select(
+            f.to_json("row").alias("json"), f.concat(f.lit(_REASON), f.col("made.reason")).alias("detail")
+        )
+        self._refused([(str(each["json"]), str(each["detail"])) for each in bad.toLocalIterator()], batch)
+
+
+def _counts(encoded: "DataFrame") -> tuple[int, int]:
+    """Good and bad rows. Everything is encoded here, once: the action fills what is persisted."""
+    from pyspark.sql import functions as f
+
+    bad = f.col("made.reason").isNotNull().alias("bad")
+    counts = {bool(each[0]): int(each[1]) for each in encoded.groupBy(bad).count().collect()}
+    return counts.get(False, 0), counts.get(True, 0)
+
+
+def send(records: "DataFrame", topic: str, options: Options) -> None:
+    """Columns key, value and headers, as Kafka's own sink takes them."""
+    records.write.format("headgate").mode("append").options(**dict(options)).option("topic", topic).save()

@@ -1,0 +1,163 @@
+"""Tables that are looked up: the latest value per key of a topic, files as they are, a query of a database.
+
+A topic's table is kept as Parquet, a new generation with each micro-batch of its own query; a generation is the old
+one and the batch, the last record of each key, without those whose last record is a null (Kafka's tombstones). Whoever
+looks something up takes the newest generation when the micro-batch begins. What a reader's schema makes of a record
+depends on that schema, so each schema has a table of its own, read from the beginning of the topic.
+"""
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from spark_udfs.pipeline.filesystem import Files, joined
+from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, Written
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from spark_udfs.pipeline.checkpoints import BatchId
+
+GENERATIONS_KEPT = 3
+"""The newest, and those that a micro-batch under way may still read."""
+
+_KEY, _PARTITION, _OFFSET, _TIME = "__key", "__partition", "__offset", "__time"
+
+
+class Table(Protocol):
+    def frame(self, spark: "SparkSession") -> "DataFrame":
+        """Its rows as they are now."""
+        ...
+
+    def version(self) -> object:
+        """Changes when the rows may have changed."""
+        ...
+
+
+class TopicTable:
+    """The generations of one topic's table, and the writer that makes them."""
+
+    guarantee = EXACTLY_ONCE
+
+    def __init__(self, files: Files, folder: str, schema: "StructType", key: tuple[str, ...]) -> None:
+        self._files = files
+        self._schema = schema
+        """Of the value."""
+        self._key = key
+        self._folder = joined(folder, schema_name(schema, key))
+        self._lock = threading.Lock()
+
+    @property
+    def query(self) -> str:
+        """Distinguishes the queries of different schemas."""
+        return self._folder.rpartition("/")[2]
+
+    def check(self, schema: "StructType") -> None:
+        """Any columns will do."""
+
+    def version(self) -> object:
+        return self._newest()
+
+    def frame(self, spark: "SparkSession") -> "DataFrame":
+        rows = self._rows(spark)
+        return spark.createDataFrame([], self._schema) if rows is None else rows.select("value.*")
+
+    def write(self, rows: "DataFrame", batch: "BatchId") -> Written:
+        """`rows` are a topic's decoded rows: value, reason and the record's place."""
+        from pyspark.sql import functions as f
+
+        with self._lock:
+            newest = self._newest()
+            if newest is not None and newest >= batch.number:
+                return Written(0, repeated=True)
+            key = f.struct(*(f.col(f"value.`{name}`") for name in self._key)) if self._key else f.col("key")
+            made = rows.select(
+                key.alias(_KEY),
+                f.col("partition").alias(_PARTITION),
+                f.col("offset").alias(_OFFSET),
+                f.col("timestamp").alias(_TIME),
+                f.col("value"),
+            )
+            old = self._rows(rows.sparkSession)
+            both = made if old is None else old.unionByName(made)
+            record = f.struct(_KEY, _PARTITION, _OFFSET, _TIME, "value")
+            # Within a partition offsets decide. Between partitions, where a key has moved, only time can.
+            by_partition = both.groupBy(_KEY, _PARTITION).agg(f.max_by(record, f.col(_OFFSET)).alias("last"))
+            newest_first = f.struct(f.col(f"last.{_TIME}"), f.col(f"last.{_OFFSET}"))
+            last = by_partition.groupBy(_KEY).agg(f.max_by("last", newest_first).alias("last"))
+            kept = last.select("last.*").where("value IS NOT NULL")
+            temporary = joined(self._folder, f"_making_{batch.number:012d}")
+            kept.write.mode("overwrite").parquet(temporary)
+            self._files.rename(temporary, self._generation(batch.number))
+            for number in self._generations()[:-GENERATIONS_KEPT]:
+                self._files.delete(self._generation(number))
+        return Written(0)
+
+    def _rows(self, spark: "SparkSession") -> "DataFrame | None":
+        from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
+
+        newest = self._newest()
+        if newest is None:
+            return None
+        key = StructType([self._schema[name] for name in self._key]) if self._key else BinaryType()
+        schema = StructType(
+            [
+                StructField(_KEY, key),
+                StructField(_PARTITION, IntegerType()),
+                StructField(_OFFSET, LongType()),
+                StructField(_TIME, TimestampType()),
+                StructField("value", self._schema),
+            ]
+        )
+        return spark.read.schema(schema).parquet(self._generation(newest))
+
+    def _generation(self, number: int) -> str:
+        return joined(self._folder, f"generation_{number:012d}")
+
+    def _generations(self) -> list[int]:
+        names = self._files.names(self._folder)
+        return sorted(int(name.rpartition("_")[2]) for name in names if name.startswith("generation_"))
+
+    def _newest(self) -> int | None:
+        generations = self._generations()
+        return generations[-1] if generations else None
+
+
+def schema_name(schema: "StructType", key: tuple[str, ...]) -> str:
+    """Short, and different for every schema and key."""
+    return hashlib.sha256(f"{schema.json()}{key}".encode()).hexdigest()[:12]
+
+
+@dataclass(slots=True)
+class ReadTable:
+    """Rows that are read again when they are older than `seconds`: files, or a database."""
+
+    read: "Callable[[SparkSession], DataFrame]"
+    seconds: float
+    clock: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _read_at: float | None = None
+    _number: int = 0
+    _frame: "DataFrame | None" = None
+
+    def frame(self, spark: "SparkSession") -> "DataFrame":
+        with self._lock:
+            self._refresh()
+            if self._frame is None or self._read_at is None:
+                self._frame = self.read(spark)
+                self._read_at = self.clock()
+                self._number += 1
+            return self._frame
+
+    def version(self) -> object:
+        with self._lock:
+            self._refresh()
+            return self._number if self._frame is not None else self._number + 1
+
+    def _refresh(self) -> None:
+        if self._read_at is not None and self.clock() - self._read_at >= self.seconds:
+            self._frame = None

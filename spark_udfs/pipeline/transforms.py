@@ -1,0 +1,79 @@
+"""SQL, windows and joins on frames, whether these are streams, micro-batches or tables."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from spark_udfs.pipeline.mistakes import PipelineError
+from spark_udfs.pipeline.model import (
+    JoinTransform,
+    SqlTransform,
+    Transform,
+    Watermark,
+    WindowKind,
+    WindowTransform,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_SPARK_JOINS = {
+    "semi": "left_semi",
+    "anti": "left_anti",
+    "full": "full_outer",
+    "left": "left_outer",
+    "right": "right_outer",
+}
+
+
+def transformed(transform: Transform, inputs: "Mapping[str, DataFrame]", spark: "SparkSession") -> "DataFrame":
+    """The transform's rows. `spark` is the session of the inputs: its views get their names."""
+    if isinstance(transform, SqlTransform):
+        for name, frame in inputs.items():
+            frame.createOrReplaceTempView(name)
+        made = spark.sql(transform.sql)
+        if transform.watermark is not None and made.isStreaming:
+            return with_watermark(made, transform.watermark, transform.name)
+        return made
+    if isinstance(transform, WindowTransform):
+        return _windowed(transform, inputs[transform.input])
+    return _joined(transform, inputs)
+
+
+def with_watermark(frame: "DataFrame", mark: Watermark, step: str) -> "DataFrame":
+    if mark.column not in frame.columns:
+        raise PipelineError(
+            f"{step}: there is no column {mark.column} for the watermark",
+            why=f"the rows have {', '.join(frame.columns)}",
+        )
+    kind = frame.schema[mark.column].dataType.typeName()
+    if kind not in {"timestamp", "timestamp_ntz"}:
+        raise PipelineError(
+            f"{step}: the watermark's column {mark.column} is {kind}, and must be a timestamp",
+            advice="make it one in a transform: timestamp_millis(…) or to_timestamp(…)",
+        )
+    return frame.withWatermark(mark.column, mark.delay)
+
+
+def _windowed(transform: WindowTransform, frame: "DataFrame") -> "DataFrame":
+    from pyspark.sql import functions as f
+
+    if frame.isStreaming and transform.watermark is not None:
+        frame = with_watermark(frame, Watermark(transform.time, transform.watermark), transform.name)
+    if transform.kind is WindowKind.SESSION:
+        bounds = f.session_window(f.col(transform.time), transform.size)
+    else:
+        bounds = f.window(f.col(transform.time), transform.size, transform.slide)
+    grouped = frame.groupBy(bounds.alias("bounds"), *(f.expr(each) for each in transform.group_by))
+    made = grouped.agg(*(f.expr(text).alias(name) for name, text in transform.aggregates.items()))
+    start: Column = f.col("bounds.start").alias("window_start")
+    end: Column = f.col("bounds.end").alias("window_end")
+    return made.select(start, end, *(f.col(f"`{name}`") for name in made.columns if name != "bounds"))
+
+
+def _joined(transform: JoinTransform, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
+    from pyspark.sql import functions as f
+
+    left = inputs[transform.left].alias(transform.left)
+    right = inputs[transform.right].alias(transform.right)
+    how = _SPARK_JOINS.get(transform.how, transform.how)
+    return left.join(right, f.expr(transform.on), how).select(*(f.expr(each) for each in transform.select))
