@@ -44,7 +44,7 @@ bench: $(VENV)/test.stamp system ## every benchmark, ours and the peer side by s
 demo: $(VENV)/base.stamp ## a tour: start, produce, consume, inspect
 	@$(BIN)/python examples/tour.py
 
-system: ## a JDK and Maven (for Kafka's own tools in the tests), where the package manager can
+system: ## a JDK, Maven, Chromium, curl and kcat for the tests, where the package manager can
 	@sh requirements/system.sh
 
 lock: $(VENV)/bin/python ## resolve the lock files again

@@ -1,12 +1,13 @@
 #!/bin/sh
 # System parts the tests use and no Python package brings: a JDK 17+ and Maven, to fetch and run Apache Kafka; Chromium,
-# which reads the proxy's streams as a browser does; curl and bash, for the lines of the README.
+# which reads the proxy's streams as a browser does; curl, kcat and bash, for the lines of the README.
 # Installed with the machine's package manager where that is allowed; elsewhere a printed reason, and the tests that
 # need them are skipped with the same reason (never under CI=true).
 missing=""
 command -v java >/dev/null 2>&1 || missing="$missing openjdk-17-jdk-headless"
 command -v mvn >/dev/null 2>&1 || missing="$missing maven"
 command -v curl >/dev/null 2>&1 || missing="$missing curl"
+command -v kcat >/dev/null 2>&1 || missing="$missing kcat"
 command -v bash >/dev/null 2>&1 || missing="$missing bash"
 command -v chromium >/dev/null 2>&1 || command -v chromium-headless-shell >/dev/null 2>&1 ||
   command -v google-chrome >/dev/null 2>&1 || missing="$missing chromium"

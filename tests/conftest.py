@@ -1,6 +1,7 @@
 """Servers that several suites share. Each starts on first use and stops with the run."""
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 
@@ -18,7 +19,7 @@ BROKER_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "node.id": "1"}
 
 
 def unavailable(reason: str) -> None:
-    """Skips where a developer has no Java; on CI, where it must be there, fails."""
+    """Skips where a developer has no Java, or no browser; on CI, where it must be there, fails."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"this must run on CI: {reason}")
     pytest.skip(reason)
@@ -33,6 +34,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("kafka"))
         elif folder != "unit":
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
+
+@pytest.fixture(scope="session")
+def curl() -> None:
+    """There to run the lines of the documents."""
+    if shutil.which("curl") is None:
+        unavailable("curl is not installed (make system installs it)")
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -24,7 +23,7 @@ def commands() -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl on this machine")
+@pytest.mark.usefixtures("curl")
 def test_the_curl_lines_of_the_documentation_work(tmp_path: Path) -> None:
     lines = commands()
     assert len(lines) >= 8

@@ -1,6 +1,5 @@
 """Access rules: on brokers without an authorizer Kafka's refusal in Confluent's code, with one the rules themselves."""
 
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -58,9 +57,8 @@ def test_deleting_must_say_what(api: Api) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.slow
-@pytest.mark.skipif(os.environ.get("HEADGATE_TEST_KAFKA") != "1", reason="a Kafka node of its own: on demand")
 def test_with_an_authorizer_rules_are_created_found_and_deleted(java_tools: None, tmp_path: Path) -> None:
-    node = KafkaNode(tmp_path / "kafka", AUTHORIZER)
+    node = KafkaNode(tmp_path / "kafka", AUTHORIZER, heap_mb=256)
     node.start()
     proxy = HeadgateProxy(tmp_path / "proxy", node.address)
     proxy.start()

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
             yield command, shown
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl on this machine")
+@pytest.mark.usefixtures("curl")
 def test_every_line_works_as_shown(tmp_path: Path) -> None:
     broker = HeadgateBroker(tmp_path / "broker")
     broker.start()
