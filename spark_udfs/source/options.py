@@ -133,7 +133,7 @@ class ReadOptions:
     fetch_bytes: int = FETCH_BYTES_DEFAULT
     fetch_wait_ms: int = FETCH_WAIT_MS_DEFAULT
     decoding: DecodingOptions | None = None
-    registry: tuple[tuple[str, str], ...] = ()
+    registry: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """The options of the registry as they were given."""
 
 
