@@ -33,12 +33,13 @@ from spark_udfs.source.offsets import Offsets
 from spark_udfs.source.options import ConnectionOptions, Isolation
 from spark_udfs.source.topics import Selection
 
-FIRST_CONNECTION_SECONDS_MAX = 5.0
+FIRST_CONNECTION_SECONDS_MAX = 3.0
 """How long brokers that never answered are tried: a wrong address must not look like a slow job."""
 RETRY_SECONDS = 0.1
 RETRY_SECONDS_MAX = 2.0
-UNKNOWN_TOPIC_SECONDS_MAX = 2.0
+UNKNOWN_TOPIC_SECONDS_MAX = 1.0
 """How long a topic is looked for: one that was created a moment ago is not known to every broker at once."""
+UNKNOWN_TOPIC_PAUSE_SECONDS = 0.25
 CLOSE_SECONDS_MAX = 5.0
 METADATA_AGE_MS = 300_000
 IDLE_MS = 540_000
@@ -87,7 +88,7 @@ class Cluster:
             except TopicMissing:
                 if time.monotonic() > deadline:
                     raise
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(UNKNOWN_TOPIC_PAUSE_SECONDS)
 
     async def offsets(
         self, times: Mapping[TopicPartition, int], isolation: Isolation

@@ -1,0 +1,270 @@
+"""Streams, without Spark around them: Spark's part is played by `Query`, which keeps the checkpoint."""
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from spark_udfs.source.admission import StreamReader
+from spark_udfs.source.data_source import HeadgateDataSource
+from spark_udfs.source.errors import DataLost
+from spark_udfs.source.stream_reader import LegacyStreamReader
+from tests.spark.source.topics import Topics, numbered, rows_of
+
+
+class Query:
+    """Asks the reader what Spark would, in its order; offsets go through JSON as they do in a checkpoint."""
+
+    def __init__(self, source: HeadgateDataSource, checkpoint: list[str] | None = None) -> None:
+        self.schema = source.schema()
+        self.checkpoint = [] if checkpoint is None else checkpoint
+        self.reader = self._reader(source)
+        self.start = json.loads(self.checkpoint[-1]) if self.checkpoint else self._kept(self.reader.initialOffset())
+
+    def _reader(self, source: HeadgateDataSource) -> Any:
+        reader = source.streamReader(self.schema)
+        assert isinstance(reader, StreamReader)
+        return reader
+
+    def plan(self) -> dict[str, Any] | None:
+        """The end of the next batch, written to the log; None where there is none."""
+        end = self._kept(self.reader.latestOffset(self.start, self.reader.getDefaultReadLimit()))
+        if json.dumps(end) == json.dumps(self.start):
+            return None
+        self.checkpoint.append(json.dumps(end))
+        return end
+
+    def run(self, end: dict[str, Any]) -> list[dict[str, Any]]:
+        partitions = self.reader.partitions(self.start, end)
+        reader = pickle.loads(pickle.dumps(self.reader))
+        rows = [row for partition in pickle.loads(pickle.dumps(partitions)) for row in rows_of(reader.read(partition))]
+        self.reader.commit(end)
+        self.start = end
+        return rows
+
+    def batch(self) -> list[dict[str, Any]] | None:
+        end = self.plan()
+        return None if end is None else self.run(end)
+
+    def values(self) -> list[str]:
+        """Of all batches until there is nothing more, in order within each partition."""
+        rows: list[dict[str, Any]] = []
+        while (batch := self.batch()) is not None:
+            rows += batch
+        return [row["value"].decode() for row in sorted(rows, key=lambda row: (row["partition"], row["offset"]))]
+
+    def stop(self) -> None:
+        self.reader.stop()
+
+    def _kept(self, offset: Any) -> dict[str, Any]:
+        kept: dict[str, Any] = json.loads(json.dumps(offset))
+        return kept
+
+
+class LegacyQuery(Query):
+    """As PySpark 4.0 and 4.1 ask: for the latest offset, and nothing else."""
+
+    def _reader(self, source: HeadgateDataSource) -> Any:
+        reader = source.streamReader(self.schema)
+        assert isinstance(reader, StreamReader)
+        return LegacyStreamReader(reader._options, reader._spec)
+
+    def plan(self) -> dict[str, Any] | None:
+        end = self._kept(self.reader.latestOffset())
+        if json.dumps(end) == json.dumps(self.start):
+            return None
+        self.checkpoint.append(json.dumps(end))
+        return end
+
+
+KINDS = pytest.mark.parametrize("kind", [Query, LegacyQuery])
+
+
+def names(first: int, last: int) -> list[str]:
+    return [f"v{n}" for n in range(first, last)]
+
+
+@KINDS
+def test_a_stream_reads_what_is_there_and_then_what_comes(topics: Topics, kind: type[Query]) -> None:
+    topic = topics.create(2)
+    topics.produce(topic, numbered(5))
+    query = kind(topics.source(topic, startingOffsets="earliest"))
+    assert query.values() == names(0, 5)
+    assert query.batch() is None
+    topics.produce(topic, numbered(3, 1, first=5))
+    assert query.values() == names(5, 8)
+    query.stop()
+
+
+@KINDS
+def test_a_restart_goes_on_where_the_checkpoint_ends(embedded: Topics, kind: type[Query]) -> None:
+    topic = embedded.create()
+    embedded.produce(topic, numbered(5))
+    query = kind(embedded.source(topic, startingOffsets="earliest"))
+    assert query.values() == names(0, 5)
+    query.stop()
+    embedded.produce(topic, numbered(4, first=5))
+    again = kind(embedded.source(topic, startingOffsets="earliest"), query.checkpoint)
+    assert again.values() == names(5, 9)
+    again.stop()
+
+
+@KINDS
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+def test_a_first_batch_that_is_repeated_begins_where_it_began(embedded: Topics, kind: type[Query], start: str) -> None:
+    """Spark asks for the beginning again then, and "latest" is another place by now."""
+    topic = embedded.create()
+    embedded.produce(topic, numbered(3))
+    query = kind(embedded.source(topic, startingOffsets=start))
+    embedded.produce(topic, numbered(4, first=3))
+    planned = query.plan()
+    assert planned is not None
+    query.stop()
+    embedded.produce(topic, numbered(2, first=7))
+    again = kind(embedded.source(topic, startingOffsets=start))
+    rows = again.run(json.loads(json.dumps(planned)))
+    assert [row["value"].decode() for row in rows] == names(0 if start == "earliest" else 3, 7)
+    assert again.values() == names(7, 9)
+    again.stop()
+
+
+@KINDS
+def test_a_stream_from_the_latest_holds_its_place_before_anything_comes(embedded: Topics, kind: type[Query]) -> None:
+    topic = embedded.create()
+    embedded.produce(topic, numbered(3))
+    query = kind(embedded.source(topic))
+    assert query.batch() == []
+    assert query.batch() is None
+    query.stop()
+    embedded.produce(topic, numbered(2, first=3))
+    again = kind(embedded.source(topic), query.checkpoint)
+    assert again.values() == names(3, 5)
+    again.stop()
+
+
+@KINDS
+def test_batches_keep_to_their_limit(topics: Topics, kind: type[Query]) -> None:
+    topic = topics.create(3)
+    topics.produce(topic, [message for partition in range(3) for message in numbered(20 * partition + 1, partition)])
+    query = kind(topics.source(topic, startingOffsets="earliest", maxOffsetsPerTrigger="10"))
+    sizes = []
+    while (rows := query.batch()) is not None:
+        sizes.append(len(rows))
+    assert sizes == [10, 10, 10, 10, 10, 10, 3]
+    query.stop()
+
+
+def test_spark_may_ask_for_everything_whatever_the_limit(embedded: Topics) -> None:
+    topic = embedded.create()
+    embedded.produce(topic, numbered(30))
+    source = embedded.source(topic, startingOffsets="earliest", maxOffsetsPerTrigger="10")
+    reader = source.streamReader(source.schema())
+    assert isinstance(reader, StreamReader)
+    assert reader.getDefaultReadLimit() == ReadMaxRows(10)
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, ReadAllAvailable())[topic] == {"0": 30}
+    assert reader.latestOffset(start, ReadMaxRows(4))[topic] == {"0": 4}
+    assert reader.reportLatestOffset() == {topic: {"0": 30}}
+    reader.stop()
+
+
+def test_available_now_ends_with_what_was_there_when_it_began(embedded: Topics) -> None:
+    topic = embedded.create(2)
+    embedded.produce(topic, numbered(7))
+    query = Query(embedded.source(topic, startingOffsets="earliest", maxOffsetsPerTrigger="3"))
+    query.reader.prepareForTriggerAvailableNow()
+    embedded.produce(topic, numbered(9, 1, first=7))
+    embedded.grow(topic, 4)
+    assert query.values() == names(0, 7)
+    query.stop()
+    assert len(Query(embedded.source(topic), query.checkpoint).values()) == 9
+
+
+@KINDS
+def test_partitions_that_are_added_are_read_from_their_beginning(topics: Topics, kind: type[Query]) -> None:
+    topic = topics.create(1)
+    topics.produce(topic, numbered(2))
+    query = kind(topics.source(topic, startingOffsets="latest", maxOffsetsPerTrigger="100"))
+    query.values()
+    topics.grow(topic, 3)
+    topics.produce(topic, [*numbered(1, 0, first=2), *numbered(2, 2, first=3)])
+    assert query.values() == names(2, 5)
+    query.stop()
+
+
+@KINDS
+def test_topics_that_appear_are_read_where_the_pattern_fits(embedded: Topics, kind: type[Query]) -> None:
+    first = embedded.create()
+    embedded.produce(first, numbered(2))
+    query = kind(embedded.source(subscribePattern=f"{first}.*", startingOffsets="earliest"))
+    assert query.values() == names(0, 2)
+    second = embedded.create(name=f"{first}-more")
+    embedded.produce(second, numbered(3))
+    assert query.values() == names(0, 3)
+    query.stop()
+
+
+def test_a_pattern_may_match_nothing_at_first(embedded: Topics) -> None:
+    name = embedded.create() + "-late"
+    query = Query(embedded.source(subscribePattern=name, startingOffsets="earliest"))
+    assert query.batch() is None
+    embedded.create(name=name)
+    embedded.produce(name, numbered(2))
+    assert query.values() == names(0, 2)
+    query.stop()
+
+
+def test_records_that_retention_took_fail_the_stream_or_are_left_out(topics: Topics) -> None:
+    topic = topics.create()
+    topics.produce(topic, numbered(10))
+    checkpoint: list[str] = []
+    query = Query(topics.source(topic, startingOffsets="earliest", maxOffsetsPerTrigger="4"), checkpoint)
+    assert len(query.batch() or []) == 4
+    topics.trim(topic, 0, 7)
+    end = query.plan()
+    assert end is not None
+    with pytest.raises(DataLost, match=f"Offsets 4 to 6 of {topic}-0 are gone: the log now begins at 7"):
+        query.run(end)
+    query.stop()
+    accepting = Query(topics.source(topic, failOnDataLoss="false"), checkpoint[:1])
+    assert accepting.values() == names(7, 10)
+    accepting.stop()
+
+
+def test_a_topic_that_was_made_anew_fails_the_stream_or_is_read_from_its_beginning(embedded: Topics) -> None:
+    topic = embedded.create()
+    embedded.produce(topic, numbered(10))
+    query = Query(embedded.source(topic, startingOffsets="earliest"))
+    assert query.values() == names(0, 10)
+    query.stop()
+    embedded.delete(topic)
+    embedded.create(name=topic)
+    embedded.produce(topic, numbered(3, first=10))
+    failing = Query(embedded.source(topic), list(query.checkpoint))
+    with pytest.raises(DataLost, match="was read up to offset 10 and now ends at 3"):
+        failing.batch()
+    failing.stop()
+    accepting = Query(embedded.source(topic, failOnDataLoss="false"), list(query.checkpoint))
+    assert accepting.values() == names(10, 13)
+    accepting.stop()
+
+
+def test_a_partition_that_is_gone_fails_the_stream_or_is_forgotten(embedded: Topics) -> None:
+    first, second = embedded.create(), embedded.create()
+    for topic in (first, second):
+        embedded.produce(topic, numbered(2))
+    query = Query(embedded.source(subscribePattern=f"{first}|{second}", startingOffsets="earliest"))
+    assert len(query.values()) == 4
+    query.stop()
+    embedded.delete(second)
+    embedded.produce(first, numbered(1, first=2))
+    pattern = f"{first}|{second}"
+    failing = Query(embedded.source(subscribePattern=pattern), list(query.checkpoint))
+    with pytest.raises(DataLost, match=f"{second}-0 was read before"):
+        failing.batch()
+    failing.stop()
+    accepting = Query(embedded.source(subscribePattern=pattern, failOnDataLoss="false"), list(query.checkpoint))
+    assert accepting.values() == ["v2"]
+    accepting.stop()
