@@ -1,0 +1,281 @@
+"""From files to pipelines: what is understood, and every mistake at once, each with its place."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark_udfs.pipeline.checks import check
+from spark_udfs.pipeline.document import parse_toml
+from spark_udfs.pipeline.mistakes import Mistake, PipelineMistakes
+from spark_udfs.pipeline.model import (
+    Database,
+    JdbcSink,
+    JdbcSource,
+    Mode,
+    OnPoison,
+    Pipeline,
+    TableLetters,
+    TopicLetters,
+    TopicSink,
+    TopicSource,
+    Watermark,
+    WindowTransform,
+)
+
+HERE = Path("/pipelines")
+
+GOOD = """
+checkpoint = "state"
+trigger = "2 seconds"
+[kafka]
+bootstrap.servers = "k:9092"
+"security.protocol" = "SASL_PLAINTEXT"
+[registry]
+url = "http://r:8081"
+[sources.orders]
+type = "topic"
+watermark = { column = "at", delay = "10m" }
+[sources.customers]
+type = "topic"
+topic = "crm.customers"
+read = "table"
+[transforms.named]
+type = "sql"
+sql = "SELECT o.*, c.name FROM orders o LEFT JOIN customers c ON o.customer = c.id"
+[transforms.revenue]
+type = "window"
+from = "named"
+window = "tumbling"
+time = "at"
+size = "5 minutes"
+group_by = ["name"]
+select = { orders = "count(*)" }
+[sinks.lake]
+type = "parquet"
+from = "named"
+path = "lake"
+[sinks.report]
+type = "jdbc"
+from = "revenue"
+url = "jdbc:postgresql://ada:secret@db/reports"
+table = "revenue"
+mode = "upsert"
+keys = ["window_start", "name"]
+[dead_letters]
+type = "topic"
+topic = "orders.dead"
+"""
+
+
+def pipeline(text: str, environment: dict[str, str] | None = None) -> Pipeline:
+    return check(parse_toml(text, "p.toml", HERE, environment or {}), environment or {})
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(PipelineMistakes) as caught:
+        pipeline(text)
+    return [each.text("p.toml") for each in caught.value.mistakes]
+
+
+def test_a_whole_pipeline_is_understood() -> None:
+    found = pipeline(GOOD)
+    assert (found.name, found.checkpoint, found.trigger_seconds) == ("p", "/pipelines/state", 2.0)
+    assert found.kafka == {"kafka.bootstrap.servers": "k:9092", "kafka.security.protocol": "SASL_PLAINTEXT"}
+    assert found.registry == {"registry.url": "http://r:8081"}
+    orders, customers = found.sources["orders"], found.sources["customers"]
+    assert isinstance(orders, TopicSource)
+    assert (orders.topic, orders.subject, orders.watermark) == ("orders", "orders-value", Watermark("at", "10 minutes"))
+    assert isinstance(customers, TopicSource)
+    assert (customers.topic, customers.subject) == ("crm.customers", "crm.customers-value")
+    assert found.transforms["named"].inputs == ("orders", "customers")
+    assert isinstance(found.transforms["revenue"], WindowTransform)
+    report = found.sinks["report"]
+    assert isinstance(report, JdbcSink)
+    assert report.database == Database("postgresql://db/reports", "ada", "secret")
+    assert "secret" not in repr(report)
+    assert (report.mode, report.on_refused) == (Mode.UPSERT, OnPoison.DEAD_LETTER)
+    assert found.dead_letters == TopicLetters("orders.dead")
+
+
+def test_addresses_come_from_the_environment_where_the_file_has_none() -> None:
+    text = GOOD.replace('bootstrap.servers = "k:9092"\n', "").replace('url = "http://r:8081"\n', "")
+    environment = {"HEADGATE_BOOTSTRAP_SERVER": "e:1", "HEADGATE_REGISTRY_URL": "http://e:2"}
+    found = pipeline(text, environment)
+    assert (found.kafka["kafka.bootstrap.servers"], found.registry["registry.url"]) == ("e:1", "http://e:2")
+    assert pipeline(text).kafka["kafka.bootstrap.servers"] == "127.0.0.1:9092"
+
+
+def test_every_mistake_is_told_at_once_with_its_line_and_a_hint() -> None:
+    text = """
+checkpint = "state"
+trigger = "often"
+[sources.orders]
+type = "topik"
+[sources.clicks]
+type = "topic"
+wattermark = 1
+starting_offsets = "begin"
+[transforms.x]
+type = "sql"
+sql = "SELECT * FROM nowhere"
+[sinks.lake]
+type = "parquet"
+from = "ordrs"
+"""
+    told = mistakes(text)
+    for expected in (
+        "p.toml:2: checkpint: is not known here; do you mean checkpoint?",
+        "p.toml: checkpoint: is missing",
+        "p.toml:3: trigger: a duration such as '10 seconds' is expected, not 'often'",
+        "p.toml:5: sources.orders.type: 'topik' is not one of topic, files, jdbc; do you mean topic?",
+        "p.toml:8: sources.clicks.wattermark: is not known here; do you mean watermark?",
+        "p.toml:9: sources.clicks.starting_offsets: earliest, latest or offsets",
+        "p.toml:12: transforms.x.sql: reads from no source",
+        "p.toml:15: sinks.lake.from: ordrs is neither a source nor a transform; do you mean orders?",
+        "p.toml:13: sinks.lake.path: is missing: the folder",
+        "p.toml:6: sources.clicks: rows that cannot be read have nowhere to go",
+    ):
+        assert any(each.startswith(expected) for each in told), f"{expected}\n\n" + "\n".join(told)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('trigger = "2 seconds"', "trigger = 2", "a text is expected, not 2"),
+        ('type = "topic"\nwatermark', 'type = "topic"\nversion = 1\nschema_id = 2\nwatermark', "exclude one another"),
+        ('type = "topic"\nwatermark', 'type = "topic"\nversion = true\nwatermark', "a whole number from 1"),
+        ('type = "topic"\nwatermark', 'type = "topic"\nschema = "{"\nwatermark', "is not an Avro schema"),
+        ('type = "topic"\nwatermark', 'type = "topic"\nschema_file = "no.avsc"\nwatermark', "no.avsc cannot be read"),
+        ('type = "topic"\nwatermark', 'type = "topic"\nkey = ["id"]\nwatermark', 'is for read = "table"'),
+        ('type = "topic"\nwatermark', 'type = "topic"\ndecode = false\nfields = ["a"]\nwatermark', "no meaning with"),
+        ('type = "topic"\nwatermark', 'type = "topic"\noptions = { subscribe = "x" }\nwatermark', "is said with topic"),
+        ('topic = "crm.customers"', 'topic = "crm customers"', "is not a topic's name"),
+        ('url = "http://r:8081"', 'ulr = "http://r:8081"', "registry.ulr: is not known; do you mean url?"),
+        ('read = "table"', 'read = "tabel"', "'tabel' is not one of stream, table; do you mean table?"),
+        ('size = "5 minutes"', 'gap = "5 minutes"', "is for session windows; this one is tumbling"),
+        ('size = "5 minutes"', 'size = "soon"', "a duration such as"),
+        ('select = { orders = "count(*)" }', "", "what to compute"),
+        ('select = { orders = "count(*)" }', 'select = { "a b" = "count(*)" }', "a column's name is made of"),
+        ('window = "tumbling"', 'window = "hopping"', "slide: is missing: how often a window begins"),
+        ('window = "tumbling"', "", "is missing: one of tumbling, hopping, session"),
+        ('keys = ["window_start", "name"]', "", "keys: is missing"),
+        ('keys = ["window_start", "name"]', 'keys = ["a", "a"]', "a is listed twice"),
+        ('mode = "upsert"', 'mode = "replace"', "replace is for tables, and revenue is a stream"),
+        ("jdbc:postgresql://ada:secret@db/reports", "mysql://db/x", "is not of a known database"),
+        ("jdbc:postgresql://ada:secret@db/reports", "sqlite:", "does not say which database"),
+        ('[dead_letters]\ntype = "topic"\ntopic = "orders.dead"', "", "have nowhere to go"),
+        ('topic = "orders.dead"', 'topic = "orders"', "is the topic that the source orders reads: a loop"),
+        ("SELECT o.*, c.name FROM", "DROP TABLE x --", "a SELECT is expected"),
+        ("[sinks.lake]", "[sinks.9lake]", "does not begin with a digit"),
+        ("[transforms.named]", "[transforms.orders]", "is the name of a source already"),
+        ("FROM orders o", "FROM revenue o", "is made of itself: named ← revenue ← named"),
+        ("watermark = { column", "watermark = { colum", "do you mean column?"),
+        (', delay = "10m" }', " }", "delay: is missing: how late rows may be"),
+        ('from = "named"\npath', "path", "from: is missing"),
+    ],
+)
+def test_a_mistake_says_what_was_found_and_what_is_allowed(old: str, new: str, said: str) -> None:
+    assert old in GOOD
+    told = mistakes(GOOD.replace(old, new, 1))
+    assert any(said in each for each in told), "\n".join(told)
+
+
+def test_a_secret_is_not_quoted_in_a_mistake() -> None:
+    told = mistakes(GOOD.replace("jdbc:postgresql://ada:secret@db/reports", "mysql://ada:secret@db/x"))
+    assert all("secret" not in each for each in told)
+
+
+def test_windows_and_joins_of_streams_need_watermarks() -> None:
+    text = GOOD.replace('watermark = { column = "at", delay = "10m" }\n', "")
+    assert any("transforms.revenue.watermark: is missing" in each for each in mistakes(text))
+    join = """
+[transforms.paid]
+type = "join"
+left = "orders"
+right = "payments"
+on = "orders.id = payments.id"
+select = ["orders.*"]
+[sources.payments]
+type = "topic"
+[sinks.paid]
+type = "console"
+from = "paid"
+"""
+    told = mistakes(GOOD + join)
+    assert any("transforms.paid.right: payments has no watermark" in each for each in told)
+    assert not any("transforms.paid.left" in each for each in told)
+
+
+def test_a_table_is_not_appended_and_not_sent_again_and_again() -> None:
+    table = '[sinks.t]\ntype = "parquet"\nfrom = "customers"\npath = "t"\n'
+    assert any("is a table, which would be appended" in each for each in mistakes(GOOD + table))
+    topic = '[sinks.t]\ntype = "topic"\nfrom = "customers"\ntopic = "t"\n'
+    assert any('take its source with read = "stream"' in each for each in mistakes(GOOD + topic))
+    pipeline(GOOD + table.replace('path = "t"', 'path = "t"\nmode = "replace"'))
+
+
+def test_windows_that_change_need_an_upsert() -> None:
+    text = GOOD.replace('select = { orders = "count(*)" }', 'select = { orders = "count(*)" }\nemit = "changes"')
+    pipeline(text)
+    told = mistakes(text + '[sinks.w]\ntype = "parquet"\nfrom = "revenue"\npath = "w"\n')
+    assert any("hands windows on again when they change" in each for each in told)
+
+
+def test_sources_of_files_and_databases_are_understood() -> None:
+    text = """
+checkpoint = "s3a://bucket/state"
+[sources.people]
+type = "files"
+path = "in/*.csv"
+schema = "id BIGINT"
+[sources.old]
+type = "jdbc"
+url = "sqlite:old.db"
+table = 'odd"name'
+incremental = "id"
+[sinks.people]
+type = "topic"
+from = "people"
+topic = "people"
+key = "id"
+[sinks.old]
+type = "topic"
+from = "old"
+topic = "old"
+schema = '{"type": "record", "name": "R", "fields": []}'
+[dead_letters]
+type = "jdbc"
+url = "sqlite:dead.db"
+"""
+    found = pipeline(text)
+    assert found.checkpoint == "s3a://bucket/state"
+    old = found.sources["old"]
+    assert isinstance(old, JdbcSource)
+    assert (old.database.url, old.query) == ("sqlite:/pipelines/old.db", 'SELECT * FROM "odd""name"')
+    sink = found.sinks["people"]
+    assert isinstance(sink, TopicSink)
+    assert (sink.subject, sink.on_refused) == ("people-value", OnPoison.DEAD_LETTER)
+    assert isinstance(found.dead_letters, TableLetters)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["topic", "sql", "orders", "1s"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = ("name", "checkpoint", "trigger", "kafka", "registry", "spark", "sources", "transforms", "sinks", "dead_letters")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(st.sampled_from(KEYS), JSON | st.dictionaries(st.sampled_from(["orders", "a"]), JSON)))
+def test_any_document_is_a_pipeline_or_a_list_of_mistakes(values: dict[str, object]) -> None:
+    from spark_udfs.pipeline.document import Document
+
+    told: tuple[Mistake, ...] | None = None
+    try:
+        check(Document("p.toml", HERE, values), {})
+    except PipelineMistakes as caught:
+        told = caught.mistakes
+    assert told is None or len(told) > 0

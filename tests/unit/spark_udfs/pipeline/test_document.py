@@ -1,0 +1,99 @@
+"""Pipelines' files as values: TOML and YAML, lines, variables, bounds."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_udfs.pipeline.document import FILE_BYTES_MAX, Document, parse_toml, parse_yaml, read_document
+from spark_udfs.pipeline.mistakes import PipelineMistakes
+
+HERE = Path()
+
+
+def toml(text: str, environment: dict[str, str] | None = None, overrides: dict[str, str] | None = None) -> Document:
+    return parse_toml(text, "p.toml", HERE, environment or {}, overrides)
+
+
+def yaml(text: str, environment: dict[str, str] | None = None) -> Document:
+    return parse_yaml(text, "p.yaml", HERE, environment or {})
+
+
+def test_toml_and_yaml_say_the_same() -> None:
+    one = toml('name = "a"\n[sources.orders]\ntype = "topic"\nfields = ["id", "at"]\nversion = 3\n')
+    other = yaml("name: a\nsources:\n  orders:\n    type: topic\n    fields: [id, at]\n    version: 3\n")
+    assert one.values == other.values
+    assert one.line_of(("sources", "orders", "type")) == 3
+    assert other.line_of(("sources", "orders", "type")) == 4
+    assert one.line_of(("sources", "orders", "missing")) == 2
+
+
+def test_lines_are_found_past_texts_of_many_lines_and_dotted_keys() -> None:
+    text = 'sql = """\ntype = 1\n[sinks.x]\n"""\n[kafka]\nbootstrap.servers = "a:1"\n"sasl.mechanism" = "PLAIN"\n'
+    document = toml(text)
+    assert document.line_of(("type",)) is None
+    assert document.line_of(("kafka", "bootstrap", "servers")) == 6
+    assert document.line_of(("kafka", "sasl.mechanism")) == 7
+
+
+@pytest.mark.parametrize("text", ["a = ", "[a\n", "a = 1\na = 2\n", "x = " + "[" * 5000])
+def test_what_is_not_toml_says_so(text: str) -> None:
+    with pytest.raises(PipelineMistakes, match=r"p\.toml"):
+        toml(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [1, 2", "not YAML"),
+        ("a: 1\na: 2\n", "written twice; first in line 1"),
+        ("a: &x [1]\nb: *x\n", "aliases"),
+        ("a: !!python/object:os.system x\n", "is not taken"),
+        ("- 1\n- 2\n", "a mapping of names is expected"),
+        ("[" * 3000 + "]" * 3000, "nested too deeply"),
+        ("a: " + "[" * 60 + "]" * 60, "nested too deeply"),
+        ("\x00", "not YAML"),
+    ],
+)
+def test_what_is_not_plain_yaml_says_so(text: str, said: str) -> None:
+    with pytest.raises(PipelineMistakes, match=said):
+        yaml(text)
+
+
+def test_dates_stay_texts_in_yaml() -> None:
+    assert yaml("a: 2026-11-16\nb: yes\nc: ~\n").values == {"a": "2026-11-16", "b": True, "c": None}
+
+
+def test_variables_are_put_in() -> None:
+    document = toml('a = "${HOST}:${PORT:-9092}"\nb = "$$5 ${EMPTY:-}"\n', {"HOST": "kafka"})
+    assert document.values == {"a": "kafka:9092", "b": "$5 "}
+
+
+def test_every_missing_variable_is_named_with_its_line() -> None:
+    with pytest.raises(PipelineMistakes) as caught:
+        toml('a = "${ONE}"\n[t]\nb = ["${TWO}"]\n')
+    assert [(each.path, each.line) for each in caught.value.mistakes] == [("a", 1), ("t.b.0", 3)]
+    assert "the environment has no TWO" in str(caught.value)
+
+
+def test_overrides_go_before_the_file() -> None:
+    text = 'trigger = "1s"\n[kafka]\nbootstrap.servers = "a:1"\n'
+    overrides = {"trigger": "5s", "kafka.bootstrap.servers": "b:2", "sources.o.rows_per_batch": "7"}
+    values = toml(text, overrides=overrides).values
+    assert values["trigger"] == "5s"
+    assert values["kafka"]["bootstrap"]["servers"] == "b:2"
+    assert values["sources"]["o"]["rows_per_batch"] == 7
+
+
+def test_an_override_cannot_go_below_a_value() -> None:
+    with pytest.raises(PipelineMistakes, match="this is a value, not a table"):
+        toml('trigger = "1s"\n', overrides={"trigger.x": "1"})
+
+
+def test_files_are_checked_before_they_are_parsed(tmp_path: Path) -> None:
+    large, odd, binary = tmp_path / "large.toml", tmp_path / "p.json", tmp_path / "b.yaml"
+    large.write_bytes(b"#" * (FILE_BYTES_MAX + 1))
+    odd.write_text("{}")
+    binary.write_bytes(b"a: \xff\xfe")
+    for file, said in ((large, "are the most"), (odd, r"\.toml, \.yaml"), (binary, "not UTF-8"), (tmp_path, "read")):
+        with pytest.raises(PipelineMistakes, match=said):
+            read_document(file, {})

@@ -1,0 +1,113 @@
+"""Which queries a pipeline becomes, and what SQL reads from."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_udfs.pipeline.checks import check
+from spark_udfs.pipeline.document import parse_toml
+from spark_udfs.pipeline.mistakes import PipelineError
+from spark_udfs.pipeline.model import Pipeline
+from spark_udfs.pipeline.reading import parse_duration
+from spark_udfs.pipeline.shape import shape_of
+from spark_udfs.pipeline.sql_names import sql_inputs
+
+TEXT = """
+checkpoint = "s"
+on_poison = "DROP"
+[sources.orders]
+type = "topic"
+watermark = { column = "at", delay = "1 minute" }
+[sources.payments]
+type = "topic"
+watermark = { column = "at", delay = "1 minute" }
+[sources.customers]
+type = "topic"
+read = "table"
+[transforms.big]
+type = "sql"
+sql = "SELECT * FROM orders WHERE amount > 10"
+[transforms.named]
+type = "sql"
+sql = "SELECT * FROM big JOIN customers ON big.customer = customers.id"
+[transforms.paid]
+type = "join"
+left = "named"
+right = "payments"
+on = "named.id = payments.id"
+select = ["named.*"]
+[transforms.shown]
+type = "sql"
+sql = "SELECT id FROM paid"
+[sinks.raw]
+type = "console"
+from = "named"
+[sinks.shown]
+type = "console"
+from = "shown"
+[sinks.people]
+type = "console"
+from = "customers"
+"""
+
+
+def pipeline(text: str) -> Pipeline:
+    return check(parse_toml(text, "p.toml", Path(), {}), {})
+
+
+def test_rows_are_read_once_and_staged_for_what_gathers() -> None:
+    shape = shape_of(pipeline(TEXT), {"paid"})
+    assert {name: (each.sinks, each.stages) for name, each in shape.intakes.items()} == {
+        "orders": (("raw",), ("named",)),
+        "payments": ((), ("payments",)),
+    }
+    gathering = shape.gatherings["paid"]
+    assert (gathering.inside, gathering.stages, gathering.sinks) == (("paid",), ("named", "payments"), ("shown",))
+    assert (shape.tables, shape.table_sinks, shape.unused) == (("customers",), ("people",), ())
+
+
+def test_a_table_cannot_be_looked_up_where_rows_are_kept() -> None:
+    after = TEXT.replace("SELECT id FROM paid", "SELECT id FROM paid JOIN customers USING (id)")
+    assert shape_of(pipeline(after), {"paid"}).gatherings["paid"].inside == ("paid",)
+    with pytest.raises(PipelineError, match="joins the table customers while rows are being gathered"):
+        shape_of(pipeline(after), {"paid", "shown"})
+
+
+def test_what_nothing_reads_is_told() -> None:
+    more = '[transforms.idle]\ntype = "sql"\nsql = "SELECT 1 FROM orders"\n'
+    assert shape_of(pipeline(TEXT + more), {"paid"}).unused == ("idle",)
+
+
+@pytest.mark.parametrize(
+    ("sql", "inputs"),
+    [
+        ("SELECT * FROM orders", ["orders"]),
+        ("select a from Orders o join customers c on o.x = c.x", ["orders", "customers"]),
+        ("SELECT orders FROM customers, orders WHERE x", ["customers", "orders"]),
+        ("SELECT payments, orders FROM customers", ["customers"]),
+        ("WITH x AS (SELECT * FROM orders) SELECT * FROM x", ["orders"]),
+        ("SELECT 'FROM orders' -- FROM payments\n/* JOIN orders */ FROM `customers`", ["customers"]),
+        ("SELECT * FROM (SELECT * FROM orders) t, payments", ["orders"]),
+        ("SELECT 1", []),
+    ],
+)
+def test_the_inputs_of_a_sql_text_are_found(sql: str, inputs: list[str]) -> None:
+    assert list(sql_inputs(sql, ["orders", "customers", "payments"])) == inputs
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("10 minutes", ("10 minutes", 600.0)),
+        ("30s", ("30 seconds", 30.0)),
+        ("1.5 hours", ("5400000 milliseconds", 5400.0)),
+        ("250 ms", ("250 milliseconds", 0.25)),
+        ("2d", ("2 days", 172800.0)),
+        ("", None),
+        ("ten minutes", None),
+        ("-1 second", None),
+        ("1 fortnight", None),
+    ],
+)
+def test_durations(text: str, read: tuple[str, float] | None) -> None:
+    assert parse_duration(text) == read
