@@ -1,4 +1,4 @@
-"""The model as the JSON of Confluent's API. What is empty is left out; `schemaType` is left out for Avro."""
+"""The model as the JSON of Confluent's API. What is empty is left out."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from registry.compatibility.levels import Found
-from registry.model import Content, SchemaType
+from registry.model import Content
 from registry.service.tagging import TagChange
 from registry.storage.base import Change, StoredVersion
 from registry.wire import metadata_json, references_json, rule_set_json
@@ -17,9 +17,7 @@ def encoded(value: Any) -> bytes:
 
 
 def _content(content: Content, text: str | None) -> dict[str, Any]:
-    shown: dict[str, Any] = {}
-    if content.type is not SchemaType.AVRO:
-        shown["schemaType"] = content.type.value
+    shown: dict[str, Any] = {"schemaType": content.type.value}
     if content.references:
         shown["references"] = references_json(content.references)
     if content.metadata is not None:

@@ -44,7 +44,7 @@ def test_a_version_tells_all_about_itself(api: RegistryApi) -> None:
     assert (version["id"], version["version"], version["deleted"]) == (1, 1, False)
     assert version["schema"] == record("a")
     assert version["ts"] > 0
-    assert "schemaType" not in version
+    assert version["schemaType"] == "AVRO"
     assert api.get("/subjects/s/versions/latest").json() == version
     assert api.get("/subjects/s/versions/-1").json() == version
     assert api.post("/subjects/s", {"schema": record("a")}).json() == version
@@ -62,11 +62,13 @@ def test_the_bare_text_of_a_schema_is_not_escaped(api: RegistryApi) -> None:
     assert api.get("/schemas/ids/1/schema").text == record("a")
 
 
-def test_other_languages_say_which_they_are(free_api: RegistryApi) -> None:
+def test_every_schema_says_which_language_it_is_in(free_api: RegistryApi) -> None:
     free_api.register("s", '{"type":"object"}', schemaType="JSON")
     free_api.register("s", 'syntax = "proto3"; message A { int32 a = 1; }', schemaType="PROTOBUF")
-    assert free_api.get("/schemas/ids/1").json()["schemaType"] == "JSON"
-    assert free_api.get("/schemas/ids/2").json()["schemaType"] == "PROTOBUF"
+    free_api.register("s", record("a"))
+    assert [free_api.get(f"/schemas/ids/{id}").json()["schemaType"] for id in (1, 2, 3)] == ["JSON", "PROTOBUF", "AVRO"]
+    assert [one["schemaType"] for one in free_api.get("/schemas").json()] == ["JSON", "PROTOBUF", "AVRO"]
+    assert free_api.post("/subjects/s", {"schema": record("a")}).json()["schemaType"] == "AVRO"
     assert sorted(free_api.get("/schemas/types").json()) == ["AVRO", "JSON", "PROTOBUF"]
 
 
