@@ -103,13 +103,12 @@ class TopicProducer:
         for sent in self._under_way:
             sent.acknowledged.cancel()
         self._under_way.clear()
-        # Stopping waits for batches that may never be acknowledged.
+        # Its own way of stopping would wait for batches that may never be acknowledged.
+        producer._closed = True
         with contextlib.suppress(TimeoutError, kafka.KafkaError, OSError):
             async with asyncio.timeout(STOP_SECONDS_MAX):
-                await producer.stop()
-        with contextlib.suppress(TimeoutError, kafka.KafkaError, OSError, asyncio.CancelledError):
-            async with asyncio.timeout(STOP_SECONDS_MAX):
-                await producer._sender.close()
+                if producer._sender.sender_task is not None:
+                    await producer._sender.close()
                 await producer.client.close()
 
     async def _settle(self, sent: _Sent) -> None:
@@ -127,6 +126,11 @@ class TopicProducer:
             return BrokerRefused(
                 f"{where} were refused as too large. Lower kafka.max.request.size (now "
                 f"{self._options.request_bytes_max}), or raise the topic's max.message.bytes."
+            )
+        if isinstance(error, kafka.InvalidTimestampError):
+            return BrokerRefused(
+                f"{where} were refused for their column timestamp: brokers take no time more than an hour ahead "
+                "(message.timestamp.after.max.ms), nor one older than message.timestamp.before.max.ms."
             )
         return BrokerRefused(f"{where} were refused: {text}")
 
