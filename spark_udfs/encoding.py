@@ -21,7 +21,7 @@ from serdes.columnar import BatchTooLarge, ColumnarDecoder, ColumnarEncoder, Col
 from serdes.schemas import RegisteredSchema, avro_schema
 from spark_udfs.decoding import REASON_NAMES, REASON_SENTENCES, poison_rows_of
 from spark_udfs.policy import OnPoison
-from spark_udfs.reader_choice import ReaderChoice, ReaderError, SchemaText, advice, schema_text
+from spark_udfs.reader_choice import RegistryNotReady, SchemaText, advice, schema_text
 from spark_udfs.types import cut_times
 
 if TYPE_CHECKING:
@@ -117,13 +117,13 @@ class WriterChoice:
     normalize: bool = False
 
     def resolve(self, options: "RegistryOptions") -> tuple[SchemaText, int]:
-        """On the driver. Raises `EncodingError` or `ReaderError`, with the registry's own words."""
+        """On the driver. Raises `EncodingError` or `RegistryNotReady`, with the registry's own words."""
         with options.client() as client:
             try:
                 found = self._found(client)
                 text = schema_text(client, found.definition)
             except RegistryUnavailable as error:
-                raise EncodingError(advice(client, error)) from error
+                raise RegistryNotReady(advice(client, error)) from error
             except RegistryClientError as error:
                 raise EncodingError(f"{self.subject}: {error}") from error
         if text.language != "AVRO" or found.id is None:
@@ -135,13 +135,12 @@ class WriterChoice:
         return text, found.id
 
     def _found(self, client: RegistryClient) -> RegisteredSchema:
-        if self.schema is None:
-            reader = ReaderChoice(self.subject, self.version, self.schema_id).resolve(client)
-            if reader.schema_id is None:
-                raise ReaderError(f"{self.subject}: the registry does not say the schema's id")
-            return client.schema_by_id(reader.schema_id)
-        if self.version is not None or self.schema_id is not None:
+        if sum(given is not None for given in (self.schema, self.version, self.schema_id)) > 1:
             raise EncodingError("schema, version and schema_id exclude one another")
+        if self.schema is None:
+            if self.schema_id is not None:
+                return client.schema_by_id(self.schema_id)
+            return client.latest(self.subject) if self.version is None else client.version(self.subject, self.version)
         given = avro_schema(self.schema) if isinstance(self.schema, str) else self.schema
         if self.register:
             return client.register(self.subject, given, normalize=self.normalize)

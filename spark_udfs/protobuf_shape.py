@@ -11,7 +11,7 @@
 | `repeated`, `map` | array, map |
 
 A field that says whether it is there (a message, `optional`, one of a `oneof`) is null where it is not; any other has
-its default, as Protobuf means it. A message inside itself is laid out to a depth; what lies deeper is its bytes.
+its default, as Protobuf means it. A message inside itself is laid out once more; what lies deeper is its bytes.
 """
 
 from collections.abc import Callable
@@ -28,6 +28,8 @@ WRAPPERS = frozenset(
     f"google.protobuf.{kind}Value"
     for kind in ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64")
 )
+RECURSION_MAX = 1
+"""Times that a message lies inside itself as columns; what lies deeper is its bytes."""
 SECONDS_MIN, SECONDS_END = -62_135_596_800, 253_402_300_800
 """Years 1 to 9999: Protobuf's own range, and Spark's."""
 
@@ -47,7 +49,7 @@ class _Shaping:
         if message.full_name in WRAPPERS:
             wrapped = self._single(message.fields_by_name["value"], inside)
             return Shape(wrapped.arrow, lambda value: wrapped.convert(value.value))
-        if inside.count(message.full_name) > 0 or len(inside) > DEPTH_MAX or self._columns > COLUMNS_MAX:
+        if inside.count(message.full_name) > RECURSION_MAX or len(inside) > DEPTH_MAX or self._columns > COLUMNS_MAX:
             return Shape(pa.binary(), lambda value: value.SerializeToString(deterministic=True))
         fields = [(field, self._field(field, (*inside, message.full_name))) for field in message.fields]
 

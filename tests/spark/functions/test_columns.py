@@ -1,0 +1,159 @@
+"""`from_registry_avro`, `poison_reason` and `schema_id` on a real Spark."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spark_udfs import (
+    OptionError,
+    PolicyError,
+    ReaderError,
+    RegistryNotReady,
+    from_registry_avro,
+    poison_reason,
+    schema_id,
+)
+from tests.live.headgate_registry import HeadgateRegistry
+from tests.spark.functions.payloads import CUSTOMER_V2, CUSTOMERS, customers, frame_of, register
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture(scope="module")
+def ids(registry: HeadgateRegistry) -> list[int]:
+    return register_all(registry, "columns-value")
+
+
+def register_all(registry: HeadgateRegistry, subject: str) -> list[int]:
+    import httpx
+
+    httpx.put(f"{registry.url}/config/{subject}", json={"compatibility": "NONE"}).raise_for_status()
+    return register(registry, subject, *CUSTOMERS)
+
+
+def rows_of(df: "DataFrame") -> list[Any]:
+    return [row.d.asDict(recursive=True) for row in df.orderBy("n").collect()]
+
+
+def test_versions_with_added_removed_promoted_and_renamed_fields_become_one_column(
+    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
+) -> None:
+    df = frame_of(spark, customers(ids))
+    decoded = df.select("n", from_registry_avro("value", "columns-value", registry=registry.url).alias("d"))
+    assert decoded.schema["d"].dataType.simpleString() == (
+        "struct<value:struct<email:string,id:bigint,name:string,points:int>,reason:string,schema_id:bigint,raw:binary>"
+    )
+    assert [row["value"] for row in rows_of(decoded)] == [
+        {"email": None, "id": 1, "name": "Ada", "points": 10},
+        {"email": "b@x", "id": 2**40, "name": "Bob", "points": 10},
+        {"email": None, "id": 3, "name": "Cyd", "points": 5},
+    ]
+    assert [row["schema_id"] for row in rows_of(decoded)] == ids
+
+
+def test_a_version_an_id_and_a_schema_in_hand_are_readers_too(
+    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
+) -> None:
+    df = frame_of(spark, customers(ids)[:2])
+    second = {"id": 1, "fullname": "Ada", "email": None}, {"id": 2**40, "fullname": "Bob", "email": "b@x"}
+    choices: list[dict[str, Any]] = [
+        {"subject": "columns-value", "version": 2},
+        {"schema_id": ids[1]},
+        {"schema": json.dumps(CUSTOMER_V2)},
+        {"subject": "columns-value", "schema": json.dumps(CUSTOMER_V2)},
+    ]
+    for choice in choices:
+        decoded = df.select("n", from_registry_avro(df.value, registry=registry.url, **choice).alias("d"))
+        assert tuple(row["value"] for row in rows_of(decoded)) == second, choice
+
+
+def test_a_projection_keeps_only_its_fields(spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]) -> None:
+    df = frame_of(spark, customers(ids))
+    column = from_registry_avro("value", "columns-value", registry=registry.url, fields=["name", "id"])
+    assert [row["value"] for row in rows_of(df.select("n", column.alias("d")))] == [
+        {"id": 1, "name": "Ada"},
+        {"id": 2**40, "name": "Bob"},
+        {"id": 3, "name": "Cyd"},
+    ]
+
+
+def test_each_mode_treats_a_bad_row_as_it_says(
+    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
+) -> None:
+    good = customers(ids)[2]
+    df = frame_of(spark, [good, good[:-1], None])
+
+    def decoded(mode: str) -> list[Any]:
+        column = from_registry_avro("value", "columns-value", registry=registry.url, on_poison=mode)
+        return rows_of(df.select("n", column.alias("d")))
+
+    kept = decoded("dead_letter")
+    assert [(row["reason"], row["raw"]) for row in kept] == [
+        (None, None), ("TRUNCATED", bytearray(good[:-1])), ("NULL", None),
+    ]  # fmt: skip
+    assert [row["value"] is None for row in kept] == [False, True, True]
+    assert [sorted(row) for row in decoded("NULL")] == [["reason", "schema_id", "value"]] * 3
+    with pytest.raises(Exception, match=r"PoisonError.*(TRUNCATED|NULL)") as caught:
+        decoded("FAIL")
+    text = str(caught.value)
+    assert f"schema id {ids[2]}" in text or "no payload" in text
+
+
+def test_a_bad_row_that_fails_the_task_is_named_with_its_bytes(
+    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
+) -> None:
+    bad = customers(ids)[2] + b"!"
+    df = frame_of(spark, [bad])
+    column = from_registry_avro("value", "columns-value", registry=registry.url, on_poison="FAIL")
+    with pytest.raises(Exception, match="TRAILING_BYTES") as caught:
+        df.select(column).collect()
+    assert bad[:8].hex() in str(caught.value)
+    assert f"schema id {ids[2]}" in str(caught.value)
+
+
+def test_schema_ids_are_read_without_python_and_without_a_registry(spark: "SparkSession", ids: list[int]) -> None:
+    rows = [customers(ids)[0], b"\0\xff\xff\xff\xff", b"\1\0\0\0\1", b"\0\0\0\1", b"", None]
+    df = frame_of(spark, rows).select("n", schema_id("value").alias("id"))
+    assert [row.id for row in df.orderBy("n").collect()] == [ids[0], 2**32 - 1, None, None, None, None]
+    plan = df._jdf.queryExecution().toString()  # type: ignore[operator]  # pyspark does not type the JVM's side
+    assert "Python" not in plan
+
+
+def test_poison_reasons_come_by_themselves(spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]) -> None:
+    good = customers(ids)[0]
+    df = frame_of(spark, [good, good[:-1], b"x", good])
+    reason = poison_reason("value", "columns-value", registry=registry.url)
+    found = df.select("n", reason.alias("r")).orderBy("n").collect()
+    assert [row.r for row in found] == [None, "TRUNCATED", "TOO_SHORT", None]
+
+
+def test_the_registry_is_found_in_sparks_configuration(
+    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
+) -> None:
+    spark.conf.set("spark.headgate.registry.url", registry.url)
+    try:
+        df = frame_of(spark, customers(ids)).select(from_registry_avro("value", "columns-value").alias("d"))
+        assert df.where("d.reason IS NULL").count() == 3
+    finally:
+        spark.conf.unset("spark.headgate.registry.url")
+
+
+def test_what_cannot_work_fails_on_the_driver_with_advice(
+    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
+) -> None:
+    with pytest.raises(RegistryNotReady, match=r"does not answer at http://127\.0\.0\.1:9.*Check"):
+        from_registry_avro(
+            "value", "columns-value", registry={"registry.url": "http://127.0.0.1:9", "registry.retries": "0"}
+        )
+    with pytest.raises(ReaderError, match="spelling"):
+        from_registry_avro("value", "colums-value", registry=registry.url)
+    with pytest.raises(ReaderError, match="no field 'nam'"):
+        from_registry_avro("value", "columns-value", registry=registry.url, fields=["nam"])
+    with pytest.raises(ReaderError, match="subject"):
+        from_registry_avro("value", registry=registry.url)
+    with pytest.raises(PolicyError, match="DEAD_LETTER"):
+        from_registry_avro("value", "columns-value", registry=registry.url, on_poison="IGNORE")
+    with pytest.raises(OptionError, match=r"registry\.ulr"):
+        from_registry_avro("value", "columns-value", registry={"registry.ulr": registry.url})

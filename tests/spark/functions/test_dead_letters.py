@@ -1,0 +1,53 @@
+"""Dead letters as records: the same headers, byte for byte, as `serdes.dead_letter` writes."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from serdes import Poison, Reason, Record, read_dead_letter, to_dead_letter
+from serdes.dead_letter import FAILED_AT, PREFIX, REDRIVE_ATTEMPT
+from spark_udfs import dead_letters, to_dead_letter_records
+from spark_udfs.dead_letter import COLUMNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
+OWN_HEADERS: list[list[tuple[str, bytes | None]] | None] = [
+    [("trace", b"1"), ("empty", None), (PREFIX + "reason", b"OLD"), ("trace", b"2")],
+    [(REDRIVE_ATTEMPT, b"2")],
+    [(REDRIVE_ATTEMPT, b"many")],
+    [(REDRIVE_ATTEMPT, b"-7")],
+    [],
+    None,
+]
+
+
+def test_records_have_the_headers_that_serdes_writes(spark: "SparkSession") -> None:
+    rows = [
+        (
+            "orders", number, 10 + number, AT, bytearray(b"k"), own, bytearray(b"bad\xff"), "TRUNCATED",
+            "note: größer " + "x" * 3000, None if number % 2 else 7,
+        )
+        for number, own in enumerate(OWN_HEADERS)
+    ]  # fmt: skip
+    kinds = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+    letters = spark.createDataFrame(rows, kinds).orderBy("offset")
+    records = to_dead_letter_records(letters, "orders.dead", application="billing").collect()
+    assert len(records) == len(OWN_HEADERS)
+    for number, (record, own) in enumerate(zip(records, OWN_HEADERS, strict=True)):
+        origin = Record("orders", b"k", b"bad\xff", tuple(own or ()), number, 10 + number, int(AT.timestamp() * 1000))
+        detail = "note: größer " + "x" * 3000
+        poison = Poison(Reason.TRUNCATED, detail, origin.value, None if number % 2 else 7)
+        written = [(header.key, None if header.value is None else bytes(header.value)) for header in record.headers]
+        now = int(dict(written)[FAILED_AT] or 0)
+        expected = to_dead_letter(origin, poison, dead_letter_topic="orders.dead", application="billing", now_ms=now)
+        assert written == list(expected.headers)
+        assert (record.topic, bytes(record.key), bytes(record.value)) == ("orders.dead", b"k", b"bad\xff")
+        assert read_dead_letter(Record(record.topic, b"k", b"bad\xff", tuple(written))).origin.offset == 10 + number
+
+
+def test_rows_of_no_topic_leave_those_headers_out(spark: "SparkSession") -> None:
+    decoded = spark.sql("SELECT CAST(null AS int) value, 'NULL' reason, CAST(null AS bigint) schema_id, X'' raw")
+    (record,) = to_dead_letter_records(dead_letters(decoded), "t.dead", application="a").collect()
+    names = [header.key.removeprefix(PREFIX) for header in record.headers]
+    assert names == ["reason", "detail", "part", "application", "attempt", "failed_at"]

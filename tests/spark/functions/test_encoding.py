@@ -1,0 +1,104 @@
+"""`to_registry_avro`: registered on the driver, encoded by the executors."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from serdes import Deserializer, RegistryClient
+from spark_udfs import RegistryNotReady, to_registry_avro
+from spark_udfs.encoding import EncodingError
+from tests.live.headgate_registry import HeadgateRegistry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ORDER: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "int"},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["NEW", "OLD"]}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}},
+        {"name": "note", "type": ["null", "string"], "default": None},
+    ],
+}
+ROWS = """
+SELECT * FROM VALUES
+  (1, 1, 'NEW', TIMESTAMP'2026-01-01 00:00:00.123999', 1.50BD),
+  (2, 5000000000, 'NEW', TIMESTAMP'2026-01-01 00:00:00', 1.50BD),
+  (3, 3, 'ODD', TIMESTAMP'2026-01-01 00:00:00', 1.50BD),
+  (4, 4, null, TIMESTAMP'2026-01-01 00:00:00', 1.50BD),
+  (5, 5, 'OLD', TIMESTAMP'1960-01-01 00:00:00.000999', 12345.50BD),
+  (6, 6, 'OLD', TIMESTAMP'1960-01-01 00:00:00.000999', 2BD)
+AS t(n, id, kind, at, price)
+"""
+
+
+def test_rows_that_fit_are_framed_payloads_and_the_others_have_reasons(
+    spark: "SparkSession", registry: HeadgateRegistry
+) -> None:
+    from pyspark.sql import functions as f
+
+    df = spark.sql(ROWS).repartition(2)
+    value = f.struct("id", "kind", "at", "price")
+    column = to_registry_avro(
+        value, "encoded-value", registry=registry.url, schema=json.dumps(ORDER), on_poison="DEAD_LETTER"
+    )
+    rows = df.select("n", column.alias("p")).orderBy("n").collect()
+    assert [row.p.reason for row in rows] == [None, *["INVALID_VALUE"] * 4, None]
+    with RegistryClient(registry.url) as client:
+        deserializer = Deserializer(client)
+        values: list[Any] = [deserializer.deserialize(bytes(row.p.value)) for row in rows if row.p.reason is None]
+        assert client.latest("encoded-value").version == 1
+    assert [value["id"] for value in values] == [1, 6]
+    assert values[0]["at"].isoformat() == "2026-01-01T00:00:00.123000+00:00"
+    assert values[1]["at"].isoformat() == "1960-01-01T00:00:00+00:00"
+    assert values[0]["note"] is None
+    nulls = df.select("n", to_registry_avro(value, "encoded-value", registry=registry.url, on_poison="NULL").alias("p"))
+    assert [row.p is None for row in nulls.orderBy("n").collect()] == [False, True, True, True, True, False]
+
+
+def test_a_row_that_does_not_fit_fails_the_task_by_default_and_names_the_field(
+    spark: "SparkSession", registry: HeadgateRegistry
+) -> None:
+    from pyspark.sql import functions as f
+
+    df = spark.sql(ROWS).where("n = 3")
+    column = to_registry_avro(
+        f.struct("id", "kind", "at", "price"), "failing-value", registry=registry.url, schema=json.dumps(ORDER)
+    )
+    with pytest.raises(Exception, match=r"PoisonError.*INVALID_VALUE: kind: .*ODD"):
+        df.select(column).collect()
+
+
+def test_a_null_struct_is_a_null_payload(spark: "SparkSession", registry: HeadgateRegistry) -> None:
+    df = spark.sql("SELECT IF(id = 0, named_struct('id', id), null) AS v, id FROM range(2)")
+    schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]})
+    payload = to_registry_avro("v", "nulls-value", registry=registry.url, schema=schema)
+    assert [row.p is None for row in df.select("id", payload.alias("p")).orderBy("id").collect()] == [False, True]
+
+
+def test_what_the_registry_refuses_is_refused_on_the_driver_in_its_words(
+    registry: HeadgateRegistry, spark: "SparkSession"
+) -> None:
+    first = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
+    second = {"type": "record", "name": "R", "fields": [{"name": "b", "type": "int"}]}
+    to_registry_avro("value", "refused-value", registry=registry.url, schema=json.dumps(first))
+    with pytest.raises(EncodingError, match=r"refused-value: the registry refused \(409\).*incompatible"):
+        to_registry_avro("value", "refused-value", registry=registry.url, schema=json.dumps(second))
+    with pytest.raises(EncodingError, match="refused-value"):
+        to_registry_avro("value", "refused-value", registry=registry.url, schema=json.dumps(second), register=False)
+    with pytest.raises(RegistryNotReady, match="does not answer"):
+        to_registry_avro("value", "s", registry={"registry.url": "http://127.0.0.1:9", "registry.retries": "0"})
+
+
+def test_columns_that_are_not_of_the_schema_are_named(spark: "SparkSession", registry: HeadgateRegistry) -> None:
+    from pyspark.sql import functions as f
+
+    df = spark.sql(ROWS)
+    for columns, message in ((("id", "kind", "at"), "price"), (("id", "kind", "at", "price", "n"), "no field n")):
+        column = to_registry_avro(f.struct(*columns), "named-value", registry=registry.url, schema=json.dumps(ORDER))
+        with pytest.raises(Exception, match=f"EncodingError.*{message}"):
+            df.select(column).collect()

@@ -1,0 +1,60 @@
+"""What executors ask of the registry, and what becomes of the rows when it is gone."""
+
+import json
+from typing import TYPE_CHECKING
+
+from spark_udfs import decode_frame, from_registry_avro
+from tests.spark.functions.counting_registry import counting_registry
+from tests.spark.functions.payloads import CUSTOMER_V1, CUSTOMER_V2, encoded, frame_of
+from tests.unit.serdes.stub_registry import StubRegistry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WORKERS = 2
+"""Python workers of `local[2]`."""
+
+
+def test_ids_that_the_plan_did_not_bring_are_asked_for_once_per_worker(spark: "SparkSession") -> None:
+    stub = StubRegistry()
+    first = stub.add("counted-value", {"schema": json.dumps(CUSTOMER_V1)})
+    with counting_registry(stub) as url:
+        df = frame_of(spark, [b"x"])
+        column = from_registry_avro("value", "counted-value", registry=url)
+        late = stub.add("counted-value", {"schema": json.dumps({**CUSTOMER_V1, "doc": "late"})})
+        value = {"id": 1, "fullname": "Ada", "fax": "1"}
+        rows = [encoded(CUSTOMER_V1, value, (first, late, 77)[number % 3]) for number in range(300)]
+        del stub.requests[:]
+        df = frame_of(spark, rows, 8).select(column.alias("d"))
+        for _ in range(3):
+            counts = {row.reason: row["count"] for row in df.groupBy("d.reason").count().collect()}
+            assert counts == {None: 200, "UNKNOWN_SCHEMA": 100}
+        asked = stub.paths()
+    assert 1 <= asked.count(f"GET /schemas/ids/{late}") <= WORKERS
+    assert 1 <= asked.count("GET /schemas/ids/77") <= WORKERS
+    assert set(asked) == {f"GET /schemas/ids/{late}", "GET /schemas/ids/77"}
+
+
+def test_a_registry_that_dies_costs_reasons_and_never_a_row(spark: "SparkSession") -> None:
+    stub = StubRegistry()
+    first = stub.add("dying-value", {"schema": json.dumps(CUSTOMER_V1)})
+    with counting_registry(stub) as url:
+        decoded = decode_frame(
+            frame_of(
+                spark,
+                [
+                    encoded(CUSTOMER_V1, {"id": number, "fullname": "Ada", "fax": "1"}, first)
+                    if number % 2
+                    else encoded(CUSTOMER_V2, {"id": number, "fullname": "Bob", "email": None}, first + 1)
+                    for number in range(100)
+                ],
+                4,
+            ),
+            "dying-value",
+            registry={"registry.url": url, "registry.retries": "1", "registry.timeout.ms": "500"},
+        )
+    rows = decoded.orderBy("n").collect()
+    assert [row.n for row in rows] == list(range(100))
+    assert [row.reason for row in rows] == [None if number % 2 else "REGISTRY_UNAVAILABLE" for number in range(100)]
+    assert all(row.raw is not None for row in rows[::2])
+    assert [row.value.id for row in rows[1::2]] == list(range(1, 100, 2))
