@@ -11,6 +11,7 @@ command -v kcat >/dev/null 2>&1 || missing="$missing kcat"
 command -v bash >/dev/null 2>&1 || missing="$missing bash"
 command -v chromium >/dev/null 2>&1 || command -v chromium-headless-shell >/dev/null 2>&1 ||
   command -v google-chrome >/dev/null 2>&1 || missing="$missing chromium"
+command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
 [ -z "$missing" ] && exit 0
 if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
   echo "installing$missing"

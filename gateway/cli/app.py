@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from gateway.cli import config, consume, group, produce, schema, topic, up
+from gateway.cli import config, consume, group, pipeline, produce, schema, topic, up
 from gateway.cli.defaults import command_defaults
 from gateway.cli.errors import CommandError, ExitCode, UsageError
 from gateway.cli.output import say, say_heading
@@ -34,6 +34,7 @@ app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.add_typer(group.app, name="group")
 app.add_typer(schema.app, name="schema")
+app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(config.app, name="config")
 
 

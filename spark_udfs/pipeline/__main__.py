@@ -52,9 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if text:
                 print(f"{prefix}: {text}", file=sys.stderr)
         return 4 if error.unreachable else 1
-    except (MissingExtra, ValueError) as error:
+    except MissingExtra as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return 1
     return 0
 
 

@@ -15,7 +15,7 @@ from spark_udfs.pipeline.assembly import outline
 from spark_udfs.pipeline.checks import load
 from spark_udfs.pipeline.errors import explained
 from spark_udfs.pipeline.metrics import Metrics, serve_prometheus
-from spark_udfs.pipeline.mistakes import PipelineError
+from spark_udfs.pipeline.mistakes import Mistake, PipelineError, PipelineMistakes
 from spark_udfs.pipeline.plan import Plan, plan_of
 from spark_udfs.pipeline.progress import Progress, line_of
 from spark_udfs.pipeline.run import Runner
@@ -77,12 +77,13 @@ def plan_pipeline(file: Path, overrides: Mapping[str, str]) -> Plan:
 
 
 def parse_overrides(given: list[str]) -> dict[str, str]:
-    """`KEY=VALUE` each. Raises `ValueError`."""
+    """`KEY=VALUE` each. Raises `PipelineMistakes`."""
     found = {}
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise ValueError(f"--set takes KEY=VALUE, such as checkpoint=/tmp/state, not {text!r}")
+            message = f"takes KEY=VALUE, such as checkpoint=state, not {text!r}"
+            raise PipelineMistakes("the command line", [Mistake("--set", None, message)])
         found[key.strip()] = value
     return found
 

@@ -1,7 +1,9 @@
 """What the pipelines' tests share: a broker, a registry, and a hand that fills topics and runs pipelines."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -14,8 +16,10 @@ from spark_udfs.pipeline.checks import check
 from spark_udfs.pipeline.document import parse_toml
 from spark_udfs.pipeline.model import Pipeline
 from spark_udfs.pipeline.run import Runner
+from tests.conftest import unavailable
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
+from tests.live.postgresql import PostgresqlServer, PostgresqlUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,4 +154,17 @@ def place(spark: "SparkSession", broker: HeadgateBroker, registry: HeadgateRegis
     return Place(spark, broker.address, registry.url, tmp_path, next(_numbers))
 
 
-Run = Callable[[str], Mapping[str, Any]]
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresqlServer]:
+    server = PostgresqlServer(tmp_path_factory.mktemp("postgresql"))
+    try:
+        server.start()
+    except PostgresqlUnavailable as error:
+        unavailable(str(error))
+    yield server
+    server.stop()
+
+
+def sqlite_rows(file: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute(query).fetchall()

@@ -1,19 +1,226 @@
-"""Each sink, fed from a topic with poison in it."""
+"""Every sink, fed from one topic with poison in it; and what happens to a batch that is done again."""
 
-from tests.spark.pipeline.conftest import ORDER, Place, order
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
-HALF = """
+import psycopg
+import pytest
+
+from serdes import Deserializer, Record, RegistryClient, read_dead_letter
+from spark_udfs.pipeline.mistakes import PipelineError
+from spark_udfs.pipeline.run import Runner
+from tests.live.postgresql import PostgresqlServer
+from tests.spark.pipeline.conftest import NOON, ORDER, Place, order, sqlite_rows
+
+NOON_UTC = datetime.fromtimestamp(NOON / 1000, UTC)
+
+EVERYWHERE = """
 [sources.orders]
 type = "topic"
 topic = "{orders}"
+metadata = true
+[transforms.plain]
+type = "sql"
+sql = "SELECT id, customer, amount, at, named_struct('offset', _record.offset) AS origin FROM orders"
+[transforms.slim]
+type = "sql"
+sql = "SELECT id, customer FROM orders"
+[sinks.lake]
+type = "parquet"
+from = "plain"
+path = "{folder}/lake"
+partition_by = ["customer"]
+[sinks.sqlite]
+type = "jdbc"
+from = "plain"
+url = "sqlite:{folder}/orders.db"
+table = "orders"
+[sinks.postgresql]
+type = "jdbc"
+from = "plain"
+url = "{postgresql}"
+user = "postgres"
+table = "{out}"
+[sinks.latest]
+type = "jdbc"
+from = "slim"
+url = "sqlite:{folder}/orders.db"
+table = "latest"
+mode = "upsert"
+keys = ["customer"]
+[sinks.topic]
+type = "topic"
+from = "slim"
+topic = "{out}"
+key = "id"
+[sinks.mine]
+type = "function"
+from = "slim"
+function = "sink_of_mine:write"
+[sinks.look]
+type = "console"
+from = "slim"
+rows = 1
 [dead_letters]
 type = "topic"
 topic = "{dead}"
 """
 
+MINE = """
+calls = []
+fail_on = None
+def write(rows, batch):
+    calls.append((batch.name, sorted(row.id for row in rows.collect())))
+    if fail_on is not None and len(calls) == fail_on:
+        raise RuntimeError("the disk of mine is full")
+"""
 
-def test_a_parquet_sink_holds_every_good_row_and_a_topic_every_dead_letter(place: Place) -> None:
-    place.send("orders", ORDER, [order(1), b"\x01junk", order(2), None, order(3)])
-    done = place.run(HALF + '[sinks.lake]\ntype = "parquet"\nfrom = "orders"\npath = "{folder}/lake"\n')
-    assert (done["read"], done["good"], done["poison"]) == (5, 3, 2)
-    assert sorted(row["id"] for row in place.parquet("lake")) == [1, 2, 3]
+
+@pytest.fixture
+def mine(place: Place, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module of the function sink, found beside the pipeline."""
+    (place.folder / "sink_of_mine.py").write_text(MINE)
+    monkeypatch.setattr(sys, "path", [str(place.folder), *sys.path])
+    monkeypatch.delitem(sys.modules, "sink_of_mine", raising=False)
+    import importlib
+
+    yield importlib.import_module("sink_of_mine")
+    sys.modules.pop("sink_of_mine", None)
+
+
+def test_every_sink_gets_every_good_row_once_even_when_a_batch_is_done_again(
+    place: Place, postgresql: PostgresqlServer, mine: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = EVERYWHERE.replace("{postgresql}", postgresql.url())
+    table = place.topic("out")
+    place.register("orders", ORDER)
+    odd = order(4, "nul\0l")
+    place.send("orders", ORDER, [order(1), b"\x01junk", order(2, "bob"), None, order(3), odd])
+
+    # The function is the last but one of the sinks: the others have written when it fails, and nothing is noted.
+    mine.fail_on = 1
+    with pytest.raises(PipelineError, match="disk of mine is full"):
+        place.run(text)
+    mine.fail_on = None
+    done = place.run(text)
+
+    assert (done["read"], done["good"], done["poison"]) == (6, 4, 2)
+    assert done["poison_by_reason"] == {"BAD_MAGIC": 1, "NULL": 1}
+    assert done["sinks"]["lake"]["repeated_batches"] == 1
+    assert done["sinks"]["sqlite"]["repeated_batches"] == 1
+
+    lake = place.parquet("lake")
+    assert sorted(row["id"] for row in lake) == [1, 2, 3, 4]
+    assert {row["id"]: row["at"] for row in lake}[1] == NOON_UTC
+    rows = sqlite_rows(place.folder / "orders.db", "SELECT id, customer, amount, at FROM orders ORDER BY id")
+    assert rows[0] == (1, "ada", 1.5, "2023-11-15T12:00:00.000000Z")
+    assert [row[0] for row in rows] == [1, 2, 3, 4]
+    latest = dict(sqlite_rows(place.folder / "orders.db", "SELECT customer, id FROM latest"))
+    assert latest.keys() == {"ada", "bob", "nul\0l"}
+    assert latest["ada"] in {1, 3}
+    with psycopg.connect(postgresql.url(), user="postgres") as connection:
+        found = connection.execute(f'SELECT id, at, origin FROM "{table}" ORDER BY id').fetchall()
+    # PostgreSQL's texts cannot hold U+0000: the row is with the dead letters, and the others are here.
+    assert [row[0] for row in found] == [1, 2, 3]
+    assert found[0][1] == NOON_UTC
+    assert isinstance(found[0][2]["offset"], int)
+    assert done["sinks"]["postgresql"] == {"rows": 0, "refused": 0, "repeated_batches": 1}
+    assert [ids for _, ids in mine.calls] == [[1, 2, 3, 4], [1, 2, 3, 4]]
+    assert mine.calls[0][0] == mine.calls[1][0], "a batch that is done again has the same name"
+    assert '"customer":"ada"' in capsys.readouterr().out
+
+    with RegistryClient(place.registry) as client:
+        deserializer = Deserializer(client)
+        values = [(record.key(), deserializer.deserialize(record.value())) for record in place.records("out")]
+    # At least once: the batch was done twice.
+    assert sorted(values, key=str) == sorted(
+        [(str(at).encode(), {"id": at, "customer": who}) for at, who in enumerate(["ada", "bob", "ada", "nul\0l"], 1)]
+        * 2,
+        key=str,
+    )
+    letters = [read_dead_letter(_record(each)) for each in place.records("dead")]
+    reasons = [(letter.reason.name if letter.reason else None, letter.origin.topic) for letter in letters]
+    assert set(reasons) == {
+        ("BAD_MAGIC", place.topic("orders")),
+        ("NULL", place.topic("orders")),
+        ("INVALID_VALUE", ""),
+    }
+    refused = next(letter for letter in letters if letter.origin.topic == "")
+    assert refused.origin.value is not None
+    assert json.loads(refused.origin.value)["id"] == 4
+    assert "U+0000" in refused.detail
+
+
+def _record(message: Any) -> Record:
+    return Record(message.topic(), message.key(), message.value(), tuple(message.headers() or ()))
+
+
+def test_a_stream_goes_on_where_it_stopped_and_a_new_checkpoint_begins_anew(place: Place) -> None:
+    text = """
+[sources.orders]
+type = "topic"
+topic = "{orders}"
+rows_per_batch = 2
+[sinks.lake]
+type = "jdbc"
+from = "orders"
+url = "sqlite:{folder}/orders.db"
+table = "orders"
+[dead_letters]
+type = "jdbc"
+url = "sqlite:{folder}/orders.db"
+"""
+    place.register("orders", ORDER)
+    place.send("orders", ORDER, [order(1), b"", order(2), order(3)])
+    first = place.run(text)
+    place.send("orders", ORDER, [order(4), b"\0\0\0\0\0x"])
+    second = place.run(text)
+    assert (first["read"], first["good"], second["read"], second["good"]) == (4, 3, 2, 1)
+    file = place.folder / "orders.db"
+    assert sqlite_rows(file, "SELECT id FROM orders ORDER BY id") == [(1,), (2,), (3,), (4,)]
+    dead = sqlite_rows(file, "SELECT topic, reason, raw, source, pipeline FROM dead_letters ORDER BY reason")
+    assert [(row[1], row[2]) for row in dead] == [("TOO_SHORT", b""), ("UNKNOWN_SCHEMA", b"\0\0\0\0\0x")]
+    assert dead[0][0] == place.topic("orders")
+    assert dead[0][3:] == ("orders", "test")
+
+    # Batch 0 of another checkpoint is not batch 0 of the first: nobody's rows are taken for written.
+    place.run(text, checkpoint=str(place.folder / "anew"))
+    assert len(sqlite_rows(file, "SELECT id FROM orders")) == 8
+
+
+def test_what_cannot_work_is_told_before_anything_starts(place: Place, tmp_path: Path) -> None:
+    place.register("orders", ORDER)
+    head = '[sources.orders]\ntype = "topic"\ntopic = "{orders}"\non_poison = "FAIL"\n'
+
+    def refused(sink: str) -> str:
+        with pytest.raises(PipelineError) as caught:
+            Runner(place.spark, place.pipeline(head + sink)).run(once=True)
+        return str(caught.value)
+
+    assert "this Spark has no Delta Lake" in refused(
+        f'[sinks.d]\ntype = "delta"\nfrom = "orders"\npath = "{tmp_path}/d"\n'
+    )
+    said = refused('[sinks.f]\ntype = "function"\nfrom = "orders"\nfunction = "no_such_module:write"\n')
+    assert "there is no module no_such_module" in said
+    said = refused(
+        '[transforms.t]\ntype = "sql"\nsql = "SELECT idd FROM orders"\n[sinks.c]\ntype = "console"\nfrom = "t"\n'
+    )
+    assert "idd" in said
+    assert "orders has id, customer, amount, at" in said
+    said = refused(
+        '[transforms.t]\ntype = "sql"\nsql = "SELECT count(*) FROM orders"\n[sinks.c]\ntype = "console"\nfrom = "t"\n'
+    )
+    assert "without a watermark" in said
+    said = refused(
+        '[transforms.t]\ntype = "sql"\nsql = "SELECT * FROM orders ORDER BY id"\n[sinks.c]\ntype = "console"\nfrom = "t"\n'
+    )
+    assert "ORDER BY has no meaning" in said
+    wrong = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}'
+    said = refused(
+        f'[sinks.t]\ntype = "topic"\nfrom = "orders"\ntopic = "x"\nsubject = "{place.topic("orders")}-value"\nschema = \'{wrong}\'\n'
+    )
+    assert "incompatible" in said.lower()
+    assert not (place.folder / "state" / "queries").exists()

@@ -1,0 +1,85 @@
+"""`headgate pipeline`: run, plan. What a pipeline is, and what it does, is `spark_udfs.pipeline`'s matter.
+
+Needs the `spark` extra and Java, and says so where they are missing. `python -m spark_udfs.pipeline` does the same
+without the rest of Headgate, for spark-submit.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.cli.errors import CommandError, Unreachable, UsageError
+from gateway.cli.options import Json
+from gateway.cli.output import print_json, say
+
+app = typer.Typer(help="Declared pipelines: run, plan.", no_args_is_help=True)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The pipeline, in TOML or YAML.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Instead of the file's value, such as checkpoint=DIR; repeatable."),
+]
+
+
+@app.command("run")
+def run(
+    file: File,
+    once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
+    metrics_json: Annotated[
+        Path | None, typer.Option("--metrics-json", metavar="FILE", help="Keep the metrics in this file.")
+    ] = None,
+    metrics_listen: Annotated[
+        str | None, typer.Option("--metrics-listen", metavar="HOST:PORT", help="Serve the metrics to Prometheus.")
+    ] = None,
+    set_: Set = None,
+    json: Json = False,
+) -> None:
+    """Run a pipeline until Ctrl-C, which stops it after the batch in flight."""
+    with _explaining():
+        from spark_udfs.pipeline.command import RunOptions, parse_overrides, run_pipeline
+
+        options = RunOptions(once, metrics_json, metrics_listen, parse_overrides(set_ or []))
+        document = run_pipeline(file, options)
+    if json:
+        print_json(document)
+
+
+@app.command("plan")
+def plan(file: File, set_: Set = None, json: Json = False) -> None:
+    """Show what a pipeline would do, and the columns of every step."""
+    with _explaining():
+        from spark_udfs.pipeline.command import parse_overrides, plan_pipeline
+
+        found = plan_pipeline(file, parse_overrides(set_ or []))
+    if json:
+        print_json(found.as_json())
+    else:
+        print(found.as_text())
+
+
+@contextmanager
+def _explaining() -> Iterator[None]:
+    """What goes wrong, in the command line's words and exit codes."""
+    from spark_udfs.extra import MissingExtra
+    from spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
+
+    try:
+        yield
+    except PipelineMistakes as mistakes:
+        for mistake in mistakes.mistakes:
+            say(mistake.text(mistakes.file))
+        count = len(mistakes.mistakes)
+        raise UsageError(
+            f"{mistakes.file} has {count} mistake{'s' if count > 1 else ''}, listed above",
+            next_step="docs/pipelines.md",
+        ) from mistakes
+    except PipelineError as error:
+        kind = Unreachable if error.unreachable else CommandError
+        raise kind(error.what, why=error.why, next_step=error.advice) from error
+    except MissingExtra as error:
+        raise CommandError(
+            "pipelines need Spark, which is not installed", why=str(error), next_step="pip install 'headgate[spark]'"
+        ) from error

@@ -1,0 +1,100 @@
+"""Files and databases read into topics: what people use Connect for."""
+
+import json
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+
+from serdes import Deserializer, RegistryClient
+from tests.live.postgresql import PostgresqlServer
+from tests.spark.pipeline.conftest import CUSTOMER, Place
+
+INFLOWS = """
+[sources.people]
+type = "files"
+path = "{folder}/in/*.csv"
+schema = "id STRING, name STRING, born DATE"
+[sources.old]
+type = "jdbc"
+url = "sqlite:{folder}/old.db"
+table = "clients"
+incremental = "number"
+rows_per_batch = 2
+[sources.reports]
+type = "jdbc"
+url = "{postgresql}"
+user = "postgres"
+query = "SELECT 7::int AS n, 2.50::numeric(5,2) AS price, timestamptz '2026-01-02 03:04:05+00' AS at, '50%?' AS note"
+[transforms.slim]
+type = "sql"
+sql = "SELECT id, name FROM people"
+[sinks.people]
+type = "topic"
+from = "slim"
+topic = "{customers}"
+key = "id"
+schema = '''{customer_schema}'''
+[sinks.old]
+type = "topic"
+from = "old"
+topic = "{out}"
+key = "number"
+[sinks.reports]
+type = "parquet"
+from = "reports"
+path = "{folder}/reports"
+[dead_letters]
+type = "parquet"
+path = "{folder}/dead"
+"""
+
+
+def values_of(place: Place, topic: str) -> list[Any]:
+    with RegistryClient(place.registry) as client:
+        deserializer = Deserializer(client)
+        return sorted((deserializer.deserialize(each.value()) for each in place.records(topic)), key=str)
+
+
+def test_files_and_databases_flow_into_topics_and_what_is_bad_is_set_aside(
+    place: Place, postgresql: PostgresqlServer
+) -> None:
+    text = INFLOWS.replace("{customer_schema}", CUSTOMER).replace("{postgresql}", postgresql.url())
+    folder = place.folder / "in"
+    folder.mkdir()
+    (folder / "one.csv").write_text("id,name,born\na,Ada,1815-12-10\nb,Bob,not a date\nc,,2000-01-01\n")
+    with closing(sqlite3.connect(place.folder / "old.db")) as connection:
+        connection.execute("CREATE TABLE clients (number INTEGER PRIMARY KEY, name TEXT, since DATE)")
+        rows = [(at, f"client {at}", "2020-02-03") for at in range(1, 6)]
+        connection.executemany("INSERT INTO clients VALUES (?, ?, ?)", [*rows, (9, "odd", "yesterday")])
+        connection.commit()
+    done = place.run(text)
+    assert done["sources"]["people"] == {
+        "read": 3, "good": 2, "poison": 1, "poison_by_reason": {"CORRUPT": 1}, "batches": 1, "lag": None,
+    }  # fmt: skip
+    assert (done["sources"]["old"]["read"], done["sources"]["old"]["good"]) == (6, 5)
+    assert done["sources"]["old"]["batches"] == 3
+    # The schema has no null name, so the third line is the sink's to refuse.
+    assert done["sinks"]["people"] == {"rows": 1, "refused": 1, "repeated_batches": 0}
+    assert values_of(place, "customers") == [{"id": "a", "name": "Ada"}]
+    old = values_of(place, "out")
+    assert [row["number"] for row in old] == [1, 2, 3, 4, 5]
+    assert str(old[0]["since"]) == "2020-02-03"
+    dead = {(row["source"], row["reason"]): row for row in place.parquet("dead")}
+    assert dead.keys() == {("people", "CORRUPT"), ("old", "INVALID_VALUE"), ("sink people", "INVALID_VALUE")}
+    assert dead["people", "CORRUPT"]["raw"] == b"b,Bob,not a date"
+    assert "one.csv" in dead["people", "CORRUPT"]["detail"]
+    assert json.loads(dead["sink people", "INVALID_VALUE"]["raw"]) == {"id": "c"}
+    report = place.parquet("reports")[0]
+    assert (report["n"], str(report["price"]), report["at"].isoformat(), report["note"]) == (
+        7, "2.50", "2026-01-02T03:04:05+00:00", "50%?",
+    )  # fmt: skip
+
+    # Only what is new comes with the next run.
+    (folder / "two.csv").write_text("id,name,born\nd,Dora,1999-09-09\n")
+    with closing(sqlite3.connect(place.folder / "old.db")) as connection:
+        connection.execute("INSERT INTO clients VALUES (10, 'new', NULL)")
+        connection.commit()
+    again = place.run(text)
+    assert (again["sources"]["people"]["read"], again["sources"]["old"]["read"]) == (1, 1)
+    assert [row["number"] for row in values_of(place, "out")] == [1, 10, 2, 3, 4, 5]
