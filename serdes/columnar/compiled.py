@@ -60,6 +60,16 @@ ENCODE_ROWS = types.int64(
 SCAN_FRAMES = types.int64(BYTES_IN, LONGS_IN, LONGS_IN, BYTES_IN, I64, I64, I64, I64)
 
 
+def _register_marked() -> None:
+    for module in SOURCES:
+        for function in vars(module).values():
+            if getattr(function, primitives.JITABLE_MARK, False) and function.__module__ == module.__name__:
+                extending.register_jitable(function)
+
+
+_register_marked()
+
+
 def intrinsic(function: Callable[..., Any]) -> Any:
     """Numba's decorator, with the truth about its type: what comes out has another signature."""
     return extending.intrinsic(function)

@@ -22,6 +22,7 @@ TOO_DEEP = int(Reason.TOO_DEEP)
 INT_MIN = -(2**31)
 INT_MAX = 2**31 - 1
 LOW_63 = 2**63 - 1
+JITABLE_MARK = "is_jitable"
 DECIMAL_BOUND_BYTES = 32
 """Bytes of each bound of a decimal that Arrow can hold: enough for decimal256."""
 
@@ -50,12 +51,12 @@ def to_float(value: int) -> float:
 
 
 def jitable(function: Function) -> Function:
-    """Mark a function as callable from compiled code; it stays an ordinary function, with or without Numba."""
-    try:
-        from numba.extending import register_jitable
-    except ImportError:
-        return function
-    return register_jitable(function)
+    """Mark a function as callable from compiled code; it stays an ordinary function.
+
+    `serdes.columnar.compiled` tells Numba, which takes a second to import, once something is to be compiled.
+    """
+    setattr(function, JITABLE_MARK, True)
+    return function
 
 
 @jitable
