@@ -6,7 +6,7 @@ from pyarrow import lib as pa
 from serdes import Poison, Reason
 from serdes.avro import Schema, parse
 from serdes.columnar import ColumnarDecoder, project
-from spark_udfs.decoding import REASON_NAMES, Columns, Decoding
+from spark_udfs.decoding import Columns, Decoding, reason_names
 from spark_udfs.header_form import HeaderForm, header_form_of
 from spark_udfs.reader_choice import Reader
 from spark_udfs.row_reading import Headers, RowReading
@@ -65,5 +65,5 @@ class AvroColumns:
 
 def _columns(values: pa.Array, reasons: pa.Array, schema_ids: pa.Array) -> Columns:
     codes = reasons.to_numpy(zero_copy_only=False)
-    names = REASON_NAMES.take(reasons) if codes.any() else pa.nulls(len(reasons), pa.string())
+    names = reason_names().take(reasons) if codes.any() else pa.nulls(len(reasons), pa.string())
     return Columns(to_spark(values), names, schema_ids)

@@ -8,7 +8,7 @@ Avro goes through `serdes.columnar` (`spark_udfs.avro_columns`), JSON Schema and
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -39,9 +39,6 @@ sentence, so that a topic of nothing but garbage costs little more than a good o
 DETAIL_CHARS_MAX = 2000
 HEX_BYTES_MAX = 16
 """Of a payload, in the text of an error."""
-
-REASON_NAMES = pa.array([None, *(reason.name for reason in sorted(Reason))], pa.string())
-"""By the number of the reason; null for 0."""
 
 REASON_SENTENCES: dict[str, str] = {
     "NULL": "no payload where one is due",
@@ -205,6 +202,12 @@ def decoder_of(spec: Decoding) -> Decoder:
     from spark_udfs.row_columns import RowColumns
 
     return RowColumns(spec)
+
+
+@cache
+def reason_names() -> pa.Array:
+    """By the number of the reason; null for 0. Made late: with its first array, Arrow imports pandas."""
+    return pa.array([None, *(reason.name for reason in sorted(Reason))], pa.string())
 
 
 def poison_rows(columns: Columns) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from serdes.client import RegistryClient, RegistryClientError, RegistryUnavailab
 from serdes.codec import WriteOptions
 from serdes.columnar import BatchTooLarge, ColumnarDecoder, ColumnarEncoder, ColumnarError, FixedSchemas, NotEncodable
 from serdes.schemas import RegisteredSchema, avro_schema
-from spark_udfs.decoding import REASON_NAMES, REASON_SENTENCES, poison_rows_of
+from spark_udfs.decoding import REASON_SENTENCES, poison_rows_of, reason_names
 from spark_udfs.policy import OnPoison
 from spark_udfs.reader_choice import RegistryNotReady, SchemaText, advice, schema_text
 from spark_udfs.types import cut_times
@@ -92,7 +92,7 @@ class _Encoder:
                     work.append((start + half, some.slice(half)))
                     work.append((start, some.slice(0, half)))
             else:
-                yield start, encoded.payloads, REASON_NAMES.take(encoded.reasons)
+                yield start, encoded.payloads, reason_names().take(encoded.reasons)
 
     def _check(self, values: pa.Array) -> None:
         """Columns of the wrong type are the query's fault and not a row's; they show on no rows at all."""
