@@ -16,6 +16,7 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import StructType
 
 from benchmarks.spark_data import SUBJECT, VERSIONS, few_fields, texts
@@ -112,7 +113,7 @@ def pandas_on_frame(frame: DataFrame, schema_ids: Sequence[int], result: StructT
         target = fastavro.parse_schema(numbers_for_times(json.loads(reader)))
         names = [field["name"] for field in json.loads(reader)["fields"]]
         nothing = dict.fromkeys(names)
-        read = fastavro.schemaless_reader
+        read: Any = fastavro.schemaless_reader
         for batch in batches:
             rows = []
             for payload in batch:
@@ -133,8 +134,8 @@ def pandas_on_frame(frame: DataFrame, schema_ids: Sequence[int], result: StructT
             columns["at"] = pd.to_datetime(columns["at"].astype("Int64"), unit="ms", utc=True)
             yield columns
 
-    udf: Any = F.pandas_udf(decode, result)  # type: ignore[call-overload]  # the stub knows no callable of iterators
-    return flat(frame.select(udf(frame["value"]).alias("value")))
+    make: Any = pandas_udf
+    return flat(frame.select(make(decode, result)(frame["value"]).alias("value")))
 
 
 def ours_on_frame(frame: DataFrame, registry_url: str, fields: Sequence[str] | None = None) -> DataFrame:

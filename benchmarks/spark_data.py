@@ -180,8 +180,9 @@ def killers(rows: list[bytes], schema_id: int) -> list[bytes]:
 
 def write_parquet(rows: list[bytes], folder: Path) -> None:
     """One binary column, `value`, in a few files."""
+    write: Any = pyarrow.parquet.write_table
     folder.mkdir(parents=True)
     for number in range(FILES):
         part = pa.array(rows[number::FILES], pa.binary())
         table = pa.Table.from_arrays([part], names=["value"])
-        pyarrow.parquet.write_table(table, folder / f"part-{number}.parquet")
+        write(table, folder / f"part-{number}.parquet")

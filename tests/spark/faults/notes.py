@@ -6,7 +6,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from serdes import RegistryClient, avro_schema
 from serdes.avro import Encoder, parse
 from serdes.framing import frame
 
@@ -19,12 +18,6 @@ SECOND: dict[str, Any] = {
     **FIRST,
     "fields": [{"name": "colour", "type": "string", "default": "white"}, *FIRST["fields"]],
 }
-
-
-def register(client: RegistryClient, subject: str, schema: dict[str, Any]) -> int:
-    schema_id = client.register(subject, avro_schema(json.dumps(schema))).id
-    assert schema_id is not None
-    return schema_id
 
 
 def note(number: int) -> str | None:

@@ -19,7 +19,8 @@ from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.process import ServerProcess
 from tests.live.topics import create_topic, produce
 from tests.spark.faults.driver import COLUMNS
-from tests.spark.faults.notes import FIRST, SECOND, note, payloads, register
+from tests.spark.faults.notes import FIRST, SECOND, note, payloads
+from tests.spark.registering import registered
 
 KILLS = int(os.environ.get("HEADGATE_DRIVER_KILLS", "2"))
 ROWS = 12_000
@@ -36,8 +37,8 @@ Place: TypeAlias = tuple[int, int, int | None, str | None, str | None]
 def records(client: RegistryClient) -> list[bytes]:
     """Two versions, and every thirteenth record cut off."""
     half = ROWS // 2
-    made = payloads(FIRST, register(client, SUBJECT, FIRST), range(half))
-    made += payloads(SECOND, register(client, SUBJECT, SECOND), range(half, ROWS))
+    made = payloads(FIRST, registered(client, SUBJECT, FIRST), range(half))
+    made += payloads(SECOND, registered(client, SUBJECT, SECOND), range(half, ROWS))
     return [payload[:-1] if number % POISON_EACH == 0 else payload for number, payload in enumerate(made)]
 
 

@@ -14,7 +14,8 @@ from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.ports import free_port
 from tests.live.topics import create_topic, produce
-from tests.spark.faults.notes import FIRST, SECOND, Stream, note, payloads, reading, register
+from tests.spark.faults.notes import FIRST, SECOND, Stream, note, payloads, reading
+from tests.spark.registering import registered
 
 SOON_SECONDS_MAX = 30.0
 """What "at once" may take on a busy machine: three tries with a pause each, and the start of a Python worker."""
@@ -62,12 +63,12 @@ def test_a_schema_registered_while_the_stream_runs_is_learnt(
     topic, subject = "learning", "learning-value"
     create_topic(headgate_broker.address, topic, 2)
     with RegistryClient(registry.url) as client:
-        first = register(client, subject, FIRST)
+        first = registered(client, subject, FIRST)
         produce(headgate_broker.address, topic, payloads(FIRST, first, range(100)), partitions=2)
         frame = reading(spark, headgate_broker.address, registry.url, topic, subject)
         with Stream(frame.select("value.id", "value.note", "reason", "schema_id"), tmp_path) as stream:
             assert len(stream.caught_up()) == 100
-            second = register(client, subject, SECOND)
+            second = registered(client, subject, SECOND)
             produce(headgate_broker.address, topic, payloads(SECOND, second, range(100, 200)), partitions=2)
             rows = sorted(stream.caught_up(), key=lambda row: row["id"])
     assert [(row["id"], row["note"], row["reason"]) for row in rows] == [
@@ -82,13 +83,13 @@ def test_a_registry_that_dies_costs_a_reason_and_no_row(
     topic, subject = "outage", "outage-value"
     create_topic(headgate_broker.address, topic, 2)
     client = RegistryClient(mortal_registry.url)
-    first = register(client, subject, FIRST)
+    first = registered(client, subject, FIRST)
     produce(headgate_broker.address, topic, payloads(FIRST, first, range(50)), partitions=2)
     frame = reading(spark, headgate_broker.address, mortal_registry.url, topic, subject)
     with Stream(frame.select("value", "reason", "schema_id", "raw"), tmp_path / "checkpoint") as stream:
         assert [row["reason"] for row in stream.caught_up()] == [None] * 50
 
-        second = register(client, subject, SECOND)
+        second = registered(client, subject, SECOND)
         assert mortal_registry.process is not None
         mortal_registry.process.kill()
         unreadable = payloads(SECOND, second, range(50, 70))
@@ -122,7 +123,7 @@ def test_a_batch_that_is_all_poison_does_not_stop_the_stream(
     topic, subject = "all-poison", "all-poison-value"
     create_topic(headgate_broker.address, topic, 2)
     with RegistryClient(registry.url) as client:
-        first = register(client, subject, FIRST)
+        first = registered(client, subject, FIRST)
     frame = reading(spark, headgate_broker.address, registry.url, topic, subject)
     with Stream(frame.select("partition", "offset", "value.id", "reason", "raw"), tmp_path) as stream:
         bad = [None, b"", b"\x01junk", b"\xff" * 1000, *(one[:-1] for one in payloads(FIRST, first, range(1, 197)))]

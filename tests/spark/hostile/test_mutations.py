@@ -1,7 +1,7 @@
 """A million damaged payloads through Spark in one job: no task fails, the counts add up, good rows stay as they were.
 
-`HEADGATE_MUTATIONS` sets how many. A session on `local[2]` does not try a task twice: a job that ends well had none that
-failed.
+`HEADGATE_MUTATIONS` sets how many. A session on `local[2]` does not try a task twice: a job that ends well had no task
+that failed.
 """
 
 import json
@@ -10,6 +10,7 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet
@@ -25,7 +26,11 @@ from tests.hostile.columnar.test_mutations import EVENT, EVOLVED
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.spark_meter import jvm_of, watched
 from tests.spark.hostile.mutations import Originals
+from tests.spark.registering import registered
 from tests.unit.columnar.generation import Bodies
+
+write: Any = pyarrow.parquet.write_table
+read: Any = pyarrow.parquet.read_table
 
 MUTATIONS = int(os.environ.get("HEADGATE_MUTATIONS", "1000000"))
 CHUNK = 100_000
@@ -46,8 +51,8 @@ class Ground:
     def __init__(self, folder: Path, registry_url: str) -> None:
         self.folder = folder
         self.client = RegistryClient(registry_url)
-        self.schema_id = self.client.register(SUBJECT, avro_schema(json.dumps(EVENT))).id
-        self.other_id = self.client.register("spark-mutations-other", avro_schema(json.dumps(OTHER))).id
+        self.schema_id = registered(self.client, SUBJECT, EVENT)
+        self.other_id = registered(self.client, "spark-mutations-other", OTHER)
         self.payloads = good_payloads(self.client, self.schema_id)
         originals = Originals.of(self.payloads)
         self.rows = 0
@@ -74,10 +79,10 @@ class Ground:
             names=["row", "original", "is_good", "value"],
         )
         self.rows += len(column)
-        pyarrow.parquet.write_table(table, self.folder / f"{number}.parquet")
+        write(table, self.folder / f"{number}.parquet")
 
     def payload_of(self, rows: list[int]) -> list[bytes]:
-        tables = [pyarrow.parquet.read_table(path, columns=["row", "value"]) for path in self.folder.glob("*.parquet")]
+        tables = [read(path, columns=["row", "value"]) for path in self.folder.glob("*.parquet")]
         values = pa.concat_tables(tables).sort_by("row").column("value")
         return [values[row].as_py() for row in rows]
 

@@ -13,11 +13,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from serdes import RegistryClient, avro_schema
+from serdes import RegistryClient
 from serdes.framing import frame
 from spark_udfs import decode_frame, from_registry_avro
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.spark.peers.good_bodies import GoodBodies
+from tests.spark.registering import registered
 
 ROWS = 1500
 STRICT = {"mode": "FAILFAST", "datetimeRebaseMode": "CORRECTED"}
@@ -130,12 +131,6 @@ def from_avro(spark: SparkSession) -> Any:
 def client(registry: HeadgateRegistry) -> Iterator[RegistryClient]:
     with RegistryClient(registry.url) as client:
         yield client
-
-
-def registered(client: RegistryClient, subject: str, schema: dict[str, Any]) -> int:
-    schema_id = client.register(subject, avro_schema(json.dumps(schema))).id
-    assert schema_id is not None
-    return schema_id
 
 
 def framed(spark: SparkSession, rows: list[tuple[int, bytes]]) -> DataFrame:
