@@ -14,6 +14,7 @@ import uvloop
 
 from proxy.api.app import create_app
 from proxy.api.front import Front
+from proxy.api.heads import BoundedHeads
 from proxy.settings import ProxySettings, UnknownSetting
 
 
@@ -66,6 +67,7 @@ async def _serve(settings: ProxySettings, host: str, port: int, *, stop_at_eof: 
     config = uvicorn.Config(
         front,
         loop="none",
+        http=BoundedHeads,
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -70,6 +70,7 @@ class GroupStream:
         """(token, partition, next offset), in the order of the tokens."""
         self._generation = member.generation
         self._room = asyncio.Event()
+        self._committing = asyncio.Lock()
         self._rows_left = spec.limit
 
     @property
@@ -171,13 +172,16 @@ class GroupStream:
         return GroupBatch(texts, tokens) if texts else None
 
     async def _commit(self) -> None:
-        self._forget_revoked()
-        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
-        while self._pending and self._pending[0][0] <= self._acknowledged:
-            _, at, following = self._pending.popleft()
-            offsets[at] = OffsetAndMetadata(following, "")
-        if offsets:
-            await self._member.commit(offsets)
+        async with self._committing:
+            self._forget_revoked()
+            upto = self._acknowledged
+            due = itertools.takewhile(lambda entry: entry[0] <= upto, self._pending)
+            offsets = {at: OffsetAndMetadata(following, "") for _, at, following in due}
+            if offsets:
+                await self._member.commit(offsets)
+            # Only now: what could not be committed is tried again with the next acknowledgement.
+            while self._pending and self._pending[0][0] <= upto:
+                self._pending.popleft()
 
     def _forget_revoked(self) -> None:
         if self._generation != self._member.generation:

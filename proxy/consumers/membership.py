@@ -64,7 +64,7 @@ class GroupMember:
         self._cluster = cluster
         self._member = member
         self._consumer: Any = None
-        self._starting = asyncio.Lock()
+        self._starting: asyncio.Task[Any] | None = None
         self._closed = False
         self._is_bound = False
         self._buffer: deque[Record] = deque()
@@ -192,6 +192,8 @@ class GroupMember:
 
     async def close(self) -> None:
         self._closed = True
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
         await self._release()
 
     async def _release(self) -> None:
@@ -282,10 +284,16 @@ class GroupMember:
             raise ConsumerInstanceNotFound
         if self._consumer is not None:
             return self._consumer
-        async with self._starting:
-            if self._consumer is None:
-                self._consumer = await self._start()
-        return self._consumer
+        if self._starting is None:
+            # A task of its own: a client that goes away meanwhile must not leave half a consumer behind.
+            self._starting = asyncio.get_running_loop().create_task(self._start())
+            self._starting.add_done_callback(self._start_is_over)
+        return await asyncio.shield(self._starting)
+
+    def _start_is_over(self, starting: asyncio.Task[Any]) -> None:
+        self._starting = None
+        if not starting.cancelled():
+            starting.exception()  # whoever waited was told; perhaps nobody did
 
     async def _start(self) -> Any:
         make: Any = AIOKafkaConsumer
@@ -310,6 +318,7 @@ class GroupMember:
         if self._closed:
             await consumer.stop()
             raise ConsumerInstanceNotFound
+        self._consumer = consumer
         return consumer
 
 

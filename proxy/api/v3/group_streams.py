@@ -53,6 +53,7 @@ async def read_group(cluster_id: str, group: str, request: Request) -> Response:
 @router.post("/v3/clusters/{cluster_id}/consumer-groups/{group}/streams/{stream_id}/acks")
 async def acknowledge(cluster_id: str, group: str, stream_id: str, request: Request) -> Response:
     services: Services = request.app.state.services
+    await services.identity.check(cluster_id)
     stream = services.group_streams.find(group, stream_id)
     body = parse_json(await read_body(request.receive, services.settings.request_body_bytes_max))
     return Response(orjson.dumps(await take_acknowledgement(stream, body)), media_type=JSON)

@@ -89,6 +89,18 @@ def test_a_stream_that_has_ended_takes_no_acknowledgement(api: Api) -> None:
     assert error_of(api.client.post(path, json={"ack": "1"})) == (404, 40403)
 
 
+def test_acknowledgements_are_for_this_cluster_alone(api: Api) -> None:
+    topic = api.topic()
+    api.produce(topic, 1)
+    with api.stream(group_path(api.group(), topic)) as answer:
+        rows = objects(answer)
+        acks = next(rows)["open"]["acks"]
+        (row,) = take(rows, 1)
+        elsewhere = acks.replace(api.cluster_id, "elsewhere")
+        assert error_of(httpx.post(elsewhere, json={"ack": row["ack"]}, timeout=30)) == (404, 404)
+        assert httpx.post(acks, json={"ack": row["ack"]}, timeout=30).json()["acknowledged"] == 1
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

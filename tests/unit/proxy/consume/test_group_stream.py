@@ -1,0 +1,82 @@
+"""Acknowledgements of a group stream: committed, or tried again with the next one."""
+
+import asyncio
+from collections import deque
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from aiokafka import ConsumerRecord, TopicPartition
+from aiokafka.structs import OffsetAndMetadata
+
+from proxy.consumers.group_stream import GroupStream
+from proxy.errors import KafkaRetriable
+from proxy.reading.formats import Formats, ReadFormat
+from proxy.reading.payloads import Payloads
+from proxy.reading.stream import ReadSpec
+from serdes import AsyncRegistryClient, RegistrySettings
+
+
+class FakeMember:
+    """Has three records, and a broker that fails as often as told."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        self.commits: list[dict[TopicPartition, OffsetAndMetadata]] = []
+        self.generation = 0
+        self._records: deque[Any] = deque(
+            ConsumerRecord("t", 0, offset, 0, 0, None, b"x", None, -1, 1, ()) for offset in range(3)
+        )
+
+    async def subscribe(self, topics: list[str]) -> None: ...
+
+    def assignment(self) -> list[TopicPartition]:
+        return []
+
+    def waiting(self) -> deque[Any]:
+        return self._records
+
+    async def fetch(self, seconds: float) -> bool:
+        return False
+
+    async def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise KafkaRetriable("not now")
+        self.commits.append(offsets)
+
+
+async def opened(member: FakeMember) -> GroupStream:
+    """A stream that has sent its three rows."""
+    nowhere = AsyncRegistryClient(RegistrySettings(urls=("http://127.0.0.1:1",)))
+    readers: Any = SimpleNamespace(payloads=Payloads(nowhere), sender=None, stopping=asyncio.Event())
+    spec = ReadSpec(Formats(ReadFormat.BINARY, ReadFormat.BINARY))
+    stream = GroupStream("s", "g", ["t"], cast(Any, member), readers, spec, 10)
+    batch = await anext(aiter(stream.batches()))
+    assert batch.tokens == [1, 2, 3]
+    await nowhere.close()
+    return stream
+
+
+def test_a_commit_that_failed_is_made_by_the_next_acknowledgement() -> None:
+    async def scenario() -> None:
+        member = FakeMember(failures=1)
+        stream = await opened(member)
+        with pytest.raises(KafkaRetriable):
+            await stream.acknowledge(2)
+        assert await stream.acknowledge(2) == 0
+        assert member.commits == [{TopicPartition("t", 0): OffsetAndMetadata(2, "")}]
+        assert await stream.acknowledge(3) == 1
+        assert member.commits[1:] == [{TopicPartition("t", 0): OffsetAndMetadata(3, "")}]
+
+    asyncio.run(scenario())
+
+
+def test_an_acknowledgement_that_comes_again_commits_nothing_new() -> None:
+    async def scenario() -> None:
+        member = FakeMember(failures=0)
+        stream = await opened(member)
+        assert [await stream.acknowledge(token) for token in (3, 3, 1)] == [3, 0, 0]
+        assert len(member.commits) == 1
+
+    asyncio.run(scenario())
