@@ -27,6 +27,8 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.python.worker.reuse": "true",
+    # A task that fails takes its worker along, and many of these tests let one fail: new ones are there at once.
+    "spark.python.daemon.module": "spark_udfs.daemon",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.metricsEnabled": "false",
     # A stream's state and offsets are asked for often; a poll of 10 ms would only burn the two cores.

@@ -1,0 +1,30 @@
+"""Spark's Python daemon with the decoder loaded: workers are forked from it ready, instead of loading it each.
+
+    spark.python.daemon.module  spark_udfs.daemon
+
+A fresh worker takes seconds of processor time to load Arrow, Numba and the compiled decoder; Spark starts one for every
+core, and a new one after every task that failed. All the daemon does otherwise is PySpark's own. It makes no thread, so
+that forking stays safe.
+"""
+
+from pyarrow import lib as pa
+
+from spark_udfs.decoding import Decoding
+from spark_udfs.reader_choice import Reader, SchemaText
+from spark_udfs.registry_options import RegistryOptions
+
+_SMALLEST = SchemaText("AVRO", '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}')
+
+
+def warm() -> None:
+    """Decode one payload, so that everything on the way is loaded."""
+    decoding = Decoding(Reader(_SMALLEST, writers=((1, _SMALLEST),)), RegistryOptions())
+    payloads = pa.array([b"\0\0\0\0\1\2", b""], pa.binary())
+    decoding.outcome(decoding.decode(payloads), payloads)
+
+
+if __name__ == "__main__":
+    from pyspark.daemon import manager
+
+    warm()
+    manager()
