@@ -61,7 +61,7 @@ def _type(kind: "DataType", name: str, depth: int) -> Any:
     found = _PLAIN.get(kind.typeName())
     if found is None:
         raise PipelineError(
-            f"column {name} is {kind.simpleString()}, for which there is no type of Avro",
+            f"column {name.partition('_')[2] or name} is {kind.simpleString()}, for which there is no type of Avro",
             advice="cast it in a transform, or give a schema",
         )
     return found

@@ -10,6 +10,7 @@ from spark_udfs.pipeline.model import (
     Emit,
     FilesSource,
     JdbcSink,
+    JdbcSource,
     JoinTransform,
     Mode,
     OnPoison,
@@ -17,6 +18,7 @@ from spark_udfs.pipeline.model import (
     Pipeline,
     Read,
     Sink,
+    TableLetters,
     TopicLetters,
     TopicSink,
     TopicSource,
@@ -32,6 +34,7 @@ def check_graph(pipeline: Pipeline, document: Document, named: Sequence[str], mi
         checking.transforms()
         checking.sinks()
     checking.poison()
+    checking.databases()
 
 
 class _Checking:
@@ -139,6 +142,23 @@ class _Checking:
                 ("sinks", name, "from"),
                 f'{sink.input} is a table, which would be sent again and again: take its source with read = "stream"',
             )
+
+    def databases(self) -> None:
+        """SQLite has one writer, who waits for readers to finish; a pass over a table reads until all is written."""
+        letters = self._pipeline.dead_letters
+        written = {name: sink for name, sink in self._pipeline.sinks.items() if isinstance(sink, JdbcSink)}
+        if isinstance(letters, TableLetters) and isinstance(letters.sink, JdbcSink):
+            written["dead_letters"] = letters.sink
+        for name, source in self._pipeline.sources.items():
+            if not isinstance(source, JdbcSource) or source.read is Read.TABLE or source.incremental is not None:
+                continue
+            for sink_name, sink in written.items():
+                if source.database.kind == "sqlite" and sink.database.url == source.database.url:
+                    self._wrong(
+                        ("sources", name, "url"),
+                        f"{sink_name} writes to the same SQLite file while it is read in one pass: name a growing "
+                        "column (incremental), or write to another file",
+                    )
 
     def poison(self) -> None:
         letters = self._pipeline.dead_letters

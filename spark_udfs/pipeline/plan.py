@@ -3,6 +3,7 @@
 Rendered as text for people and as JSON for programs. Secrets are left out of both.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -145,15 +146,18 @@ def plan_of(pipeline: Pipeline, outline: Outline) -> Plan:
         description=pipeline.description,
         file=pipeline.file,
         checkpoint=pipeline.checkpoint,
-        settings={name: "…" if _is_secret(name) else value for name, value in sorted(settings.items())},
+        settings={name: shown_value(name, value) for name, value in sorted(settings.items())},
         queries=tuple(_queries(pipeline, outline)),
         steps=tuple(steps),
         unused=outline.shape.unused,
     )
 
 
-def _is_secret(name: str) -> bool:
-    return any(part in name.lower() for part in _SECRET)
+def shown_value(name: str, value: str) -> str:
+    """Without what nobody else should read."""
+    if any(part in name.lower() for part in _SECRET):
+        return "…"
+    return re.sub(r"(?<=://)[^/@\s]*@", "…@", value)
 
 
 def _columns(schema: "StructType") -> tuple[tuple[str, str], ...]:

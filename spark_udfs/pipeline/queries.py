@@ -44,18 +44,18 @@ class Running:
 
     def stop(self) -> None:
         """After the micro-batch in flight, if there is one."""
-        number = self.gate.last
         self.gate.close()
-        until = time.monotonic() + COMMIT_SECONDS_MAX
         while self.query.isActive and self.gate.busy:
-            until = time.monotonic() + COMMIT_SECONDS_MAX
             time.sleep(POLL_SECONDS)
-        if self.gate.last > number or self.gate.last >= 0:
-            while self.query.isActive and not self._committed() and time.monotonic() < until:
-                time.sleep(POLL_SECONDS)
+        until = time.monotonic() + COMMIT_SECONDS_MAX
+        while self.query.isActive and not self._committed() and time.monotonic() < until:
+            time.sleep(POLL_SECONDS)
         self.query.stop()
 
     def _committed(self) -> bool:
+        """Whether Spark has noted the last batch as done; stopped before that, it would only be done again."""
+        if self.gate.last < 0:
+            return True
         progress: Any = self.query.lastProgress
         return progress is not None and int(progress["batchId"]) >= self.gate.last
 

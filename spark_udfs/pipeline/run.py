@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 LAG_SECONDS = 1.0
 """Between two looks at the lag."""
 
+SESSION_SETTINGS = {
+    # The old default has no time zone, and others than Spark read it as local time.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.session.timeZone": "UTC",
+}
+
 Watch = Callable[[], None]
 
 
@@ -35,6 +41,8 @@ class Runner:
     def __init__(self, spark: "SparkSession", pipeline: Pipeline, metrics: Metrics | None = None) -> None:
         # Views get the names of steps; a session of its own keeps them from those of others.
         self._spark = spark.newSession()
+        for name, value in SESSION_SETTINGS.items():
+            self._spark.conf.set(name, value)
         self._pipeline = pipeline
         self.metrics = metrics or Metrics(pipeline.name)
         self._stop = threading.Event()
@@ -144,6 +152,7 @@ class _Round:
                 return
             self._look()
             time.sleep(POLL_SECONDS)
+        self._lag_at = 0.0
         self._look()
         self._running = [each for each in self._running if each not in queries]
 

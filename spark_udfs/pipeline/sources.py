@@ -186,6 +186,8 @@ def file_frames(spark: "SparkSession", source: FilesSource, checkpoint: Checkpoi
     from pyspark.errors import AnalysisException
     from pyspark.sql.types import StructType
 
+    if source.format == "avro":
+        _require_avro(spark, source.name)
     if source.schema is not None:
         return FileFrames(source, declared_schema(source.schema, source.name))
     kept = None if checkpoint is None else checkpoint.read_json("schemas", source.name)
@@ -208,6 +210,20 @@ def file_frames(spark: "SparkSession", source: FilesSource, checkpoint: Checkpoi
     if checkpoint is not None:
         checkpoint.write_json("schemas", source.name, json.loads(schema.json()))
     return FileFrames(source, schema)
+
+
+def _require_avro(spark: "SparkSession", source: str) -> None:
+    """Spark reads Avro's container files with a jar of its own, which PySpark does not bring."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.read.format("avro").schema("a INT").load([])
+    except AnalysisException as error:
+        raise PipelineError(
+            f"source {source}: this Spark cannot read Avro files",
+            why=str(error).split("\n", maxsplit=1)[0],
+            advice=f"add org.apache.spark:spark-avro_2.13:{spark.version} under [spark] jars.packages",
+        ) from error
 
 
 def watermarked(frame: "DataFrame", source: object, name: str) -> "DataFrame":

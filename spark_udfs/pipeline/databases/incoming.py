@@ -48,7 +48,7 @@ def _exact(value: object, kind: Any) -> Decimal:
         number = Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale))
     except InvalidOperation:
         raise ValueError("it is not a number of so many digits") from None
-    if len(number.as_tuple().digits) > kind.precision:
+    if not number.is_finite() or len(number.as_tuple().digits) > kind.precision:
         raise ValueError("it has too many digits")
     return number
 

@@ -54,6 +54,15 @@ class JdbcWriter:
             self._prepare(session, schema)
 
     def write(self, rows: "DataFrame", batch: "BatchId") -> Written:
+        try:
+            return self._attempt(rows, batch, put_up_with_refusals=False)
+        except _Refused as refused:
+            # The dead letters may be in the same database, and a transaction of theirs would wait for this one; so
+            # this one is undone, they are written, and it is done again without them.
+            self._refused(refused.rows, batch)
+        return self._attempt(rows, batch, put_up_with_refusals=True)
+
+    def _attempt(self, rows: "DataFrame", batch: "BatchId", *, put_up_with_refusals: bool) -> Written:
         with self._dialect.session(self._sink.database) as session:
             lock = self._dialect.lock(f"{batch.identity}/{batch.query}/{self._sink.name}")
             if lock:
@@ -66,8 +75,8 @@ class JdbcWriter:
             if self._sink.mode is Mode.REPLACE:
                 session.execute(f"DELETE FROM {self._table}")
             count, refused = self._insert(session, rows)
-            if refused:
-                self._refused(refused, batch)
+            if refused and not put_up_with_refusals:
+                raise _Refused(refused)
             session.execute(
                 f"INSERT INTO {LEDGER} (identity, query, sink, pipeline, batch) VALUES (?, ?, ?, ?, ?) "
                 "ON CONFLICT (identity, query, sink) DO UPDATE SET batch = excluded.batch",
@@ -148,6 +157,14 @@ class JdbcWriter:
         if self._sink.keys:
             parts.append(f"PRIMARY KEY ({', '.join(quoted_one(key) for key in self._sink.keys)})")
         session.execute(f"CREATE TABLE {self._table} ({', '.join(parts)})")
+
+
+class _Refused(Exception):
+    """Undoes the transaction."""
+
+    def __init__(self, rows: list[tuple[str, str]]) -> None:
+        super().__init__(f"{len(rows)} rows")
+        self.rows = rows
 
 
 def _pieces(rows: "Iterable[Row]") -> "Iterator[list[Row]]":

@@ -93,13 +93,15 @@ class Place:
         assert producer.flush(20) == 0
 
     def records(self, topic: str) -> list[Any]:
+        return self.all_records(self.topic(topic))
+
+    def all_records(self, name: str) -> list[Any]:
         """Everything that a topic holds."""
         from confluent_kafka import Consumer, TopicPartition
 
         consumer = Consumer(
             {"bootstrap.servers": self.broker, "group.id": f"look-{self.mark}", "enable.auto.commit": False}
         )
-        name = self.topic(topic)
         found: list[Any] = []
         try:
             for partition in consumer.list_topics(name, timeout=10).topics[name].partitions:
@@ -133,6 +135,14 @@ class Place:
         runner = Runner(self.spark, self.pipeline(text, **overrides))
         runner.run(once=True)
         return runner.metrics.document()
+
+    def parquet_merged(self, name: str) -> list[dict[str, Any]]:
+        """With the columns of all files, as Spark reads them with mergeSchema."""
+        from pyarrow import dataset, parquet, unify_schemas
+
+        files = sorted((self.folder / name).rglob("*.parquet"))
+        schema = unify_schemas([parquet.read_schema(file) for file in files])
+        return dataset.dataset(files, format="parquet", schema=schema).to_table().to_pylist()
 
     def parquet(self, name: str) -> list[dict[str, Any]]:
         from pyarrow import dataset

@@ -5,7 +5,6 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
-
 from serdes import Deserializer, RegistryClient
 from tests.live.postgresql import PostgresqlServer
 from tests.spark.pipeline.conftest import CUSTOMER, Place

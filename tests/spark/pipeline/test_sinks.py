@@ -191,6 +191,10 @@ url = "sqlite:{folder}/orders.db"
     assert len(sqlite_rows(file, "SELECT id FROM orders")) == 8
 
 
+def sql_sink(sql: str) -> str:
+    return f'[transforms.t]\ntype = "sql"\nsql = "{sql}"\n[sinks.c]\ntype = "console"\nfrom = "t"\n'
+
+
 def test_what_cannot_work_is_told_before_anything_starts(place: Place, tmp_path: Path) -> None:
     place.register("orders", ORDER)
     head = '[sources.orders]\ntype = "topic"\ntopic = "{orders}"\non_poison = "FAIL"\n'
@@ -205,22 +209,13 @@ def test_what_cannot_work_is_told_before_anything_starts(place: Place, tmp_path:
     )
     said = refused('[sinks.f]\ntype = "function"\nfrom = "orders"\nfunction = "no_such_module:write"\n')
     assert "there is no module no_such_module" in said
-    said = refused(
-        '[transforms.t]\ntype = "sql"\nsql = "SELECT idd FROM orders"\n[sinks.c]\ntype = "console"\nfrom = "t"\n'
-    )
+    assert "without a watermark" in refused(sql_sink("SELECT count(*) FROM orders"))
+    assert "ORDER BY has no meaning" in refused(sql_sink("SELECT * FROM orders ORDER BY id"))
+    said = refused(sql_sink("SELECT idd FROM orders"))
     assert "idd" in said
     assert "orders has id, customer, amount, at" in said
-    said = refused(
-        '[transforms.t]\ntype = "sql"\nsql = "SELECT count(*) FROM orders"\n[sinks.c]\ntype = "console"\nfrom = "t"\n'
-    )
-    assert "without a watermark" in said
-    said = refused(
-        '[transforms.t]\ntype = "sql"\nsql = "SELECT * FROM orders ORDER BY id"\n[sinks.c]\ntype = "console"\nfrom = "t"\n'
-    )
-    assert "ORDER BY has no meaning" in said
     wrong = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}'
-    said = refused(
-        f'[sinks.t]\ntype = "topic"\nfrom = "orders"\ntopic = "x"\nsubject = "{place.topic("orders")}-value"\nschema = \'{wrong}\'\n'
-    )
+    topic = f'[sinks.t]\ntype = "topic"\nfrom = "orders"\ntopic = "x"\nschema = \'{wrong}\'\n'
+    said = refused(f'{topic}subject = "{place.topic("orders")}-value"\n')
     assert "incompatible" in said.lower()
     assert not (place.folder / "state" / "queries").exists()

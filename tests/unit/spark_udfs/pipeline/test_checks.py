@@ -260,6 +260,24 @@ url = "sqlite:dead.db"
     assert isinstance(found.dead_letters, TableLetters)
 
 
+def test_a_sqlite_file_is_not_read_in_one_pass_and_written_at_once() -> None:
+    text = """
+checkpoint = "s"
+[sources.old]
+type = "jdbc"
+url = "sqlite:a.db"
+table = "t"
+[sinks.new]
+type = "jdbc"
+from = "old"
+url = "sqlite:a.db"
+table = "u"
+on_refused = "FAIL"
+"""
+    assert any("new writes to the same SQLite file" in each for each in mistakes(text))
+    pipeline(text.replace('table = "t"', 'table = "t"\nincremental = "id"'))
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["topic", "sql", "orders", "1s"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),

