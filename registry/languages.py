@@ -18,6 +18,7 @@ from registry.model import SchemaType
 _PARSED_KEPT_MAX: Final = 2000
 _PARSED_KEPT_CHARS_MAX: Final = 32 * 1024
 """Larger schemas are parsed each time: 2,000 of them must not fill the memory."""
+_Pairs = tuple[tuple[str, str], ...]
 
 
 class Languages:
@@ -26,19 +27,28 @@ class Languages:
     def __init__(self) -> None:
         self._kept: Callable[..., ParsedSchema] = lru_cache(_PARSED_KEPT_MAX)(_parse)
 
+    def remembering(self) -> "Languages":
+        """The same, for one request that asks everything twice: the second time costs nothing, whatever the size."""
+        return _Remembering(self)
+
     def parse(
         self, type: SchemaType, text: str, references: Mapping[str, str] | None = None, *, strict: bool = True
     ) -> ParsedSchema:
         """`strict` is for new schemas; one that is stored already is taken as it is. Raises `InvalidSchema`."""
         pairs = tuple(references.items()) if references else ()
-        parse = self._kept
-        if len(text) + sum(len(referenced) for _, referenced in pairs) > _PARSED_KEPT_CHARS_MAX:
-            parse = _parse
         if not strict:
             # Nearly every schema passes the strict parser, and is the same then: one parse serves both.
             with suppress(InvalidSchema):
-                return parse(type, text, pairs, True)
-        return parse(type, text, pairs, strict)
+                return self._parsed(type, text, pairs, True)
+        return self._parsed(type, text, pairs, strict)
+
+    def _parsed(self, type: SchemaType, text: str, references: _Pairs, strict: bool) -> ParsedSchema:
+        if len(text) + sum(len(referenced) for _, referenced in references) > _PARSED_KEPT_CHARS_MAX:
+            return _parse(type, text, references, strict)
+        return self._kept(type, text, references, strict)
+
+    def normalized(self, schema: ParsedSchema) -> str:
+        return schema.normalized()
 
     def check(self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy) -> list[Incompatibility]:
         """Both of one language."""
@@ -101,7 +111,36 @@ class Languages:
                 return frozenset(field.name for field in messages[0].field) if messages else frozenset()
 
 
-def _parse(type: SchemaType, text: str, references: tuple[tuple[str, str], ...], strict: bool) -> ParsedSchema:
+class _Remembering(Languages):
+    """Keeps every schema and every verdict that it gave, so it must not outlive its request."""
+
+    def __init__(self, shared: Languages) -> None:
+        self._shared = shared
+        self._schemas: dict[tuple[SchemaType, str, _Pairs, bool], ParsedSchema] = {}
+        self._verdicts: dict[tuple[int, int, Policy], tuple[ParsedSchema, ParsedSchema, list[Incompatibility]]] = {}
+        self._normalized: dict[int, tuple[ParsedSchema, str]] = {}
+
+    def _parsed(self, type: SchemaType, text: str, references: _Pairs, strict: bool) -> ParsedSchema:
+        key = (type, text, references, strict)
+        found = self._schemas.get(key)
+        if found is None:
+            found = self._schemas[key] = self._shared._parsed(type, text, references, strict)
+        return found
+
+    def check(self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy) -> list[Incompatibility]:
+        key = (id(reader), id(writer), policy)
+        if key not in self._verdicts:
+            # With the schemas themselves: as long as they are kept, no other object has their identity.
+            self._verdicts[key] = (reader, writer, super().check(reader, writer, policy))
+        return self._verdicts[key][2]
+
+    def normalized(self, schema: ParsedSchema) -> str:
+        if id(schema) not in self._normalized:
+            self._normalized[id(schema)] = (schema, schema.normalized())
+        return self._normalized[id(schema)][1]
+
+
+def _parse(type: SchemaType, text: str, references: _Pairs, strict: bool) -> ParsedSchema:
     if len(text) > limits.schema_chars_max:
         raise InvalidSchema(f"the schema has {len(text)} characters; at most {limits.schema_chars_max} are accepted")
     match type:

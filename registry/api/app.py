@@ -31,7 +31,7 @@ def create_app(registry: Registry) -> Front:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        await api.writes.close()
+        await api.close()
 
     routed: list[Route] = []
     handlers = _handlers(registry, routed)
@@ -46,7 +46,7 @@ def create_app(registry: Registry) -> Front:
         router = module.routes(api)
         routed += [route for route in router.routes if isinstance(route, Route)]
         app.include_router(router)
-    return Front(app, api.cache, _unframed(subjects.registering(api), handlers), routed)
+    return Front(app, api.cache, _unframed(subjects.registering(api), handlers), routed, api.begin_stop)
 
 
 def _unframed(handler: Handler, handlers: dict[int | type[Exception], Handler]) -> App:

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +17,11 @@ from registry.storage.base import StoredVersion, StoreReader, StoreWriter, Touch
 from registry.subjects import Subject
 
 T = TypeVar("T")
+
+BRIEF_BODY_BYTES_MAX: Final = 8 * 1024
+"""A schema this long is understood in a millisecond or two: done where it is asked for, without a thread."""
+_EXAMINERS: Final = 2
+"""Threads for long work on schemas. They share one interpreter: more would only take it from everybody else."""
 
 
 def marks_of(version: StoredVersion) -> tuple[Mark, ...]:
@@ -31,6 +37,18 @@ class Api:
         self.writes = WriteQueue(registry.store, self._committed)
         self.changed = asyncio.Event()
         """Set, and replaced, at every change: those who follow along wait for it."""
+        self.stopping = False
+        self._examiners = ThreadPoolExecutor(_EXAMINERS, thread_name_prefix="registry-examiner")
+
+    def begin_stop(self) -> None:
+        """Those who follow along are let go, so that nobody waits for them."""
+        self.stopping = True
+        self.changed.set()
+
+    async def close(self) -> None:
+        """Write what is waiting, then stop."""
+        await self.writes.close()
+        self._examiners.shutdown(wait=False, cancel_futures=True)
 
     def _committed(self, touched: Touched) -> int:
         generation = self.cache.committed(touched)
@@ -46,12 +64,15 @@ class Api:
 
     async def read_long(self, question: Callable[[StoreReader], T]) -> T:
         """Answered in a thread: for what may walk over everything."""
+        return await asyncio.to_thread(self.read, question)
 
-        def answer() -> T:
-            with self.registry.store.reading() as store:
-                return question(store)
+    async def examine(self, question: Callable[[StoreReader], T]) -> T:
+        """Answered in one of a few threads, in turn: for what understands or compares schemas of any size."""
+        return await asyncio.get_running_loop().run_in_executor(self._examiners, self.read, question)
 
-        return await asyncio.to_thread(answer)
+    async def read_formatted(self, question: Callable[[StoreReader], T], *, plain: bool) -> T:
+        """At once when the stored text is shown as it is; in a thread when it must be understood first."""
+        return self.read(question) if plain else await self.examine(question)
 
     async def write(self, request: Request, operation: Callable[[StoreWriter], T], *, light: bool = False) -> T:
         """What the operation returns, once it is durable. A `light` one takes no longer than a millisecond or two."""

@@ -7,7 +7,7 @@ becomes `:.x:` before subjects, trailing slashes go, and paths stay percent-enco
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, unquote, urlencode
+from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urlencode
 
 from starlette.routing import Route
 
@@ -53,11 +53,22 @@ class Keep:
 
 
 class Front:
-    def __init__(self, app: App, cache: AnswerCache, register: App, routes: Sequence[Route]) -> None:
-        """`register` takes registrations past the framework. `routes` are those behind this front."""
+    def __init__(
+        self,
+        app: App,
+        cache: AnswerCache,
+        register: App,
+        routes: Sequence[Route],
+        begin_stop: Callable[[], None],
+    ) -> None:
+        """`register` takes registrations past the framework. `routes` are those behind this front.
+
+        A server calls `begin_stop` before it waits for its connections: it ends streams that would never end.
+        """
         self._app = app
         self._register = register
         self.routes = routes
+        self.begin_stop = begin_stop
         self._cache = cache
         self.shortcuts = Shortcuts()
 
@@ -89,6 +100,8 @@ class Front:
     async def _pass(
         self, scope: Scope, receive: Receive, send: Send, method: str, raw_path: bytes, accept: str, media: bytes
     ) -> None:
+        _check_utf8(raw_path, "path")
+        _check_utf8(scope["query_string"], "query")
         path, query = rewritten(raw_path, scope["query_string"])
         answer_type = negotiate(accept, (*REGISTRY_ANSWERS, *_OTHER_ANSWERS.get(path, ())))
         if answer_type is None:
@@ -215,6 +228,16 @@ def _in_utf8(body: bytes, charset: str) -> bytes:
         raise HttpFault(400, f"The request body is not text in the charset {charset[:100]}") from None
 
 
+def _check_utf8(raw: bytes, what: str) -> None:
+    """Names are text. Read with gaps, one subject would answer to many names that nobody meant."""
+    if b"%" not in raw and raw.isascii():
+        return
+    try:
+        unquote_to_bytes(raw).decode()
+    except UnicodeDecodeError as error:
+        raise HttpFault(400, f"The {what} is not UTF-8: {error.reason} at byte {error.start}") from None
+
+
 def rewritten(raw_path: bytes, query: bytes) -> tuple[str, bytes]:
     """Path and query without a context prefix: it moves into the subject, or the parameter that names one."""
     path = raw_path.decode("latin-1")
@@ -227,7 +250,7 @@ def rewritten(raw_path: bytes, query: bytes) -> tuple[str, bytes]:
     if len(parts) == 1:
         return path, query
     try:
-        prefix = context_prefix(unquote(parts[0], errors="replace"))
+        prefix = context_prefix(unquote(parts[0]))
     except InvalidSubject:
         raise HttpFault(400, "Context name cannot contain a colon") from None
     if parts[1] == "contexts":

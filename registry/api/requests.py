@@ -146,7 +146,7 @@ class Parameters:
         self._query = request.query_params
 
     def path(self, name: str) -> str:
-        return unquote(self._path[name], errors="replace")
+        return unquote(self._path[name])
 
     def has_path(self, name: str) -> bool:
         return name in self._path

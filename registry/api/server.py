@@ -6,10 +6,12 @@ The gateway composes the same application into its process instead.
 import asyncio
 import socket
 from pathlib import Path
+from typing import Final
 
 import uvicorn
 
 from registry.api.app import create_app
+from registry.api.front import Front
 from registry.service.registry import Registry, wall_clock_ms
 from registry.settings import RegistrySettings
 from registry.storage.sqlite import SqliteStore
@@ -18,6 +20,22 @@ from registry.storage.sqlite import SqliteStore
 def open_registry(data_dir: Path, settings: RegistrySettings | None = None) -> Registry:
     """The registry whose file lies in `data_dir`; made if it is not there."""
     return Registry(SqliteStore(data_dir / "registry.db", wall_clock_ms), settings)
+
+
+_GRACE_SECONDS: Final = 5
+"""For requests that are being answered when the registry is told to stop."""
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of changes before it waits for its connections."""
+
+    def __init__(self, config: uvicorn.Config, front: Front) -> None:
+        super().__init__(config)
+        self._front = front
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._front.begin_stop()
+        await super().shutdown(sockets)
 
 
 async def serve(registry: Registry, host: str, port: int, listening: "asyncio.Future[int] | None" = None) -> None:
@@ -32,9 +50,9 @@ async def serve(registry: Registry, host: str, port: int, listening: "asyncio.Fu
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, app)
     with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
         if listening is not None:
             listening.set_result(listener.getsockname()[1])

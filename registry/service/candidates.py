@@ -37,6 +37,10 @@ class Environment:
     languages: Languages
     settings: RegistrySettings
 
+    def remembering(self) -> "Environment":
+        """For one request that goes through the same work twice."""
+        return Environment(self.languages.remembering(), self.settings)
+
 
 @dataclass(frozen=True, slots=True)
 class Understood:
@@ -64,7 +68,7 @@ def understand(
         parsed = environment.languages.parse(candidate.type, candidate.text, texts, strict=strict)
         text = parsed.canonical
         if normalize:
-            text = parsed.normalized()
+            text = environment.languages.normalized(parsed)
             named = tuple(sorted(set(named), key=lambda r: (r.name, r.subject, r.version)))
     except InvalidSchema as error:
         place = f" (at {error.path})" if error.path else ""

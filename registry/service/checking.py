@@ -8,7 +8,7 @@ from registry.compatibility.levels import Earlier, Verdict
 from registry.errors import InvalidSchema, VersionNotFound
 from registry.model import Level
 from registry.service.candidates import Candidate, Environment, stored_schema, understand
-from registry.service.judging import judge, verdict_of
+from registry.service.judging import Patience, judge, verdict_of
 from registry.service.reading import LATEST
 from registry.service.scopes import config_in_scope
 from registry.storage.base import StoreReader
@@ -29,6 +29,7 @@ def check(
     version: int | None,
     *,
     normalize: bool,
+    patience: Patience | None = None,
 ) -> Answer:
     """Against one version, or (None) against all that the subject's level asks for. An empty subject takes anything."""
     config = config_in_scope(store, environment.settings, subject)
@@ -51,9 +52,11 @@ def check(
         strict=bool(config.validate_names),
     )
     if version is None:
-        return Answer(judge(environment, store, config, understood, store.latest(subject)), level)
+        return Answer(judge(environment, store, config, understood, store.latest(subject), patience), level)
     if against is None or level is Level.NONE:
         return Answer(levels.COMPATIBLE, level)
+    if patience is not None:
+        patience.check(against)
     verdict = levels.judge(
         environment.languages,
         level,

@@ -1,17 +1,37 @@
 """What the configured compatibility level, and the reserved fields, have against a schema."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from registry.compatibility import levels
 from registry.compatibility.incompatibility import Policy
 from registry.compatibility.levels import Earlier, Verdict
+from registry.errors import TakesLonger
 from registry.model import RESERVED_FIELDS, Config, Content, Level, Metadata
 from registry.service.candidates import Environment, Understood, stored_schema
 from registry.storage.base import StoredVersion, StoreReader
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How much comparing is granted: `TakesLonger` says that it is not enough."""
+
+    versions_max: int
+    chars_max: int
+    """Of each version that is compared with; one with references is long in any case."""
+
+    def check(self, stored: StoredVersion) -> None:
+        if len(stored.content.text) > self.chars_max or stored.content.references:
+            raise TakesLonger(f"Version {stored.version} is long to compare with")
+
+
 def judge(
-    environment: Environment, store: StoreReader, config: Config, understood: Understood, latest: StoredVersion | None
+    environment: Environment,
+    store: StoreReader,
+    config: Config,
+    understood: Understood,
+    latest: StoredVersion | None,
+    patience: Patience | None = None,
 ) -> Verdict:
     """What the configured level has against the schema after `latest`, and after what came before it."""
     level = config.compatibility_level or environment.settings.compatibility_level
@@ -23,7 +43,7 @@ def judge(
             level,
             Policy(config.compatibility_policy or Policy.STRICT),
             understood.parsed,
-            _earlier(environment, store, config, level, understood.content, latest),
+            _earlier(environment, store, config, level, understood.content, latest, patience),
         )
         messages += verdict.messages
         found = verdict.found
@@ -44,10 +64,13 @@ def _earlier(
     level: Level,
     content: Content,
     latest: StoredVersion,
+    patience: Patience | None,
 ) -> Iterator[Earlier]:
     """The versions that the level looks at, newest first: of the schema's group, if there are groups."""
     group = config.compatibility_group
     if group is None and not level.transitive:
+        if patience is not None:
+            patience.check(latest)
         yield Earlier(latest.version, stored_schema(environment, store, latest))
         return
     for key in reversed(store.versions(latest.subject)):
@@ -56,6 +79,8 @@ def _earlier(
             group is not None and _group(stored.content.metadata, group) != _group(content.metadata, group)
         ):
             continue
+        if patience is not None:
+            patience.check(stored)
         yield Earlier(stored.version, stored_schema(environment, store, stored))
         if not level.transitive:
             return

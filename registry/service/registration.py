@@ -4,7 +4,7 @@ Follows Confluent's registry: content decides the id (one per context), a subjec
 rules are inherited from the latest version and merged with the configured ones, what is known is answered in any mode.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from registry import limits, references
 from registry.errors import IncompatibleSchema, InvalidSchema, OperationNotPermitted, TakesLonger
@@ -12,10 +12,23 @@ from registry.model import Config, Content, Mode
 from registry.service import tagging
 from registry.service.candidates import Candidate, Environment, understand
 from registry.service.finding import find_as_is, find_configured, with_inherited
-from registry.service.judging import judge
+from registry.service.judging import Patience, judge
 from registry.service.scopes import config_in_scope, mode_in_scope
 from registry.storage.base import StoredVersion, StoreReader, StoreWriter, VersionKey
 from registry.subjects import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A schema that may be added, and all that adding it needs."""
+
+    candidate: Candidate
+    content: Content
+    fingerprint: bytes
+    id: int | None
+    same: tuple[VersionKey, ...]
+    next_version: int
+    importing: bool
 
 
 def register(
@@ -26,11 +39,26 @@ def register(
     *,
     normalize: bool,
     now_ms: int,
-    compared_max: int | None = None,
+    patience: Patience | None = None,
 ) -> StoredVersion:
-    """The version of `subject` that is this schema, added if it is new. Raises the error that says why not.
+    """The version of `subject` that is this schema, added if it is new. Raises the error that says why not."""
+    examined = examine(environment, store, subject, candidate, normalize=normalize, patience=patience)
+    return examined if isinstance(examined, StoredVersion) else _add(store, subject, examined, now_ms)
 
-    `TakesLonger` says that the schema must be compared with more than `compared_max` versions.
+
+def examine(
+    environment: Environment,
+    store: StoreReader,
+    subject: Subject,
+    candidate: Candidate,
+    *,
+    normalize: bool,
+    patience: Patience | None = None,
+) -> StoredVersion | Examined:
+    """All of registering but the writing: the version that is known already, or what would be added.
+
+    With an environment that remembers, examining first and registering then does the costly part once, and not while
+    others wait to write.
     """
     config = config_in_scope(store, environment.settings, subject)
     normalize = normalize or bool(config.normalize)
@@ -44,6 +72,11 @@ def register(
     importing = mode.takes_explicit_ids
     next_version = store.last_version(subject) + 1
     latest = store.latest(subject)
+    if patience is not None and latest is not None:
+        patience.check(latest)
+        level = config.compatibility_level or environment.settings.compatibility_level
+        if level.transitive and next_version > patience.versions_max:
+            raise TakesLonger(f"There are {next_version - 1} versions to compare with")
     if not importing:
         candidate = _populated(environment, store, config, candidate, latest, next_version)
     elif not candidate.text.strip():
@@ -65,18 +98,15 @@ def register(
             return version
 
     if not importing:
-        level = config.compatibility_level or environment.settings.compatibility_level
-        if compared_max is not None and level.transitive and next_version > compared_max:
-            raise TakesLonger(f"There are {next_version - 1} versions to compare with")
-        verdict = judge(environment, store, config, understood, latest)
+        verdict = judge(environment, store, config, understood, latest, patience)
         if not verdict.compatible:
             raise IncompatibleSchema(subject.qualified, verdict.messages)
-    return _add(store, subject, candidate, content, fingerprint, id, same, next_version, importing, now_ms)
+    return Examined(candidate, content, fingerprint, id, tuple(same), next_version, importing)
 
 
 def _known(
     environment: Environment,
-    store: StoreWriter,
+    store: StoreReader,
     subject: Subject,
     candidate: Candidate,
     config: Config,
@@ -142,20 +172,10 @@ def _populated(
     return with_inherited(config, candidate, None if latest is None else latest.content, next_version)
 
 
-def _add(
-    store: StoreWriter,
-    subject: Subject,
-    candidate: Candidate,
-    content: Content,
-    fingerprint: bytes,
-    id: int | None,
-    same: list[VersionKey],
-    next_version: int,
-    importing: bool,
-    now_ms: int,
-) -> StoredVersion:
-    version = candidate.version if candidate.version > 0 else next_version
-    if version != next_version and not importing:
+def _add(store: StoreWriter, subject: Subject, examined: Examined, now_ms: int) -> StoredVersion:
+    content, fingerprint, id = examined.content, examined.fingerprint, examined.id
+    version = examined.candidate.version if examined.candidate.version > 0 else examined.next_version
+    if version != examined.next_version and not examined.importing:
         raise InvalidSchema("Version is not one more than previous version")
     if version > limits.version_max:
         raise OperationNotPermitted(f"Versions end at {limits.version_max}")
@@ -169,7 +189,7 @@ def _add(
             raise OperationNotPermitted(
                 f"Overwrite new schema with id {id} in context {subject.qualified_context} is not permitted."
             )
-    for key in same:
+    for key in examined.same:
         if key.deleted and key.id == id and key.version < version:
             store.remove_version(subject, key.version)
     added = StoredVersion(subject, version, id, content, fingerprint, now_ms)

@@ -152,6 +152,11 @@ class RegistryProcess:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
+    def terminate(self) -> None:
+        """Asked to stop, and not waited for."""
+        assert self._process is not None
+        self._process.terminate()
+
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()

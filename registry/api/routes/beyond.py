@@ -150,7 +150,7 @@ async def _events(api: Api, after: int) -> AsyncIterator[bytes]:
     oldest = api.read(lambda store: store.changes(0, 1))
     if oldest and after < oldest[0].sequence - 1:
         yield f"event: gap\ndata: {oldest[0].sequence - 1 - after}\n\n".encode()
-    while True:
+    while not api.stopping:
         changed = api.changed
         listed = api.read(lambda store, after=after: store.changes(after, _CHANGES_AT_ONCE))  # type: ignore[misc]
         if listed:

@@ -1,16 +1,25 @@
 """/compatibility: would this schema be taken? With `verbose`, why not, and what to change."""
 
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from registry import limits
 from registry.api.answers import found_json
-from registry.api.context import Api
+from registry.api.context import BRIEF_BODY_BYTES_MAX, Api
 from registry.api.requests import Parameters, candidate_of
-from registry.errors import InvalidSchema
+from registry.errors import InvalidSchema, TakesLonger
 from registry.service.checking import check
+from registry.service.judging import Patience
 from registry.service.reading import subject_of, version_number
 from registry.storage.base import StoreReader
+
+_PATIENCE: Final = Patience(versions_max=limits.version_max, chars_max=BRIEF_BODY_BYTES_MAX)
+"""A schema that must be compared with a longer one waits in line with the long ones."""
 
 
 def routes(api: Api) -> APIRouter:
@@ -21,20 +30,29 @@ def routes(api: Api) -> APIRouter:
         body = await request.body()
         verbose, normalize = parameters.flag("verbose"), parameters.flag("normalize")
 
-        def question(store: StoreReader) -> Response:
+        def invalid(error: InvalidSchema) -> Response:
+            if not verbose:
+                raise error
+            return api.answer(request, {"is_compatible": False, "messages": [str(error)]})
+
+        try:
+            candidate = candidate_of(body)
+        except InvalidSchema as error:
+            return invalid(error)
+
+        def question(store: StoreReader, patience: Patience | None = None) -> Response:
             try:
                 found = check(
                     api.registry.environment,
                     store,
                     subject_of(store, parameters.subject()),
-                    candidate_of(body),
+                    candidate,
                     version,
                     normalize=normalize,
+                    patience=patience,
                 )
             except InvalidSchema as error:
-                if not verbose:
-                    raise
-                return api.answer(request, {"is_compatible": False, "messages": [str(error)]})
+                return invalid(error)
             verdict = found.verdict
             if not verbose:
                 return api.answer(request, {"is_compatible": verdict.compatible})
@@ -43,7 +61,10 @@ def routes(api: Api) -> APIRouter:
                 shown["incompatibilities"] = [found_json(one) for one in verdict.found]
             return api.answer(request, shown)
 
-        return await api.read_long(question)
+        if len(body) <= BRIEF_BODY_BYTES_MAX and not candidate.references:
+            with suppress(TakesLonger):
+                return await api.read_long(partial(question, patience=_PATIENCE))
+        return await api.examine(question)
 
     @router.post("/compatibility/subjects/{subject}/versions")
     async def check_against_all(request: Request) -> Response:

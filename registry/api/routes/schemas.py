@@ -70,7 +70,7 @@ def routes(api: Api) -> APIRouter:
             body = schema_json(shown, text, tags, max_id)
             return api.answer(request, body, marks=None if fetch_max_id else marks_of(version))
 
-        return api.read(question)
+        return await api.read_formatted(question, plain=not form and not wanted)
 
     @router.get("/schemas/ids/{id}/schema")
     async def get_text_by_id(request: Request) -> Response:
@@ -82,7 +82,7 @@ def routes(api: Api) -> APIRouter:
             text = reading.formatted(environment, store, version, parameters.text("format"))
             return api.raw(request, text.encode(), marks=marks_of(version))
 
-        return api.read(question)
+        return await api.read_formatted(question, plain=not parameters.text("format"))
 
     @router.get("/schemas/ids/{id}/subjects")
     async def list_subjects_of_id(request: Request) -> Response:
@@ -119,7 +119,7 @@ def routes(api: Api) -> APIRouter:
             text = reading.formatted(environment, store, version, parameters.text("format"))
             return api.answer(request, schema_json(version, text, with_subject=False), marks=marks_of(version))
 
-        return api.read(question)
+        return await api.read_formatted(question, plain=not parameters.text("format"))
 
     @router.get("/schemas/guids/{guid}/ids")
     async def list_ids_of_guid(request: Request) -> Response:

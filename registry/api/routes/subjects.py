@@ -1,7 +1,7 @@
 """/subjects: lists, look-up, registration, versions, tags, deletion."""
 
 from collections.abc import Callable, Coroutine
-from functools import partial
+from contextlib import suppress
 from typing import Any, Final
 
 from fastapi import APIRouter
@@ -10,27 +10,48 @@ from starlette.responses import Response
 
 from registry import limits
 from registry.api.answers import registered_json, version_json
-from registry.api.context import Api, marks_of
+from registry.api.context import BRIEF_BODY_BYTES_MAX, Api, marks_of
 from registry.api.requests import Parameters, candidate_of, tag_changes, tag_request_of
 from registry.errors import TakesLonger
 from registry.model import Metadata, merged_rule_sets
 from registry.service import deletion, reading
 from registry.service.candidates import Candidate
+from registry.service.judging import Patience
 from registry.service.reading import subject_of, version_number
-from registry.service.registration import register
+from registry.service.registration import examine, register
 from registry.service.scopes import unaliased
-from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, StoreWriter
+from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader
 from registry.subjects import Subject, checked
 from registry.wire import metadata_of, rule_set_of
 
-_LIGHT_BODY_BYTES: Final = 8 * 1024
-_LIGHT_COMPARED: Final = 20
-"""Versions that a registration compares with before it counts as long work."""
+_PATIENCE: Final = Patience(versions_max=20, chars_max=BRIEF_BODY_BYTES_MAX)
+"""What a registration may compare with before it counts as long work."""
 
 
 def deleted_shown(parameters: Parameters) -> Deleted:
     shown = Deleted.SHOWN if parameters.flag("deleted") else Deleted.HIDDEN
     return Deleted.ONLY if parameters.flag("deletedOnly") else shown
+
+
+async def _register_long(
+    api: Api,
+    request: Request,
+    asked: Callable[[StoreReader], tuple[Subject, Candidate]],
+    *,
+    normalize: bool,
+) -> StoredVersion:
+    """Understood and compared first, where nobody waits for it; then written, with nothing of that left to do.
+
+    What somebody else registers in between is seen, and compared with, when it is written.
+    """
+    environment = api.registry.environment.remembering()
+    known = await api.examine(lambda store: examine(environment, store, *asked(store), normalize=normalize))
+    if isinstance(known, StoredVersion):
+        return known
+    return await api.write(
+        request,
+        lambda store: register(environment, store, *asked(store), normalize=normalize, now_ms=api.registry.now_ms()),
+    )
 
 
 def registering(api: Api) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -45,23 +66,26 @@ def registering(api: Api) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         normalize = parameters.flag("normalize")
         parameters.flag("force")
 
-        def operation(store: StoreWriter, compared_max: int | None = None) -> StoredVersion:
-            return register(
-                environment,
-                store,
-                unaliased(store, name),
-                candidate,
-                normalize=normalize,
-                now_ms=api.registry.now_ms(),
-                compared_max=compared_max,
-            )
+        def asked(store: StoreReader) -> tuple[Subject, Candidate]:
+            return unaliased(store, name), candidate
 
-        try:
-            light = len(body) <= _LIGHT_BODY_BYTES and not candidate.references
-            brief = partial(operation, compared_max=_LIGHT_COMPARED) if light else operation
-            version = await api.write(request, brief, light=light)
-        except TakesLonger:
-            version = await api.write(request, operation)
+        version: StoredVersion | None = None
+        if len(body) <= BRIEF_BODY_BYTES_MAX and not candidate.references:
+            with suppress(TakesLonger):
+                version = await api.write(
+                    request,
+                    lambda store: register(
+                        environment,
+                        store,
+                        *asked(store),
+                        normalize=normalize,
+                        now_ms=api.registry.now_ms(),
+                        patience=_PATIENCE,
+                    ),
+                    light=True,
+                )
+        if version is None:
+            version = await _register_long(api, request, asked, normalize=normalize)
         modified = (
             version.content.metadata is not None
             or version.content.rule_set is not None
@@ -90,7 +114,8 @@ def routes(api: Api) -> APIRouter:
     @router.post("/subjects/{subject}")
     async def look_up(request: Request) -> Response:
         parameters = Parameters(request)
-        candidate = candidate_of(await request.body())
+        body = await request.body()
+        candidate = candidate_of(body)
         normalize, deleted = parameters.flag("normalize"), parameters.flag("deleted")
 
         def question(store: StoreReader) -> Response:
@@ -99,7 +124,8 @@ def routes(api: Api) -> APIRouter:
             text = reading.formatted(environment, store, version, parameters.text("format"))
             return api.answer(request, version_json(version, text), marks=_marks(parameters, candidate, version))
 
-        return api.read(question)
+        brief = len(body) <= BRIEF_BODY_BYTES_MAX and not candidate.references and not parameters.text("format")
+        return api.read(question) if brief else await api.examine(question)
 
     @router.delete("/subjects/{subject}")
     async def delete_subject(request: Request) -> Response:
@@ -123,7 +149,7 @@ def routes(api: Api) -> APIRouter:
             text = reading.formatted(environment, store, version, parameters.text("format"))
             return api.answer(request, version_json(version, text))
 
-        return api.read(question)
+        return await api.read_formatted(question, plain=not parameters.text("format"))
 
     @router.get("/subjects/{subject}/versions")
     async def list_versions(request: Request) -> Response:
@@ -154,7 +180,7 @@ def routes(api: Api) -> APIRouter:
             shown = reading.qualified_references(version) if qualified else version
             return api.answer(request, version_json(shown, text, tags), marks=marks_of(version))
 
-        return api.read(question)
+        return await api.read_formatted(question, plain=not parameters.text("format") and not wanted)
 
     @router.get("/subjects/{subject}/versions/{version}/schema")
     async def get_text(request: Request) -> Response:
@@ -166,7 +192,7 @@ def routes(api: Api) -> APIRouter:
             text = reading.formatted(environment, store, version, parameters.text("format"))
             return api.raw(request, text.encode(), marks=marks_of(version))
 
-        return api.read(question)
+        return await api.read_formatted(question, plain=not parameters.text("format"))
 
     @router.get("/subjects/{subject}/versions/{version}/referencedby")
     async def list_referrers(request: Request) -> Response:
@@ -198,7 +224,7 @@ def routes(api: Api) -> APIRouter:
         merge = rule_set_of(wire.rulesToMerge)
         drop = None if wire.rulesToRemove is None else frozenset(wire.rulesToRemove)
 
-        def operation(store: StoreWriter) -> StoredVersion:
+        def asked(store: StoreReader) -> tuple[Subject, Candidate]:
             base = reading.get_version(store, subject_of(store, parameters.subject()), number)
             rules = given_rules
             if merge is not None or drop is not None:
@@ -209,7 +235,7 @@ def routes(api: Api) -> APIRouter:
                 if rules is not None and drop is not None:
                     rules = rules.without(drop)
             content = base.content
-            candidate = Candidate(
+            return base.subject, Candidate(
                 content.type,
                 content.text,
                 content.references,
@@ -219,9 +245,8 @@ def routes(api: Api) -> APIRouter:
                 tags_to_add=add,
                 tags_to_remove=remove,
             )
-            return register(environment, store, base.subject, candidate, normalize=False, now_ms=api.registry.now_ms())
 
-        version = await api.write(request, operation)
+        version = await _register_long(api, request, asked, normalize=False)
         return api.answer(request, registered_json(version, modified=True))
 
     return router

@@ -223,6 +223,23 @@ def test_odd_paths_and_parameters_are_answered(api: RegistryApi, path: str) -> N
     assert answer.status_code in (200, 400, 404, 422), answer.text
 
 
+@pytest.mark.parametrize("text", ["%FF", "a%C3", "%ED%A0%80", "%80b", "%F4%90%80%80"])
+def test_names_that_are_not_utf_8_are_refused(api: RegistryApi, text: str) -> None:
+    """Otherwise they would all be the one subject that is called like the mark for what cannot be read."""
+    body = {"schema": record("a")}
+    refused = [
+        api.post(f"/subjects/{text}/versions", body),
+        api.post(f"/subjects/{text}", body),
+        api.post(f"/contexts/{text}/subjects/s/versions", body),
+        api.put(f"/config/{text}", {"compatibility": "NONE"}),
+        api.get(f"/subjects/{text}/versions"),
+        api.get(f"/schemas/ids/1?subject={text}"),
+        api.delete(f"/subjects/{text}"),
+    ]
+    assert [error_of(answer) for answer in refused] == [(400, 400)] * len(refused)
+    assert "is not UTF-8" in refused[0].json()["message"]
+
+
 def test_a_schema_with_thousands_of_fields_is_handled(api: RegistryApi) -> None:
     fields = [{"name": f"f{n}", "type": ["null", "string"], "default": None} for n in range(5000)]
     api.register("wide", record(*fields))
