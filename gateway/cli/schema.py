@@ -252,8 +252,15 @@ def delete(
     registry: Url = DEFAULT_URL,
 ) -> None:
     """Delete a subject or one of its versions."""
+    from gateway.cli.asking import confirm
+    from gateway.cli.errors import UsageError
+
     what = f"version {version} of {subject}" if version else subject
-    if not yes and not typer.confirm(f"Delete {what}{' permanently' if permanent else ''}?", err=True):
+    try:
+        sure = confirm(f"Delete {what}{' permanently' if permanent else ''}?", yes=yes)
+    except UsageError as error:
+        stop(USAGE, f"{error.what}: {error.next_step}.")
+    if not sure:
         stop(FAILED, "Nothing was deleted.")
     parts = ("subjects", subject, *(("versions", version) if version else ()))
     with _reaching(registry) as client:

@@ -1,16 +1,25 @@
 """`headgate schema`, against a live registry."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from gateway.cli.schema import app
+from gateway.cli.schema import app, delete
 from tests.contract.registry.schemas import defaulted, record
 from tests.live.registry import RegistryProcess, running_registry
 
 runner = CliRunner()
+
+
+class Terminal(io.StringIO):
+    """A person who types this."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.fixture
@@ -65,10 +74,25 @@ def test_settings_are_shown_and_set(live: RegistryProcess) -> None:
     assert json.loads(run(live, "mode")) == {"mode": "READWRITE"}
 
 
-def test_deleting_asks_first(live: RegistryProcess, schema_file: Path) -> None:
+def test_deleting_asks_first(
+    live: RegistryProcess, schema_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(live, "register", "gone", str(schema_file))
-    run(live, "delete", "gone", code=1, input="n\n")
-    assert json.loads(run(live, "delete", "gone", "--yes")) == [1]
+    monkeypatch.setattr("gateway.cli.asking.sys.stdin", Terminal("n\n"))
+    with pytest.raises(typer.Exit) as refused:
+        delete("gone", registry=live.url)
+    assert refused.value.exit_code == 1
+    assert "Delete gone? [y/N]" in capsys.readouterr().err
+    monkeypatch.setattr("gateway.cli.asking.sys.stdin", Terminal("y\n"))
+    delete("gone", registry=live.url)
+    assert json.loads(capsys.readouterr().out) == [1]
+
+
+def test_deleting_without_a_terminal_needs_yes(live: RegistryProcess, schema_file: Path) -> None:
+    run(live, "register", "gone", str(schema_file))
+    result = runner.invoke(app, ["delete", "gone", "--registry", live.url], input="y\n")
+    assert (result.exit_code, "give --yes if you mean it" in result.output) == (2, True)
+    assert json.loads(run(live, "delete", "gone", "--yes"))[-1] >= 1
     run(live, "delete", "gone", "--permanent", "--yes")
     run(live, "get", "gone", code=3)
 
