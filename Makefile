@@ -8,7 +8,7 @@ PYTEST_ARGS ?= -n 2 --dist loadgroup
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench demo lock system clean
+.PHONY: help up test check bench demo tour lock system clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,10 +22,15 @@ $(VENV)/base.stamp: requirements/base.lock pyproject.toml | $(VENV)/bin/python
 	$(PIP) install -q --no-deps --no-build-isolation -e .
 	@touch $@
 
+$(VENV)/spark.stamp: requirements/spark.lock pyproject.toml | $(VENV)/bin/python
+	@if [ -f $(VENV)/test.stamp ]; then true; else $(PIP) install -q --require-hashes -r requirements/spark.lock; fi
+	$(PIP) install -q --no-deps --no-build-isolation -e .
+	@touch $@ $(VENV)/base.stamp
+
 $(VENV)/test.stamp: requirements/test.lock pyproject.toml | $(VENV)/bin/python
 	$(PIP) install -q --require-hashes -r requirements/test.lock
 	$(PIP) install -q --no-deps --no-build-isolation -e .
-	@touch $@ $(VENV)/base.stamp
+	@touch $@ $(VENV)/spark.stamp $(VENV)/base.stamp
 
 up: $(VENV)/base.stamp ## install, then start everything on loopback (Ctrl-C stops)
 	@exec $(BIN)/headgate up
@@ -41,7 +46,10 @@ test: $(VENV)/test.stamp system check ## install all that the tests need, then r
 bench: $(VENV)/test.stamp system ## every benchmark, ours and the peer side by side; tables in benchmarks/results
 	$(BIN)/python -m benchmarks
 
-demo: $(VENV)/base.stamp ## a tour: start, produce, consume, inspect
+demo: $(VENV)/spark.stamp ## HTTP in, poison and all, a Spark pipeline, a table and dead letters out: under three minutes
+	@$(BIN)/python examples/demo.py
+
+tour: $(VENV)/base.stamp ## the command line: start, produce, consume, groups, schemas
 	@$(BIN)/python examples/tour.py
 
 system: ## a JDK, Maven, Chromium, curl and kcat for the tests, where the package manager can
