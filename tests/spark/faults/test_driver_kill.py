@@ -22,13 +22,13 @@ from tests.spark.faults.driver import COLUMNS
 from tests.spark.faults.notes import FIRST, SECOND, note, payloads
 from tests.spark.registering import registered
 
-KILLS = int(os.environ.get("HEADGATE_DRIVER_KILLS", "2"))
+KILLS = int(os.environ.get("HEADGATE_DRIVER_KILLS", "1"))
 ROWS = 12_000
 PARTITIONS = 3
 POISON_EACH = 13
 TOPIC = "killed-driver"
 SUBJECT = "killed-driver-value"
-RUN_SECONDS_MAX = 120.0
+RUN_SECONDS_MAX = 240.0
 SEED = 20261116
 
 Place: TypeAlias = tuple[int, int, int | None, str | None, str | None]
