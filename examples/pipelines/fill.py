@@ -22,7 +22,7 @@ from serdes import RegistryClient, Serializer, avro_schema
 HERE = Path(__file__).parent
 NOON = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
-CUSTOMERS = [
+CUSTOMERS: list[tuple[str, dict[str, Any]]] = [
     ("customer-v1.avsc", {"id": "ada", "name": "Ada Byron", "fax": "12 34"}),
     ("customer-v1.avsc", {"id": "alan", "name": "Alan Turing", "fax": None}),
     ("customer-v2.avsc", {"id": "mary", "name": "Mary Jackson", "fax": None, "country": "US"}),
@@ -51,21 +51,23 @@ PAYMENTS = [
     {"order_id": 3, "paid_at": NOON + timedelta(minutes=90)},
     {"order_id": 9, "paid_at": NOON + timedelta(minutes=300)},
 ]
-POISON = [None, b"{}", b"\x00\x00\x00\x00\x63nobody registered me", b"\x00\x00\x00"]
+POISON = [None, b'{"id": 6}', b"\x00\x00\x00\x00\x63nobody registered me", b"\x00\x00\x00"]
 
 
 async def fill(bootstrap_server: str, registry_url: str) -> None:
     texts = {path.name: path.read_text(encoding="utf-8") for path in (HERE / "schemas").glob("*.avsc")}
     with RegistryClient(registry_url) as registry:
         serializers = {name: Serializer(registry, avro_schema(text)) for name, text in texts.items()}
-        async with AIOKafkaProducer(bootstrap_servers=bootstrap_server) as producer:
+        # aiokafka has no types.
+        make_producer: Any = AIOKafkaProducer
+        async with make_producer(bootstrap_servers=bootstrap_server) as producer:
 
             async def send(topic: str, key: str, value: bytes | None) -> None:
                 await producer.send_and_wait(topic, value, key=key.encode())
 
             for name, customer in CUSTOMERS:
                 await send("customers", str(customer["id"]), serializers[name].serialize(customer, topic="customers"))
-            # A null is how a key is deleted from a table; the second poison is not.
+            # A null is how a key is deleted from a table.
             await send("customers", "alan", None)
             for each in ORDERS:
                 await send("orders", each["customer"], serializers["order.avsc"].serialize(each, topic="orders"))

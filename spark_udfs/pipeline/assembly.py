@@ -112,7 +112,7 @@ class Writers:
 
     def _writer(self, sink: Sink) -> Writer:
         if isinstance(sink, ParquetSink):
-            return ParquetWriter(sink, self._checkpoint.files)
+            return ParquetWriter(sink, self._checkpoint.files, self._refusing(sink.name, sink.on_refused))
         if isinstance(sink, DeltaSink):
             return DeltaWriter(sink, self._spark)
         if isinstance(sink, JdbcSink):

@@ -105,6 +105,7 @@ def _parquet(table: Table, name: str, input_: str, document: Document) -> Parque
         mode=_mode(table, (Mode.APPEND, Mode.REPLACE), ()),
         partition_by=partition_by,
         options=table.options("options"),
+        on_refused=_on_refused(table, document),
     )
 
 

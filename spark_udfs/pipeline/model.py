@@ -177,6 +177,8 @@ class ParquetSink:
     mode: Mode = Mode.APPEND
     partition_by: tuple[str, ...] = ()
     options: Options = field(default_factory=dict)
+    on_refused: OnPoison = OnPoison.FAIL
+    """What becomes of a row whose partition cannot be the name of a folder."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from tests.live.ports import accepts, free_port
@@ -32,6 +33,8 @@ class PostgresqlServer:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        # Not below the folders of the test run: these are for the user who runs it alone, and PostgreSQL refuses root.
+        self._data = Path(tempfile.mkdtemp(prefix="headgate-postgresql-"))
         self.port = free_port()
         self.process: ServerProcess | None = None
 
@@ -39,9 +42,9 @@ class PostgresqlServer:
         return f"postgresql://127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
         bin_ = programs()
-        data = self.folder / "data"
-        data.mkdir(parents=True)
+        data = self._data
         prefix = self._as_somebody(data)
         command = [*prefix, str(bin_ / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8"]
         done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, timeout=120)
@@ -57,6 +60,7 @@ class PostgresqlServer:
     def stop(self) -> None:
         if self.process is not None:
             self.process.stop()
+        shutil.rmtree(self._data, ignore_errors=True)
 
     def _as_somebody(self, data: Path) -> list[str]:
         """PostgreSQL refuses to run as root."""
@@ -70,9 +74,4 @@ class PostgresqlServer:
         if setpriv is None:
             raise PostgresqlUnavailable("setpriv, to run PostgreSQL as somebody else than root, is not there")
         os.chown(data, user.pw_uid, user.pw_gid)
-        # The folders above belong to the test run; others may pass through them.
-        for parent in data.parents:
-            if str(parent) in {"/", "/tmp"}:
-                break
-            parent.chmod(parent.stat().st_mode | 0o011)
         return [setpriv, f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", "--"]

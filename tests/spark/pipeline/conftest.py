@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _numbers = count(1)
+# Its functions have no types.
+_ARROW_PARQUET: Any = import_module("pyarrow.parquet")
 
 ORDER = json.dumps(
     {
@@ -138,16 +141,13 @@ class Place:
 
     def parquet_merged(self, name: str) -> list[dict[str, Any]]:
         """With the columns of all files, as Spark reads them with mergeSchema."""
-        from pyarrow import dataset, parquet, unify_schemas
-
         files = sorted((self.folder / name).rglob("*.parquet"))
-        schema = unify_schemas([parquet.read_schema(file) for file in files])
-        return dataset.dataset(files, format="parquet", schema=schema).to_table().to_pylist()
+        tables = [_ARROW_PARQUET.read_table(file, partitioning=None) for file in files]
+        return [row for table in tables for row in table.to_pylist()]
 
     def parquet(self, name: str) -> list[dict[str, Any]]:
-        from pyarrow import dataset
-
-        rows = dataset.dataset(str(self.folder / name), format="parquet", partitioning="hive").to_table().to_pylist()
+        """As anybody reads it, with the folders' names as columns."""
+        rows = _ARROW_PARQUET.read_table(self.folder / name, partitioning="hive").to_pylist()
         return [{key: value for key, value in row.items() if key != "headgate_batch"} for row in rows]
 
 

@@ -15,7 +15,6 @@ PATIENCE_SECONDS = 120.0
 """How long a loaded machine may take; nothing waits longer than it must."""
 
 LIVE = """
-trigger = "100 ms"
 [sources.orders]
 type = "topic"
 topic = "{orders}"
@@ -49,7 +48,7 @@ def test_a_running_pipeline_takes_a_new_schema_at_the_next_batch_and_stops_after
 ) -> None:
     place.register("orders", ORDER)
     place.send("orders", ORDER, [order(1), b"poison"])
-    runner = Runner(place.spark, place.pipeline(LIVE))
+    runner = Runner(place.spark, place.pipeline(LIVE, trigger="100 ms"))
     said: list[str] = []
     failures: list[BaseException] = []
 
