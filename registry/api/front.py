@@ -244,6 +244,8 @@ def rewritten(raw_path: bytes, query: bytes) -> tuple[str, bytes]:
     if not path.isascii():
         path = quote(path, safe="/%:", encoding="latin-1")
     path = path.rstrip("/") or "/"
+    if path.endswith("/referencedBy"):
+        path = path.removesuffix("By") + "by"  # So clients of Redpanda's registry spell it.
     if not path.startswith("/contexts/"):
         return path, query
     parts = path.split("/")[2:]

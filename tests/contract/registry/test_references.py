@@ -52,6 +52,12 @@ def test_a_schema_refers_to_another_subject(free_api: RegistryApi, context: str,
     assert free_api.delete(f"/subjects/{child}/versions/1?permanent=true").json() == 1
 
 
+def test_referrers_are_asked_for_in_either_spelling(free_api: RegistryApi) -> None:
+    free_api.register("s", record("a"))
+    for spelling in ("referencedby", "referencedBy", "referencedBy/"):
+        assert free_api.get(f"/subjects/s/versions/1/{spelling}").json() == []
+
+
 def test_a_bare_reference_belongs_to_its_schemas_context(free_api: RegistryApi) -> None:
     free_api.register(":.c:child", CHILD)
     id = free_api.register(":.c:parent", PARENT, references=reference("child"))
