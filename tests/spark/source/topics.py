@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pyarrow import lib as pa
 from pyspark.sql.datasource import CaseInsensitiveDict
@@ -32,14 +32,15 @@ class Message:
 
 
 class Topics:
-    """One broker, by its address."""
+    """One broker, by its address; `settings` are librdkafka's, for one that asks who is there."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, settings: Mapping[str, str] | None = None) -> None:
         self.address = address
+        self._client = {"bootstrap.servers": address, **QUIET, **(settings or {})}
 
     @cached_property
     def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.address, **QUIET})
+        return AdminClient(dict(self._client))
 
     def create(self, partitions: int = 1, name: str | None = None, config: Mapping[str, str] | None = None) -> str:
         name = name or f"t-{next(_numbers)}-{uuid.uuid4().hex[:8]}"
@@ -57,7 +58,7 @@ class Topics:
         self._done(self.admin.delete_records([TopicPartition(name, partition, before)]))
 
     def produce(self, topic: str, messages: Iterable[Message], **settings: Any) -> None:
-        producer = Producer({"bootstrap.servers": self.address, "linger.ms": 5, **QUIET, **_dotted(settings)})
+        producer = Producer({**self._client, "linger.ms": 5, **_dotted(settings)})
         self.send(producer, topic, messages)
 
     def send(self, producer: Producer, topic: str, messages: Iterable[Message]) -> None:
@@ -77,24 +78,9 @@ class Topics:
         assert refused == []
 
     def transactional(self) -> Producer:
-        producer = Producer({"bootstrap.servers": self.address, "transactional.id": uuid.uuid4().hex, **QUIET})
+        producer = Producer({**self._client, "transactional.id": uuid.uuid4().hex})
         producer.init_transactions(SECONDS_MAX)
         return producer
-
-    def consume(self, topic: str, count: int) -> list[Any]:
-        """So many messages, from the beginning."""
-        consumer = Consumer(
-            {"bootstrap.servers": self.address, "group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest"}
-        )
-        metadata = consumer.list_topics(topic, SECONDS_MAX).topics[topic]
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in metadata.partitions])
-        found: list[Any] = []
-        while len(found) < count:
-            taken = consumer.consume(count - len(found), SECONDS_MAX)
-            assert taken, f"only {len(found)} of {count} messages came"
-            found += taken
-        consumer.close()
-        return found
 
     def source(self, topic: str | None = None, **options: str) -> HeadgateDataSource:
         """The data source as Spark makes it; a double underscore in a name is a dot."""
