@@ -1,11 +1,20 @@
 """One typed error per fault of the proxy. `FAULTS` is the one table of HTTP statuses and codes."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kio.schema.errors import ErrorCode
 
 
 class ProxyError(Exception):
     """The root: its text is meant for the person who made the request."""
+
+    subject: str = ""
+    """What a broker was asked about, where it refused: `topic orders`."""
+    kafka_code: "ErrorCode | None" = None
+    kafka_message: str | None = None
+    """The broker's own words, where it had any."""
 
 
 class BadRequest(ProxyError):

@@ -119,8 +119,9 @@ def run(arguments: Sequence[str]) -> int:
 def _report_fault(error: Exception) -> int:
     from gateway.cli.faults import explained
     from gateway.kafka.errors import KafkaFault
+    from proxy.errors import ProxyError
 
-    if isinstance(error, KafkaFault):
+    if isinstance(error, (KafkaFault, ProxyError)):
         return _report(explained(error))
     if isinstance(error, OSError):
         return _report(CommandError(str(error.strerror or error), why=str(error.filename or "")))

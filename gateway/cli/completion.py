@@ -6,44 +6,45 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from gateway.kafka.cluster import Cluster
+    from proxy.admin.cluster import AdminCluster
 
 # A Tab key that hangs is worse than one that does nothing.
 completion_seconds_max = 1.5
 
 
 def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
-    from gateway.kafka.topics import list_topics
+    from proxy.admin.topics import list_topics
 
-    async def names(cluster: "Cluster") -> list[str]:
+    async def names(cluster: "AdminCluster") -> list[str]:
         return [topic.name for topic in await list_topics(cluster)]
 
     return _starting_with(incomplete, context, names)
 
 
 def complete_group(context: typer.Context, incomplete: str) -> list[str]:
-    from gateway.kafka.groups import list_groups
+    from proxy.admin.groups import list_any_groups
 
-    async def names(cluster: "Cluster") -> list[str]:
-        return [group.name for group in await list_groups(cluster)]
+    async def names(cluster: "AdminCluster") -> list[str]:
+        return [group.id for group in await list_any_groups(cluster)]
 
     return _starting_with(incomplete, context, names)
 
 
 def _starting_with(
-    incomplete: str, context: typer.Context, ask: "Callable[[Cluster], Awaitable[list[str]]]"
+    incomplete: str, context: typer.Context, ask: "Callable[[AdminCluster], Awaitable[list[str]]]"
 ) -> list[str]:
     import asyncio
 
     from gateway.cli.running import with_cluster
     from gateway.kafka.errors import KafkaFault
+    from proxy.errors import ProxyError
 
-    async def in_time(cluster: "Cluster") -> list[str]:
+    async def in_time(cluster: "AdminCluster") -> list[str]:
         async with asyncio.timeout(completion_seconds_max):
             return await ask(cluster)
 
     try:
         names = with_cluster(str(context.params["bootstrap_server"]), in_time)
-    except (KafkaFault, TimeoutError, KeyError):
+    except (KafkaFault, ProxyError, TimeoutError, KeyError):
         return []
     return [name for name in names if name.startswith(incomplete)]

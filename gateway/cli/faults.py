@@ -3,16 +3,11 @@
 from kio.schema.errors import ErrorCode
 
 from gateway.cli.errors import AnswerIsNo, CommandError, Unreachable, UsageError
-from gateway.kafka.errors import (
-    ApiMissing,
-    BadAddress,
-    ClusterUnreachable,
-    KafkaFault,
-    Refused,
-    UnknownGroup,
-    UnknownTopic,
-)
+from gateway.kafka.errors import BadAddress, ClusterUnreachable, KafkaFault, Refused
+from proxy.admin.messages import ApiMissing
+from proxy.errors import BrokerUnavailable, GroupNotFound, PartitionNotFound, ProxyError, TopicNotFound
 
+_START_ONE = "start one with headgate up, or point -b (HEADGATE_BOOTSTRAP_SERVER) at a running one"
 _NEXT_STEP = {
     ErrorCode.topic_already_exists: "headgate topic describe shows it; headgate topic alter changes it",
     ErrorCode.invalid_topic_exception: "use up to 249 letters, digits, dots, dashes and underscores",
@@ -28,31 +23,41 @@ _NEXT_STEP = {
 }
 
 
-def explained(fault: KafkaFault) -> CommandError:
+def explained(fault: KafkaFault | ProxyError) -> CommandError:
     match fault:
         case ClusterUnreachable():
-            return Unreachable(
-                f"no Kafka broker answers at {fault.address}",
-                why=fault.reason,
-                next_step="start one with headgate up, or point -b (HEADGATE_BOOTSTRAP_SERVER) at a running one",
-            )
+            what = f"no Kafka broker answers at {fault.address}"
+            return Unreachable(what, why=fault.reason, next_step=_START_ONE)
+        case BrokerUnavailable():
+            return Unreachable("the Kafka brokers do not answer any more", why=str(fault), next_step=_START_ONE)
         case BadAddress():
             return UsageError(
                 f"-b {fault.address!r} is no address",
                 why="it is not HOST:PORT[,HOST:PORT...]",
                 next_step="-b 127.0.0.1:9092",
             )
-        case UnknownTopic():
-            return AnswerIsNo(f"there is no topic {fault.topic}", next_step="headgate topic list shows those there are")
-        case UnknownGroup():
-            return AnswerIsNo(f"there is no group {fault.group}", next_step="headgate group list shows those there are")
-        case Refused():
+        case TopicNotFound():
+            return AnswerIsNo(f"there is no {fault.subject}", next_step="headgate topic list shows those there are")
+        case GroupNotFound():
+            return AnswerIsNo(f"there is no {fault.subject}", next_step="headgate group list shows those there are")
+        case PartitionNotFound():
             return CommandError(
-                f"{fault.subject}: the cluster said {fault.code.name.upper()}",
-                why="" if fault.message == fault.code.name.upper() else fault.message,
-                next_step=_NEXT_STEP.get(fault.code, ""),
+                f"there is no {fault.subject}", next_step="headgate topic describe TOPIC shows its partitions"
             )
+        case Refused():
+            return _refused(fault.subject, fault.code, fault.message)
         case ApiMissing():
             return CommandError(str(fault), next_step="a newer broker has it")
+        case ProxyError() if fault.kafka_code is not None:
+            return _refused(fault.subject, fault.kafka_code, fault.kafka_message or "")
         case _:
             return CommandError(str(fault))
+
+
+def _refused(subject: str, code: ErrorCode, message: str) -> CommandError:
+    name = code.name.upper()
+    return CommandError(
+        f"{subject}: the cluster said {name}",
+        why="" if message == name else message,
+        next_step=_NEXT_STEP.get(code, ""),
+    )

@@ -12,14 +12,12 @@ from gateway.cli.output import print_json, print_table, say
 from gateway.cli.running import with_cluster
 
 if TYPE_CHECKING:
-    from gateway.kafka.cluster import Cluster
-    from gateway.kafka.groups import Committed, Group, ListedGroup
-    from gateway.kafka.offsets import Place
-    from gateway.kafka.reset import Move, Target
+    from proxy.admin.cluster import AdminCluster
+    from proxy.admin.groups import Group, ListedGroup
+    from proxy.admin.offsets import Place
+    from proxy.admin.reset import Move, Target
 
 app = typer.Typer(help="Consumer groups: list, describe, reset, delete.", no_args_is_help=True)
-
-EMPTY_STATES = frozenset({"Empty", "Dead"})
 
 
 @app.command("list")
@@ -29,10 +27,10 @@ def list_(
     json: Json = False,
 ) -> None:
     """List groups and their states."""
-    from gateway.kafka.groups import list_groups
+    from proxy.admin.groups import list_any_groups
 
-    async def ask(cluster: "Cluster") -> "list[ListedGroup]":
-        return await list_groups(cluster)
+    async def ask(cluster: "AdminCluster") -> "list[ListedGroup]":
+        return await list_any_groups(cluster)
 
     groups = [
         group
@@ -40,9 +38,9 @@ def list_(
         if state is None or (group.state or "").lower() == state.lower()
     ]
     if json:
-        print_json([{"name": group.name, "state": group.state, "type": group.type} for group in groups])
+        print_json([{"name": group.id, "state": group.state, "type": group.type} for group in groups])
         return
-    print_table(["GROUP", "STATE", "TYPE"], [[group.name, group.state, group.type] for group in groups])
+    print_table(["GROUP", "STATE", "TYPE"], [[group.id, group.state, group.type] for group in groups])
     if not groups:
         say("no groups")
 
@@ -55,30 +53,21 @@ def describe(
     json: Json = False,
 ) -> None:
     """Show a group's state, members, and lag per partition."""
-    from gateway.kafka.groups import committed_offsets, describe_group
-    from gateway.kafka.offsets import bounds
-    from gateway.kafka.topics import list_topics
+    from proxy.admin.groups import committed_offsets, find_group
+    from proxy.admin.offsets import LATEST, list_offsets, still_there
 
-    async def ask(cluster: "Cluster") -> "tuple[Group, dict[Place, Committed], dict[Place, tuple[int, int]]]":
-        found = await describe_group(cluster, group)
+    async def ask(cluster: "AdminCluster") -> "tuple[Group, dict[Place, int], dict[Place, int]]":
+        found = await find_group(cluster, group)
         committed = await committed_offsets(cluster, group)
-        places = {*committed, *(place for member in found.members for place in member.assignment)}
         # What it committed may be of a topic that is gone since.
-        there = {
-            (topic.name, partition.index) for topic in await list_topics(cluster) for partition in topic.partitions
-        }
-        return (
-            found,
-            committed,
-            await bounds(cluster, sorted(place for place in places if (place.topic, place.partition) in there)),
-        )
+        places = await still_there(cluster, {*committed, *found.owners()})
+        return found, committed, await list_offsets(cluster, dict.fromkeys(places, LATEST))
 
-    found, committed, limits = with_cluster(bootstrap_server, ask)
-    owners = {place: member for member in found.members for place in member.assignment}
+    found, committed, ends = with_cluster(bootstrap_server, ask)
+    owners, state = found.owners(), _state(found)
     lines = []
     for place in sorted({*committed, *owners}):
-        mark, limit, owner = committed.get(place), limits.get(place), owners.get(place)
-        offset, end = (None if mark is None else mark.offset), (None if limit is None else limit[1])
+        offset, end, owner = committed.get(place), ends.get(place), owners.get(place)
         lines.append(
             {
                 "topic": place.topic,
@@ -95,7 +84,7 @@ def describe(
     if json:
         document = {
             "name": group,
-            "state": found.state,
+            "state": state,
             "coordinator": found.coordinator,
             "assignor": found.assignor,
             "lag": total,
@@ -107,19 +96,19 @@ def describe(
                     "host": member.host,
                     "partitions": [{"topic": at.topic, "partition": at.partition} for at in member.assignment],
                 }
-                for member in found.members
+                for member in found.consumers
             ],
             "partitions": lines,
         }
         print_json(document)
         return
-    say(f"{found.state}, {len(found.members)} members, coordinator {found.coordinator}, lag {total}")
+    say(f"{state}, {len(found.consumers)} members, coordinator {found.coordinator}, lag {total}")
     if members:
         print_table(
             ["MEMBER", "INSTANCE", "CLIENT", "HOST", "PARTITIONS"],
             [
                 [member.id, member.instance_id, member.client_id, member.host, _places(member.assignment)]
-                for member in found.members
+                for member in found.consumers
             ],
         )
         return
@@ -164,22 +153,22 @@ def reset(
     json: Json = False,
 ) -> None:
     """Move a group's offsets. Shows before and after; changes nothing without --execute."""
-    from gateway.kafka.groups import commit_offsets
-    from gateway.kafka.reset import NothingCommitted
+    from proxy.admin.reset import NothingCommitted, reset_offsets
+    from proxy.errors import ResourceNotFound
 
     target = _target(to_earliest, to_latest, to_offset, to_datetime, shift_by, by_duration)
-    wanted = [parse_places(text) for text in topic or []]
+    wanted = places_by_topic(topic or [])
 
-    async def work(cluster: "Cluster") -> "list[Move]":
-        moves = await _moves(cluster, group, target, wanted)
-        if execute:
-            await commit_offsets(cluster, group, {move.place: move.after for move in moves})
-        return moves
+    async def work(cluster: "AdminCluster") -> "list[Move]":
+        await _check_unused(cluster, group, is_new_welcome=bool(wanted))
+        return await reset_offsets(cluster, group, target, wanted, validate_only=not execute)
 
     try:
         moves = with_cluster(bootstrap_server, work)
     except NothingCommitted as error:
         raise CommandError(str(error), next_step="reset it to an absolute place, such as --to-earliest") from error
+    except ResourceNotFound as error:
+        raise AnswerIsNo(f"group {group} has committed nothing", next_step="name a topic: --topic TOPIC") from error
     if json:
         print_json(
             {
@@ -191,8 +180,8 @@ def reset(
                         "partition": move.place.partition,
                         "before": move.before,
                         "after": move.after,
-                        "lag": move.lag,
-                        "note": move.note,
+                        "lag": move.log_end_offset - move.after,
+                        "note": note_on(move),
                     }
                     for move in moves
                 ],
@@ -201,7 +190,17 @@ def reset(
     else:
         print_table(
             ["TOPIC", "PARTITION", "BEFORE", "AFTER", "LAG", "NOTE"],
-            [[move.place.topic, move.place.partition, move.before, move.after, move.lag, move.note] for move in moves],
+            [
+                [
+                    move.place.topic,
+                    move.place.partition,
+                    move.before,
+                    move.after,
+                    move.log_end_offset - move.after,
+                    note_on(move),
+                ]
+                for move in moves
+            ],
             numbers=["PARTITION", "BEFORE", "AFTER", "LAG"],
         )
     say(f"group {group} reset" if execute else "dry run: nothing has changed; --execute does it")
@@ -216,16 +215,15 @@ def delete(
 ) -> None:
     """Delete groups with the offsets they have committed."""
     from gateway.cli.asking import confirm
-    from gateway.kafka.errors import UnknownGroup
-    from gateway.kafka.groups import delete_group, list_groups
+    from proxy.admin.groups import delete_group, list_any_groups
 
-    async def look(cluster: "Cluster") -> None:
-        there = {group.name for group in await list_groups(cluster)}
+    async def look(cluster: "AdminCluster") -> None:
+        there = {group.id for group in await list_any_groups(cluster)}
         for name in groups:
             if name not in there:
-                raise UnknownGroup(name)
+                raise AnswerIsNo(f"there is no group {name}", next_step="headgate group list shows those there are")
 
-    async def work(cluster: "Cluster") -> None:
+    async def work(cluster: "AdminCluster") -> None:
         for name in groups:
             await delete_group(cluster, name)
             say(f"group {name} deleted")
@@ -238,39 +236,34 @@ def delete(
         print_json([{"name": name, "deleted": True} for name in groups])
 
 
-async def _moves(cluster: "Cluster", group: str, target: "Target", wanted: list[tuple[str, list[int]]]) -> "list[Move]":
-    from gateway.kafka.errors import UnknownGroup
-    from gateway.kafka.groups import committed_offsets, describe_group
-    from gateway.kafka.offsets import Place, bounds, list_offsets, places_of
-    from gateway.kafka.reset import Aim, plan
-    from gateway.kafka.topics import find_topics
+async def _check_unused(cluster: "AdminCluster", group: str, *, is_new_welcome: bool) -> None:
+    """Raises CommandError for a group that has members, GroupNotFound for one that is not there, unless welcome."""
+    from proxy.admin.groups import find_group
+    from proxy.errors import GroupNotFound
 
     try:
-        found = await describe_group(cluster, group)
-        if found.state not in EMPTY_STATES:
-            raise CommandError(
-                f"group {group} is in use, so its offsets cannot be reset",
-                why=f"it is {found.state} with {len(found.members)} members: {_clients(found)}",
-                next_step="stop these consumers; their session must end or expire before the group is empty",
-            )
-    except UnknownGroup:
+        found = await find_group(cluster, group)
+    except GroupNotFound:
         # As with Kafka's own tool, a group can be given its offsets before its first member comes.
-        if not wanted:
+        if not is_new_welcome:
             raise
         say(f"group {group} is new")
-    committed = {place: mark.offset for place, mark in (await committed_offsets(cluster, group)).items()}
-    places: list[Place] = []
-    for name, partitions in wanted:
-        whole = places_of(await find_topics(cluster, [name]))
-        places += [Place(name, index) for index in partitions] if partitions else whole
-    places = sorted(set(places or ([] if wanted else committed)))
-    if not places:
-        raise AnswerIsNo(f"group {group} has committed nothing", next_step="name a topic: --topic TOPIC")
-    limits = await bounds(cluster, places)
-    at_time: dict[Place, int] = {}
-    if target.aim is Aim.TIME:
-        at_time = await list_offsets(cluster, dict.fromkeys(places, target.number))
-    return plan(target, places, committed, limits, at_time)
+        return
+    if found.consumers:
+        raise CommandError(
+            f"group {group} is in use, so its offsets cannot be reset",
+            why=f"it is {_state(found)} with {len(found.consumers)} members: {_clients(found)}",
+            next_step="stop these consumers; their session must end or expire before the group is empty",
+        )
+
+
+def note_on(move: "Move") -> str:
+    """What a person should know of a place that was not quite to be had."""
+    if move.wanted is None:
+        return "nothing so late; the end"
+    if move.wanted < move.after:
+        return f"{move.wanted} is before the start"
+    return f"{move.wanted} is behind the end" if move.wanted > move.after else ""
 
 
 def _target(
@@ -281,8 +274,8 @@ def _target(
     shift_by: int | None,
     by_duration: str | None,
 ) -> "Target":
-    from gateway.kafka.reset import Aim, Target
     from gateway.moments import NotAMoment, parse_duration, parse_moment
+    from proxy.admin.reset import Aim, Target
 
     now_ms = time.time_ns() // 1_000_000
     targets = []
@@ -294,11 +287,11 @@ def _target(
         if to_offset is not None:
             targets.append(Target(Aim.OFFSET, to_offset))
         if to_datetime is not None:
-            targets.append(Target(Aim.TIME, parse_moment(to_datetime, now_ms)))
+            targets.append(Target(Aim.TIMESTAMP, parse_moment(to_datetime, now_ms)))
         if shift_by is not None:
             targets.append(Target(Aim.SHIFT, shift_by))
         if by_duration is not None:
-            targets.append(Target(Aim.TIME, now_ms - parse_duration(by_duration)))
+            targets.append(Target(Aim.TIMESTAMP, now_ms - parse_duration(by_duration)))
     except NotAMoment as error:
         raise UsageError(str(error)) from error
     if len(targets) != 1:
@@ -321,8 +314,23 @@ def parse_places(text: str) -> tuple[str, list[int]]:
     return topic, partitions
 
 
+def places_by_topic(texts: list[str]) -> dict[str, list[int]]:
+    """No partitions stand for all of them. Raises UsageError."""
+    wanted: dict[str, list[int]] = {}
+    for topic, partitions in map(parse_places, texts):
+        before = wanted.get(topic)
+        is_whole = not partitions or before == []
+        wanted[topic] = [] if is_whole else [*(before or []), *partitions]
+    return wanted
+
+
 def _clients(group: "Group") -> str:
-    return ", ".join(f"{member.client_id} at {member.host}" for member in group.members[:3]) or "unknown"
+    return ", ".join(f"{member.client_id} at {member.host}" for member in group.consumers[:3]) or "unknown"
+
+
+def _state(group: "Group") -> str:
+    """In Kafka's words: PreparingRebalance."""
+    return "".join(word.capitalize() for word in group.state.split("_"))
 
 
 def _places(places: "tuple[Place, ...]") -> str:

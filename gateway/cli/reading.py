@@ -7,9 +7,9 @@ from contextlib import AbstractAsyncContextManager
 
 from gateway.kafka.cluster import connect
 from gateway.kafka.consuming import Reader, Start, assigned, joined, start_offsets
-from gateway.kafka.offsets import LATEST, Place, list_offsets, places_of
-from gateway.kafka.topics import find_topics
 from gateway.records.record import Record
+from proxy.admin.offsets import LATEST, Place, list_offsets, places_of
+from proxy.admin.topics import find_topic
 
 
 class Reading:
@@ -31,16 +31,16 @@ class Reading:
         self._read_committed = read_committed
 
     def by_assignment(self, start: Start, partitions: Sequence[int] | None) -> None:
-        """The partitions named, or all; commits nothing. Raises KafkaFault."""
+        """The partitions named, or all; commits nothing. Raises KafkaFault, ProxyError."""
         asyncio.run(self._by_assignment(start, partitions))
 
     def by_group(self, group: str, start: Start) -> None:
-        """What the group hands out, committed as it is written. Raises KafkaFault."""
+        """What the group hands out, committed as it is written. Raises KafkaFault, ProxyError."""
         asyncio.run(self._by_group(group, start))
 
     async def _by_assignment(self, start: Start, partitions: Sequence[int] | None) -> None:
         async with connect(self._bootstrap_server) as cluster:
-            places = places_of(await find_topics(cluster, [self._topic]))
+            places = places_of(await find_topic(cluster, self._topic))
             if partitions:
                 places = [Place(self._topic, index) for index in sorted(set(partitions))]
             ends = await list_offsets(cluster, dict.fromkeys(places, LATEST), committed=self._read_committed)
@@ -55,7 +55,7 @@ class Reading:
 
     async def _by_group(self, group: str, start: Start) -> None:
         async with connect(self._bootstrap_server) as cluster:
-            places = places_of(await find_topics(cluster, [self._topic]))
+            places = places_of(await find_topic(cluster, self._topic))
             ends = await list_offsets(cluster, dict.fromkeys(places, LATEST), committed=self._read_committed)
         reader = joined(
             self._bootstrap_server,

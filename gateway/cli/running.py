@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from gateway.kafka.cluster import Cluster
+    from proxy.admin.cluster import AdminCluster
 
 T = TypeVar("T")
 
 
-def with_cluster(bootstrap_server: str, work: "Callable[[Cluster], Awaitable[T]]") -> T:
-    """Connects, works, disconnects. Raises KafkaFault."""
+def with_cluster(bootstrap_server: str, work: "Callable[[AdminCluster], Awaitable[T]]") -> T:
+    """Connects, works, disconnects. Raises KafkaFault, ProxyError."""
     import asyncio
 
     from gateway.kafka.cluster import connect

@@ -13,6 +13,7 @@ from gateway.kafka.errors import KafkaFault
 from gateway.kafka.producing import PartitionMissing, Receipt, Sender, topic_to_produce_to
 from gateway.records.input import LineFormat, Lines
 from gateway.records.json_lines import BadRecord
+from proxy.errors import ProxyError
 
 
 class Sending:
@@ -25,7 +26,7 @@ class Sending:
         self._sent = 0
 
     def run(self, line_format: LineFormat, files: list[Path], value: bytes | None) -> None:
-        """Sends the value, or the lines of the files or of standard input. Raises CommandError, KafkaFault."""
+        """Sends the value, or the lines of the files or of standard input. Raises what `explained` explains."""
         asyncio.run(self._run(line_format, files, value))
 
     async def _run(self, line_format: LineFormat, files: list[Path], value: bytes | None) -> None:
@@ -51,7 +52,7 @@ class Sending:
                         await sender.flush()
                         where = "the record" if value is not None else f"line {line_number}"
                         raise CommandError(f"{where} cannot be sent", why=str(error)) from error
-        except (CommandError, KafkaFault):
+        except (CommandError, KafkaFault, ProxyError):
             say(f"{self._sent} records were sent before the failure")
             raise
         if sys.stderr.isatty():

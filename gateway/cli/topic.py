@@ -10,8 +10,10 @@ from gateway.cli.output import print_json, print_table, say, size_text
 from gateway.cli.running import with_cluster
 
 if TYPE_CHECKING:
-    from gateway.kafka.cluster import Cluster
-    from gateway.kafka.topics import Config, Topic
+    from proxy.admin.cluster import AdminCluster
+    from proxy.admin.configs import Config
+    from proxy.admin.offsets import Place
+    from proxy.admin.topics import Topic
 
 app = typer.Typer(help="Topics: list, create, describe, alter, delete.", no_args_is_help=True)
 
@@ -25,17 +27,16 @@ def list_(
     json: Json = False,
 ) -> None:
     """List topics with their partitions and sizes."""
-    from gateway.kafka.topics import list_topics, partition_sizes
+    from gateway.kafka.sizes import partition_sizes
+    from proxy.admin.offsets import places_of
+    from proxy.admin.topics import list_topics
 
-    async def ask(cluster: "Cluster") -> "tuple[list[Topic], dict[tuple[str, int], int]]":
+    async def ask(cluster: "AdminCluster") -> "tuple[list[Topic], dict[Place, int]]":
         return await list_topics(cluster), await partition_sizes(cluster)
 
     topics, sizes = with_cluster(bootstrap_server, ask)
-    shown = [topic for topic in topics if internal or not topic.internal]
-    totals = {
-        topic.name: sum(sizes.get((topic.name, each.index), 0) for each in topic.partitions) if sizes else None
-        for topic in shown
-    }
+    shown = [topic for topic in topics if internal or not topic.is_internal]
+    totals = {topic.name: sum(sizes.get(place, 0) for place in places_of(topic)) if sizes else None for topic in shown}
     if json:
         print_json(
             [
@@ -43,7 +44,7 @@ def list_(
                     "name": topic.name,
                     "partitions": len(topic.partitions),
                     "replication_factor": topic.replication_factor,
-                    "internal": topic.internal,
+                    "internal": topic.is_internal,
                     "size_bytes": totals[topic.name],
                 }
                 for topic in shown
@@ -78,27 +79,21 @@ def create(
     """Create topics."""
     from kio.schema.errors import ErrorCode
 
-    from gateway.kafka.errors import Refused
-    from gateway.kafka.topics import create_topic
+    from proxy.admin.topics import NewTopic, create_topic
+    from proxy.errors import KafkaBadRequest
 
     configs = dict(_pair(pair, "--config") for pair in config or [])
     created: dict[str, bool] = {}
 
-    async def work(cluster: "Cluster") -> None:
+    async def work(cluster: "AdminCluster") -> None:
         for name in topics:
             try:
-                await create_topic(
-                    cluster,
-                    name,
-                    partitions=partitions,
-                    replication_factor=replicas,
-                    configs=configs,
-                    validate_only=validate_only,
-                )
+                wanted = NewTopic(name, partitions, replicas, configs=configs)
+                await create_topic(cluster, wanted, validate_only=validate_only)
                 created[name] = not validate_only
                 say(f"topic {name} {'could be created' if validate_only else 'created'}")
-            except Refused as error:
-                if not if_not_exists or error.code is not ErrorCode.topic_already_exists:
+            except KafkaBadRequest as error:
+                if not if_not_exists or error.kafka_code is not ErrorCode.topic_already_exists:
                     raise
                 created[name] = False
                 say(f"topic {name} is there already")
@@ -118,22 +113,24 @@ def describe(
     json: Json = False,
 ) -> None:
     """Show a topic's partitions, offsets, sizes and configs."""
-    from gateway.kafka.offsets import Place, bounds, places_of
-    from gateway.kafka.topics import describe_configs, find_topics, partition_sizes
+    from gateway.kafka.sizes import partition_sizes
+    from proxy.admin.configs import Resource, ResourceType, describe_one
+    from proxy.admin.offsets import Place, bounds, places_of
+    from proxy.admin.topics import find_topic
 
     async def ask(
-        cluster: "Cluster",
-    ) -> "tuple[Topic, list[Config], dict[Place, tuple[int, int]], dict[tuple[str, int], int]]":
-        (found,) = await find_topics(cluster, [topic])
+        cluster: "AdminCluster",
+    ) -> "tuple[Topic, list[Config], dict[Place, tuple[int, int]], dict[Place, int]]":
+        found = await find_topic(cluster, topic)
         return (
             found,
-            await describe_configs(cluster, topic),
-            await bounds(cluster, places_of([found])),
+            await describe_one(cluster, Resource(ResourceType.TOPIC, topic)),
+            await bounds(cluster, places_of(found)),
             await partition_sizes(cluster, [found]),
         )
 
     found, configs, offsets, sizes = with_cluster(bootstrap_server, ask)
-    chosen = [config for config in configs if all or config.overridden]
+    chosen = [config for config in configs if all or _is_overridden(config)]
     partitions = []
     for each in found.partitions:
         start, end = offsets[Place(topic, each.index)]
@@ -145,20 +142,20 @@ def describe(
                 "in_sync": list(each.in_sync),
                 "start_offset": start,
                 "end_offset": end,
-                "size_bytes": sizes.get((topic, each.index)),
+                "size_bytes": sizes.get(Place(topic, each.index)),
             }
         )
     if json:
         document = {
             "name": topic,
-            "internal": found.internal,
+            "internal": found.is_internal,
             "partitions": partitions,
             "configs": [
                 {
                     "name": config.name,
                     "value": config.value,
-                    "default": config.default,
-                    "overridden": config.overridden,
+                    "default": _default(config),
+                    "overridden": _is_overridden(config),
                 }
                 for config in chosen
             ],
@@ -174,7 +171,7 @@ def describe(
             _numbers(found.partitions[at].in_sync),
             each["start_offset"],
             each["end_offset"],
-            size_text(sizes.get((topic, found.partitions[at].index))),
+            size_text(sizes.get(Place(topic, found.partitions[at].index))),
         ]
         for at, each in enumerate(partitions)
     ]
@@ -183,7 +180,10 @@ def describe(
         print()
         print_table(
             ["CONFIG", "VALUE", "DEFAULT", "SET BY"],
-            [[each.name, _shown(each), each.default, "topic" if each.overridden else "default"] for each in chosen],
+            [
+                [each.name, _shown(each), _default(each), "topic" if _is_overridden(each) else "default"]
+                for each in chosen
+            ],
         )
     if not all:
         say(f"{len(configs) - len(chosen)} more configs have their defaults; --all shows them")
@@ -213,26 +213,26 @@ def alter(
     json: Json = False,
 ) -> None:
     """Add partitions to a topic, or change its configs."""
-    from gateway.kafka.topics import ConfigChange, ConfigOperation, add_partitions, alter_configs, find_topics
+    from proxy.admin.configs import Change, Operation, Resource, ResourceType
+    from proxy.admin.configs import alter as alter_configs
+    from proxy.admin.topics import add_partitions, find_topic
 
-    changes: list[ConfigChange] = []
+    changes: list[Change] = []
     for option, operation, pairs in (
-        ("--config", ConfigOperation.SET, config),
-        ("--append", ConfigOperation.APPEND, append),
-        ("--subtract", ConfigOperation.SUBTRACT, subtract),
+        ("--config", Operation.SET, config),
+        ("--append", Operation.APPEND, append),
+        ("--subtract", Operation.SUBTRACT, subtract),
     ):
-        changes += [
-            ConfigChange(name, operation, value) for name, value in (_pair(each, option) for each in pairs or [])
-        ]
-    changes += [ConfigChange(name, ConfigOperation.DELETE, None) for name in delete_config or []]
+        changes += [Change(name, operation, value) for name, value in (_pair(each, option) for each in pairs or [])]
+    changes += [Change(name, Operation.DELETE, None) for name in delete_config or []]
     if partitions is None and not changes:
         raise UsageError("nothing to change", next_step="give --partitions, --config, --append, --subtract or -d")
 
-    async def work(cluster: "Cluster") -> None:
-        await find_topics(cluster, [topic])
+    async def work(cluster: "AdminCluster") -> None:
+        await find_topic(cluster, topic)
         # Configs first: they are checked as one, and more partitions cannot be taken back.
         if changes:
-            await alter_configs(cluster, topic, changes, validate_only=validate_only)
+            await alter_configs(cluster, Resource(ResourceType.TOPIC, topic), changes, validate_only=validate_only)
         if partitions is not None:
             await add_partitions(cluster, topic, partitions, validate_only=validate_only)
 
@@ -251,12 +251,12 @@ def delete(
 ) -> None:
     """Delete topics with all their records."""
     from gateway.cli.asking import confirm
-    from gateway.kafka.topics import delete_topic, find_topics
+    from proxy.admin.topics import delete_topic, find_topics
 
-    async def look(cluster: "Cluster") -> None:
+    async def look(cluster: "AdminCluster") -> None:
         await find_topics(cluster, topics)
 
-    async def work(cluster: "Cluster") -> None:
+    async def work(cluster: "AdminCluster") -> None:
         for name in topics:
             await delete_topic(cluster, name)
             say(f"topic {name} deleted")
@@ -281,4 +281,14 @@ def _numbers(nodes: tuple[int, ...]) -> str:
 
 
 def _shown(config: "Config") -> str | None:
-    return "(hidden)" if config.sensitive else config.value
+    return "(hidden)" if config.is_sensitive else config.value
+
+
+def _is_overridden(config: "Config") -> bool:
+    return config.source.name == "DYNAMIC_TOPIC_CONFIG"
+
+
+def _default(config: "Config") -> str | None:
+    """What holds when the topic does not set it; None where the cluster does not say."""
+    inherited = (each.value for each in config.synonyms if each.source.name != "DYNAMIC_TOPIC_CONFIG")
+    return next(inherited, None)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from gateway.kafka.cluster import CLIENT_ID, Cluster, fault_of, request_timeout_ms
-from gateway.kafka.offsets import EARLIEST, LATEST, Place, bounds, list_offsets
+from gateway.kafka.cluster import CLIENT_ID, fault_of, request_timeout_ms
 from gateway.records.record import Record
+from proxy.admin.cluster import AdminCluster
+from proxy.admin.offsets import EARLIEST, LATEST, Place, bounds, list_offsets
 
 # How long one poll waits for records before it looks again whether the end is reached.
 poll_ms = 250
@@ -27,7 +28,7 @@ class Start:
     timestamp_ms: int | None = None
 
 
-async def start_offsets(cluster: Cluster, places: Iterable[Place], start: Start) -> dict[Place, int]:
+async def start_offsets(cluster: AdminCluster, places: Iterable[Place], start: Start) -> dict[Place, int]:
     """The offset at each place; what lies outside the partition is moved to its nearest end."""
     wanted = list(places)
     if start.beginning:

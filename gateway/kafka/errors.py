@@ -1,4 +1,4 @@
-"""What can go wrong between us and a Kafka cluster. Knows no command line and no HTTP."""
+"""What can go wrong between us and a Kafka cluster, beside the refusals of `proxy.admin`. Knows no command line."""
 
 from kio.schema.errors import ErrorCode
 
@@ -24,14 +24,6 @@ class BadAddress(KafkaFault):
         self.address = address
 
 
-class ApiMissing(KafkaFault):
-    """The cluster does not offer an API that we need."""
-
-    def __init__(self, api: str) -> None:
-        super().__init__(f"the cluster does not offer {api}")
-        self.api = api
-
-
 class Refused(KafkaFault):
     """The cluster answered with an error code."""
 
@@ -42,24 +34,6 @@ class Refused(KafkaFault):
         self.message = message or describe(code)
 
 
-class UnknownTopic(Refused):
-    def __init__(self, topic: str) -> None:
-        super().__init__(f"topic {topic}", ErrorCode.unknown_topic_or_partition, "no such topic")
-        self.topic = topic
-
-
-class UnknownGroup(Refused):
-    def __init__(self, group: str) -> None:
-        super().__init__(f"group {group}", ErrorCode.group_id_not_found, "no such group")
-        self.group = group
-
-
 def describe(code: ErrorCode) -> str:
     """Kafka's name of the error, as its documentation writes it."""
     return code.name.upper()
-
-
-def check(subject: str, code: ErrorCode, message: str | None = None) -> None:
-    """Raises Refused unless the code says that all went well."""
-    if code is not ErrorCode.none:
-        raise Refused(subject, code, message)

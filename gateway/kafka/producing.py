@@ -8,11 +8,13 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
-from gateway.kafka.cluster import CLIENT_ID, Cluster, fault_of, request_timeout_ms
-from gateway.kafka.errors import KafkaFault, Refused, UnknownTopic, check
-from gateway.kafka.messages import Api
-from gateway.kafka.topics import Topic, find_topics
+from gateway.kafka.cluster import CLIENT_ID, fault_of, request_timeout_ms
+from gateway.kafka.errors import KafkaFault
 from gateway.records.record import NewRecord
+from proxy.admin.cluster import AdminCluster
+from proxy.admin.messages import Api
+from proxy.admin.refusals import check
+from proxy.admin.topics import Topic, find_topic, find_topics
 
 # The broker is the one to say what is too large, and it names the limit that was broken.
 request_bytes_max = 128 * 1024 * 1024
@@ -41,31 +43,22 @@ class PartitionMissing(KafkaFault):
         super().__init__(f"topic {topic.name} has no partition {partition}; it has 0 to {len(topic.partitions) - 1}")
 
 
-async def topic_to_produce_to(cluster: Cluster, name: str) -> Topic:
-    """The topic, created if the cluster does that by itself. Raises UnknownTopic, Refused."""
-    try:
-        (topic,) = await find_topics(cluster, [name])
-    except UnknownTopic:
-        wanted = {"topics": [{"name": name}], "allow_auto_topic_creation": True}
-        answer = await cluster.ask(Api.METADATA, wanted)
-        (created,) = answer.topics
-        if not created.error_code.retriable:
-            check(f"topic {name}", created.error_code)
-        # Apache Kafka creates it behind this answer and calls it unknown until then.
-        return await _wait_for_topic(cluster, name)
-    return topic
-
-
-async def _wait_for_topic(cluster: Cluster, name: str) -> Topic:
+async def topic_to_produce_to(cluster: AdminCluster, name: str) -> Topic:
+    """The topic, created if the cluster does that by itself. Raises ProxyError."""
+    there = await find_topics(cluster, [name], missing_ok=True)
+    if there:
+        return there[name]
+    answer = await cluster.ask(Api.METADATA, {"topics": [{"name": name}], "allow_auto_topic_creation": True})
+    (created,) = answer.topics
+    if not created.error_code.retriable:
+        check(created.error_code, None, f"topic {name}")
+    # Apache Kafka creates it behind this answer and calls it unknown until then.
     for _ in range(creation_attempts_max):
-        try:
-            (topic,) = await find_topics(cluster, [name])
-            return topic
-        except Refused as error:
-            if not error.code.retriable:
-                raise
-            await asyncio.sleep(creation_retry_seconds)
-    raise UnknownTopic(name)
+        there = await find_topics(cluster, [name], missing_ok=True)
+        if there and there[name].partitions:
+            return there[name]
+        await asyncio.sleep(creation_retry_seconds)
+    return await find_topic(cluster, name)
 
 
 class Sender:

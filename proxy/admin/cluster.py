@@ -26,8 +26,9 @@ Result = TypeVar("Result")
 
 
 class AdminCluster:
-    def __init__(self, settings: ProxySettings) -> None:
+    def __init__(self, settings: ProxySettings, client_id: str = CLIENT_ID) -> None:
         self._settings = settings
+        self._client_id = client_id
         self._client: Any = None
         """An AIOKafkaClient, which has no types."""
         self._connecting = asyncio.Lock()
@@ -47,6 +48,10 @@ class AdminCluster:
             ) from error
         except (kafka.KafkaError, OSError) as error:
             raise self._unavailable(error) from error
+
+    async def open(self) -> None:
+        """Connect now, for who wants to know at once. Raises what aiokafka raises."""
+        await self._connected()
 
     async def coordinator(self, group: str) -> int:
         """The node that keeps a group."""
@@ -92,7 +97,7 @@ class AdminCluster:
             make: Any = AIOKafkaClient
             client = make(
                 bootstrap_servers=self._settings.bootstrap_servers,
-                client_id=CLIENT_ID,
+                client_id=self._client_id,
                 request_timeout_ms=self.request_timeout_ms,
             )
             try:

@@ -29,6 +29,10 @@ class Resource:
         """A broker tells, and changes, its own configs only."""
         return int(self.name) if self.type is ResourceType.BROKER and self.name else None
 
+    @property
+    def subject(self) -> str:
+        return f"{self.type.name.lower()} {self.name}".strip()
+
     def __str__(self) -> str:
         return f"{self.type.name} {self.name}".strip()
 
@@ -96,7 +100,7 @@ async def describe(cluster: AdminCluster, resources: Sequence[Resource]) -> dict
         answer = await cluster.ask(Api.DESCRIBE_CONFIGS, {"resources": request, "include_synonyms": True}, node)
         for result in answer.results:
             resource = Resource(ResourceType(result.resource_type), result.resource_name)
-            check(result.error_code, result.error_message, str(resource))
+            check(result.error_code, result.error_message, resource.subject)
             found[resource] = sorted((_config(each) for each in result.configs), key=lambda each: each.name)
     return found
 
@@ -153,7 +157,7 @@ async def alter_all(
         for result in answer.responses:
             resource = Resource(ResourceType(result.resource_type), result.resource_name)
             if result.error_code is not ErrorCode.none:
-                refused[resource] = refusal(result.error_code, result.error_message, str(resource))
+                refused[resource] = refusal(result.error_code, result.error_message, resource.subject)
     return refused
 
 

@@ -19,9 +19,9 @@ from kio.serial.errors import DecodeError
 from proxy.admin.cluster import AdminCluster, settled
 from proxy.admin.messages import Api, ApiMissing
 from proxy.admin.offsets import Place
-from proxy.admin.refusals import check
+from proxy.admin.refusals import check, refusal
 from proxy.admin.topics import describe_cluster
-from proxy.errors import GroupNotFound, IllegalState, ResourceNotFound
+from proxy.errors import ProxyError, ResourceNotFound
 
 CLASSIC: Final = "CLASSIC"
 CONSUMER: Final = "CONSUMER"
@@ -65,15 +65,40 @@ class Group:
         return {place: consumer for consumer in self.consumers for place in consumer.assignment}
 
 
-async def list_groups(cluster: AdminCluster) -> list[Group]:
-    """Every broker's consumer groups."""
-    groups: list[Group] = []
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """What a list tells of a group; None where the broker is too old to tell. In Kafka's words."""
+
+    id: str
+    protocol_type: str
+    state: str | None
+    type: str | None
+    coordinator: int
+
+
+async def list_any_groups(cluster: AdminCluster) -> list[ListedGroup]:
+    """Every broker's groups, of consumers or not."""
+    groups: list[ListedGroup] = []
     for broker in (await describe_cluster(cluster)).brokers:
         answer = await cluster.ask(Api.LIST_GROUPS, {}, broker.id)
         check(answer.error_code, None, f"groups of broker {broker.id}")
-        ids = [row.group_id for row in answer.groups if row.protocol_type in _CONSUMERS and not _is_other(row)]
-        for start in range(0, len(ids), groups_per_question_max):
-            groups += await _describe(cluster, ids[start : start + groups_per_question_max], broker.id)
+        for row in answer.groups:
+            state, kind = getattr(row, "group_state", None), getattr(row, "group_type", None)
+            groups.append(ListedGroup(row.group_id, row.protocol_type, state, kind, broker.id))
+    return sorted(groups, key=lambda group: group.id)
+
+
+async def list_groups(cluster: AdminCluster) -> list[Group]:
+    """Every broker's consumer groups."""
+    ids: dict[int, list[str]] = defaultdict(list)
+    for listed in await list_any_groups(cluster):
+        # Share and streams groups are not consumer groups.
+        if listed.protocol_type in _CONSUMERS and (listed.type or CLASSIC).upper() in (CLASSIC, CONSUMER):
+            ids[listed.coordinator].append(listed.id)
+    groups: list[Group] = []
+    for node, wanted in ids.items():
+        for start in range(0, len(wanted), groups_per_question_max):
+            groups += await _describe(cluster, wanted[start : start + groups_per_question_max], node)
     return sorted(groups, key=lambda group: group.id)
 
 
@@ -85,7 +110,7 @@ async def find_group(cluster: AdminCluster, group_id: str) -> Group:
 
     for group in await settled(find):
         return group
-    raise GroupNotFound(f"Consumer Group {group_id} could not be found.")
+    raise _no_group(group_id)
 
 
 async def committed_offsets(cluster: AdminCluster, group_id: str) -> dict[Place, int]:
@@ -133,10 +158,11 @@ async def delete_group(cluster: AdminCluster, group_id: str) -> None:
     answer = await cluster.ask(Api.DELETE_GROUPS, {"groups_names": [group_id]}, node)
     for result in answer.results:
         if result.error_code is ErrorCode.group_id_not_found:
-            raise GroupNotFound(f"Consumer Group {group_id} could not be found.")
+            raise _no_group(group_id)
+        message = None
         if result.error_code is ErrorCode.non_empty_group:
-            raise IllegalState(f"Consumer Group {group_id} has members; stop them first.")
-        check(result.error_code, None, f"group {group_id}")
+            message = f"Consumer Group {group_id} has members; stop them first."
+        check(result.error_code, message, f"group {group_id}")
 
 
 async def delete_offsets(cluster: AdminCluster, group_id: str, places: Iterable[Place]) -> None:
@@ -225,9 +251,9 @@ def _classic_group(row: Any, node: int) -> Group:
     )
 
 
-def _is_other(row: Any) -> bool:
-    """Share and streams groups are not consumer groups."""
-    return getattr(row, "group_type", "").lower() not in ("", "classic", "consumer")
+def _no_group(group_id: str) -> ProxyError:
+    message = f"Consumer Group {group_id} could not be found."
+    return refusal(ErrorCode.group_id_not_found, message, f"group {group_id}")
 
 
 def _state(name: str) -> str:

@@ -26,9 +26,12 @@ class Place:
         return f"partition {self.partition} of topic {self.topic}"
 
 
-async def list_offsets(cluster: AdminCluster, times: Mapping[Place, int]) -> dict[Place, int]:
+async def list_offsets(
+    cluster: AdminCluster, times: Mapping[Place, int], *, committed: bool = False
+) -> dict[Place, int]:
     """By place: the offset for LATEST, EARLIEST, or of the first record not older than a timestamp (-1 for none).
 
+    `committed` ends a partition before its first open transaction, as a reader of committed records does.
     Raises TopicNotFound, PartitionNotFound, LeaderNotFound.
     """
 
@@ -42,7 +45,7 @@ async def list_offsets(cluster: AdminCluster, times: Mapping[Place, int]) -> dic
         for leader, asked_topics in by_leader.items():
             request = {
                 "replica_id": -1,
-                "isolation_level": 0,
+                "isolation_level": int(committed),
                 "topics": [{"name": name, "partitions": rows} for name, rows in asked_topics.items()],
             }
             answer = await cluster.ask(Api.LIST_OFFSETS, request, leader)
@@ -84,6 +87,10 @@ async def purge(cluster: AdminCluster, before: Mapping[Place, int]) -> dict[Plac
                 check(row.error_code, None, str(place))
                 starts[place] = row.low_watermark
     return starts
+
+
+def places_of(topic: Topic) -> list[Place]:
+    return [Place(topic.name, each.index) for each in topic.partitions]
 
 
 async def still_there(cluster: AdminCluster, places: Iterable[Place]) -> list[Place]:

@@ -70,10 +70,9 @@ _KINDS: Final[Mapping[ErrorCode, Callable[[str], ProxyError]]] = {
 def refusal(code: ErrorCode, message: str | None, subject: str) -> ProxyError:
     """Kafka's own message where it sent one; else its name of the code, of what."""
     text = message or f"{subject}: {code.name.upper()}"
-    kind = _KINDS.get(code)
-    if kind is not None:
-        return kind(text)
-    return KafkaRetriable(text) if code.retriable else KafkaFailed(text)
+    error = _KINDS.get(code, KafkaRetriable if code.retriable else KafkaFailed)(text)
+    error.subject, error.kafka_code, error.kafka_message = subject, code, message
+    return error
 
 
 def check(code: ErrorCode, message: str | None, subject: str) -> None:

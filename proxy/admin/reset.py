@@ -11,7 +11,14 @@ from proxy.admin.cluster import AdminCluster
 from proxy.admin.groups import commit_offsets, committed_offsets, find_group
 from proxy.admin.offsets import Place, bounds, list_offsets, still_there
 from proxy.admin.topics import find_topics
-from proxy.errors import BadRequest, GroupNotFound, IllegalState, PartitionNotFound, ResourceNotFound
+from proxy.errors import BadRequest, GroupNotFound, IllegalState, ResourceNotFound
+
+
+class NothingCommitted(BadRequest):
+    """A shift needs something to shift from."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(f"The group has committed nothing for {place}, so there is nothing to shift from.")
 
 
 class Aim(StrEnum):
@@ -33,6 +40,8 @@ class Target:
 class Move:
     place: Place
     before: int | None
+    wanted: int | None
+    """Before it was cut; None where no record is as late as the moment."""
     after: int
     log_end_offset: int
 
@@ -44,12 +53,13 @@ def plan(
     limits: Mapping[Place, tuple[int, int]],
     at_time: Mapping[Place, int],
 ) -> list[Move]:
-    """`at_time` holds the offsets of the target's moment, -1 for none so late. Raises BadRequest."""
+    """`at_time` holds the offsets of the target's moment, -1 for none so late. Raises NothingCommitted."""
     return [_move(target, place, committed.get(place), limits[place], at_time.get(place, -1)) for place in places]
 
 
 def _move(target: Target, place: Place, before: int | None, limits: tuple[int, int], at_time: int) -> Move:
     start, end = limits
+    wanted: int | None
     match target.aim:
         case Aim.EARLIEST:
             wanted = start
@@ -58,12 +68,12 @@ def _move(target: Target, place: Place, before: int | None, limits: tuple[int, i
         case Aim.OFFSET:
             wanted = target.number
         case Aim.TIMESTAMP:
-            wanted = end if at_time < 0 else at_time
+            wanted = None if at_time < 0 else at_time
         case Aim.SHIFT:
             if before is None:
-                raise BadRequest(f"The group has committed nothing for {place}, so there is nothing to shift from.")
+                raise NothingCommitted(place)
             wanted = before + target.number
-    return Move(place, before, min(max(wanted, start), end), end)
+    return Move(place, before, wanted, end if wanted is None else min(max(wanted, start), end), end)
 
 
 async def reset_offsets(
@@ -99,8 +109,6 @@ async def _places(cluster: AdminCluster, wanted: Mapping[str, Sequence[int]]) ->
     topics = await find_topics(cluster, sorted(wanted))
     places: set[Place] = set()
     for name, partitions in wanted.items():
-        there = {each.index for each in topics[name].partitions}
-        if not set(partitions) <= there:
-            raise PartitionNotFound
-        places |= {Place(name, index) for index in partitions or there}
+        named = [topics[name].partition(index) for index in partitions]
+        places |= {Place(name, each.index) for each in named or topics[name].partitions}
     return sorted(places)

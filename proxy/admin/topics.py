@@ -13,8 +13,8 @@ from kio.schema.errors import ErrorCode
 
 from proxy.admin.cluster import AdminCluster
 from proxy.admin.messages import Api
-from proxy.admin.refusals import check
-from proxy.errors import PartitionNotFound, ResourceNotFound, TopicNotFound
+from proxy.admin.refusals import check, refusal
+from proxy.errors import PartitionNotFound, ProxyError, ResourceNotFound
 
 # Kafka's limit for a topic's name; a longer one needs no question.
 name_characters_max: Final = 249
@@ -57,7 +57,9 @@ class Topic:
         for partition in self.partitions:
             if partition.index == index:
                 return partition
-        raise PartitionNotFound
+        error = PartitionNotFound()
+        error.subject = f"partition {index} of topic {self.name}"
+        raise error
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,9 @@ async def find_topics(
     """The named topics. Raises TopicNotFound, unless told that some may be gone."""
     if not names:
         return {}
-    if not missing_ok and any(not 0 < len(name) <= name_characters_max for name in names):
-        raise TopicNotFound
+    for name in names:
+        if not missing_ok and not 0 < len(name) <= name_characters_max:
+            raise _no_topic(name)
     answer = await cluster.ask(
         Api.METADATA,
         {
@@ -130,7 +133,7 @@ async def find_topics(
         if topic.error_code in (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception):
             if missing_ok:
                 continue
-            raise TopicNotFound
+            raise _no_topic(topic.name)
         # A topic whose leaders are being elected is there all the same.
         if topic.error_code is not ErrorCode.leader_not_available:
             check(topic.error_code, None, f"topic {topic.name}")
@@ -156,7 +159,7 @@ async def create_topic(cluster: AdminCluster, wanted: NewTopic, *, validate_only
     )
     (result,) = answer.topics
     if result.error_code is ErrorCode.topic_already_exists:
-        check(result.error_code, f"Topic '{wanted.name}' already exists.", "")
+        check(result.error_code, f"Topic '{wanted.name}' already exists.", f"topic {wanted.name}")
     check(result.error_code, result.error_message, f"topic {wanted.name}")
     if not validate_only:
         await _heard(cluster, wanted.name, 1)
@@ -166,28 +169,29 @@ async def create_topic(cluster: AdminCluster, wanted: NewTopic, *, validate_only
 async def delete_topic(cluster: AdminCluster, name: str) -> None:
     """Raises TopicNotFound."""
     if len(name) > name_characters_max:
-        raise TopicNotFound
+        raise _no_topic(name)
     answer = await cluster.ask(Api.DELETE_TOPICS, {"topic_names": [name], "timeout": cluster.request_timeout_ms})
     for result in answer.responses:
         if result.error_code is ErrorCode.invalid_topic_exception:
-            raise TopicNotFound
+            raise _no_topic(name)
         check(result.error_code, getattr(result, "error_message", None), f"topic {name}")
     await _heard(cluster, name, 0)
 
 
-async def add_partitions(cluster: AdminCluster, name: str, total: int) -> None:
+async def add_partitions(cluster: AdminCluster, name: str, total: int, *, validate_only: bool = False) -> None:
     """Raises TopicNotFound, KafkaBadRequest."""
     answer = await cluster.ask(
         Api.CREATE_PARTITIONS,
         {
             "topics": [{"name": name, "count": total, "assignments": None}],
             "timeout": cluster.request_timeout_ms,
-            "validate_only": False,
+            "validate_only": validate_only,
         },
     )
     for result in answer.results:
         check(result.error_code, result.error_message, f"topic {name}")
-    await _heard(cluster, name, total)
+    if not validate_only:
+        await _heard(cluster, name, total)
 
 
 async def _heard(cluster: AdminCluster, name: str, partitions: int) -> None:
@@ -198,6 +202,10 @@ async def _heard(cluster: AdminCluster, name: str, partitions: int) -> None:
         if topic is None if partitions == 0 else topic is not None and led == max(len(topic.partitions), partitions):
             return
         await asyncio.sleep(hearing_pause_seconds)
+
+
+def _no_topic(name: str) -> ProxyError:
+    return refusal(ErrorCode.unknown_topic_or_partition, None, f"topic {name}")
 
 
 def _topic(topic: Any) -> Topic:

@@ -100,8 +100,8 @@ def main_loop() -> None:
 
     import gateway.cli.foreground
     import gateway.cli.reading
-    import gateway.cli.sending
-    import gateway.kafka.groups  # noqa: F401
+    import gateway.cli.sending  # noqa: F401
+    import proxy.admin.reset  # noqa: F401
 
     for line in sys.stdin:
         print(launch(json.loads(line)), flush=True)

@@ -1,0 +1,27 @@
+"""What partitions take on disk (DescribeLogDirs)."""
+
+from collections.abc import Sequence
+
+from proxy.admin.cluster import AdminCluster
+from proxy.admin.messages import Api, ApiMissing
+from proxy.admin.offsets import Place
+from proxy.admin.topics import Topic, describe_cluster
+
+
+async def partition_sizes(cluster: AdminCluster, topics: Sequence[Topic] | None = None) -> dict[Place, int]:
+    """Bytes of the largest replica, by place; empty where the cluster does not tell."""
+    wanted = None
+    if topics is not None:
+        wanted = [{"topic": topic.name, "partitions": [each.index for each in topic.partitions]} for topic in topics]
+    sizes: dict[Place, int] = {}
+    for broker in (await describe_cluster(cluster)).brokers:
+        try:
+            answer = await cluster.ask(Api.DESCRIBE_LOG_DIRS, {"topics": wanted}, broker.id)
+        except ApiMissing:
+            return {}
+        for directory in answer.results:
+            for topic in directory.topics:
+                for partition in topic.partitions:
+                    place = Place(topic.name, partition.partition_index)
+                    sizes[place] = max(sizes.get(place, 0), partition.partition_size)
+    return sizes
