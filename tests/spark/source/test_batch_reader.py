@@ -4,11 +4,12 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from pyarrow import lib as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_udfs.source.errors import BadOption, BrokerUnreachable, DataLost, TopicMissing
 from tests.live.ports import free_port
-from tests.spark.source.topics import Message, Topics, numbered, read
+from tests.spark.source.topics import Message, Topics, numbered, read, rows_of
 
 NOON = 1_700_000_000_000
 FOREVER = {"retention.ms": "-1"}
@@ -47,6 +48,7 @@ def test_batches_are_of_the_very_type_that_spark_asks_for(embedded: Topics) -> N
     schema = source.schema()
     reader = source.reader(schema)
     (batch,) = [batch for partition in reader.partitions() for batch in reader.read(partition)]
+    assert isinstance(batch, pa.RecordBatch)
     assert batch.schema.equals(to_arrow_schema(schema, timezone="UTC"))
 
 
@@ -157,7 +159,7 @@ def test_transactions_are_read_as_the_isolation_says(apache_kafka: str, isolatio
         producer = topics.transactional()
         producer.begin_transaction()
         topics.send(producer, topic, [Message("tx", value), Message("tx", value * 2)])
-        _ = producer.commit_transaction(30) if keep else producer.abort_transaction(30)
+        (producer.commit_transaction if keep else producer.abort_transaction)(30)
     left_open = topics.transactional()
     left_open.begin_transaction()
     topics.send(left_open, topic, [Message("open", "4")])
@@ -177,7 +179,7 @@ def test_a_start_inside_an_aborted_transaction_reads_none_of_it(apache_kafka: st
     for keep in (False, True):
         producer.begin_transaction()
         topics.send(producer, topic, numbered(5))
-        _ = producer.commit_transaction(30) if keep else producer.abort_transaction(30)
+        (producer.commit_transaction if keep else producer.abort_transaction)(30)
     given = {"kafka.isolation.level": "read_committed", "startingOffsets": json.dumps({topic: {0: 3}})}
     assert [row["offset"] for row in read(topics.source(topic, **given))] == [6, 7, 8, 9, 10]
 
@@ -208,7 +210,7 @@ def test_offsets_that_go_between_planning_and_reading_are_noticed(topics: Topics
                 list(reader.read(planned[0]))
         else:
             topics.trim(topic, 0, 15)
-            offsets = [row["offset"] for batch in reader.read(planned[0]) for row in batch.to_pylist()]
+            offsets = [row["offset"] for row in rows_of(reader.read(planned[0]))]
             assert offsets == list(range(15, 20))
 
 

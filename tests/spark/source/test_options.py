@@ -3,11 +3,13 @@
 import pickle
 
 import pytest
+from aiokafka.structs import TopicPartition
 
 from spark_udfs.source.errors import BadOption, DataLost
 from spark_udfs.source.options import Isolation, read_options, write_options
 from spark_udfs.source.positions import EARLIEST, LATEST, AtEdge, AtOffsets, AtTimes, NoMatch
 
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 NEEDED = {"bootstrap.servers": "localhost:9092", "subscribe": "orders"}
 
 BAD_READS = [
@@ -149,8 +151,8 @@ def test_a_time_goes_before_offsets_by_time_and_those_before_offsets() -> None:
 def test_offsets_are_read_as_in_sparks_kafka_source() -> None:
     given = {"startingOffsets": '{"orders": {"0": 23, "1": -2}}', "endingOffsets": '{"orders": {"0": 50, "1": -1}}'}
     options = read_options({**NEEDED, **given}, is_streaming=False)
-    assert options.start == AtOffsets({("orders", 0): 23, ("orders", 1): EARLIEST})
-    assert options.end == AtOffsets({("orders", 0): 50, ("orders", 1): LATEST})
+    assert options.start == AtOffsets({FIRST: 23, SECOND: EARLIEST})
+    assert options.end == AtOffsets({FIRST: 50, SECOND: LATEST})
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """A key goes where Java's producer puts it."""
 
 import random
+from collections.abc import Callable
 
 import pytest
-from aiokafka.partitioner import murmur2 as reference
+from aiokafka import partitioner
 from pyarrow import lib as pa
 
 from spark_udfs.source.placement import murmur2, partitions_of
+
+reference: Callable[[bytes], int] = partitioner.murmur2
 
 # From the tests of Kafka's own Utils.murmur2.
 JAVA = {

@@ -187,10 +187,11 @@ def test_a_broker_that_comes_back_is_waited_for(broker: HeadgateBroker) -> None:
     rows: list[int] = []
     killed: threading.Thread | None = None
     for batch in reader.read(reader.partitions()[0]):
+        assert isinstance(batch, pa.RecordBatch)
         rows += batch.column("offset").to_pylist()
         if killed is None:
             broker.kill()
-            killed = threading.Thread(target=lambda: (time.sleep(0.5), broker.start()))
+            killed = threading.Timer(0.5, broker.start)
             killed.start()
     assert killed is not None
     killed.join()

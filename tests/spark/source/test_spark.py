@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-POISON = (None, b"", b"junk", b"\x00\x00\x00\x00\x07", b"\x00\x00\x99\x99\x99body")
+POISON = (None, b"", b"junk", b"\x00\x00\x99\x99\x99body")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,8 @@ def customer_topic(embedded: Topics, registry: HeadgateRegistry) -> str:
     topic = embedded.create(2)
     ids = register(registry, f"{topic}-value", *CUSTOMERS)
     good = customers(ids)
-    payloads: list[bytes | None] = [good[n % 3] if n % 4 else POISON[n // 4 % len(POISON)] for n in range(400)]
+    poison = (*POISON, good[2][:5])
+    payloads: list[bytes | None] = [good[n % 3] if n % 4 else poison[n // 4 % len(poison)] for n in range(400)]
     payloads += [good[0][:-2], good[1] + b"x"]
     embedded.produce(topic, [Message(f"k{n}", value, partition=n % 2) for n, value in enumerate(payloads)])
     return topic
@@ -117,7 +118,7 @@ def test_fields_columns_and_modes_are_chosen_by_options(
     assert nulls.where("reason is null").count() == 300
     first = load(spark, embedded, customer_topic, version="1", **given)
     assert "fax" in first.schema["value"].dataType.names  # type: ignore[attr-defined]
-    with pytest.raises(Exception, match=r"(?s)TOO_SHORT|NULL"):
+    with pytest.raises(Exception, match="PoisonError"):
         load(spark, embedded, customer_topic, on_poison="FAIL", **given).collect()
 
 

@@ -1,11 +1,12 @@
 """Frames to topics, without Spark around them: what is written, where it goes, and what is refused."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiokafka.partitioner import murmur2
+from aiokafka import partitioner
 from pyarrow import lib as pa
 from pyspark.sql import Row
 from pyspark.sql.datasource import CaseInsensitiveDict, DataSourceArrowWriter, DataSourceStreamArrowWriter
@@ -27,6 +28,7 @@ from tests.live.headgate import HeadgateBroker
 from tests.live.ports import free_port
 from tests.spark.source.topics import Topics, read
 
+murmur2: Callable[[bytes], int] = partitioner.murmur2
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 NOON = datetime(2024, 2, 29, 12, 0, 0, 123000, tzinfo=UTC)
 FOREVER = {"retention.ms": "-1"}

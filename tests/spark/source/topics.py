@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 from pyarrow import lib as pa
 from pyspark.sql.datasource import CaseInsensitiveDict
 
@@ -36,7 +37,7 @@ class Topics:
 
     def __init__(self, address: str, settings: Mapping[str, str] | None = None) -> None:
         self.address = address
-        self._client = {"bootstrap.servers": address, **QUIET, **(settings or {})}
+        self._client: dict[str, Any] = {"bootstrap.servers": address, **QUIET, **(settings or {})}
 
     @cached_property
     def admin(self) -> AdminClient:
