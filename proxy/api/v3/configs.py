@@ -51,37 +51,16 @@ class AlterTopics(Body):
     validate_only: bool | None = None
 
 
-@router.get("/broker-configs")
-async def list_cluster_configs(v3: Context) -> Response:
-    rows = [_row(v3.links, _CLUSTER, each) for each in await configs.describe_one(v3.cluster, _CLUSTER)]
-    return answer(v3.links.collection("KafkaClusterConfigList", ("broker-configs",), rows))
+async def resource_of(v3: Context, request: Request) -> Resource:
+    """What the path names: a topic or a broker that is there, or nothing, for what all brokers share."""
+    if (topic_name := request.path_params.get("topic_name")) is not None:
+        return _topic_resource((await find_topic(v3.cluster, topic_name)).name)
+    if (broker_id := request.path_params.get("broker_id")) is not None:
+        return _broker_resource((await describe_cluster(v3.cluster)).broker(number_in_path(broker_id)).id)
+    return _CLUSTER
 
 
-@router.post("/broker-configs:alter")
-async def alter_cluster_configs(v3: Context, request: Request) -> Response:
-    body = await body_v3(request, AlterConfigs)
-    await configs.alter(v3.cluster, _CLUSTER, body.changes(), validate_only=bool(body.validate_only))
-    return nothing()
-
-
-@router.get("/broker-configs/{name}")
-async def get_cluster_config(v3: Context, name: str) -> Response:
-    return await _get(v3, _CLUSTER, name)
-
-
-@router.put("/broker-configs/{name}")
-async def update_cluster_config(v3: Context, name: str, request: Request) -> Response:
-    body = await body_v3(request, UpdateConfig)
-    # Only what was set before is listed, so a name that is not listed may well be right: the broker decides.
-    change = Change(name, Operation.SET, body.value)
-    await configs.alter(v3.cluster, _CLUSTER, [change], validate_only=False)
-    return nothing()
-
-
-@router.delete("/broker-configs/{name}")
-async def reset_cluster_config(v3: Context, name: str) -> Response:
-    await configs.alter(v3.cluster, _CLUSTER, [Change(name, Operation.DELETE, None)], validate_only=False)
-    return nothing()
+Found = Annotated[Resource, Depends(resource_of)]
 
 
 @router.get("/brokers/-/configs")
@@ -90,33 +69,6 @@ async def list_all_broker_configs(v3: Context) -> Response:
     found = await configs.describe(v3.cluster, [_broker_resource(broker.id) for broker in view.brokers])
     rows = [_row(v3.links, resource, each) for resource, listed in found.items() for each in listed]
     return answer(v3.links.collection("KafkaBrokerConfigList", ("brokers", "-", "configs"), rows))
-
-
-@router.get("/brokers/{broker_id}/configs")
-async def list_broker_configs(v3: Context, broker_id: str) -> Response:
-    resource = await _broker(v3, broker_id)
-    rows = [_row(v3.links, resource, each) for each in await configs.describe_one(v3.cluster, resource)]
-    return answer(v3.links.collection("KafkaBrokerConfigList", _at(resource), rows))
-
-
-@router.post("/brokers/{broker_id}/configs:alter")
-async def alter_broker_configs(v3: Context, broker_id: str, request: Request) -> Response:
-    return await _alter(v3, await _broker(v3, broker_id), request)
-
-
-@router.get("/brokers/{broker_id}/configs/{name}")
-async def get_broker_config(v3: Context, broker_id: str, name: str) -> Response:
-    return await _get(v3, await _broker(v3, broker_id), name)
-
-
-@router.put("/brokers/{broker_id}/configs/{name}")
-async def update_broker_config(v3: Context, broker_id: str, name: str, request: Request) -> Response:
-    return await _update(v3, await _broker(v3, broker_id), name, request)
-
-
-@router.delete("/brokers/{broker_id}/configs/{name}")
-async def reset_broker_config(v3: Context, broker_id: str, name: str) -> Response:
-    return await _reset(v3, await _broker(v3, broker_id), name)
 
 
 @router.get("/topics/-/configs")
@@ -151,64 +103,50 @@ async def alter_configs_of_topics(v3: Context, request: Request) -> Response:
     return answer({"failures": failures}, 207)
 
 
+@router.get("/broker-configs")
+@router.get("/brokers/{broker_id}/configs")
 @router.get("/topics/{topic_name}/configs")
-async def list_topic_configs(v3: Context, topic_name: str) -> Response:
-    resource = await _topic(v3, topic_name)
+async def list_configs(v3: Context, resource: Found) -> Response:
     rows = [_row(v3.links, resource, each) for each in await configs.describe_one(v3.cluster, resource)]
-    return answer(v3.links.collection("KafkaTopicConfigList", _at(resource), rows))
+    return answer(v3.links.collection(f"{_kind(resource)}List", _at(resource), rows))
 
 
+@router.post("/broker-configs:alter")
+@router.post("/brokers/{broker_id}/configs:alter")
 @router.post("/topics/{topic_name}/configs:alter")
-async def alter_topic_configs(v3: Context, topic_name: str, request: Request) -> Response:
-    return await _alter(v3, await _topic(v3, topic_name), request)
-
-
-@router.get("/topics/{topic_name}/configs/{name}")
-async def get_topic_config(v3: Context, topic_name: str, name: str) -> Response:
-    return await _get(v3, await _topic(v3, topic_name), name)
-
-
-@router.put("/topics/{topic_name}/configs/{name}")
-async def update_topic_config(v3: Context, topic_name: str, name: str, request: Request) -> Response:
-    return await _update(v3, await _topic(v3, topic_name), name, request)
-
-
-@router.delete("/topics/{topic_name}/configs/{name}")
-async def reset_topic_config(v3: Context, topic_name: str, name: str) -> Response:
-    return await _reset(v3, await _topic(v3, topic_name), name)
-
-
-async def _get(v3: V3, resource: Resource, name: str) -> Response:
-    return answer(_row(v3.links, resource, await configs.find(v3.cluster, v3.links.cluster_id, resource, name)))
-
-
-async def _update(v3: V3, resource: Resource, name: str, request: Request) -> Response:
-    body = await body_v3(request, UpdateConfig)
-    return await _change(v3, resource, [Change(name, Operation.SET, body.value)], validate_only=False)
-
-
-async def _reset(v3: V3, resource: Resource, name: str) -> Response:
-    return await _change(v3, resource, [Change(name, Operation.DELETE, None)], validate_only=False)
-
-
-async def _alter(v3: V3, resource: Resource, request: Request) -> Response:
+async def alter_configs(v3: Context, resource: Found, request: Request) -> Response:
     body = await body_v3(request, AlterConfigs)
     return await _change(v3, resource, body.changes(), validate_only=bool(body.validate_only))
 
 
-async def _change(v3: V3, resource: Resource, changes: list[Change], *, validate_only: bool) -> Response:
-    await configs.check_names(v3.cluster, v3.links.cluster_id, resource, changes)
+@router.get("/broker-configs/{name}")
+@router.get("/brokers/{broker_id}/configs/{name}")
+@router.get("/topics/{topic_name}/configs/{name}")
+async def get_config(v3: Context, resource: Found, name: str) -> Response:
+    return answer(_row(v3.links, resource, await configs.find(v3.cluster, v3.links.cluster_id, resource, name)))
+
+
+@router.put("/broker-configs/{name}")
+@router.put("/brokers/{broker_id}/configs/{name}")
+@router.put("/topics/{topic_name}/configs/{name}")
+async def update_config(v3: Context, resource: Found, name: str, request: Request) -> Response:
+    body = await body_v3(request, UpdateConfig)
+    return await _change(v3, resource, [Change(name, Operation.SET, body.value)])
+
+
+@router.delete("/broker-configs/{name}")
+@router.delete("/brokers/{broker_id}/configs/{name}")
+@router.delete("/topics/{topic_name}/configs/{name}")
+async def reset_config(v3: Context, resource: Found, name: str) -> Response:
+    return await _change(v3, resource, [Change(name, Operation.DELETE, None)])
+
+
+async def _change(v3: V3, resource: Resource, changes: list[Change], *, validate_only: bool = False) -> Response:
+    # Of what all brokers share only that which was set is listed, so a name that is not may well be right.
+    if resource != _CLUSTER:
+        await configs.check_names(v3.cluster, v3.links.cluster_id, resource, changes)
     await configs.alter(v3.cluster, resource, changes, validate_only=validate_only)
     return nothing()
-
-
-async def _broker(v3: V3, broker_id: str) -> Resource:
-    broker = (await describe_cluster(v3.cluster)).broker(number_in_path(broker_id))
-    return _broker_resource(broker.id)
-
-
-async def _topic(v3: V3, topic_name: str) -> Resource:
-    return _topic_resource((await find_topic(v3.cluster, topic_name)).name)
 
 
 def _broker_resource(broker_id: int) -> Resource:
@@ -232,21 +170,31 @@ def _at(resource: Resource) -> tuple[str, ...]:
     return ("topics" if resource.type is ResourceType.TOPIC else "brokers", resource.name, "configs")
 
 
-def _row(links: Links, resource: Resource, config: Config) -> Row:
-    fields: Row = {
-        "name": config.name,
-        "value": config.value,
-        "is_default": config.is_default,
-        "is_read_only": config.is_read_only,
-        "is_sensitive": config.is_sensitive,
-        "source": config.source.name,
-        "synonyms": [{"name": each.name, "value": each.value, "source": each.source.name} for each in config.synonyms],
-    }
-    at = (*_at(resource), config.name)
+def _kind(resource: Resource) -> str:
     if resource == _CLUSTER:
-        return links.resource("KafkaClusterConfig", at, ("broker-config", config.name), config_type="BROKER", **fields)
-    if resource.type is ResourceType.BROKER:
-        name = ("broker", resource.name, "config", config.name)
-        return links.resource("KafkaBrokerConfig", at, name, broker_id=int(resource.name), **fields)
-    name = ("topic", resource.name, "config", config.name)
-    return links.resource("KafkaTopicConfig", at, name, topic_name=resource.name, **fields)
+        return "KafkaClusterConfig"
+    return "KafkaTopicConfig" if resource.type is ResourceType.TOPIC else "KafkaBrokerConfig"
+
+
+def _row(links: Links, resource: Resource, config: Config) -> Row:
+    called: tuple[str, ...]
+    whose: Row
+    if resource == _CLUSTER:
+        called, whose = ("broker-config", config.name), {"config_type": "BROKER"}
+    elif resource.type is ResourceType.BROKER:
+        called, whose = ("broker", resource.name, "config", config.name), {"broker_id": int(resource.name)}
+    else:
+        called, whose = ("topic", resource.name, "config", config.name), {"topic_name": resource.name}
+    return links.resource(
+        _kind(resource),
+        (*_at(resource), config.name),
+        called,
+        **whose,
+        name=config.name,
+        value=config.value,
+        is_default=config.is_default,
+        is_read_only=config.is_read_only,
+        is_sensitive=config.is_sensitive,
+        source=config.source.name,
+        synonyms=[{"name": each.name, "value": each.value, "source": each.source.name} for each in config.synonyms],
+    )
