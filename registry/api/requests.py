@@ -1,6 +1,7 @@
 """Requests taken apart: bodies into the model, query parameters into values, each fault with its place.
 
-Bodies are read as Java's registry reads them: numbers may come as strings, unknown fields are refused by name.
+Bodies are read as Java's registry reads them: numbers may come as strings, unknown fields are refused by name, and
+what follows the object is not read.
 """
 
 import re
@@ -27,6 +28,7 @@ from registry.wire import (
 )
 
 _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(.*)`")
+_TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 T = TypeVar("T")
 
 
@@ -88,6 +90,9 @@ def _decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
             raise HttpFault(422, f"Unrecognized field: {unknown.group(1)}") from None
         raise HttpFault(400, f"The request body has the wrong form: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        trailing = _TRAILING.search(str(error))
+        if trailing:
+            return _decoded(decoder, body[: int(trailing.group(1)) - 1])
         raise HttpFault(400, f"The request body is not JSON: {error}") from None
     except RecursionError:
         raise HttpFault(400, "The request body is nested too deep") from None

@@ -103,6 +103,15 @@ def test_numbers_may_come_as_strings(api: RegistryApi) -> None:
     assert answer.status_code == 200, answer.text
 
 
+@pytest.mark.parametrize("rest", [b'"', b"}", b" x", b"\n{}", b" \xff"])
+def test_what_follows_the_object_in_a_body_is_not_read(api: RegistryApi, rest: bytes) -> None:
+    body = json.dumps({"schema": record("a")}).encode()
+    registered = api.send("POST", "/subjects/s/versions", body + rest)
+    assert registered.json()["id"] == api.send("POST", "/subjects/s", body).json()["id"]
+    assert api.send("PUT", "/config/s", b'{"alias": "\xc3\xa9"}' + rest).json()["alias"] == "é"
+    assert error_of(api.send("POST", "/subjects/s/versions", rest + body))[0] in (400, 422)
+
+
 def test_trailing_slashes_do_not_matter(api: RegistryApi) -> None:
     api.post("/subjects/s/versions/", {"schema": record("a")})
     for path in ("/subjects/", "/subjects/s/versions/", "/schemas/ids/1/", "/config/", "/mode/", "/schemas/types/"):
