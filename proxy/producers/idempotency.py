@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from proxy.errors import BadRequest, PartitionNotFound, ProxyError, Unprocessable
+from proxy.producers.lanes import partition_of
 from proxy.producers.outcome_log import Entry, Intent, Outcome, OutcomeLog
 from proxy.producers.records import OutgoingRecord, ProducerIdentity, Ticket
-from proxy.producers.sender import Sender, partition_of
+from proxy.producers.sender import Sender
 
 key_characters_max: Final = 255
 # Of one answer in the log, below the brokers' limit for a record.

@@ -10,15 +10,11 @@ written once. A batch that is given up in doubt takes the producer id with it, a
 
 import asyncio
 import itertools
-import struct
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-import crc32c
 from aiokafka import errors as kafka
-from aiokafka.partitioner import murmur2
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from proxy.errors import (
@@ -31,6 +27,7 @@ from proxy.errors import (
     TopicNotFound,
 )
 from proxy.kafka.faults import proxy_error
+from proxy.producers.lanes import Lane, partition_of
 from proxy.producers.link import KafkaLink, Placed, refusal
 from proxy.producers.records import Batch, OutgoingRecord, ProducerIdentity, Ticket
 from proxy.settings import ProxySettings
@@ -44,9 +41,6 @@ identities_max: Final = 3
 # Below the brokers' socket.request.max.bytes of 100 MiB.
 request_bytes_max: Final = 32 * 1024 * 1024
 
-_SEQUENCES: Final = 2**31
-_CRC_AT, _CRC_FROM, _IDENTITY_AT = 17, 21, 43
-_IDENTITY: Final = struct.Struct(">qhi")
 # The broker has forgotten the producer, or counts other sequences: nothing of the batch was written.
 _IDENTITY_LOST: Final = (
     kafka.OutOfOrderSequenceNumber,
@@ -58,29 +52,12 @@ _IDENTITY_LOST: Final = (
 _AFTER_APPEND: Final = (kafka.RequestTimedOutError, kafka.NotEnoughReplicasAfterAppendError)
 
 
-class _Lane:
-    """One partition: the batches that wait, and the one that gathers behind them."""
-
-    __slots__ = ("busy", "gathering", "identity", "is_fixed", "partition", "sequence", "topic", "waiting")
-
-    def __init__(self, topic: str, partition: int) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.waiting: deque[Batch] = deque()
-        self.gathering: Batch | None = None
-        self.busy = False
-        self.identity: ProducerIdentity | None = None
-        self.sequence = 0
-        self.is_fixed = False
-        """The identity is the caller's and may not be changed for another."""
-
-
 class Sender:
     def __init__(self, settings: ProxySettings, link: KafkaLink | None = None) -> None:
         self._settings = settings
         self._link = link or KafkaLink(settings)
-        self._lanes: dict[tuple[str, int], _Lane] = {}
-        self._ready: dict[_Lane, None] = {}
+        self._lanes: dict[tuple[str, int], Lane] = {}
+        self._ready: dict[Lane, None] = {}
         self._busy_nodes: set[int] = set()
         self._identity: ProducerIdentity | None = None
         self._flush_soon = False
@@ -169,7 +146,7 @@ class Sender:
         now_ms = int(time.time() * 1000)
         placed: list[list[Ticket]] = []
         for partition, sequence, records in rows:
-            lane = _Lane(topic, partition)
+            lane = Lane(topic, partition)
             lane.identity, lane.sequence, lane.is_fixed = identity, sequence, True
             batch = lane.gathering = self._new_batch(topic, partition)
             tickets = [self._append(batch, record, now_ms) for record in records]
@@ -193,10 +170,9 @@ class Sender:
         if self._tasks:
             await asyncio.wait(self._tasks)
         for lane in [*self._lanes.values(), *self._ready]:
-            for batch in [*lane.waiting, *([lane.gathering] if lane.gathering is not None else [])]:
+            for batch in lane.batches():
                 self._settle(batch, ShuttingDown("The proxy shut down before the brokers had answered."))
-            lane.waiting.clear()
-            lane.gathering = None
+            lane.clear()
         await self._link.close()
 
     def _keyless(self, topic: str, partitions: tuple[int, ...]) -> int:
@@ -232,7 +208,7 @@ class Sender:
     def _put(self, topic: str, partition: int, record: OutgoingRecord, now_ms: int) -> Ticket:
         lane = self._lanes.get((topic, partition))
         if lane is None:
-            lane = self._lanes[topic, partition] = _Lane(topic, partition)
+            lane = self._lanes[topic, partition] = Lane(topic, partition)
         if lane.gathering is None:
             lane.gathering = self._new_batch(topic, partition)
             self._make_ready(lane)
@@ -244,7 +220,7 @@ class Sender:
             assert ticket is not None, "a batch takes one record of any size"
         return ticket
 
-    def _make_ready(self, lane: _Lane) -> None:
+    def _make_ready(self, lane: Lane) -> None:
         if not lane.busy:
             self._ready[lane] = None
             self._schedule()
@@ -260,7 +236,7 @@ class Sender:
         self._flush_soon = False
         if not self._ready:
             return
-        by_node: dict[int | None, list[_Lane]] = {}
+        by_node: dict[int | None, list[Lane]] = {}
         for lane in self._ready:
             leader = self._link.leader(lane.topic, lane.partition)
             if leader is None or leader not in self._busy_nodes:
@@ -276,9 +252,9 @@ class Sender:
                     lane.busy = True
                 self._start(self._await_leaders(lanes))
 
-    def _taken(self, lanes: list[_Lane]) -> list[tuple[_Lane, Batch]]:
+    def _taken(self, lanes: list[Lane]) -> list[tuple[Lane, Batch]]:
         """The next batch of each lane, up to what a request may hold."""
-        taken: list[tuple[_Lane, Batch]] = []
+        taken: list[tuple[Lane, Batch]] = []
         size = 0
         for lane in lanes:
             batch = lane.waiting[0] if lane.waiting else lane.gathering
@@ -286,13 +262,9 @@ class Sender:
             size += batch.bytes
             if taken and size > request_bytes_max:
                 break
-            if lane.waiting:
-                lane.waiting.popleft()
-            else:
-                lane.gathering = None
             del self._ready[lane]
             lane.busy = True
-            taken.append((lane, batch))
+            taken.append((lane, lane.take()))
         return taken
 
     def _start(self, work: Any) -> None:
@@ -300,15 +272,15 @@ class Sender:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _send(self, node_id: int, taken: list[tuple[_Lane, Batch]]) -> None:
-        pauses: dict[_Lane, float] = {}
+    async def _send(self, node_id: int, taken: list[tuple[Lane, Batch]]) -> None:
+        pauses: dict[Lane, float] = {}
         try:
             if self._identity is None:
                 async with self._renewing:
                     if self._identity is None:
                         self._identity = await self._link.new_identity()
             for lane, batch in taken:
-                self._build(lane, batch)
+                lane.seal(batch, self._identity)
             answer = await self._link.produce(node_id, [batch for _, batch in taken])
         except asyncio.CancelledError:
             for lane, batch in taken:
@@ -333,13 +305,13 @@ class Sender:
             await self._link.refresh()
             self._release(delayed)
 
-    async def _await_leaders(self, lanes: list[_Lane]) -> None:
+    async def _await_leaders(self, lanes: list[Lane]) -> None:
         await self._link.refresh()
         now = time.monotonic()
         for lane in lanes:
             known = self._link.known_partitions(lane.topic)
             overdue: ProxyError | None = None
-            for batch in [*lane.waiting, *([lane.gathering] if lane.gathering is not None else [])]:
+            for batch in lane.batches():
                 batch.attempts += 1
                 if known is not None and lane.partition not in known:
                     overdue = PartitionNotFound()
@@ -350,8 +322,7 @@ class Sender:
                 if overdue is not None:
                     self._settle(batch, overdue)
             if overdue is not None:
-                lane.waiting.clear()
-                lane.gathering = None
+                lane.clear()
         await asyncio.sleep(retry_pause_seconds * 2)
         self._release(lanes)
 
@@ -364,25 +335,7 @@ class Sender:
             # From here, not in the loop's next turn: everything that could come along has had its time.
             self._flush()
 
-    def _build(self, lane: _Lane, batch: Batch) -> None:
-        """The bytes of the batch, with the identity and sequence that it keeps until it is answered for."""
-        if batch.buffer is not None and batch.identity is not None:
-            return
-        if not lane.is_fixed and lane.identity is not self._identity:
-            lane.identity, lane.sequence = self._identity, 0
-        identity = lane.identity
-        assert identity is not None
-        batch.identity, batch.sequence = identity, lane.sequence
-        if batch.buffer is None:
-            batch.builder.set_producer_state(identity.producer_id, identity.epoch, lane.sequence)
-            batch.buffer = batch.builder.build()
-            batch.builder = None
-        else:
-            _IDENTITY.pack_into(batch.buffer, _IDENTITY_AT, identity.producer_id, identity.epoch, lane.sequence)
-            checksum = crc32c.crc32c(bytes(batch.buffer[_CRC_FROM:]))
-            struct.pack_into(">I", batch.buffer, _CRC_AT, checksum)
-
-    def _conclude(self, lane: _Lane, batch: Batch, placed: Placed | None) -> float:
+    def _conclude(self, lane: Lane, batch: Batch, placed: Placed | None) -> float:
         """Take a broker's answer; the seconds to wait before the next attempt, 0 when there is none."""
         if placed is None:
             batch.in_doubt = True
@@ -390,7 +343,7 @@ class Sender:
         error_class = placed.error
         if error_class is None or error_class is kafka.DuplicateSequenceNumber:
             batch.base_offset, batch.append_time_ms = placed.base_offset, placed.append_time_ms
-            lane.sequence = (batch.sequence + batch.count) % _SEQUENCES
+            lane.settled(batch)
             self._settle(batch)
             return 0.0
         if issubclass(error_class, _IDENTITY_LOST) and not lane.is_fixed and batch.attempts < identities_max:
@@ -407,7 +360,7 @@ class Sender:
         self._give_up(batch, refusal(error_class, batch.topic))
         return 0.0
 
-    def _retry_or_give_up(self, lane: _Lane, batch: Batch, error: ProxyError) -> float:
+    def _retry_or_give_up(self, lane: Lane, batch: Batch, error: ProxyError) -> float:
         batch.attempts += 1
         pause: float = min(retry_pause_seconds * 2 ** min(batch.attempts, 10), retry_pause_max_seconds)
         if self._closed or time.monotonic() + pause > batch.deadline:
@@ -431,11 +384,3 @@ class Sender:
         if not batch.settled.done():
             self._pending_bytes -= batch.bytes
             batch.settle(error)
-
-
-def partition_of(key: bytes, partitions: Sequence[int]) -> int:
-    """As Java's DefaultPartitioner chooses for a key."""
-    if len(partitions) == 1:
-        return partitions[0]
-    hash_of: Callable[[bytes], int] = murmur2
-    return partitions[(hash_of(key) & 0x7FFFFFFF) % len(partitions)]
