@@ -23,6 +23,7 @@ _DEFAULTS = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.log.level": "ERROR",
+    "spark.python.daemon.module": "spark_udfs.daemon",
 }
 
 
