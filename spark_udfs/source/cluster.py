@@ -77,14 +77,14 @@ class Cluster:
         self._advertised: list[str] = []
         """Where the brokers say that they are; empty until one has answered."""
 
-    async def partitions(self, selection: Selection) -> list[TopicPartition]:
-        """Raises `TopicMissing`."""
+    async def partitions(self, selection: Selection, *, may_miss: bool = False) -> list[TopicPartition]:
+        """Raises `TopicMissing`, unless what is not there may be missed."""
         topics = None if selection.names is None else list(selection.names)
         deadline = time.monotonic() + UNKNOWN_TOPIC_SECONDS_MAX
         while True:
             known = await self._retried(lambda: self._partitions_once(topics), "the list of topics")
             try:
-                return selection.chosen(known)
+                return selection.chosen(known, may_miss=may_miss)
             except TopicMissing:
                 if time.monotonic() > deadline:
                     raise

@@ -16,7 +16,7 @@ from aiokafka.structs import TopicPartition
 
 from serdes.columnar import AbortedTransaction
 from spark_udfs.source.cluster import Cluster, Fetched
-from spark_udfs.source.errors import BrokerRefused, DataLost, UnreadableBatch
+from spark_udfs.source.errors import BrokerRefused, DataLost, TopicMissing, UnreadableBatch
 from spark_udfs.source.loop import LoopThread
 from spark_udfs.source.options import Isolation
 from spark_udfs.source.positions import EARLIEST, LATEST
@@ -25,10 +25,16 @@ from spark_udfs.source.ranges import OffsetRange
 STALLED_SECONDS_MAX = 120.0
 """How long records that must be there may fail to come, as Spark's own source waits."""
 
+COMPRESSED_BYTES_MAX = 512 * 1024
+"""Of compressed batches that are inflated together: some megabytes of records as a rule. One batch alone may have more,
+and is taken for a bomb where it inflates past 256 MiB."""
+
 _PREFIX = struct.Struct(">qi")
 _LAST_DELTA = struct.Struct(">i")
 _LAST_DELTA_AT = 23
 _HEADER_BYTES = 61
+_ATTRIBUTES_LOW_AT = 22
+_COMPRESSION = 0x07
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +72,11 @@ class RangeFetcher:
         progressed = time.monotonic()
         self._send(position)
         while position < end:
-            fetched = self._received()
+            try:
+                fetched = self._received()
+            except TopicMissing as error:
+                lost(f"Offsets {position} to {end - 1} are lost: {error}", is_fatal=self._options.is_loss_fatal)
+                return
             if fetched.is_out_of_range:
                 position = self._after_loss(position)
                 self._send(position)
@@ -162,6 +172,22 @@ def whole_batches(data: bytes, end: int) -> tuple[int, int]:
         after = base_offset + max(last_delta, 0) + 1
         at += size
     return at, after
+
+
+def runs(batches: bytes | memoryview) -> Iterator[memoryview]:
+    """Whole batches in runs that are inflated at once: all of them, or some where they are compressed."""
+    view = memoryview(batches)
+    at = first = 0
+    while at < len(view):
+        _, length = _PREFIX.unpack_from(view, at)
+        is_compressed = bool(view[at + _ATTRIBUTES_LOW_AT] & _COMPRESSION)
+        size = _PREFIX.size + length
+        if is_compressed and at > first and at + size - first > COMPRESSED_BYTES_MAX:
+            yield view[first:at]
+            first = at
+        at += size
+    if at > first:
+        yield view[first:at]
 
 
 def lost(problem: str, *, is_fatal: bool) -> None:

@@ -17,8 +17,8 @@ from spark_udfs.source.ranges import OffsetRange, divided
 
 
 async def partitions_and_latest(cluster: Cluster, options: ReadOptions) -> Offsets:
-    """Every partition there is now, with its end."""
-    places = await cluster.partitions(options.selection)
+    """Every partition there is now, with its end. Topics that are gone are data loss, which the plan tells of."""
+    places = await cluster.partitions(options.selection, may_miss=not options.is_loss_fatal)
     return await cluster.edges(places, LATEST, options.isolation)
 
 

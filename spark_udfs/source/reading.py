@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 from pyarrow import lib as pa
 from pyspark.sql.datasource import InputPartition
 
-from serdes.columnar import BatchFault, read_batches
+from serdes.columnar import BatchFault, BatchTooLarge, Records, read_batches
 from spark_udfs.decoding import Decoding
 from spark_udfs.source.cluster import Cluster
 from spark_udfs.source.columns import RowBatches, cut
 from spark_udfs.source.errors import UnreadableBatch
-from spark_udfs.source.fetching import FetchOptions, RangeFetcher, lost
+from spark_udfs.source.fetching import FetchOptions, Piece, RangeFetcher, lost, runs
 from spark_udfs.source.loop import loop_thread
 from spark_udfs.source.options import ConnectionOptions
 from spark_udfs.source.ranges import OffsetRange
@@ -54,12 +55,25 @@ def read_range(spec: ReadSpec, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
     fetcher = RangeFetcher(loop_thread(), shared_cluster(spec.connection), wanted, spec.fetch)
     try:
         for piece in fetcher:
-            records = read_batches(piece.batches, at.partition, first_offset=piece.first_offset, aborted=piece.aborted)
-            _check(records.faults, wanted, is_loss_fatal=spec.fetch.is_loss_fatal)
-            for part in parts(cut(records, wanted.end)):
-                yield from rows.batches(part)
+            for records in _records(piece, wanted):
+                _check(records.faults, wanted, is_loss_fatal=spec.fetch.is_loss_fatal)
+                for part in parts(cut(records, wanted.end)):
+                    yield from rows.batches(part)
     finally:
         fetcher.close()
+
+
+def _records(piece: Piece, wanted: OffsetRange) -> Iterator[Records]:
+    # Aborted transactions are listed for the batches of a fetch as a whole, which therefore stay together.
+    together = [memoryview(piece.batches)] if piece.aborted else runs(piece.batches)
+    for run in together:
+        try:
+            yield read_batches(run, wanted.at.partition, first_offset=piece.first_offset, aborted=piece.aborted)
+        except BatchTooLarge as error:
+            raise UnreadableBatch(
+                f"The batches from offset {piece.first_offset} of {wanted.at.topic}-{wanted.at.partition} on hold more "
+                f"than can be read at once: {error}. Lower kafka.max.partition.fetch.bytes."
+            ) from error
 
 
 def shared_cluster(connection: ConnectionOptions) -> Cluster:
@@ -74,22 +88,23 @@ def _cluster(_process_id: int, connection: ConnectionOptions) -> Cluster:
 
 def parts(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The rows in runs within the bounds above."""
-    sizes = _bytes_before(records)
+    keys, values = _offsets(records.column("key")), _offsets(records.column("value"))
+    size = int(keys[-1]) - int(keys[0]) + int(values[-1]) - int(values[0])
+    if len(records) <= BATCH_ROWS_MAX and size <= BATCH_BYTES_MAX:
+        if len(records):
+            yield records
+        return
+    sizes = np.add(keys, values, dtype=np.int64)
     first = 0
     while first < len(records):
         room = int(np.searchsorted(sizes, sizes[first] + BATCH_BYTES_MAX, side="right")) - 1
         last = min(max(room, first + 1), first + BATCH_ROWS_MAX, len(records))
-        yield records if last - first == len(records) else records.slice(first, last - first)
+        yield records.slice(first, last - first)
         first = last
 
 
-def _bytes_before(records: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    total = np.zeros(len(records) + 1, np.int64)
-    for name in ("key", "value"):
-        column = records.column(name)
-        offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
-        total += offsets
-    return total
+def _offsets(column: pa.Array) -> NDArray[np.int32]:
+    return np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
 
 
 def _check(faults: tuple[BatchFault, ...], wanted: OffsetRange, *, is_loss_fatal: bool) -> None:

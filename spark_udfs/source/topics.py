@@ -31,15 +31,20 @@ class Selection:
             return None
         return self.topics or tuple(sorted({at.topic for at in self.assigned}))
 
-    def chosen(self, known: Mapping[str, Iterable[int]]) -> list[TopicPartition]:
-        """The partitions among those of the cluster. Raises `TopicMissing`; a pattern may match nothing yet."""
+    def chosen(self, known: Mapping[str, Iterable[int]], *, may_miss: bool = False) -> list[TopicPartition]:
+        """The partitions among those of the cluster. A pattern may match nothing yet.
+
+        Raises `TopicMissing`, unless what is not there may be missed.
+        """
         if self.pattern is not None:
             pattern = re.compile(self.pattern)
             names: Iterable[str] = [topic for topic in known if pattern.fullmatch(topic)]
         else:
             names = self.names or ()
         missing = [topic for topic in names if topic not in known]
-        if missing:
+        if may_miss:
+            names = [topic for topic in names if topic in known]
+        elif missing:
             raise TopicMissing(
                 f"Topic {', '.join(missing)} is not in the cluster. Check the name, the address in bootstrap.servers, "
                 "and whether the user may describe it; reading does not create topics."
@@ -47,9 +52,9 @@ class Selection:
         found = {TopicPartition(topic, partition) for topic in names for partition in known[topic]}
         if self.assigned:
             absent = set(self.assigned) - found
-            if absent:
+            if absent and not may_miss:
                 raise TopicMissing(f"Partition {text_of(absent)} named in assign is not in the cluster.")
-            return sorted(self.assigned)
+            return sorted(found & set(self.assigned))
         return sorted(found)
 
 

@@ -17,8 +17,8 @@ from serdes.columnar import read_batches
 from spark_udfs.source import reading
 from spark_udfs.source.cluster import Cluster, Fetched
 from spark_udfs.source.columns import RowBatches
-from spark_udfs.source.errors import BrokerUnreachable, DataLost, UnreadableBatch
-from spark_udfs.source.fetching import FetchOptions, RangeFetcher, whole_batches
+from spark_udfs.source.errors import BrokerUnreachable, DataLost, TopicMissing, UnreadableBatch
+from spark_udfs.source.fetching import COMPRESSED_BYTES_MAX, FetchOptions, RangeFetcher, runs, whole_batches
 from spark_udfs.source.loop import loop_thread
 from spark_udfs.source.options import ConnectionOptions, Isolation
 from spark_udfs.source.ranges import OffsetRange
@@ -30,16 +30,16 @@ AT = TopicPartition("orders", 0)
 CRC_AT = 17
 
 
-def built(first: int, values: list[bytes], timestamp: int = 1_700_000_000_000) -> bytes:
+def built(first: int, values: list[bytes], timestamp: int = 1_700_000_000_000, codec: int = 0) -> bytes:
     """A record batch whose first offset is `first`."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
-        compression_type=0,
+        compression_type=codec,
         is_transactional=0,
         producer_id=-1,
         producer_epoch=-1,
         base_sequence=-1,
-        batch_size=1 << 20,
+        batch_size=1 << 24,
     )
     for offset, value in enumerate(values):
         builder.append(offset, timestamp, None, value, [])
@@ -147,6 +147,38 @@ def test_a_log_that_became_shorter_is_data_loss(monkeypatch: pytest.MonkeyPatch)
         offsets_of(monkeypatch, log, 0, 9)
     assert offsets_of(monkeypatch, log, 0, 9, is_loss_fatal=False) == [0, 1, 2, 3, 4]
     assert offsets_of(monkeypatch, log, 7, 9, is_loss_fatal=False) == []
+
+
+def test_compressed_batches_are_inflated_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zeros shrink a thousandfold: what comes in one fetch would be more than Arrow can hold in one array."""
+    batches = [built(10 * n, [bytes(100_000)] * 10, codec=4) for n in range(2_000)]
+    one_fetch = b"".join(batches)
+    assert len(one_fetch) < 4 << 20
+    monkeypatch.setattr(reading, "BATCH_BYTES_MAX", 1 << 20)
+    held = [len(run) for run in runs(one_fetch)]
+    assert sum(held) == len(one_fetch)
+    assert max(held) <= COMPRESSED_BYTES_MAX
+    log = Log(batches[:5], 50)
+    assert offsets_of(monkeypatch, log, 3, 50) == list(range(3, 50))
+
+
+def test_batches_that_are_not_compressed_stay_together() -> None:
+    one_fetch = b"".join(built(n, [bytes(100_000)]) for n in range(20))
+    assert [len(run) for run in runs(one_fetch)] == [len(one_fetch)]
+    assert list(runs(b"")) == []
+
+
+def test_a_topic_that_is_deleted_meanwhile_is_data_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Deleted(Log):
+        async def fetch(self, at: TopicPartition, offset: int, **_: Any) -> Fetched:
+            if offset >= 2:
+                raise TopicMissing("orders-0 is not, or no longer, in the cluster.")
+            return await super().fetch(at, offset)
+
+    log = Deleted([built(0, [b"x"] * 2), built(2, [b"x"] * 2)], 4)
+    with pytest.raises(DataLost, match="Offsets 2 to 3 are lost: orders-0"):
+        offsets_of(monkeypatch, log, 0, 4)
+    assert offsets_of(monkeypatch, log, 0, 4, is_loss_fatal=False) == [0, 1]
 
 
 def test_rows_are_cut_into_batches_by_number_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

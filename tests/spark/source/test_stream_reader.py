@@ -9,7 +9,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from spark_udfs.source.admission import StreamReader
 from spark_udfs.source.data_source import HeadgateDataSource
-from spark_udfs.source.errors import DataLost
+from spark_udfs.source.errors import DataLost, TopicMissing
 from spark_udfs.source.stream_reader import LegacyStreamReader
 from tests.spark.source.topics import Topics, numbered, rows_of
 
@@ -248,6 +248,24 @@ def test_a_topic_that_was_made_anew_fails_the_stream_or_is_read_from_its_beginni
     failing.stop()
     accepting = Query(embedded.source(topic, failOnDataLoss="false"), list(query.checkpoint))
     assert accepting.values() == names(10, 13)
+    accepting.stop()
+
+
+def test_a_named_topic_that_is_gone_fails_the_stream_or_is_forgotten(embedded: Topics) -> None:
+    first, second = embedded.create(), embedded.create()
+    for topic in (first, second):
+        embedded.produce(topic, numbered(2))
+    query = Query(embedded.source(f"{first},{second}", startingOffsets="earliest"))
+    assert len(query.values()) == 4
+    query.stop()
+    embedded.delete(second)
+    embedded.produce(first, numbered(1, first=2))
+    failing = Query(embedded.source(f"{first},{second}"), list(query.checkpoint))
+    with pytest.raises(TopicMissing, match=second):
+        failing.batch()
+    failing.stop()
+    accepting = Query(embedded.source(f"{first},{second}", failOnDataLoss="false"), list(query.checkpoint))
+    assert accepting.values() == ["v2"]
     accepting.stop()
 
 
