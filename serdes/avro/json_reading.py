@@ -20,7 +20,6 @@ from serdes.avro.schema import (
     Schema,
     Union,
     type_name,
-    unqualified,
 )
 from serdes.errors import EncodeError
 
@@ -74,9 +73,6 @@ class FromJson:
         for name, branch in zip(names, schema.branches, strict=True):
             if name != "null":
                 branches[name] = (name, self._converter(branch))
-        for name in list(branches):
-            # The short name is Java's too, where it is clear.
-            branches.setdefault(unqualified(name), branches[name])
         return _union(branches, "null" in names, ", ".join(names), self._tag_unions)
 
 

@@ -87,10 +87,13 @@ def test_a_document_too_deep_is_refused() -> None:
         encoding(["null", node]).from_json(document)
 
 
-def test_short_names_of_branches_are_understood_and_full_ones_written() -> None:
-    schema = ["null", {"type": "record", "name": "com.acme.Order", "fields": [{"name": "id", "type": "int"}]}]
-    assert encoding(schema).from_json({"Order": {"id": 1}}) == {"id": 1}
-    assert encoding(schema).to_json({"id": 1}) == {"com.acme.Order": {"id": 1}}
+@pytest.mark.parametrize("name", ["Item", "b.Item", "com.example.a"])
+def test_a_branch_is_named_in_full_and_no_other_way(name: str) -> None:
+    """Two records of one short name in two namespaces: taking either for `Item` would be a guess."""
+    schema = [{"type": "record", "name": f"com.example.{space}.Item", "fields": []} for space in "ab"]
+    assert encoding(schema).from_json({"com.example.b.Item": {}}) == {}
+    with pytest.raises(EncodeError, match=r"com\.example\.a\.Item, com\.example\.b\.Item has no branch"):
+        encoding(schema).from_json({name: {}})
 
 
 @settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
