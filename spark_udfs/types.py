@@ -150,6 +150,8 @@ def spark_type(kind: pa.DataType) -> "DataType":
     scalars: dict[pa.DataType, Any] = {
         pa.null(): spark.NullType,
         pa.bool_(): spark.BooleanType,
+        pa.int8(): spark.ByteType,
+        pa.int16(): spark.ShortType,
         pa.int32(): spark.IntegerType,
         pa.int64(): spark.LongType,
         pa.float32(): spark.FloatType,
@@ -158,4 +160,6 @@ def spark_type(kind: pa.DataType) -> "DataType":
         pa.binary(): spark.BinaryType,
         pa.date32(): spark.DateType,
     }
+    if kind not in scalars:
+        raise TypeError(f"Spark has no type for a column of {kind}")
     return cast("DataType", scalars[kind]())
