@@ -1,6 +1,5 @@
 """Proxies in front of a broker: ours always, Apache Kafka for what `any_api` tests and for all if told so."""
 
-import os
 import secrets
 from collections.abc import Iterator
 from typing import Any
@@ -8,12 +7,11 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.clients.proxy.brokers import ANY, APACHE_KAFKA, CHOSEN, HEADGATE
+from tests.clients.proxy.conftest import RunningProxy
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 
-HEADGATE = "headgate"
-APACHE_KAFKA = pytest.param("apache-kafka", marks=pytest.mark.kafka)
-BROKERS = [HEADGATE, *([APACHE_KAFKA] if os.environ.get("HEADGATE_TEST_KAFKA") == "1" else [])]
 REQUEST_SECONDS_MAX = 60.0
 
 
@@ -50,30 +48,24 @@ class Api:
         return f"{self.url}{self.base}/{path}"
 
 
-def error_of(answer: httpx.Response) -> tuple[int, int]:
-    """Status and code of a refusal, whose body has nothing else."""
-    body = answer.json()
-    assert set(body) == {"error_code", "message"}, answer.text
-    assert body["message"]
-    return answer.status_code, body["error_code"]
+@pytest.fixture(scope="session")
+def headgate_api(headgate_broker: HeadgateBroker, running_proxy: RunningProxy) -> Iterator[Api]:
+    with running_proxy(headgate_broker.address) as proxy:
+        yield from _opened(proxy, HEADGATE)
 
 
 @pytest.fixture(scope="session")
-def headgate_api(headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    yield from _api(headgate_broker.address, HEADGATE, tmp_path_factory)
+def kafka_api(apache_kafka: str, running_proxy: RunningProxy) -> Iterator[Api]:
+    with running_proxy(apache_kafka) as proxy:
+        yield from _opened(proxy, APACHE_KAFKA)
 
 
-@pytest.fixture(scope="session")
-def kafka_api(apache_kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    yield from _api(apache_kafka, "apache-kafka", tmp_path_factory)
-
-
-@pytest.fixture(scope="session", params=BROKERS)
+@pytest.fixture(scope="session", params=CHOSEN)
 def api(request: pytest.FixtureRequest) -> Api:
     return _chosen(request)
 
 
-@pytest.fixture(scope="session", params=[HEADGATE, APACHE_KAFKA])
+@pytest.fixture(scope="session", params=ANY)
 def any_api(request: pytest.FixtureRequest) -> Api:
     """For the few that run on Apache Kafka in every run."""
     return _chosen(request)
@@ -84,10 +76,7 @@ def _chosen(request: pytest.FixtureRequest) -> Api:
     return found
 
 
-def _api(address: str, broker: str, factory: pytest.TempPathFactory) -> Iterator[Api]:
-    proxy = HeadgateProxy(factory.mktemp("proxy"), address)
-    proxy.start()
+def _opened(proxy: HeadgateProxy, broker: str) -> Iterator[Api]:
     api = Api(proxy.url, broker)
     yield api
     api.client.close()
-    assert proxy.stop() == 0, proxy.process.tail() if proxy.process else ""

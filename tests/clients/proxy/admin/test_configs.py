@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.clients.proxy.admin.conftest import Api, error_of
+from tests.clients.proxy.admin.conftest import Api
+from tests.clients.proxy.answers import error_of
 
 WAIT_SECONDS_MAX = 15.0
 

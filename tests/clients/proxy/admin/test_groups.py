@@ -10,7 +10,8 @@ from urllib.parse import quote
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.clients.proxy.admin.conftest import Api, error_of
+from tests.clients.proxy.admin.conftest import Api
+from tests.clients.proxy.answers import error_of
 from tests.live.headgate import HeadgateBroker
 
 WAIT_SECONDS_MAX = 30.0

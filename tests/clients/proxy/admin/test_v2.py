@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.clients.proxy.admin.conftest import Api, error_of
+from tests.clients.proxy.admin.conftest import Api
+from tests.clients.proxy.answers import error_of
 
 V2 = "application/vnd.kafka.v2+json"
 

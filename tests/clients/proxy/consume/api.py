@@ -23,14 +23,6 @@ def b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def error_of(answer: httpx.Response) -> tuple[int, int]:
-    """Status and code of a refusal, whose body has nothing else."""
-    body = answer.json()
-    assert set(body) == {"error_code", "message"}, answer.text
-    assert body["message"]
-    return answer.status_code, body["error_code"]
-
-
 class Instance:
     """A consumer instance, created."""
 

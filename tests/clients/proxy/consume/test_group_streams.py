@@ -7,7 +7,8 @@ import httpx
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
-from tests.clients.proxy.consume.api import EVENTS, NDJSON, Api, error_of, events, objects
+from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.consume.api import EVENTS, NDJSON, Api, events, objects
 
 RECEIVE_SECONDS_MAX = 30
 

@@ -4,7 +4,8 @@ import threading
 
 import pytest
 
-from tests.clients.proxy.consume.api import BINARY, JSON, TEXT, V2, Api, b64, error_of
+from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.consume.api import BINARY, JSON, TEXT, V2, Api, b64
 
 
 def test_an_instance_reads_what_was_produced_with_headers_and_timestamps(any_api: Api) -> None:

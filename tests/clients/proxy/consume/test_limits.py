@@ -11,7 +11,8 @@ import pytest
 from websockets.sync.client import connect
 
 from serdes.framing import frame
-from tests.clients.proxy.consume.api import AVRO, EVENTS, V2, Api, error_of, events, objects
+from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.consume.api import AVRO, EVENTS, V2, Api, events, objects
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 

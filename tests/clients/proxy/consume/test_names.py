@@ -9,7 +9,8 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from tests.clients.proxy.consume.api import NDJSON, Api, error_of, objects
+from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.consume.api import NDJSON, Api, objects
 from tests.clients.proxy.consume.test_group_streams import received, socket_to, take
 
 NAMES = ["a/b", "/", "100%", "%2F", "two words", "müller", "a+b", "a?b#c&d", "records/"]

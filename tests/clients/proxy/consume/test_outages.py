@@ -8,7 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.clients.proxy.consume.api import NDJSON, V2, Api, error_of, objects
+from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.consume.api import NDJSON, V2, Api, objects
 from tests.conftest import BROKER_SETTINGS
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy

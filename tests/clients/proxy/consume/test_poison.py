@@ -11,7 +11,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.record.util import calc_crc32c
 
 from serdes.framing import frame
-from tests.clients.proxy.consume.api import AVRO, JSON, Api, b64, error_of
+from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.consume.api import AVRO, JSON, Api, b64
 
 USER = {
     "type": "record",

@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.clients.proxy.consume.api import BINARY, EVENTS, JSON, NDJSON, Api, b64, error_of, events, objects
+from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.consume.api import BINARY, EVENTS, JSON, NDJSON, Api, b64, events, objects
 
 
 def values(rows: list[dict[str, Any]]) -> list[Any]:

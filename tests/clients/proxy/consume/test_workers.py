@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from proxy.consumers.ownership import Ownership
-from tests.clients.proxy.consume.api import JSON, V2, Api, error_of, objects
+from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.consume.api import JSON, V2, Api, objects
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 from tests.live.ports import free_port

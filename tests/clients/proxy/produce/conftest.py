@@ -1,7 +1,6 @@
 """A proxy with broker and registry behind it, and a reader of what arrived. Apache Kafka for what `any_world` tests."""
 
 import json
-import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,14 +12,12 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.clients.proxy.brokers import ANY, CHOSEN, HEADGATE
+from tests.clients.proxy.conftest import RunningProxy
 from tests.clients.proxy.produce.conversation import Conversation
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
-from tests.live.headgate_registry import HeadgateRegistry
 
-HEADGATE = "headgate"
-APACHE_KAFKA = pytest.param("apache-kafka", marks=pytest.mark.kafka)
-BROKERS = [HEADGATE, *([APACHE_KAFKA] if os.environ.get("HEADGATE_TEST_KAFKA") == "1" else [])]
 SECONDS_MAX = 60.0
 JSON_V2 = "application/vnd.kafka.json.v2+json"
 
@@ -85,39 +82,22 @@ def read(address: str, topic: str, count: int, partition: int = 0) -> list[Messa
     return found
 
 
-def error_of(answer: httpx.Response) -> tuple[int, int]:
-    body = answer.json()
-    assert set(body) == {"error_code", "message"}, answer.text
-    assert body["message"]
-    return answer.status_code, body["error_code"]
+@pytest.fixture(scope="session")
+def headgate_world(headgate_broker: HeadgateBroker, registry_url: str, running_proxy: RunningProxy) -> Iterator[World]:
+    yield from _world(headgate_broker.address, registry_url, running_proxy)
 
 
 @pytest.fixture(scope="session")
-def registry_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    registry = HeadgateRegistry(tmp_path_factory.mktemp("registry"))
-    registry.start()
-    yield registry.url
-    registry.stop()
+def kafka_world(apache_kafka: str, registry_url: str, running_proxy: RunningProxy) -> Iterator[World]:
+    yield from _world(apache_kafka, registry_url, running_proxy)
 
 
-@pytest.fixture(scope="session")
-def headgate_world(
-    headgate_broker: HeadgateBroker, registry_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
-    yield from _world(headgate_broker.address, registry_url, tmp_path_factory)
-
-
-@pytest.fixture(scope="session")
-def kafka_world(apache_kafka: str, registry_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    yield from _world(apache_kafka, registry_url, tmp_path_factory)
-
-
-@pytest.fixture(scope="session", params=BROKERS)
+@pytest.fixture(scope="session", params=CHOSEN)
 def world(request: pytest.FixtureRequest) -> World:
     return _chosen(request)
 
 
-@pytest.fixture(scope="session", params=[HEADGATE, APACHE_KAFKA])
+@pytest.fixture(scope="session", params=ANY)
 def any_world(request: pytest.FixtureRequest) -> World:
     """For the few that run on Apache Kafka in every run."""
     return _chosen(request)
@@ -128,10 +108,7 @@ def _chosen(request: pytest.FixtureRequest) -> World:
     return found
 
 
-def _world(address: str, registry_url: str, factory: pytest.TempPathFactory) -> Iterator[World]:
-    proxy = HeadgateProxy(factory.mktemp("proxy"), address, registry_url)
-    proxy.start()
-    with httpx.Client(base_url=proxy.url, timeout=SECONDS_MAX) as client:
+def _world(address: str, registry_url: str, running_proxy: RunningProxy) -> Iterator[World]:
+    with running_proxy(address, registry_url) as proxy, httpx.Client(base_url=proxy.url, timeout=SECONDS_MAX) as client:
         cluster_id = client.get("/v3/clusters").json()["data"][0]["cluster_id"]
         yield World(address, proxy, registry_url, client, cluster_id)
-    assert proxy.stop() == 0, proxy.process.tail() if proxy.process else ""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.clients.proxy.produce.conftest import World, error_of
+from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.produce.conftest import World
 from tests.live.headgate_proxy import HeadgateProxy
 
 

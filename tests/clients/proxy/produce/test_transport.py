@@ -9,7 +9,8 @@ import pytest
 import zstandard
 from websockets.sync.client import connect
 
-from tests.clients.proxy.produce.conftest import JSON_V2, World, error_of
+from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.produce.conftest import JSON_V2, World
 from tests.live.headgate_proxy import HeadgateProxy
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.clients.proxy.produce.conftest import JSON_V2, error_of, read
+from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.produce.conftest import JSON_V2, read
 from tests.clients.proxy.produce.conversation import Conversation
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy

@@ -8,7 +8,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from tests.clients.proxy.produce.conftest import JSON_V2, World, error_of
+from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.produce.conftest import JSON_V2, World
 
 AVRO = "application/vnd.kafka.avro.v2+json"
 BINARY = "application/vnd.kafka.binary.v2+json"

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.clients.proxy.produce.conftest import World, error_of
+from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.produce.conftest import World
 
 JSON = "application/json"
 

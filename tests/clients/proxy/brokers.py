@@ -1,0 +1,11 @@
+"""Behind which brokers the proxy is tested: ours always; Apache Kafka for what asks for any, or for all if told so."""
+
+import os
+from typing import Any
+
+import pytest
+
+HEADGATE = "headgate"
+APACHE_KAFKA = "apache-kafka"
+ANY: list[Any] = [HEADGATE, pytest.param(APACHE_KAFKA, marks=pytest.mark.kafka)]
+CHOSEN: list[Any] = ANY if os.environ.get("HEADGATE_TEST_KAFKA") == "1" else [HEADGATE]
