@@ -37,7 +37,7 @@ from tests.live.apache_kafka import KafkaNode
 from tests.live.headgate import ROOT, HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.spark_jars import spark_jars
-from tests.live.spark_meter import Metered, jvm_of, watched
+from tests.live.spark_meter import CpuClock, Metered, jvm_of, watched
 from tests.live.topics import create_topic, produce
 
 FROM_AVRO = "from_avro"
@@ -103,14 +103,14 @@ class Bench:
         self.report = report
         self.rows = rows
         self.rounds = rounds
-        self.jvm = jvm_of(spark)
+        self.clock = CpuClock(jvm_of(spark))
 
     def compare(
         self, metric: str, ours: DataFrame, peer: DataFrame, peer_name: str, *, peer_rows: int, warm_ups: int = 2
     ) -> None:
         """The rate, and beside it the processor time per row of the same runs."""
-        our_runs = Metered(self.jvm, lambda: ways.drain(ours), self.rows)
-        peer_runs = Metered(self.jvm, lambda: ways.drain(peer), peer_rows)
+        our_runs = Metered(self.clock, lambda: ways.drain(ours), self.rows)
+        peer_runs = Metered(self.clock, lambda: ways.drain(peer), peer_rows)
         self.report.compare(
             metric,
             Contender("headgate", our_runs, self.rows),
@@ -268,11 +268,10 @@ def progress(text: str, started: float) -> None:
     print(f"{time.monotonic() - started:5.0f} s  {text}", file=sys.stderr, flush=True)
 
 
-def run(*, quick: bool = False, only: str = "") -> Report:
+def run(*, quick: bool = False, only: str = "", rows: int = ROWS) -> Report:
     report = Report("spark", __doc__ or "")
     started = time.monotonic()
     wanted = set(filter(None, only.split(",")))
-    rows = QUICK_ROWS if quick else ROWS
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         progress("the servers, and the data", started)
@@ -305,6 +304,7 @@ def main() -> None:
     parser.add_argument(
         "--only", default="", help="some of: parquet, few, embedded, kafka, pandas, killers, column, memory"
     )
+    parser.add_argument("--rows", type=int, help=f"instead of {ROWS}, or {QUICK_ROWS} where it is to be quick")
     parser.add_argument("--memory", help=argparse.SUPPRESS)
     parser.add_argument("--ground", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -315,8 +315,9 @@ def main() -> None:
     if arguments.memory:
         measure_memory(arguments.memory, arguments.ground)
         return
-    report = run(quick=arguments.quick, only=arguments.only)
-    if not arguments.quick and not arguments.only:
+    rows = arguments.rows or (QUICK_ROWS if arguments.quick else ROWS)
+    report = run(quick=arguments.quick, only=arguments.only, rows=rows)
+    if not arguments.quick and not arguments.only and not arguments.rows:
         report.write()
 
 

@@ -138,8 +138,13 @@ def pandas_on_frame(frame: DataFrame, schema_ids: Sequence[int], result: StructT
     return flat(frame.select(make(decode, result)(frame["value"]).alias("value")))
 
 
+def names_of(fields: Sequence[str] | None) -> list[str]:
+    return [field["name"] for field in json.loads(reader_text(fields))["fields"]]
+
+
 def ours_on_frame(frame: DataFrame, registry_url: str, fields: Sequence[str] | None = None) -> DataFrame:
-    return flat(decode_frame(frame, SUBJECT, registry=registry_url, fields=fields))
+    decoded = decode_frame(frame, SUBJECT, registry=registry_url, fields=fields, flat=True)
+    return decoded.select(*names_of(fields))
 
 
 def ours_as_column(frame: DataFrame, registry_url: str) -> DataFrame:
@@ -156,6 +161,8 @@ def ours_on_topic(spark: SparkSession, address: str, topic: str, registry_url: s
         .option("subject", SUBJECT)
         .option("startingOffsets", "earliest")
         .option("endingOffsets", "latest")
+        # Spark drops what is not selected before the peer makes it; a Python source has to be told.
+        .option("columns", ",".join(("value", "reason", *WHERE)))
         .load()
     )
     return flat(decoded, *WHERE)

@@ -11,6 +11,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 SAMPLE_SECONDS = 0.05
+CPU_SAMPLE_SECONDS = 0.25
+"""How much of a worker's time may go unseen where it ends while a contender runs."""
 MEGABYTE = 1_000_000
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -36,40 +38,55 @@ def below(pid: int) -> list[int]:
     return found
 
 
-def cpu_seconds(jvm: int) -> float:
-    """Of the JVM, the workers that live and those that have ended. The driver's Python only waits; it is left out."""
-    ticks = 0
-    for pid in (jvm, *below(jvm)):
-        with contextlib.suppress(OSError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += sum(map(int, fields[11:15]))
-    return ticks / TICKS
+@dataclass(slots=True)
+class CpuClock:
+    """Processor seconds of a JVM and everything below it, of processes that have ended since as well.
+
+    The driver's Python only waits; it is left out.
+    """
+
+    jvm: int
+    _ticks: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    def seconds(self) -> float:
+        for pid in (self.jvm, *below(self.jvm)):
+            with contextlib.suppress(OSError):
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                # A process id may be given again; with the time of the start it is of one process.
+                self._ticks[pid, fields[19]] = int(fields[11]) + int(fields[12])
+        return sum(self._ticks.values()) / TICKS
 
 
 @dataclass(slots=True)
 class Metered:
     """A contender's work that notes, with each run, the processor time it took."""
 
-    jvm: int
+    clock: CpuClock
     run: Callable[[], object]
     rows: int
     cpu_us_per_row: list[float] = field(default_factory=list)
 
     def __call__(self) -> None:
-        before = cpu_seconds(self.jvm)
-        self.run()
-        self.cpu_us_per_row.append((cpu_seconds(self.jvm) - before) / self.rows * 1e6)
+        before = self.clock.seconds()
+        with repeatedly(self.clock.seconds, CPU_SAMPLE_SECONDS):
+            self.run()
+        self.cpu_us_per_row.append((self.clock.seconds() - before) / self.rows * 1e6)
 
 
 @dataclass(slots=True)
 class Peak:
     jvm_mb: float = 0.0
     python_mb: float = 0.0
+    """Of all processes below the JVM together."""
+    largest_python_mb: float = 0.0
+    """Of one of them."""
 
     def sample(self, jvm: int) -> None:
         self.jvm_mb = max(self.jvm_mb, memory_bytes(jvm, "Rss") / MEGABYTE)
         # Workers are forked from one process: by their proportional shares, what they have in common counts once.
-        self.python_mb = max(self.python_mb, sum(memory_bytes(pid, "Pss") for pid in below(jvm)) / MEGABYTE)
+        shares = [memory_bytes(pid, "Pss") / MEGABYTE for pid in below(jvm)]
+        self.python_mb = max(self.python_mb, sum(shares))
+        self.largest_python_mb = max(self.largest_python_mb, *shares, 0.0)
 
 
 def memory_bytes(pid: int, kind: str) -> int:
@@ -81,18 +98,26 @@ def memory_bytes(pid: int, kind: str) -> int:
 
 
 @contextlib.contextmanager
-def watched(jvm: int) -> Iterator[Peak]:
-    """The peaks while the block runs."""
-    peak, is_done = Peak(), Event()
+def repeatedly(call: Callable[[], object], seconds: float) -> Iterator[None]:
+    """Call it again and again while the block runs, in a thread of its own."""
+    is_done = Event()
 
-    def watch() -> None:
-        while not is_done.wait(SAMPLE_SECONDS):
-            peak.sample(jvm)
+    def loop() -> None:
+        while not is_done.wait(seconds):
+            call()
 
-    watcher = Thread(target=watch, daemon=True)
-    watcher.start()
+    thread = Thread(target=loop, daemon=True)
+    thread.start()
     try:
-        yield peak
+        yield
     finally:
         is_done.set()
-        watcher.join()
+        thread.join()
+
+
+@contextlib.contextmanager
+def watched(jvm: int) -> Iterator[Peak]:
+    """The peaks while the block runs."""
+    peak = Peak()
+    with repeatedly(lambda: peak.sample(jvm), SAMPLE_SECONDS):
+        yield peak
