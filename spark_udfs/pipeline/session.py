@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +39,7 @@ def open_session(pipeline: Pipeline) -> "SparkSession":
         return running
     find_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     builder = SparkSession.Builder().appName(f"headgate {pipeline.name}")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
@@ -45,6 +47,8 @@ def open_session(pipeline: Pipeline) -> "SparkSession":
             builder = builder.config(name, value)
         if "spark.master" not in pipeline.spark and not os.environ.get("MASTER"):
             builder = builder.master("local[*]")
+            # Nothing outside this machine has anything to ask of it.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         if _wants_delta(pipeline):
             builder = builder.config("spark.sql.extensions", EXTENSION)
             builder = builder.config("spark.sql.catalog.spark_catalog", CATALOG)

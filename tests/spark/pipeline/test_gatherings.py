@@ -1,80 +1,11 @@
-"""Windows, joins of streams, tables: what needs more than one micro-batch, or more than one source."""
+"""Joins of streams, and tables: what needs more than one micro-batch, or more than one source.
+
+Windows are in the examples.
+"""
 
 import json
 
 from tests.spark.pipeline.conftest import CUSTOMER, MINUTE, NOON, ORDER, Place, order, sqlite_rows
-
-WINDOWS = """
-[sources.orders]
-type = "topic"
-topic = "{orders}"
-watermark = { column = "at", delay = "1 minute" }
-on_poison = "DROP"
-[transforms.tumbling]
-type = "window"
-from = "orders"
-window = "tumbling"
-time = "at"
-size = "10 minutes"
-group_by = ["customer"]
-select = { orders = "count(*)", amount = "sum(amount)" }
-emit = "changes"
-[transforms.hopping]
-type = "window"
-from = "orders"
-window = "hopping"
-time = "at"
-size = "10 minutes"
-slide = "5 minutes"
-select = { orders = "count(*)" }
-[transforms.session]
-type = "sql"
-sql = \"\"\"SELECT session_window(at, '5 minutes').start AS began, customer, count(*) AS orders
-FROM orders GROUP BY session_window(at, '5 minutes'), customer\"\"\"
-[sinks.tumbling]
-type = "jdbc"
-from = "tumbling"
-url = "sqlite:{folder}/w.db"
-table = "tumbling"
-mode = "upsert"
-keys = ["window_start", "customer"]
-[sinks.hopping]
-type = "parquet"
-from = "hopping"
-path = "{folder}/hopping"
-[sinks.session]
-type = "parquet"
-from = "session"
-path = "{folder}/session"
-"""
-
-
-def test_windows_tumble_hop_and_end_with_sessions(place: Place) -> None:
-    place.register("orders", ORDER)
-    times = [(1, "ada", 0), (2, "ada", 2), (3, "bob", 12), (4, "ada", 13)]
-    place.send("orders", ORDER, [order(at, who, 2.0, NOON + minute * MINUTE) for at, who, minute in times])
-    place.run(WINDOWS)
-    # A much later row ends every window before it.
-    place.send("orders", ORDER, [order(5, "bob", 2.0, NOON + 120 * MINUTE), b"poison"])
-    done = place.run(WINDOWS)
-    assert (done["read"], done["good"], done["poison"]) == (2, 1, 1)
-
-    rows = sqlite_rows(
-        place.folder / "w.db", "SELECT substr(window_start, 12, 5), customer, orders, amount FROM tumbling"
-    )
-    assert sorted(rows) == [
-        ("12:00", "ada", 2, 4.0),
-        ("12:10", "ada", 1, 2.0),
-        ("12:10", "bob", 1, 2.0),
-        ("14:00", "bob", 1, 2.0),
-    ]
-    hopping = {row["window_start"].strftime("%H:%M"): row["orders"] for row in place.parquet("hopping")}
-    assert hopping == {"11:55": 2, "12:00": 2, "12:05": 2, "12:10": 2}
-    sessions = sorted(
-        (row["began"].strftime("%H:%M"), row["customer"], row["orders"]) for row in place.parquet("session")
-    )
-    assert sessions == [("12:00", "ada", 2), ("12:12", "bob", 1), ("12:13", "ada", 1)]
-
 
 JOINS = """
 [sources.orders]

@@ -5,6 +5,8 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
+import fastavro
+
 from serdes import Deserializer, RegistryClient
 from tests.live.postgresql import PostgresqlServer
 from tests.spark.pipeline.conftest import CUSTOMER, Place
@@ -25,9 +27,17 @@ type = "jdbc"
 url = "{postgresql}"
 user = "postgres"
 query = "SELECT 7::int AS n, 2.50::numeric(5,2) AS price, timestamptz '2026-01-02 03:04:05+00' AS at, '50%?' AS note"
+[sources.archive]
+type = "files"
+path = "{folder}/archive"
+format = "avro"
 [transforms.slim]
 type = "sql"
 sql = "SELECT id, name FROM people"
+[sinks.archive]
+type = "parquet"
+from = "archive"
+path = "{folder}/archived"
 [sinks.people]
 type = "topic"
 from = "slim"
@@ -67,7 +77,11 @@ def test_files_and_databases_flow_into_topics_and_what_is_bad_is_set_aside(
         rows = [(at, f"client {at}", "2020-02-03") for at in range(1, 6)]
         connection.executemany("INSERT INTO clients VALUES (?, ?, ?)", [*rows, (9, "odd", "yesterday")])
         connection.commit()
+    (place.folder / "archive").mkdir()
+    with (place.folder / "archive" / "2025.avro").open("wb") as file:
+        fastavro.writer(file, json.loads(CUSTOMER), [{"id": "old", "name": "Old Customer"}])
     done = place.run(text)
+    assert place.parquet("archived") == [{"id": "old", "name": "Old Customer"}]
     assert done["sources"]["people"] == {
         "read": 3, "good": 2, "poison": 1, "poison_by_reason": {"CORRUPT": 1}, "batches": 1, "lag": None,
     }  # fmt: skip
