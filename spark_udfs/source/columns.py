@@ -73,6 +73,22 @@ def chosen(table: StructType, columns: Sequence[str] | None) -> StructType:
     return StructType([known[name.lower()] for name in columns])
 
 
+def flattened(table: StructType) -> StructType:
+    """With the fields of the value in its place. Raises `BadOption`."""
+    if "value" not in table.names:
+        return table
+    value = table["value"].dataType
+    if not isinstance(value, StructType):
+        raise BadOption("flat", f"the value is {value.simpleString()[:60]}, which has no fields")
+    fields = [inner for field in table.fields for inner in (value.fields if field.name == "value" else [field])]
+    names = [field.name.lower() for field in fields]
+    for name in names:
+        if names.count(name) > 1:
+            others = ", ".join(column for column in table.names if column.lower() != name)
+            raise BadOption("flat", f"there would be two columns {name[:60]!r}; choose others with columns: {others}")
+    return StructType(fields)
+
+
 def check_schema(wanted: StructType, table: StructType) -> None:
     """A schema given by the user may leave columns out, and change nothing else. Raises `BadOption`."""
     known = {field.name: field.dataType for field in table.fields}
@@ -89,8 +105,11 @@ def check_schema(wanted: StructType, table: StructType) -> None:
 class RowBatches:
     """Makes record batches of some columns out of fetched records of one topic."""
 
-    def __init__(self, names: Sequence[str], topic: str, partition: int, decoding: Decoding | None) -> None:
+    def __init__(
+        self, names: Sequence[str], topic: str, partition: int, decoding: Decoding | None, *, is_flat: bool = False
+    ) -> None:
         self._names = list(names)
+        self._is_flat = is_flat
         self._topic = topic
         self._partition = partition
         self._decoding = decoding
@@ -117,7 +136,11 @@ class RowBatches:
             outcome = self._decoding.outcome(
                 columns, taken.column("value"), taken.column("headers") if has_headers else None
             )
-            yield self._batch(taken, dict(zip(self._decoding.outcome_names, outcome, strict=True)))
+            made = dict(zip(self._decoding.outcome_names, outcome, strict=True))
+            if self._is_flat:
+                value = made.pop("value")
+                made |= zip((field.name for field in value.type), value.flatten(), strict=True)
+            yield self._batch(taken, made)
 
     def _batch(self, records: pa.RecordBatch, made: dict[str, pa.Array]) -> pa.RecordBatch:
         columns = [made[name] if name in made else self._makers[name](records) for name in self._names]

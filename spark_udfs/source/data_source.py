@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from spark_udfs.decoding import Decoding
 from spark_udfs.source.batch_reader import BatchReader
-from spark_udfs.source.columns import check_schema, chosen, table_schema
+from spark_udfs.source.columns import check_schema, chosen, flattened, table_schema
 from spark_udfs.source.decoded import read_registry
 from spark_udfs.source.errors import BadOption
 from spark_udfs.source.fetching import FetchOptions
@@ -35,7 +35,7 @@ class HeadgateDataSource(DataSource):
     def schema(self) -> StructType:
         # Whether it will be a batch or a stream is not known yet; what only one of them may have is checked later.
         options = read_options(_without_ends(self.options), is_streaming=True)
-        return chosen(self._table(options), options.columns)
+        return self._table(options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_options(self.options, is_streaming=False)
@@ -68,7 +68,7 @@ class HeadgateDataSource(DataSource):
         return RowStreamWriter(options, schema)
 
     def _table(self, options: ReadOptions) -> StructType:
-        """All columns; asks the registry once for the life of this object."""
+        """The columns that the options ask for; asks the registry once for the life of this object."""
         if options.decoding is not None and self._decoding is None:
             self._decoding = options.decoding.planned(options.registry)
         addresses = None
@@ -76,12 +76,14 @@ class HeadgateDataSource(DataSource):
             addresses = self._decoding.registry.addresses
         elif options.registry:
             addresses = read_registry(options.registry).addresses
-        return table_schema(self._decoding, has_headers=options.has_headers, registry=addresses)
+        table = table_schema(self._decoding, has_headers=options.has_headers, registry=addresses)
+        table = chosen(table, options.columns)
+        return flattened(table) if options.is_flat else table
 
     def _spec(self, options: ReadOptions, schema: StructType) -> ReadSpec:
         check_schema(schema, self._table(options))
         fetch = FetchOptions(options.isolation, options.fetch_bytes, options.fetch_wait_ms, options.is_loss_fatal)
-        return ReadSpec(options.connection, fetch, tuple(schema.names), self._decoding)
+        return ReadSpec(options.connection, fetch, tuple(schema.names), self._decoding, options.is_flat)
 
 
 def _without_ends(options: Mapping[str, str]) -> dict[str, str]:

@@ -61,6 +61,7 @@ _READ = (
     "failOnDataLoss",
     "includeHeaders",
     "columns",
+    "flat",
     "kafka.isolation.level",
     "kafka.max.partition.fetch.bytes",
     "kafka.fetch.max.wait.ms",
@@ -129,6 +130,8 @@ class ReadOptions:
     is_loss_fatal: bool = True
     has_headers: bool = False
     columns: tuple[str, ...] | None = None
+    is_flat: bool = False
+    """The fields of the decoded value are columns of their own, which saves Spark from taking it apart."""
     isolation: Isolation = Isolation.READ_UNCOMMITTED
     fetch_bytes: int = FETCH_BYTES_DEFAULT
     fetch_wait_ms: int = FETCH_WAIT_MS_DEFAULT
@@ -160,6 +163,7 @@ def read_options(given: Mapping[str, str], *, is_streaming: bool) -> ReadOptions
         is_loss_fatal=_flag(options, "failOnDataLoss", default=True),
         has_headers=_flag(options, "includeHeaders", default=False),
         columns=_columns(options),
+        is_flat=_flag(options, "flat", default=False),
         isolation=_isolation(options),
         fetch_bytes=_number(options, "kafka.max.partition.fetch.bytes", most=INT_32_MAX) or FETCH_BYTES_DEFAULT,
         fetch_wait_ms=_number(options, "kafka.fetch.max.wait.ms", most=INT_32_MAX) or FETCH_WAIT_MS_DEFAULT,

@@ -38,6 +38,7 @@ class ReadSpec:
     fetch: FetchOptions
     columns: tuple[str, ...]
     decoding: Decoding | None
+    is_flat: bool = False
 
 
 class RangePartition(InputPartition):
@@ -51,7 +52,7 @@ class RangePartition(InputPartition):
 def read_range(spec: ReadSpec, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
     """Raises a `SourceError`, which fails the task."""
     at = wanted.at
-    rows = RowBatches(spec.columns, at.topic, at.partition, spec.decoding)
+    rows = RowBatches(spec.columns, at.topic, at.partition, spec.decoding, is_flat=spec.is_flat)
     fetcher = RangeFetcher(loop_thread(), shared_cluster(spec.connection), wanted, spec.fetch)
     try:
         for piece in fetcher:

@@ -12,6 +12,7 @@ from serdes.avro import Encoder, parse
 from serdes.framing import frame
 from spark_udfs import NewVersionError, ReaderError, RegistryNotReady
 from spark_udfs.source.data_source import HeadgateDataSource
+from spark_udfs.source.errors import BadOption
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.ports import free_port
 from tests.spark.functions.payloads import (
@@ -187,6 +188,29 @@ def test_the_readers_schema_is_chosen_by_options(
     values = [row["value"] for row in rows if row["value"] is not None]
     assert values
     assert all(list(value) == names for value in values)
+
+
+def test_fields_stand_as_columns_of_their_own_where_asked(embedded: Topics, registry: HeadgateRegistry) -> None:
+    topic = embedded.create()
+    ids = register(registry, f"{topic}-value", *CUSTOMERS)
+    embedded.produce(topic, [Message("k", payload) for payload in (*customers(ids), b"junk")])
+    rows = checked(source_of(embedded, registry, topic, flat="true", columns="offset,value,reason"))
+    assert list(rows[0]) == ["offset", "email", "id", "name", "points", "reason"]
+    assert [row["id"] for row in rows] == [1, 2**40, 3, None]
+    assert rows[3] == {"offset": 3, "email": None, "id": None, "name": None, "points": None, "reason": "TOO_SHORT"}
+    assert "value" not in checked(source_of(embedded, registry, topic, flat="true"))[0]
+
+
+def test_two_columns_of_one_name_are_refused(embedded: Topics, registry: HeadgateRegistry) -> None:
+    topic = embedded.create()
+    text = {"type": "record", "name": "R", "fields": [{"name": "Offset", "type": "long"}]}
+    (schema_id,) = register(registry, f"{topic}-value", text)
+    embedded.produce(topic, [Message("k", encoded(text, {"Offset": 77}, schema_id))])
+    with pytest.raises(BadOption, match="two columns 'offset'"):
+        source_of(embedded, registry, topic, flat="true").schema()
+    assert checked(source_of(embedded, registry, topic, flat="true", columns="value")) == [{"Offset": 77}]
+    with pytest.raises(BadOption, match="the value is binary, which has no fields"):
+        embedded.source(topic, flat="true").schema()
 
 
 def test_a_schema_is_chosen_by_its_id_alone(embedded: Topics, registry: HeadgateRegistry) -> None:

@@ -45,6 +45,7 @@ BAD_READS = [
     ({"failOnDataLoss": "perhaps"}, "failOnDataLoss", "true or false"),
     ({"includeHeaders": "1"}, "includeHeaders", "true or false"),
     ({"columns": ","}, "columns", "no column"),
+    ({"flat": "yes"}, "flat", "true or false"),
     ({"kafka.isolation.level": "committed"}, "kafka.isolation.level", "read_committed or read_uncommitted"),
     ({"kafka.max.partition.fetch.bytes": "2g"}, "kafka.max.partition.fetch.bytes", "whole number"),
     ({"on_poison": "IGNORE", "subject": "orders-value"}, "on_poison", "DEAD_LETTER, NULL, FAIL"),
