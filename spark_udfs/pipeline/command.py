@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import signal
 import sys
 import threading
@@ -42,6 +43,8 @@ def run_pipeline(file: Path, options: RunOptions, *, progress: Progress | None =
     metrics = Metrics(pipeline.name)
     stop_serving = _serve(metrics, options.metrics_listen)
     try:
+        # It prints the trace of what a batch raises, which we say in a sentence.
+        logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
         shown.say(f"starting Spark for {pipeline.name}")
         runner = Runner(open_session(pipeline), pipeline, metrics)
         written_at = 0.0

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from spark_udfs.pipeline.checkpoints import BatchId
 from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.model import OnPoison, Options, TopicLetters
-from spark_udfs.pipeline.sinks.topic import send
-from spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, Writer
+from spark_udfs.pipeline.sinks.topic import SPARE_BYTES, send, value_bytes_max
+from spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, REFUSED_AT_ONCE_MAX, Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 EXAMPLES_MAX = 3
 """Bad rows that a failure quotes."""
-REFUSED_AT_ONCE_MAX = 100_000
-"""Rows of one batch that a sink may refuse: they pass through the driver. A sink that refuses more is the wrong one."""
+HEADERS_BYTES_MAX = SPARE_BYTES // 2
+"""Of a dead letter's own headers; larger ones are left out, since ours must fit as well."""
 
 
 class Letters:
@@ -56,8 +56,10 @@ class Letters:
 
         assert self._place is not None, "the checks let no DEAD_LETTER through without [dead_letters]"
         if isinstance(self._place, TopicLetters):
-            records = to_dead_letter_records(letters, self._place.topic, application=self._pipeline)
-            send(records.drop("topic"), self._place.topic, {**self._kafka, **self._place.options})
+            options = {**self._kafka, **self._place.options}
+            fitting = _fitting(letters, value_bytes_max(options))
+            records = to_dead_letter_records(fitting, self._place.topic, application=self._pipeline)
+            send(records.drop("topic"), self._place.topic, options)
             return
         table = letters.select(
             *COLUMNS,
@@ -90,6 +92,29 @@ class Letters:
         # A mark of its own: the same batch may have dead letters of its source as well.
         own = BatchId(batch.pipeline, batch.identity, f"{batch.query}-{sink}", batch.number)
         self._write(given.select(*head), f"sink {sink}", own)
+
+
+def _fitting(letters: "DataFrame", bytes_max: int) -> "DataFrame":
+    """A letter is longer than its record was, and one that the brokers refuse would stop everything: what is too long
+    is cut, and says so. The record itself is where the letter says it was."""
+    from pyspark.sql import functions as f
+
+    left = f.lit(bytes_max) - f.least(f.coalesce(f.octet_length("key"), f.lit(0)), f.lit(bytes_max))
+    cut = f.octet_length("raw") > left
+    said = f.concat(
+        f.coalesce(f.col("detail"), f.lit("")),
+        f.lit(" (cut: the record had "),
+        f.octet_length("raw"),
+        f.lit(" bytes)"),
+    )
+    headers = f.when(f.coalesce(f.length(f.to_json("headers")), f.lit(0)) <= HEADERS_BYTES_MAX, f.col("headers"))
+    return letters.withColumns(
+        {
+            "detail": f.when(cut, said).otherwise(f.col("detail")),
+            "raw": f.when(cut, f.substring(f.col("raw"), f.lit(1), left)).otherwise(f.col("raw")),
+            "headers": headers,
+        }
+    )
 
 
 def table_schema(spark: "SparkSession") -> "StructType":

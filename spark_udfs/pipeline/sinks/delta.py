@@ -7,7 +7,6 @@ is tried on a small table before anything starts.
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from spark_udfs.pipeline.counting import counted
 from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.model import DeltaSink, Mode
 from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, Written
@@ -43,16 +42,16 @@ class DeltaWriter:
 
     def write(self, rows: "DataFrame", batch: "BatchId") -> Written:
         application = f"{batch.identity}/{batch.query}/{self._sink.name}"
-        if self._version(application) >= batch.number:
-            return Written(0, repeated=True)
         if self._sink.mode is Mode.UPSERT:
             return self._merge(rows, application, batch)
-        observed, count = counted(rows)
+        # Not while they are written: a batch that Delta knows already is not gone over at all.
+        count = rows.count()
         mode = "overwrite" if self._sink.mode is Mode.REPLACE else "append"
-        writer = observed.write.format("delta").mode(mode)
-        writer = writer.option("txnAppId", application).option("txnVersion", batch.number)
-        self._options(writer).save(self._sink.path)
-        return Written(count())
+        if count or mode == "overwrite":
+            writer = rows.write.format("delta").mode(mode)
+            writer = writer.option("txnAppId", application).option("txnVersion", batch.number)
+            self._options(writer).save(self._sink.path)
+        return Written(count)
 
     def _options(self, writer: Any) -> Any:
         if self._sink.partition_by:
@@ -94,17 +93,6 @@ class DeltaWriter:
         jvm: Any = self._spark.sparkContext._jvm
         session: Any = self._spark
         return bool(jvm.io.delta.tables.DeltaTable.isDeltaTable(session._jsparkSession, self._sink.path))
-
-    def _version(self, application: str) -> int:
-        """The last batch that the table knows of; -1 where there is none."""
-        if not self._exists():
-            return -1
-        jvm: Any = self._spark.sparkContext._jvm
-        session: Any = self._spark
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, self._sink.path)
-        transactions = log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty()).transactions()
-        found = transactions.get(application)
-        return int(found.get()) if found.isDefined() else -1
 
 
 def require_delta(spark: "SparkSession", sink: str) -> None:

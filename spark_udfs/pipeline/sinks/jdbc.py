@@ -14,7 +14,7 @@ from spark_udfs.pipeline.databases.dialect import Dialect, Refusal, Session, dia
 from spark_udfs.pipeline.databases.values import leaving
 from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.model import JdbcSink, Mode
-from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, RefusedRows, Written
+from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, REFUSED_AT_ONCE_MAX, RefusedRows, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -106,6 +106,8 @@ class JdbcWriter:
                         count += 1
                     except Refusal as refusal:
                         refused.append((_as_json(row), str(refusal)))
+            if len(refused) > REFUSED_AT_ONCE_MAX:
+                break
         return count, refused
 
     def _values(self, row: "Row", schema: "StructType") -> list[object]:

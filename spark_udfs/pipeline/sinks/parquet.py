@@ -15,7 +15,7 @@ from spark_udfs.pipeline.counting import counted
 from spark_udfs.pipeline.filesystem import Files, joined
 from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.model import Mode, ParquetSink
-from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, RefusedRows, Written
+from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, REFUSED_AT_ONCE_MAX, RefusedRows, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -83,7 +83,8 @@ class ParquetWriter:
             return rows, 0
         odd = f.coalesce(bad, f.lit(False))
         row = f.to_json(f.struct(*(f.col(f"`{name}`") for name in rows.columns)))
-        found = [(str(each[0]), _REASON) for each in rows.where(odd).select(row).toLocalIterator()]
+        some = rows.where(odd).select(row).limit(REFUSED_AT_ONCE_MAX + 1)
+        found = [(str(each[0]), _REASON) for each in some.toLocalIterator()]
         if found:
             self._refused(found, batch)
         return rows.where(~odd), len(found)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from spark_udfs.pipeline.avro_schema import avro_text
 from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.model import Options, TopicSink
-from spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, RefusedRows, Written
+from spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, REFUSED_AT_ONCE_MAX, RefusedRows, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from spark_udfs.pipeline.checkpoints import BatchId
 
 BATCH_HEADER = "headgate.batch"
+SPARE_BYTES = 64 * 1024
+"""Of a request, for what surrounds a record's key and value: headers, the batch."""
 _REASON = "the schema cannot hold the row: "
 
 
@@ -80,17 +82,19 @@ class TopicWriter:
             schema_id=self._schema_id,
             on_poison="DEAD_LETTER",
         )
-        encoded = rows.select(self._key().alias("key"), payload.alias("made"), row.alias("row")).persist()
+        options = {**self._kafka, **self._sink.options}
+        made = rows.select(self._key().alias("key"), payload.alias("made"), row.alias("row"))
+        encoded = made.withColumn("problem", _problem(value_bytes_max(options))).persist()
         try:
             good, bad = _counts(encoded)
             if bad:
                 self._refuse(encoded, batch)
             if good:
                 header = f.struct(f.lit(BATCH_HEADER).alias("key"), f.lit(batch.name.encode()).alias("value"))
-                ready = encoded.where("made.reason IS NULL").select(
+                ready = encoded.where("problem IS NULL").select(
                     "key", f.col("made.value").alias("value"), f.array(header).alias("headers")
                 )
-                send(ready, self._sink.topic, {**self._kafka, **self._sink.options})
+                send(ready, self._sink.topic, options)
         finally:
             encoded.unpersist()
         return Written(good, bad)
@@ -106,19 +110,36 @@ class TopicWriter:
     def _refuse(self, encoded: "DataFrame", batch: "BatchId") -> None:
         from pyspark.sql import functions as f
 
-        bad = encoded.where("made.reason IS NOT NULL").select(
-            f.to_json("row").alias("json"), f.concat(f.lit(_REASON), f.col("made.reason")).alias("detail")
-        )
-        self._refused([(str(each["json"]), str(each["detail"])) for each in bad.toLocalIterator()], batch)
+        bad = encoded.where("problem IS NOT NULL").select(f.to_json("row"), "problem").limit(REFUSED_AT_ONCE_MAX + 1)
+        self._refused([(str(each[0]), str(each[1])) for each in bad.toLocalIterator()], batch)
+
+
+def _problem(bytes_max: int) -> "Column":
+    """Why a row cannot be sent; null where it can."""
+    from pyspark.sql import functions as f
+
+    size = f.octet_length("made.value") + f.coalesce(f.octet_length("key"), f.lit(0))
+    too_long = f.concat(f.lit("the record has "), size, f.lit(f" bytes; {bytes_max} are the most"))
+    return f.when(f.col("made.reason").isNotNull(), f.concat(f.lit(_REASON), f.col("made.reason"))).when(
+        size > bytes_max, too_long
+    )
 
 
 def _counts(encoded: "DataFrame") -> tuple[int, int]:
     """Good and bad rows. Everything is encoded here, once: the action fills what is persisted."""
     from pyspark.sql import functions as f
 
-    bad = f.col("made.reason").isNotNull().alias("bad")
+    bad = f.col("problem").isNotNull().alias("bad")
     counts = {bool(each[0]): int(each[1]) for each in encoded.groupBy(bad).count().collect()}
     return counts.get(False, 0), counts.get(True, 0)
+
+
+def value_bytes_max(options: Options) -> int:
+    """Of a record's key and value together: what is larger would fail the whole batch."""
+    from spark_udfs.source.options import REQUEST_BYTES_DEFAULT
+
+    given = options.get("kafka.max.request.size", "")
+    return max((int(given) if given.isdigit() else REQUEST_BYTES_DEFAULT) - SPARE_BYTES, SPARE_BYTES)
 
 
 def send(records: "DataFrame", topic: str, options: Options) -> None:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 EXACTLY_ONCE = "exactly once"
 AT_LEAST_ONCE = "at least once"
 
+REFUSED_AT_ONCE_MAX = 100_000
+"""Rows of one batch that a sink may refuse: they pass through the driver. A sink that refuses more is the wrong one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Written:

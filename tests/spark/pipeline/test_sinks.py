@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from serdes import Deserializer, Record, RegistryClient, read_dead_letter
+from serdes import Deserializer, Reason, Record, RegistryClient, read_dead_letter
 from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.run import Runner
 from tests.live.postgresql import PostgresqlServer
@@ -98,7 +98,8 @@ def test_every_sink_gets_every_good_row_once_even_when_a_batch_is_done_again(
     table = place.topic("out")
     place.register("orders", ORDER)
     odd = order(4, "nul\0l")
-    place.send("orders", ORDER, [order(1), b"\x01junk", order(2, "bob"), None, order(3), odd])
+    large = b"\xff" * 990_000
+    place.send("orders", ORDER, [order(1), large, order(2, "bob"), None, order(3), odd])
 
     # The function is the last but one of the sinks: the others have written when it fails, and nothing is noted.
     mine.fail_on = 1
@@ -148,6 +149,9 @@ def test_every_sink_gets_every_good_row_once_even_when_a_batch_is_done_again(
         ("NULL", place.topic("orders")),
         ("INVALID_VALUE", ""),
     }
+    cut = next(letter for letter in letters if letter.reason is Reason.BAD_MAGIC)
+    assert cut.detail.endswith("(cut: the record had 990000 bytes)")
+    assert large.startswith(cut.origin.value or b"?")
     refused = [letter for letter in letters if letter.origin.topic == ""]
     assert {json.loads(letter.origin.value or b"{}")["id"] for letter in refused} == {4}
     assert {letter.detail for letter in refused} == {

@@ -4,6 +4,7 @@ import io
 import json
 from pathlib import Path
 
+import pytest
 from prometheus_client import generate_latest
 
 from spark_udfs.pipeline.metrics import Metrics, prometheus_registry
@@ -81,6 +82,26 @@ def test_without_a_terminal_a_line_is_printed_now_and_then_and_only_when_it_chan
         clock.now += PLAIN_SECONDS
         progress.show(metrics.document())
     assert out.getvalue().count("\n") == 1
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_one_line_lives_and_talk_goes_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    clock, out = Clock(), Terminal()
+    progress = Progress(out, clock)
+    progress.show(counted(clock).document())
+    progress.say("[bold] is no markup")
+    progress.close()
+    progress.say("done")
+    text = out.getvalue()
+    assert "22 read · 18 good · 4 poison" in text
+    assert "[bold] is no markup" in text
+    assert text.endswith("done\n")
 
 
 def test_lag_is_what_lies_between_read_and_there() -> None:
