@@ -49,6 +49,7 @@ def test_without_an_authorizer_every_question_is_refused(any_api: Api) -> None:
 def test_rules_that_cannot_be_are_refused_before_the_broker_is_asked(api: Api, change: dict[str, Any]) -> None:
     assert error_of(api.ask("POST", "acls", {**RULE, **change})) == (400, 400)
     assert error_of(api.ask("POST", "acls:batch", {"data": [{**RULE, **change}]})) == (400, 400)
+    assert error_of(api.ask("POST", "acls:batch", {})) == (422, 42206)
 
 
 def test_deleting_must_say_what(api: Api) -> None:

@@ -94,9 +94,12 @@ def test_defaults_of_the_cluster_are_told(api: Api) -> None:
     assert (answer.json()["partitions_count"], answer.json()["replication_factor"]) == (1, 1)
 
 
-def test_replicas_can_be_placed(api: Api) -> None:
+@pytest.mark.parametrize("by_partition", [True, False])
+def test_replicas_can_be_placed(api: Api, by_partition: bool) -> None:
     broker = api.get("brokers")["data"][0]["broker_id"]
-    assignments = [{"partition_id": index, "broker_ids": [broker]} for index in range(3)]
+    assignments: object = [{"partition_id": index, "broker_ids": [broker]} for index in range(3)]
+    if by_partition:
+        assignments = {str(index): [broker] for index in range(3)}
     name = f"topic-{secrets.token_hex(4)}"
     answer = api.ask("POST", "topics", {"topic_name": name, "replicas_assignments": assignments})
     assert answer.status_code == 201

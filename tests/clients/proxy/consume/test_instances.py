@@ -58,7 +58,7 @@ def test_base_uri_follows_the_proxies_in_front(api: Api, headers: dict[str, str]
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        ({"unknown": 1}, (422, 42204)),
+        ({"unknown": 1}, (422, 422)),
         ({"format": "xml"}, (422, 42204)),
         ({"auto.offset.reset": "sometimes"}, (422, 42204)),
         ({"auto.commit.enable": "perhaps"}, (422, 42204)),
@@ -73,6 +73,23 @@ def test_base_uri_follows_the_proxies_in_front(api: Api, headers: dict[str, str]
 def test_create_refuses_what_it_does_not_know(api: Api, config: object, expected: tuple[int, int]) -> None:
     answer = api.client.post(f"/consumers/{api.group()}", json=config, headers={"content-type": V2})
     assert error_of(answer) == expected
+
+
+def test_kafkas_own_name_of_the_commit_setting_is_taken(api: Api) -> None:
+    """As the Strimzi bridge takes it."""
+    topic, group = api.topic(), api.group()
+    api.produce(topic, 1)
+    created = api.client.post(
+        f"/consumers/{group}",
+        json={"format": "json", "enable.auto.commit": False, "auto.offset.reset": "earliest"},
+        headers={"content-type": V2},
+    )
+    assert created.status_code == 200
+    refused = api.client.post(
+        f"/consumers/{group}", json={"enable.auto.commit": "perhaps"}, headers={"content-type": V2}
+    )
+    assert error_of(refused) == (422, 42204)
+    assert "enable.auto.commit" in refused.json()["message"]
 
 
 def test_create_refuses_bodies_that_are_not_json(api: Api) -> None:

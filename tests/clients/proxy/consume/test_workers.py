@@ -33,7 +33,7 @@ def workers(headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFa
     urls = [f"http://127.0.0.1:{port}" for port in ports]
     proxies = []
     for port, url in zip(ports[:2], urls, strict=False):
-        settings = {"worker.url": url, "worker.urls": ",".join(urls)}
+        settings = {"worker.url": url, "worker.urls": ",".join(urls), "access.control.allow.origin": "*"}
         proxy = HeadgateProxy(tmp_path_factory.mktemp("worker"), headgate_broker.address, settings=settings)
         proxy.port = port
         proxy.start()
@@ -64,6 +64,10 @@ def test_any_worker_answers_for_any_instance(workers: Workers, owner: int) -> No
     assert read.status_code == 200, read.text
     assert [row["value"] for row in read.json()] == ["x"]
     assert read.headers["x-headgate-replay"] == "1"
+    for api in (first, second):
+        # The one that was asked says which pages may read the answer, whoever answers.
+        told = api.client.get(f"{path}/subscription", headers={"origin": "https://a.example"})
+        assert told.headers.get_list("access-control-allow-origin") == ["*"]
     again = second.client.post(f"/consumers/{quote(group, safe='')}", json=body, headers={"content-type": V2})
     assert error_of(again) == (409, 40902)
     assert first.client.delete(path).status_code == 204

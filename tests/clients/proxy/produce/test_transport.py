@@ -25,7 +25,7 @@ def test_a_websocket_takes_records_and_gives_reports(any_world: World) -> None:
         lines = "".join(str(socket.recv(30)) for _ in range(1)).splitlines()
         while len(lines) < 2:
             lines += str(socket.recv(30)).splitlines()
-        assert [json.loads(line)["error_code"] for line in lines] == [200, 42203]
+        assert [json.loads(line)["error_code"] for line in lines] == [200, 400]
     assert any_world.values(topic, 4) == [b"0", b"1", b"2", b"3"]
 
 

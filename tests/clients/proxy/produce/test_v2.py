@@ -100,6 +100,18 @@ def test_a_string_key_beside_an_avro_value(world: World) -> None:
     assert message.key() == b"k"
 
 
+def test_a_schema_id_may_come_as_text(world: World) -> None:
+    topic = world.topic()
+    registered = world.produce(topic, {"value": ORDER}, media=AVRO, value_schema=json.dumps(SCHEMA))
+    schema_id = registered["value_schema_id"]
+    assert (
+        world.produce(topic, {"value": ORDER}, media=AVRO, value_schema_id=str(schema_id))["value_schema_id"]
+        == schema_id
+    )
+    answer = world.post(f"/topics/{topic}", {"value_schema_id": "one", "records": [{"value": ORDER}]}, AVRO)
+    assert error_of(answer) == (400, 400)
+
+
 def test_json_schema_and_protobuf_values(world: World) -> None:
     topic = world.topic()
     schema = json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
@@ -146,7 +158,7 @@ def test_numbers_keep_every_digit(world: World) -> None:
         ({"records": [{"value": 1}]}, "text/plain", (415, 415)),
         ({"records": [{"value": 1}]}, "application/vnd.kafka.xml.v2+json", (415, 415)),
         ("{", JSON_V2, (400, 400)),
-        ("", JSON_V2, (400, 400)),
+        ("", JSON_V2, (422, 42206)),
         ([], JSON_V2, (422, 422)),
         ({}, JSON_V2, (422, 422)),
         ({"records": []}, JSON_V2, (422, 422)),

@@ -53,7 +53,7 @@ def test_reports_keep_the_order_of_the_records_and_a_bad_one_is_passed_over(worl
     reports = [json.loads(line) for line in answer.text.splitlines()]
     assert len(reports) == 300
     for number, report in enumerate(reports):
-        expected = {7: 42203, 9: 40402}.get(number % 50, 200)
+        expected = {7: 400, 9: 40402}.get(number % 50, 200)
         assert report["error_code"] == expected, report
         if expected == 200:
             assert report["partition_id"] == number % 3
@@ -196,7 +196,7 @@ def test_the_entries_of_a_batch_succeed_or_fail_alone(any_world: World) -> None:
     assert answer.status_code == 207
     body = answer.json()
     assert [(row["id"], row["offset"]) for row in body["successes"]] == [("a", 0), ("d", 1)]
-    assert [(row["id"], row["error_code"]) for row in body["failures"]] == [("b", 42203), ("c", 40402)]
+    assert [(row["id"], row["error_code"]) for row in body["failures"]] == [("b", 400), ("c", 40402)]
     assert any_world.values(topic, 2) == [b"1", b"4"]
 
 
@@ -207,6 +207,22 @@ def test_the_entries_of_a_batch_succeed_or_fail_alone(any_world: World) -> None:
 def test_a_batch_with_wrong_ids_is_refused_as_a_whole(world: World, entries: Any) -> None:
     answer = world.post(world.v3(world.topic(), "records:batch"), {"entries": entries}, JSON)
     assert error_of(answer) == (422, 42208)
+
+
+def test_a_batch_with_a_field_that_nobody_knows_names_it(world: World) -> None:
+    answer = world.post(world.v3(world.topic(), "records:batch"), {"records": {"subject": "x"}}, JSON)
+    assert error_of(answer) == (422, 422)
+    assert answer.json()["message"] == "Unrecognized field: records"
+
+
+def test_a_slash_at_the_end_means_nothing(world: World) -> None:
+    topic = world.topic()
+    assert json.loads(world.post(world.v3(topic) + "/", value(1), JSON).text)["offset"] == 0
+    assert world.post(f"/topics/{topic}/", {"records": [{"value": 2}]}).json()["offsets"][0]["offset"] == 1
+    cluster = world.v3(topic).split("/topics/")[0]
+    for path in ("/topics", f"/topics/{topic}/partitions", "/v3/clusters", f"{cluster}/topics/{topic}"):
+        plain, slashed = (world.client.get(path + end) for end in ("", "/"))
+        assert (plain.status_code, slashed.status_code) == (200, 200), path
 
 
 def test_a_long_stream_arrives_whole(world: World) -> None:
