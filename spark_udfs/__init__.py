@@ -10,7 +10,6 @@ Importing it needs neither pyspark nor pyarrow; using it does (`pip install 'hea
 from spark_udfs.batches import decode_each_batch
 from spark_udfs.dead_letter import dead_letters, to_dead_letter_records
 from spark_udfs.extra import MissingExtra
-from spark_udfs.files import decode_files
 from spark_udfs.frame import FrameError, decode_frame, decode_topic, part
 from spark_udfs.functions import from_registry_avro, poison_reason, schema_id, to_registry_avro
 from spark_udfs.policy import NewVersionError, OnNewVersion, OnPoison, PolicyError, run_restarting
@@ -31,7 +30,6 @@ __all__ = [
     "RegistryOptions",
     "dead_letters",
     "decode_each_batch",
-    "decode_files",
     "decode_frame",
     "decode_topic",
     "from_registry_avro",

@@ -103,7 +103,8 @@ def _divided(array: pa.Array, by: int) -> pa.Array:
 def cut_times(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The column with its times cut off to what a schema's Arrow type holds, as Confluent's serializers do.
 
-    Arrow refuses to cast a time that is finer than its type, and with it the whole column. Everything else stays.
+    Arrow refuses to cast a time that is finer than its type, and with it the whole column. What lies in a null struct
+    becomes null, since Arrow would cast that too. Everything else stays.
     """
     kind = array.type
     if kinds.is_timestamp(kind) and kinds.is_timestamp(wanted) and (kind.unit, wanted.unit) == ("us", "ms"):
@@ -111,11 +112,14 @@ def cut_times(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if kinds.is_struct(kind) and kinds.is_struct(wanted):
         fields = [kind.field(at) for at in range(kind.num_fields)]
         places = [wanted.get_field_index(field.name) for field in fields]
+        given = array.flatten() if array.null_count else [array.field(at) for at in range(kind.num_fields)]
         children = [
-            array.field(at) if place < 0 else cut_times(array.field(at), wanted.field(place).type)
-            for at, place in enumerate(places)
+            child if place < 0 else cut_times(child, wanted.field(place).type)
+            for child, place in zip(given, places, strict=True)
         ]
-        if all(child.type == field.type for child, field in zip(children, fields, strict=True)):
+        if not array.null_count and all(
+            child.type == field.type for child, field in zip(children, fields, strict=True)
+        ):
             return array
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, names=[field.name for field in fields], mask=mask)

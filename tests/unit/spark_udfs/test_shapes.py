@@ -1,0 +1,131 @@
+"""JSON Schema and Protobuf as columns."""
+
+import json
+from typing import Any
+
+import pytest
+from pyarrow import lib as pa
+
+from serdes.framing import frame
+from serdes.protobuf.messages import Messages
+from spark_udfs.json_shape import json_shape
+from spark_udfs.protobuf_shape import protobuf_shape
+from spark_udfs.shapes import Misfit
+from tests.unit.spark_udfs.plans import binary, decoding
+
+
+def kind_of(schema: Any, references: dict[str, Any] | None = None) -> str:
+    texts = {name: json.dumps(text) for name, text in (references or {}).items()}
+    return str(json_shape(json.dumps(schema), texts).arrow)
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind"),
+    [
+        ({"type": "string"}, "string"),
+        ({"type": "integer"}, "int64"),
+        ({"type": "number"}, "double"),
+        ({"type": "boolean"}, "bool"),
+        ({"type": ["null", "integer"]}, "int64"),
+        ({"type": ["string", "integer"]}, "string"),
+        ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, "int64"),
+        ({"oneOf": [{"type": "string"}, {"type": "integer"}]}, "string"),
+        ({"enum": ["a", "b", None]}, "string"),
+        ({"enum": [1, "b"]}, "string"),
+        ({"const": "a"}, "string"),
+        ({"type": "array", "items": {"type": "integer"}}, "list<item: int64>"),
+        ({"type": "array"}, "string"),
+        ({"type": "array", "items": [{"type": "integer"}]}, "string"),
+        ({"type": "object"}, "string"),
+        ({"type": "object", "additionalProperties": {"type": "number"}}, "map<string, double>"),
+        ({"type": "object", "properties": {"a": {"type": "string"}, "b": True}}, "struct<a: string, b: string>"),
+        ({"properties": {"a": {"type": "string"}}}, "string"),
+        (True, "string"),
+        ({"$ref": "#/definitions/x", "definitions": {"x": {"type": "integer"}}}, "int64"),
+        ({"$ref": "#/definitions/a~1b", "definitions": {"a/b": {"type": "integer"}}}, "int64"),
+        ({"$ref": "#/nowhere"}, "string"),
+        ({"$ref": "#/definitions/x", "definitions": {"x": {"$ref": "#/definitions/x"}}}, "string"),
+    ],
+)
+def test_a_json_schema_has_its_column(schema: Any, kind: str) -> None:
+    assert kind_of(schema) == kind
+
+
+def test_a_reference_into_another_schema_is_followed() -> None:
+    place = {"type": "object", "properties": {"city": {"$ref": "#/definitions/name"}}}
+    other = {"definitions": {"place": place, "name": {"type": "string"}}}
+    assert kind_of({"$ref": "place.json#/definitions/place"}, {"place.json": other}) == "struct<city: string>"
+
+
+def test_recursion_ends_in_text() -> None:
+    tree = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}
+    assert "left: string" in kind_of(tree)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "integer"}, 2**63),
+        ({"type": "integer"}, 1.5),
+        ({"type": "integer"}, True),
+        ({"type": "integer"}, float("inf")),
+        ({"type": "number"}, 10**400),
+        ({"type": "number"}, float("inf")),
+        ({"type": "string"}, "\ud800"),
+        ({"type": "string"}, 5),
+        ({"type": "boolean"}, 1),
+        ({"type": "array", "items": {"type": "integer"}}, {}),
+        ({"type": "object", "properties": {"a": {"type": "string"}}}, []),
+        ({"type": "object", "additionalProperties": {"type": "number"}}, {"\udfff": 1}),
+    ],
+)
+def test_a_value_that_its_column_would_falsify_is_a_misfit(schema: Any, value: Any) -> None:
+    with pytest.raises(Misfit):
+        json_shape(json.dumps(schema), {}).convert(value)
+
+
+def test_values_become_those_of_their_column() -> None:
+    assert json_shape('{"type": "integer"}', {}).convert(5.0) == 5
+    assert json_shape("{}", {}).convert({"ö": [1, None]}) == '{"ö":[1,null]}'
+
+
+def test_json_payloads_are_decoded_with_reasons() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    bodies = (b'{"a": 1, "b": 2}', b'{"b": 2}', b"[", b'{"a": 1} x', b'{"a": 18446744073709551616}')
+    rows = [frame(1, body) for body in bodies]
+    columns = decoding(schema, language="JSON").decode(binary([*rows, None, b"\1"]))
+    assert columns.values.to_pylist() == [{"a": 1}, None, None, None, None, None, None]
+    assert columns.reasons.to_pylist() == [
+        None, "INVALID_VALUE", "TRUNCATED", "TRAILING_BYTES", "INVALID_VALUE", "NULL", "TOO_SHORT",
+    ]  # fmt: skip
+    assert columns.schema_ids.to_pylist() == [1, 1, 1, 1, 1, None, None]
+
+
+PROTO = """
+syntax = "proto2";
+message M {
+  required int32 a = 1;
+  optional uint64 b = 2 [default = 7];
+  repeated M more = 3;
+  enum E { X = 0; Y = 1; }
+  optional E e = 4;
+  map<int32, string> names = 5;
+}
+"""
+
+
+def test_protobuf_payloads_are_decoded_with_reasons() -> None:
+    good = b"\x00\x08\x05\x1a\x02\x08\x06\x20\x01\x2a\x05\x08\x01\x12\x01x"
+    bodies = (good, b"\x00", b"\x00\x08", b"\x00\x08\x05\x1a\x09", b"", b"\x00\x08\x05\x20\x09")
+    rows = [frame(1, body) for body in bodies]
+    columns = decoding(PROTO, language="PROTOBUF").decode(binary(rows))
+    first = columns.values.to_pylist()[0]
+    assert (first["a"], first["b"], first["e"], first["names"]) == (5, None, "Y", [(1, "x")])
+    assert [inner["a"] for inner in first["more"]] == [6]
+    assert columns.reasons.to_pylist() == [None, "INVALID_VALUE", "TRUNCATED", "TRUNCATED", "TRUNCATED", None]
+
+
+def test_a_message_inside_itself_ends_in_bytes() -> None:
+    shape = protobuf_shape(Messages(PROTO, {}).first())
+    inner = shape.arrow.field("more").type.value_type
+    assert inner.field("more").type.value_type == pa.binary()

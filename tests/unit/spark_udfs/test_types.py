@@ -1,0 +1,99 @@
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from pyarrow import lib as pa
+
+from spark_udfs.types import cut_times, spark_arrow_type, to_spark
+
+NESTED = pa.struct(
+    [
+        ("fixed", pa.binary(2)),
+        ("time", pa.time32("ms")),
+        ("times", pa.list_(pa.time64("us"))),
+        ("spans", pa.map_(pa.string(), pa.struct([("months", pa.uint32())]))),
+        ("at", pa.timestamp("ns", "UTC")),
+        ("money", pa.decimal256(50, 2)),
+        ("nothing", pa.null()),
+    ]
+)
+VALUES = [
+    {"fixed": b"ab", "time": 5, "times": [1, None], "spans": [("x", {"months": 2**32 - 1})], "at": -1, "money": "1.50",
+     "nothing": None},
+    None,
+    {"fixed": None, "time": None, "times": None, "spans": [], "at": None, "money": None, "nothing": None},
+]  # fmt: skip
+
+
+def column() -> pa.Array:
+    rows = [
+        value and {**value, "money": None if value["money"] is None else Decimal(str(value["money"]))}
+        for value in VALUES
+    ]
+    return pa.array(rows, NESTED)
+
+
+def test_what_spark_cannot_take_is_cast_however_deep_it_lies() -> None:
+    converted = to_spark(column())
+    converted.validate(full=True)
+    assert converted.type == pa.struct(
+        [
+            ("fixed", pa.binary()),
+            ("time", pa.int32()),
+            ("times", pa.list_(pa.int64())),
+            ("spans", pa.map_(pa.string(), pa.struct([("months", pa.int64())]))),
+            ("at", pa.timestamp("us", "UTC")),
+            ("money", pa.string()),
+            ("nothing", pa.null()),
+        ]
+    )
+    assert converted.to_pylist() == [
+        {"fixed": b"ab", "time": 5, "times": [1, None], "spans": [("x", {"months": 2**32 - 1})],
+         "at": datetime(1969, 12, 31, 23, 59, 59, 999999, UTC), "money": "1.50", "nothing": None},
+        None,
+        {"fixed": None, "time": None, "times": None, "spans": [], "at": None, "money": None, "nothing": None},
+    ]  # fmt: skip
+
+
+def test_a_slice_is_cast_as_the_whole_is() -> None:
+    whole = pa.concat_arrays([column(), column()])
+    for start in range(len(whole)):
+        assert to_spark(whole.slice(start, 3)).to_pylist() == to_spark(whole).to_pylist()[start : start + 3]
+
+
+def test_a_column_that_spark_takes_passes_as_it_is() -> None:
+    array = pa.array([{"id": 1, "tags": ["a"]}], pa.struct([("id", pa.int64()), ("tags", pa.list_(pa.string()))]))
+    assert to_spark(array) is array
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (pa.large_string(), pa.string()),
+        (pa.large_binary(), pa.binary()),
+        (pa.large_list(pa.large_string()), pa.list_(pa.string())),
+        (pa.dictionary(pa.int32(), pa.string()), pa.string()),
+        (pa.timestamp("ms"), pa.timestamp("us")),
+        (pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")),
+        (pa.decimal128(38, 5), pa.decimal128(38, 5)),
+    ],
+)
+def test_types_have_the_ones_that_spark_takes(kind: pa.DataType, expected: pa.DataType) -> None:
+    assert spark_arrow_type(kind) == expected
+
+
+def test_times_are_cut_off_to_what_a_schema_holds() -> None:
+    fine = pa.timestamp("us", "UTC")
+    kind = pa.struct([("at", fine), ("list", pa.list_(fine)), ("map", pa.map_(pa.string(), fine)), ("id", pa.int64())])
+    rows = [{"at": 1999, "list": [-1, None], "map": [("x", 2001)], "id": 1}, None]
+    coarse = pa.timestamp("ms", "UTC")
+    wanted = pa.struct([("map", pa.map_(pa.string(), coarse)), ("at", coarse), ("list", pa.list_(coarse))])
+    cut = cut_times(pa.array(rows, kind), wanted)
+    cut.validate(full=True)
+    assert cut.type == pa.struct(
+        [("at", coarse), ("list", pa.list_(coarse)), ("map", pa.map_(pa.string(), coarse)), ("id", pa.int64())]
+    )
+    at = cut.field("at").cast(pa.int64()).to_pylist()
+    assert (at[0], cut.field("list").values.cast(pa.int64()).to_pylist()) == (1, [-1, None])
+    same = pa.array([{"id": 1}], pa.struct([("id", pa.int64())]))
+    assert cut_times(same, wanted) is same
