@@ -27,8 +27,8 @@ from proxy.producers.records import OutgoingRecord, Ticket
 from proxy.services import Services
 
 _log: Final = logging.getLogger(__name__)
-_V2_PRODUCE: Final = re.compile(rb"/topics/([^/]+)(?:/partitions/([0-9]{1,10}))?/?\Z")
-_V3_PRODUCE: Final = re.compile(rb"/v3/clusters/([^/]+)/topics/([^/]+)/records(:batch)?/?\Z")
+_V2_PRODUCE: Final = re.compile(rb"/topics/([^/]+)(?:/partitions/([0-9]{1,10}))?\Z")
+_V3_PRODUCE: Final = re.compile(rb"/v3/clusters/([^/]+)/topics/([^/]+)/records(:batch)?\Z")
 PRODUCE_PATHS: Final = (_V2_PRODUCE, _V3_PRODUCE)
 _V3_SOCKET: Final = re.compile(rb"/v3/clusters/([^/]+)/topics/([^/]+)/records:produce/?\Z")
 _V3_MEDIA: Final = frozenset({b"", b"application/json", b"application/x-ndjson", b"application/octet-stream"})
@@ -86,6 +86,10 @@ class Front:
         path: bytes = scope["raw_path"]
         media_type = JSON if path.startswith(b"/v3") else V2_JSON
         try:
+            if path.endswith(b"/") and len(path) > 1:
+                # A slash at the end means nothing, as in Confluent's proxy; clients put one there.
+                path = path[:-1]
+                scope = {**scope, "path": scope["path"].removesuffix("/"), "raw_path": path}
             if b"%" in path:
                 scope = unescape_path(scope)
             if self._limit.is_on:

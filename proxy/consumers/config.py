@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from proxy.errors import InvalidConsumerConfig, InvalidConsumerConfigValue
+from proxy.errors import InvalidConsumerConfig, InvalidConsumerConfigValue, Unprocessable
 from proxy.reading.formats import Formats, ReadFormat
 
 FETCH_MIN_BYTES_MAX: Final = 10_000_000
@@ -27,21 +27,21 @@ class InstanceConfig:
 
 
 def read_config(body: Any) -> InstanceConfig:
-    """Raises InvalidConsumerConfigValue, InvalidConsumerConfig."""
+    """Raises InvalidConsumerConfigValue, InvalidConsumerConfig, Unprocessable."""
     if body is None:
         return InstanceConfig()
     if not isinstance(body, dict):
         raise InvalidConsumerConfigValue("The body must be an object of consumer settings.")
     for name in body:
         if name not in _FIELDS:
-            raise InvalidConsumerConfigValue(f"Unrecognized field: {str(name)[:100]}")
+            raise Unprocessable(f"Unrecognized field: {str(name)[:100]}")
     given = {name: value for name, value in body.items() if value is not None}
     both = _format(given, "format", ReadFormat.BINARY)
     return InstanceConfig(
         name=_text(given, "id") or _text(given, "name"),
         formats=Formats(_format(given, "key.format", both), _format(given, "value.format", both)),
         auto_offset_reset=_one_of(given, "auto.offset.reset", ("latest", "earliest", "none")),
-        auto_commit=_flag(given, "auto.commit.enable"),
+        auto_commit=_flag(given, "enable.auto.commit" if "enable.auto.commit" in given else "auto.commit.enable"),
         fetch_min_bytes=max(1, _fetch_min_bytes(given)),
         request_timeout_ms=_timeout(given),
         isolation_level=_one_of(given, "isolation.level", ("read_uncommitted", "read_committed")),
@@ -135,6 +135,7 @@ _FIELDS: Final = frozenset(
         "value.format",
         "auto.offset.reset",
         "auto.commit.enable",
+        "enable.auto.commit",
         "fetch.min.bytes",
         "responseMinBytes",
         "consumer.request.timeout.ms",

@@ -20,6 +20,7 @@ from proxy.errors import (
     BrokerUnavailable,
     ConversionFailed,
     InvalidBatch,
+    InvalidPayload,
     KafkaRetriable,
     KeySchemaMissing,
     LeaderNotFound,
@@ -92,6 +93,8 @@ class ProduceV2:
     async def understand(self, media: bytes, body: bytes, topic: str, partition: int | None) -> Ordered:
         """Raises ProxyError."""
         given = _format_of(media)
+        if not body.strip():
+            raise InvalidPayload("Payload error. Null input provided. Data is required.")
         parsed = parse_json(body)
         rows = _rows(parsed, self._services.settings.records_per_request_max)
         value_format = _named_format(parsed, "value_format", given)
@@ -116,7 +119,7 @@ class ProduceV2:
         if not used.has_schema:
             return SCHEMALESS[used], None
         side = "key" if is_key else "value"
-        text, schema_id = body.get(f"{side}_schema"), whole_number(body.get(f"{side}_schema_id"), f"{side}_schema_id")
+        text, schema_id = body.get(f"{side}_schema"), _schema_id(body.get(f"{side}_schema_id"), f"{side}_schema_id")
         version = whole_number(body.get(f"{side}_schema_version"), f"{side}_schema_version")
         subject = body.get(f"{side}_schema_subject")
         if subject is not None and not isinstance(subject, str):
@@ -138,6 +141,12 @@ class ProduceV2:
             used, SchemaChoice(schema_id, version, text, subject or f"{topic}-{side}")
         )
         return writer.encode, writer.schema_id
+
+
+def _schema_id(value: Any, place: str) -> int | None:
+    """Also as text: some clients write it so. Raises BadRequest."""
+    is_text = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10
+    return whole_number(int(value) if is_text else value, place)
 
 
 async def answer_of(ordered: Ordered, tickets: Sequence[Ticket]) -> bytes:

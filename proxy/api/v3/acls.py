@@ -12,7 +12,7 @@ from proxy.admin import acls
 from proxy.admin.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from proxy.api.requests import Body, answers_v3, body_v3
 from proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
-from proxy.errors import BadRequest
+from proxy.errors import BadRequest, InvalidPayload
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/acls", dependencies=[Depends(answers_v3)])
 batch_router = APIRouter(prefix="/v3/clusters/{cluster_id}", dependencies=[Depends(answers_v3)])
@@ -43,7 +43,7 @@ class CreateAcl(Body):
 
 
 class CreateAcls(Body):
-    data: list[CreateAcl]
+    data: list[CreateAcl] | None = None
 
 
 @router.get("")
@@ -75,6 +75,8 @@ async def create(v3: Context, request: Request) -> Response:
 @batch_router.post("/acls:batch")
 async def create_many(v3: Context, request: Request) -> Response:
     body = await body_v3(request, CreateAcls)
+    if body.data is None:
+        raise InvalidPayload("Payload error. Null input provided. Data is required.")
     wanted = [each.acl() for each in body.data]
     if not wanted:
         raise BadRequest("data must have at least one ACL.")

@@ -13,7 +13,7 @@ from proxy.api.json_stream import JsonSplitter
 from proxy.api.rate import RateLimit
 from proxy.api.v3.produce_stream import ProduceStream, report_of
 from proxy.api.v3.record import RecordReader, Understood
-from proxy.errors import InvalidBatch, InvalidPayload, ProxyError, ShuttingDown, fault_of
+from proxy.errors import InvalidBatch, InvalidPayload, ProxyError, ShuttingDown, Unprocessable, fault_of
 from proxy.producers.records import Ticket, settled
 from proxy.services import Services
 
@@ -128,11 +128,11 @@ async def batch_answer(
 
 
 def _entries(body: Any, entries_max: int) -> list[dict[str, Any]]:
+    if isinstance(body, dict) and not body.keys() <= _BATCH_FIELDS:
+        raise Unprocessable(f"Unrecognized field: {next(name for name in body if name not in _BATCH_FIELDS)[:100]}")
     entries = body.get("entries") if isinstance(body, dict) else None
     if not isinstance(entries, list):
         raise InvalidBatch('The body must be an object with an array "entries".')
-    if not body.keys() <= _BATCH_FIELDS:
-        raise InvalidBatch(f"Unrecognized field: {next(name for name in body if name not in _BATCH_FIELDS)[:100]}")
     if not entries:
         raise InvalidBatch("Empty batch")
     if len(entries) > entries_max:

@@ -85,7 +85,7 @@ class RecordReader:
             if given.keys() <= _PLAIN_PAYLOAD and isinstance(name, str):
                 encode = _SCHEMALESS.get(name)
                 if encode is not None:
-                    payload = encode(data) if data is not None else None
+                    payload = _plain(encode, data, side) if data is not None else None
                     return payload, {"type": name, "size": len(payload) if payload is not None else 0}
             writer = self._writer(given, side)
             payload = writer.encode(data) if data is not None else None
@@ -115,6 +115,14 @@ class RecordReader:
         if kept is None:
             raise SchemaNeeded(used, choice)
         return kept
+
+
+def _plain(encode: Encode, data: object, side: str) -> bytes | None:
+    """Raises BadRequest: there is no schema that the data would not fit."""
+    try:
+        return encode(data)
+    except ConversionFailed as error:
+        raise BadRequest(f"{side}.data: {error}") from error
 
 
 def _type_of(given: dict[str, Any], side: str) -> Format | None:

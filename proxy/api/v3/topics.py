@@ -17,6 +17,7 @@ from proxy.errors import BadRequest, KafkaBadRequest
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", dependencies=[Depends(answers_v3)])
 Context = Annotated[V3, Depends(v3_of)]
 Int32 = Annotated[int, Field(ge=-(2**31), le=INT32_MAX)]
+PartitionKey = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 Int16 = Annotated[int, Field(ge=-(2**15), le=2**15 - 1)]
 
 
@@ -34,13 +35,18 @@ class CreateTopic(Body):
     topic_name: str
     partitions_count: Int32 | None = None
     replication_factor: Int16 | None = None
-    replicas_assignments: list[Assignment] = Field(default_factory=list)
+    replicas_assignments: list[Assignment] | dict[PartitionKey, list[Int32]] = Field(default_factory=list)
+    """By partition, as Confluent has it, or as a list."""
     configs: list[NewConfig] = Field(default_factory=list)
     validate_only: bool | None = None
 
     def wanted(self) -> NewTopic:
         """Raises BadRequest."""
-        assignments = {each.partition_id: each.broker_ids for each in self.replicas_assignments}
+        given = self.replicas_assignments
+        if isinstance(given, dict):
+            assignments = {int(partition): brokers for partition, brokers in given.items()}
+        else:
+            assignments = {each.partition_id: each.broker_ids for each in given}
         if len(assignments) < len(self.replicas_assignments):
             raise BadRequest("replicas_assignments has a partition_id twice.")
         if assignments and (self.partitions_count is not None or self.replication_factor is not None):

@@ -129,7 +129,8 @@ def test_a_topic_that_cannot_be_is_refused(api: Api, change: dict[str, Any], exp
     body = {"topic_name": f"topic-{secrets.token_hex(4)}", **change}
     answer = api.ask("POST", "topics", body)
     assert error_of(answer) == expected
-    assert api.ask("GET", f"topics/{body['topic_name'][:300]}").status_code == 404
+    if body["topic_name"]:
+        assert api.ask("GET", f"topics/{body['topic_name'][:300]}").status_code == 404
 
 
 def test_a_topic_twice_says_so(any_api: Api) -> None:
