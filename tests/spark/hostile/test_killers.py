@@ -71,7 +71,7 @@ def rows(registry: HeadgateRegistry) -> list[tuple[bytes, str | None, int | None
     with RegistryClient(registry.url) as client:
         first = registered(client, SUBJECT, TREE)
         registered(client, SUBJECT, NEWER)
-    empty = {"weights": [], "gaps": [], "names": {}, "child": None}
+    empty: dict[str, Any] = {"weights": [], "gaps": [], "names": {}, "child": None}
     encode, encode_newer = Encoder(parse(json.dumps(TREE))).encode, Encoder(parse(json.dumps(NEWER))).encode
     bad = [*killers(first, encode_newer({"id": 1, "colour": "red", "label": "x" * 9, **empty})).values()]
     out: list[tuple[bytes, str | None, int | None]] = []
