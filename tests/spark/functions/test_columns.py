@@ -15,7 +15,7 @@ from spark_udfs import (
     schema_id,
 )
 from tests.live.headgate_registry import HeadgateRegistry
-from tests.spark.functions.payloads import CUSTOMER_V2, CUSTOMERS, customers, frame_of, register
+from tests.spark.functions.payloads import CUSTOMER_V2, CUSTOMERS, customers, frame_of, register, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,8 +33,8 @@ def register_all(registry: HeadgateRegistry, subject: str) -> list[int]:
     return register(registry, subject, *CUSTOMERS)
 
 
-def rows_of(df: "DataFrame") -> list[Any]:
-    return [row.d.asDict(recursive=True) for row in df.orderBy("n").collect()]
+def structs_of(df: "DataFrame") -> list[Any]:
+    return [row.d.asDict(recursive=True) for row in rows_of(df)]
 
 
 def test_versions_with_added_removed_promoted_and_renamed_fields_become_one_column(
@@ -45,12 +45,12 @@ def test_versions_with_added_removed_promoted_and_renamed_fields_become_one_colu
     assert decoded.schema["d"].dataType.simpleString() == (
         "struct<value:struct<email:string,id:bigint,name:string,points:int>,reason:string,schema_id:bigint,raw:binary>"
     )
-    assert [row["value"] for row in rows_of(decoded)] == [
+    assert [row["value"] for row in structs_of(decoded)] == [
         {"email": None, "id": 1, "name": "Ada", "points": 10},
         {"email": "b@x", "id": 2**40, "name": "Bob", "points": 10},
         {"email": None, "id": 3, "name": "Cyd", "points": 5},
     ]
-    assert [row["schema_id"] for row in rows_of(decoded)] == ids
+    assert [row["schema_id"] for row in structs_of(decoded)] == ids
 
 
 def test_a_version_an_id_and_a_schema_in_hand_are_readers_too(
@@ -66,13 +66,13 @@ def test_a_version_an_id_and_a_schema_in_hand_are_readers_too(
     ]
     for choice in choices:
         decoded = df.select("n", from_registry_avro(df.value, registry=registry.url, **choice).alias("d"))
-        assert tuple(row["value"] for row in rows_of(decoded)) == second, choice
+        assert tuple(row["value"] for row in structs_of(decoded)) == second, choice
 
 
 def test_a_projection_keeps_only_its_fields(spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]) -> None:
     df = frame_of(spark, customers(ids))
     column = from_registry_avro("value", "columns-value", registry=registry.url, fields=["name", "id"])
-    assert [row["value"] for row in rows_of(df.select("n", column.alias("d")))] == [
+    assert [row["value"] for row in structs_of(df.select("n", column.alias("d")))] == [
         {"id": 1, "name": "Ada"},
         {"id": 2**40, "name": "Bob"},
         {"id": 3, "name": "Cyd"},
@@ -87,7 +87,7 @@ def test_each_mode_treats_a_bad_row_as_it_says(
 
     def decoded(mode: str) -> list[Any]:
         column = from_registry_avro("value", "columns-value", registry=registry.url, on_poison=mode)
-        return rows_of(df.select("n", column.alias("d")))
+        return structs_of(df.select("n", column.alias("d")))
 
     kept = decoded("dead_letter")
     assert [(row["reason"], row["raw"]) for row in kept] == [
@@ -116,8 +116,8 @@ def test_a_bad_row_that_fails_the_task_is_named_with_its_bytes(
 def test_schema_ids_are_read_without_python_and_without_a_registry(spark: "SparkSession", ids: list[int]) -> None:
     rows = [customers(ids)[0], b"\0\xff\xff\xff\xff", b"\1\0\0\0\1", b"\0\0\0\1", b"", None]
     df = frame_of(spark, rows).select("n", schema_id("value").alias("id"))
-    assert [row.id for row in df.orderBy("n").collect()] == [ids[0], 2**32 - 1, None, None, None, None]
-    plan = df._jdf.queryExecution().toString()  # type: ignore[operator]  # pyspark does not type the JVM's side
+    assert [row.id for row in rows_of(df)] == [ids[0], 2**32 - 1, None, None, None, None]
+    plan = df._jdf.queryExecution().toString()
     assert "Python" not in plan
 
 
@@ -125,7 +125,7 @@ def test_poison_reasons_come_by_themselves(spark: "SparkSession", registry: Head
     good = customers(ids)[0]
     df = frame_of(spark, [good, good[:-1], b"x", good])
     reason = poison_reason("value", "columns-value", registry=registry.url)
-    found = df.select("n", reason.alias("r")).orderBy("n").collect()
+    found = rows_of(df.select("n", reason.alias("r")))
     assert [row.r for row in found] == [None, "TRUNCATED", "TOO_SHORT", None]
 
 

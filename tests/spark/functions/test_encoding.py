@@ -9,6 +9,7 @@ from serdes import Deserializer, RegistryClient
 from spark_udfs import RegistryNotReady, to_registry_avro
 from spark_udfs.encoding import EncodingError
 from tests.live.headgate_registry import HeadgateRegistry
+from tests.spark.functions.payloads import rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +47,7 @@ def test_rows_that_fit_are_framed_payloads_and_the_others_have_reasons(
     column = to_registry_avro(
         value, "encoded-value", registry=registry.url, schema=json.dumps(ORDER), on_poison="DEAD_LETTER"
     )
-    rows = df.select("n", column.alias("p")).orderBy("n").collect()
+    rows = rows_of(df.select("n", column.alias("p")))
     assert [row.p.reason for row in rows] == [None, *["INVALID_VALUE"] * 4, None]
     with RegistryClient(registry.url) as client:
         deserializer = Deserializer(client)
@@ -57,7 +58,7 @@ def test_rows_that_fit_are_framed_payloads_and_the_others_have_reasons(
     assert values[1]["at"].isoformat() == "1960-01-01T00:00:00+00:00"
     assert values[0]["note"] is None
     nulls = df.select("n", to_registry_avro(value, "encoded-value", registry=registry.url, on_poison="NULL").alias("p"))
-    assert [row.p is None for row in nulls.orderBy("n").collect()] == [False, True, True, True, True, False]
+    assert [row.p is None for row in rows_of(nulls)] == [False, True, True, True, True, False]
 
 
 def test_a_row_that_does_not_fit_fails_the_task_by_default_and_names_the_field(
@@ -77,7 +78,7 @@ def test_a_null_struct_is_a_null_payload(spark: "SparkSession", registry: Headga
     df = spark.sql("SELECT IF(id = 0, named_struct('id', id), null) AS v, id FROM range(2)")
     schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]})
     payload = to_registry_avro("v", "nulls-value", registry=registry.url, schema=schema)
-    assert [row.p is None for row in df.select("id", payload.alias("p")).orderBy("id").collect()] == [False, True]
+    assert [row.p is None for row in rows_of(df.select("id", payload.alias("p")), "id")] == [False, True]
 
 
 def test_what_the_registry_refuses_is_refused_on_the_driver_in_its_words(

@@ -9,7 +9,7 @@ from serdes.avro import Encoder, parse
 from serdes.framing import frame
 from spark_udfs import FrameError, decode_frame, decode_topic, part
 from tests.live.headgate_registry import HeadgateRegistry
-from tests.spark.functions.payloads import CUSTOMER_V1, CUSTOMER_V2, encoded, frame_of, register
+from tests.spark.functions.payloads import CUSTOMER_V1, CUSTOMER_V2, encoded, frame_of, register, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,12 +123,12 @@ def test_every_poison_goes_to_the_dead_letters_and_everything_else_is_decoded(
     for number, (payload, _) in enumerate(bad.values()):
         payloads += [event(number, event_id), payload]
     good, letters = decode_topic(topic_frame(spark, payloads), subject="events-value", registry=registry.url)
-    decoded = good.orderBy("offset").collect()
+    decoded = rows_of(good, "offset")
     assert [row.value.id for row in decoded] == list(range(len(bad)))
     assert {row.schema_id for row in decoded} == {event_id}
     assert "reason" not in good.columns
 
-    found = letters.orderBy("offset").collect()
+    found = rows_of(letters, "offset")
     assert len(found) + len(decoded) == len(payloads)
     assert [row.reason for row in found] == [reason for _, reason in bad.values()]
     for row, (payload, _) in zip(found, bad.values(), strict=True):
@@ -176,7 +176,7 @@ def test_batches_larger_than_a_piece_and_smaller_than_a_row_are_decoded(
 
     payloads = [wide(number) if number % 2 else b"\0" * 1_000_000 for number in range(16)]
     df = decode_frame(frame_of(spark, payloads, 1), "events-value", registry=registry.url, fields=["id"])
-    rows = df.orderBy("n").collect()
+    rows = rows_of(df)
     assert [row.value.id if row.value else None for row in rows] == [n if n % 2 else None for n in range(16)]
     assert [row.n for row in rows] == list(range(16))
 
@@ -189,6 +189,21 @@ def test_only_the_columns_kept_travel(spark: "SparkSession", registry: HeadgateR
     bare = decode_frame(df, "events-value", registry=registry.url, keep=[], on_poison="NULL", fields=["id", "kind"])
     assert bare.columns == ["value", "reason", "schema_id"]
     assert sorted((row.value.kind if row.value else row.reason) for row in bare.collect()) == ["B", "TOO_SHORT"]
+
+
+def test_fields_can_be_columns_of_their_own(spark: "SparkSession", registry: HeadgateRegistry, event_id: int) -> None:
+    df = frame_of(spark, [event(1, event_id), b"x", event(2, event_id)])
+    flat = decode_frame(df, "events-value", registry=registry.url, fields=["id", "kind"], flat=True, details=True)
+    assert flat.columns == ["n", "id", "kind", "reason", "schema_id", "raw", "detail"]
+    assert [(row.id, row.kind, row.reason) for row in rows_of(flat)] == [
+        (1, "B", None), (None, None, "TOO_SHORT"), (2, "B", None),
+    ]  # fmt: skip
+    with pytest.raises(FrameError, match="ID would stand beside"):
+        decode_frame(df.withColumnRenamed("n", "ID"), "events-value", registry=registry.url, flat=True)
+    (number,) = register(registry, "flat-text-value", "string")
+    assert number
+    with pytest.raises(FrameError, match="only records have fields"):
+        decode_frame(df, "flat-text-value", registry=registry.url, flat=True)
 
 
 def test_kept_columns_of_every_type_come_back_as_they_were(
@@ -255,6 +270,8 @@ def test_schemas_named_in_record_headers_are_read(spark: "SparkSession", registr
     assert body is not None
     rows = [(bytearray(body), [(key, bytearray(content)) for key, content in headers])]
     df = spark.createDataFrame(rows, "value binary, headers array<struct<key:string,value:binary>>")
-    for keep in (None, []):
-        decoded = decode_frame(df, "headed-value", registry=registry.url, keep=keep)
+    for decoded in (
+        decode_frame(df, "headed-value", registry=registry.url),
+        decode_frame(df, "headed-value", registry=registry.url, keep=[]),
+    ):
         assert decoded.collect()[0].value.asDict() == value

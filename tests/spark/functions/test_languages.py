@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from serdes import RegistryClient, Serializer, json_schema, protobuf_schema
 from spark_udfs import decode_topic, from_registry_avro
 from tests.live.headgate_registry import HeadgateRegistry
-from tests.spark.functions.payloads import frame_of
+from tests.spark.functions.payloads import frame_of, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +61,7 @@ def test_json_documents_become_structs_and_bad_ones_reasons(spark: "SparkSession
             head + b'{"name": "x", "age": 99999999999999999999}', head + b'{"name": "\\ud800"}']  # fmt: skip
     df = frame_of(spark, rows)
     column = from_registry_avro("value", "json-people-value", registry=registry.url)
-    decoded = [row.d for row in df.select("n", column.alias("d")).orderBy("n").collect()]
+    decoded = [row.d for row in rows_of(df.select("n", column.alias("d")))]
     assert decoded[0].value.asDict(recursive=True) == {
         "name": "Ada", "age": 36, "height": 1.65, "tags": ["x", "y"], "home": {"city": "London"},
         "scores": {"math": 10.0}, "any": '[1,{"a":null}]',
@@ -89,7 +89,7 @@ def test_protobuf_messages_become_structs_and_bad_ones_reasons(
     head = good[:5]
     rows = [good, empty, good[:-1], head + b"\x02\x04", head + b"\x02\x06", head + b"\x00\x0a\x02\xff\xfe", None]
     parted = decode_topic(frame_of(spark, rows), "proto-people-value", registry=registry.url)
-    first, second = (row.value.asDict(recursive=True) for row in parted.good.orderBy("n").collect())
+    first, second = (row.value.asDict(recursive=True) for row in rows_of(parted.good))
     assert first.pop("parent") | {"tags": None, "places": None} == {
         **dict.fromkeys(second),
         "name": "Byron",
@@ -107,5 +107,5 @@ def test_protobuf_messages_become_structs_and_bad_ones_reasons(
         "name": "", "age": None, "big": Decimal(0), "tags": [], "places": {}, "kind": "UNKNOWN", "mail": None,
         "phone": None, "born": None, "nick": None, "photo": bytearray(), "parent": None, "small": 0,
     }  # fmt: skip
-    reasons = [row.reason for row in parted.poison.orderBy("n").collect()]
+    reasons = [row.reason for row in rows_of(parted.poison)]
     assert reasons == ["TRUNCATED", "UNRESOLVABLE", "CORRUPT", "CORRUPT", "NULL"]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from spark_udfs import decode_frame, from_registry_avro
 from tests.spark.functions.counting_registry import counting_registry
-from tests.spark.functions.payloads import CUSTOMER_V1, CUSTOMER_V2, encoded, frame_of
+from tests.spark.functions.payloads import CUSTOMER_V1, CUSTOMER_V2, encoded, frame_of, rows_of
 from tests.unit.serdes.stub_registry import StubRegistry
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def test_a_registry_that_dies_costs_reasons_and_never_a_row(spark: "SparkSession
             "dying-value",
             registry={"registry.url": url, "registry.retries": "1", "registry.timeout.ms": "500"},
         )
-    rows = decoded.orderBy("n").collect()
+    rows = rows_of(decoded)
     assert [row.n for row in rows] == list(range(100))
     assert [row.reason for row in rows] == [None if number % 2 else "REGISTRY_UNAVAILABLE" for number in range(100)]
     assert all(row.raw is not None for row in rows[::2])

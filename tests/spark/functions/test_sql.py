@@ -6,7 +6,7 @@ import pytest
 
 from spark_udfs import install, register_function
 from tests.live.headgate_registry import HeadgateRegistry
-from tests.spark.functions.payloads import CUSTOMER_V2, encoded, frame_of, register
+from tests.spark.functions.payloads import CUSTOMER_V2, encoded, frame_of, register, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +42,7 @@ def test_a_table_function_finds_the_columns_of_the_subject_that_it_is_given(
 ) -> None:
     df = spark.sql("SELECT * FROM headgate_decode(TABLE(SELECT n, value FROM sql_customers), 'sql-value')")
     assert df.columns == ["n", "value", "reason", "schema_id", "raw"]
-    rows = df.orderBy("n").collect()
+    rows = rows_of(df)
     assert rows[0].value.asDict() == {"id": 1, "fullname": "Ada", "email": None}
     assert [(row.n, row.reason) for row in rows] == [(0, None), (1, "TRUNCATED"), (2, "NULL")]
     few = spark.sql("SELECT value.id FROM headgate_decode(TABLE(SELECT value FROM sql_customers), 'sql-value', 'id')")

@@ -23,6 +23,9 @@ V2: dict[str, Any] = {
 }
 
 
+write_table: Any = pyarrow.parquet.write_table
+
+
 class Drops:
     """A folder that files of payloads are dropped into, and a stream of it."""
 
@@ -39,7 +42,7 @@ class Drops:
     def drop(self, *payloads: bytes | None) -> None:
         # Parquet ignores names that begin with a dot, so a file that is half written is not seen.
         hidden = self.folder / f".{self._files}"
-        pyarrow.parquet.write_table(pa.table({"value": pa.array(payloads, pa.binary())}), hidden)
+        write_table(pa.table({"value": pa.array(payloads, pa.binary())}), hidden)
         hidden.rename(self.folder / f"{self._files}.parquet")
         self._files += 1
 

@@ -13,7 +13,7 @@ import pytest
 from serdes.framing import frame
 from spark_udfs import decode_frame, from_registry_avro, to_registry_avro
 from tests.live.headgate_registry import HeadgateRegistry
-from tests.spark.functions.payloads import frame_of, register
+from tests.spark.functions.payloads import frame_of, register, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -177,7 +177,7 @@ def test_every_type_has_its_spark_type_and_fastavros_value(
         decoded = decoded.select("n", "d.*")
     kinds = {field.name: field.dataType.simpleString() for field in decoded.schema["value"].dataType}  # type: ignore[attr-defined]  # a struct's fields
     assert kinds == {name: kind for name, (_, kind, _) in FIELDS.items()}
-    rows = decoded.orderBy("n").collect()
+    rows = rows_of(decoded)
     assert [row.reason for row in rows] == [None, None, "TOO_SHORT"]
     for row, payload in zip(rows, payloads, strict=False):
         expected = {name: as_spark(name, value) for name, value in by_fastavro(payload[5:]).items()}
@@ -192,11 +192,9 @@ def test_what_was_decoded_is_encoded_again_to_the_same_bytes(
     again = decode_frame(
         back.withColumnRenamed("payload", "value"), "everything-value", registry=registry.url, keep=["n"]
     )
-    assert again.select("n", "value", "reason").orderBy("n").collect() == (
-        df.select("n", "value", "reason").orderBy("n").collect()
-    )
+    assert rows_of(again.select("n", "value", "reason")) == (rows_of(df.select("n", "value", "reason")))
     # A union of int and long is one column, so the wider branch was written: all else is the same, byte for byte.
-    assert [len(row.payload) for row in back.orderBy("n").collect()] == [len(payload) for payload in payloads]
+    assert [len(row.payload) for row in rows_of(back)] == [len(payload) for payload in payloads]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +210,7 @@ def test_schemas_that_are_no_record_are_columns_too(
     fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
     df = decode_frame(frame_of(spark, [frame(number, out.getvalue()), b""]), subject, registry=registry.url)
     assert df.schema["value"].dataType.simpleString() == kind
-    assert [row.value for row in df.orderBy("n").collect()] == [value, None]
+    assert [row.value for row in rows_of(df)] == [value, None]
 
 
 def test_nanoseconds_are_rounded_down_and_durations_are_three_numbers(

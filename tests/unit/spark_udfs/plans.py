@@ -1,7 +1,7 @@
 """Decodings made by hand, as the driver would have planned them, and payloads to feed them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyarrow import lib as pa
@@ -47,7 +47,7 @@ def payload(schema: Any, value: object, schema_id: int = 1) -> bytes:
     return frame(schema_id, Encoder(parse(text_of(schema))).encode(value))
 
 
-def binary(rows: list[bytes | None]) -> pa.Array:
+def binary(rows: Sequence[bytes | None]) -> pa.Array:
     return pa.array(rows, pa.binary())
 
 

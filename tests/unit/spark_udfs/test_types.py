@@ -1,5 +1,6 @@
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from pyarrow import lib as pa
@@ -17,7 +18,7 @@ NESTED = pa.struct(
         ("nothing", pa.null()),
     ]
 )
-VALUES = [
+VALUES: list[Any] = [
     {"fixed": b"ab", "time": 5, "times": [1, None], "spans": [("x", {"months": 2**32 - 1})], "at": -1, "money": "1.50",
      "nothing": None},
     None,
