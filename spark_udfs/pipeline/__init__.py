@@ -1,0 +1,17 @@
+"""Declared pipelines: a file in TOML or YAML says what flows from where to where; checked, planned and run on Spark.
+
+    pipeline = load(Path("orders.toml"))
+    Runner(spark, pipeline).run(once=True)
+
+`document` → `checks` → `model` is pure. `analysis` asks Spark what the steps make of their columns, `shape` says which
+streaming queries come of it, `run` runs them.
+"""
+
+from spark_udfs.pipeline.checkpoints import BatchId
+from spark_udfs.pipeline.checks import load
+from spark_udfs.pipeline.metrics import Metrics
+from spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
+from spark_udfs.pipeline.model import Pipeline
+from spark_udfs.pipeline.run import Runner
+
+__all__ = ["BatchId", "Metrics", "Pipeline", "PipelineError", "PipelineMistakes", "Runner", "load"]
