@@ -3,10 +3,10 @@
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from spark_udfs.source.offsets import to_json
-from spark_udfs.source.stream_reader import OffsetJson, _Reader
+from spark_udfs.source.stream_reader import OffsetJson, PositionedReader
 
 
-class StreamReader(_Reader, SupportsTriggerAvailableNow):
+class StreamReader(PositionedReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:
         records_max = self._options.records_per_trigger_max
         return ReadAllAvailable() if records_max is None else ReadMaxRows(records_max)

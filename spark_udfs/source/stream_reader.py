@@ -82,7 +82,7 @@ class StreamPositions:
         return await partitions_and_latest(self._cluster, self._options)
 
 
-class _Reader(DataSourceStreamReader):
+class PositionedReader(DataSourceStreamReader):
     """What does not depend on the version of Spark."""
 
     def __init__(self, options: ReadOptions, spec: ReadSpec) -> None:
@@ -117,7 +117,7 @@ class _Reader(DataSourceStreamReader):
             self._positions.close()
 
 
-class LegacyStreamReader(_Reader):
+class LegacyStreamReader(PositionedReader):
     """For PySpark 4.0 and 4.1, which ask for the latest offset without saying where the last batch ended.
 
     The first batch after a restart therefore takes all there is; `maxOffsetsPerTrigger` holds from the next one on.
