@@ -106,7 +106,7 @@ class Bench:
         self.clock = CpuClock(jvm_of(spark))
 
     def compare(
-        self, metric: str, ours: DataFrame, peer: DataFrame, peer_name: str, *, peer_rows: int, warm_ups: int = 2
+        self, metric: str, ours: DataFrame, peer: DataFrame, peer_name: str, *, peer_rows: int, warm_ups: int = 3
     ) -> None:
         """The rate, and beside it the processor time per row of the same runs."""
         our_runs = Metered(self.clock, lambda: ways.drain(ours), self.rows)

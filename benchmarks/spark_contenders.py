@@ -107,10 +107,13 @@ def pandas_on_frame(frame: DataFrame, schema_ids: Sequence[int], result: StructT
                 return kept
             return [numbers_for_times(part) for part in schema] if isinstance(schema, list) else schema
 
-        parsed = {
-            number: fastavro.parse_schema(numbers_for_times(json.loads(text))) for number, text in writers.items()
+        parsed = [fastavro.parse_schema(numbers_for_times(json.loads(text))) for text in (*writers.values(), reader)]
+        target = parsed.pop()
+        # Resolution costs it time: what is written as it is to be read goes without.
+        pairs = {
+            schema_id: (schema, None if text == reader else target)
+            for (schema_id, text), schema in zip(writers.items(), parsed, strict=True)
         }
-        target = fastavro.parse_schema(numbers_for_times(json.loads(reader)))
         names = [field["name"] for field in json.loads(reader)["fields"]]
         nothing = dict.fromkeys(names)
         read: Any = fastavro.schemaless_reader
@@ -119,12 +122,12 @@ def pandas_on_frame(frame: DataFrame, schema_ids: Sequence[int], result: StructT
             for payload in batch:
                 row = nothing
                 if len(payload) >= 5 and payload[0] == 0:
-                    writer = parsed.get(int.from_bytes(payload[1:5], "big"))
-                    if writer is not None:
+                    pair = pairs.get(int.from_bytes(payload[1:5], "big"))
+                    if pair is not None:
                         body = io.BytesIO(payload)
                         body.seek(5)
                         try:
-                            row = read(body, writer, target)
+                            row = read(body, *pair)
                             if body.read(1):
                                 row = nothing
                         except Exception:

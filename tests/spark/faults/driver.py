@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-ROWS_PER_BATCH = 700
+ROWS_PER_BATCH = 500
 COLUMNS = ("partition", "offset", "id", "note", "reason")
 TABLE = """
 create table if not exists rows (partition integer, "offset" integer, id integer, note text, reason text);

@@ -23,7 +23,7 @@ from tests.spark.faults.notes import FIRST, SECOND, note, payloads
 from tests.spark.registering import registered
 
 KILLS = int(os.environ.get("HEADGATE_DRIVER_KILLS", "1"))
-ROWS = 12_000
+ROWS = 6_000
 PARTITIONS = 3
 POISON_EACH = 13
 TOPIC = "killed-driver"
