@@ -2,7 +2,7 @@
 of more than one micro-batch. Works on stand-ins with the right columns, so that no broker and no file is touched.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +82,9 @@ def _stand_in(spark: "SparkSession", schema: "StructType", *, streaming: bool) -
 
 
 def _gathers(transform: Transform, frame: "DataFrame", graph: Graph) -> bool:
-    found = _operators(frame)
+    nodes = list(_nodes(frame))
+    found = {str(node.getClass().getSimpleName()) for node in nodes}
+    _check_mixtures(transform, frame, nodes)
     for operator in sorted(found & set(_MEANINGLESS)):
         raise PipelineError(
             f"transform {transform.name}: {_MEANINGLESS[operator]} has no meaning on rows that never end",
@@ -97,20 +99,52 @@ def _gathers(transform: Transform, frame: "DataFrame", graph: Graph) -> bool:
     return gathers
 
 
-def _operators(frame: "DataFrame") -> set[str]:
-    """The kinds of the plan's nodes that stand on a stream."""
+def _check_mixtures(transform: Transform, frame: "DataFrame", nodes: list[Any]) -> None:
+    """Streams and tables together: a table is there again in every micro-batch, so its rows alone must not come out."""
+    if not frame.isStreaming:
+        raise PipelineError(
+            f"transform {transform.name} has its stream in a subquery only, where it would be read batch by batch",
+            advice="join the stream with the table instead, the stream first",
+        )
+    for node in nodes:
+        children = _children(node)
+        streaming = [bool(child.isStreaming()) for child in children]
+        if all(streaming):
+            continue
+        kind = str(node.getClass().getSimpleName())
+        outer = str(node.joinType()) if kind == "Join" else ""
+        allowed = (
+            {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"}
+            if streaming[0]
+            else {"Inner", "Cross", "RightOuter"}
+        )
+        if kind == "Union" or (kind == "Join" and not outer.startswith("ExistenceJoin") and outer not in allowed):
+            what = (
+                "a union of a stream and a table"
+                if kind == "Union"
+                else f"a join ({outer}) that keeps all rows of a table"
+            )
+            raise PipelineError(
+                f"transform {transform.name} has {what}, whose rows would come again with every micro-batch",
+                advice="keep the rows of the stream: an inner join, or a left join with the stream on the left",
+            )
+
+
+def _nodes(frame: "DataFrame") -> Iterator[Any]:
+    """The plan's nodes that stand on a stream."""
     # PySpark has no words for plans; the JVM's tree is walked as it is.
     internals: Any = frame
     waiting = [internals._jdf.queryExecution().analyzed()]
-    found: set[str] = set()
     while waiting:
         node = waiting.pop()
-        if not node.isStreaming():
-            continue
-        found.add(str(node.getClass().getSimpleName()))
-        children = node.children()
-        waiting += [children.apply(at) for at in range(children.size())]
-    return found
+        if node.isStreaming():
+            yield node
+            waiting += _children(node)
+
+
+def _children(node: Any) -> list[Any]:
+    children = node.children()
+    return [children.apply(at) for at in range(children.size())]
 
 
 def _first_lines(error: Exception) -> str:

@@ -98,6 +98,8 @@ class _Round:
         self._batches = Batches(pipeline, self._tables, writers.letters, self._metrics)
         # A stream finds its tables filled, from its first row on.
         self._finish([self._table_query(name, None) for name in self._topic_tables()])
+        if self._stop.is_set():
+            return
         self._write_tables()
         if once:
             self._once()
@@ -109,8 +111,10 @@ class _Round:
         databases = [name for name in shape.intakes if isinstance(self._outline.frames[name], DatabaseFrames)]
         self._finish([self._intake(name, None) for name in shape.intakes if name not in databases])
         for name in databases:
-            self._poll(name)
-        self._finish([self._gathering(name, None) for name in shape.gatherings])
+            if not self._stop.is_set():
+                self._poll(name)
+        if not self._stop.is_set():
+            self._finish([self._gathering(name, None) for name in shape.gatherings])
 
     def _until_stopped(self) -> None:
         shape, pipeline = self._outline.shape, self._pipeline

@@ -220,6 +220,14 @@ def test_what_cannot_work_is_told_before_anything_starts(place: Place, tmp_path:
     said = refused(sql_sink("SELECT idd FROM orders"))
     assert "idd" in said
     assert "orders has id, customer, amount, at" in said
+    table = f'[sources.people]\ntype = "topic"\ntopic = "{place.topic("orders")}"\nread = "table"\non_poison = "DROP"\n'
+    for sql, kind in (
+        ("SELECT people.id FROM people LEFT JOIN orders ON people.id = orders.id", "keeps all rows of a table"),
+        ("SELECT people.id FROM orders FULL JOIN people ON people.id = orders.id", "keeps all rows of a table"),
+        ("SELECT id FROM orders UNION ALL SELECT id FROM people", "a union of a stream and a table"),
+        ("SELECT id FROM people WHERE id IN (SELECT id FROM orders)", "in a subquery only"),
+    ):
+        assert kind in refused(table + sql_sink(sql)), sql
     wrong = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}'
     topic = f'[sinks.t]\ntype = "topic"\nfrom = "orders"\ntopic = "x"\nschema = \'{wrong}\'\n'
     said = refused(f'{topic}subject = "{place.topic("orders")}-value"\n')
