@@ -31,6 +31,8 @@ _SUFFIXES = {
     "avro": "avro",
 }
 TOPIC_CHARS_MAX = 249
+ROWS_PER_BATCH_DEFAULT = 1_000_000
+"""Of a topic: a batch is kept while it is written, and one of everything that a topic ever held would fill the disk."""
 DATABASES = ("sqlite", "postgresql")
 
 # Said once for all topics, or by a key of the table itself.
@@ -97,7 +99,7 @@ def _topic(
         key=key,
         metadata=table.boolean("metadata", False),
         starting_offsets=_starting_offsets(table, read),
-        rows_per_batch=table.number("rows_per_batch"),
+        rows_per_batch=table.number("rows_per_batch") or ROWS_PER_BATCH_DEFAULT,
         watermark=watermark(table),
         on_poison=table.choice("on_poison", OnPoison, on_poison),
         on_new_version=table.choice("on_new_version", OnNewVersion, on_new_version),

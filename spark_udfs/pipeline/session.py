@@ -26,7 +26,8 @@ _DEFAULTS = {
     # One batch a second is not unusual, and the default of 200 partitions takes that long for nothing.
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    "spark.log.level": "ERROR",
+    # What fails is said once, by us; Spark would print the traces of two languages as well.
+    "spark.log.level": "FATAL",
     "spark.python.daemon.module": "spark_udfs.daemon",
 }
 
