@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from serdes import SchemaDefinition
-from spark_udfs.extra import need_spark
+from spark_udfs.extra import MissingExtra, need_spark
 
 if TYPE_CHECKING:
     from pyarrow import lib as pa
@@ -96,6 +96,8 @@ def to_registry_avro(
     from spark_udfs.policy import OnPoison
     from spark_udfs.registry_options import resolve
 
+    if not has_arrow_functions():
+        raise MissingExtra("to_registry_avro needs PySpark 4.1, the first whose functions take Arrow arrays")
     mode = OnPoison.of(on_poison)
     choice = WriterChoice(subject, schema, version, schema_id, register, normalize)
     text, found = choice.resolve(resolve(registry))
@@ -184,16 +186,22 @@ class ColumnEncoding:
                     yield payloads
 
 
+def has_arrow_functions() -> bool:
+    """Whether PySpark knows functions on Arrow arrays: since 4.1."""
+    from pyspark.sql.pandas import functions
+
+    return hasattr(functions, "arrow_udf")
+
+
 def arrow_function(function: "Callable[[Iterator[pa.Array]], Iterator[pa.Array]]", kind: "DataType") -> Any:
     """A function from Arrow arrays to Arrow arrays; PySpark 4.0 has none, so there it goes through pandas."""
     from pyarrow import lib as pa
 
-    try:
-        from pyspark.sql.pandas.functions import arrow_udf
-    except ImportError:
+    if not has_arrow_functions():
         from spark_udfs.pandas_bridge import pandas_function
 
         return pandas_function(function, kind)
+    from pyspark.sql.pandas.functions import arrow_udf
 
     # PySpark reads from the annotations which kind of function this is.
     def call(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
