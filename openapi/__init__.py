@@ -1,1 +1,1 @@
-"""The HTTP contract: documents, media types and the error body."""
+"""The HTTP contract: documents, media types, the error body, and what the head of a request may be."""

@@ -12,9 +12,9 @@ from types import FrameType
 import uvicorn
 import uvloop
 
+from openapi.heads import BoundedHeads
 from proxy.api.app import create_app
 from proxy.api.front import Front
-from proxy.api.heads import BoundedHeads
 from proxy.settings import ProxySettings, UnknownSetting
 
 

@@ -2,13 +2,14 @@
 
 A keep-alive client asks again with the very same bytes, headers and all. Where a kept answer was just given for them,
 it is given again without parsing HTTP or starting a task, until `AnswerCache` drops it. Everything else goes to
-uvicorn's own protocol, which this one extends.
+uvicorn's own protocol with its bounds (`openapi.heads`), which this one extends.
 """
 
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from openapi.heads import BoundedHeads
 from registry.api.answer_cache import Answer
 
 _REQUESTS_KEPT_MAX: Final = 20_000
@@ -35,7 +36,7 @@ class Shortcuts:
         return type("ShortcutProtocol", (_ShortcutProtocol,), {"shortcuts": self})
 
 
-class _ShortcutProtocol(HttpToolsProtocol):
+class _ShortcutProtocol(BoundedHeads):
     shortcuts: Shortcuts
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

@@ -16,7 +16,7 @@ import httpx
 import pytest
 import uvicorn
 
-from proxy.api import heads
+from openapi import heads
 from tests.live.headgate import ROOT, HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 from tests.live.ports import free_port

@@ -1,7 +1,7 @@
-"""Heads of requests, bounded in size, time and number, which uvicorn's fast parser takes as they come.
+"""Heads of requests, bounded in size, time and number: uvicorn's fast parser takes them as they come. For every server.
 
 What is counted are bytes that have become nothing yet: a request line, headers, the extension of a chunk, trailers.
-Bodies are bounded where they are read (`proxy.api.body`).
+Bodies are bounded where they are read, by each server itself.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ from typing import Any, Final
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from openapi.errors import error_body
-from proxy.api.answers import JSON
 
 head_bytes_max: Final = 64 * 1024
 """Several times what browsers, and the web servers in front of us, take."""
@@ -92,7 +91,7 @@ class BoundedHeads(HttpToolsProtocol):
             body = error_body(status, reason)
             self.transport.write(
                 b"%bcontent-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
-                % (STATUS_LINE[status], JSON.encode(), len(body), body)
+                % (STATUS_LINE[status], b"application/json", len(body), body)
             )
         self._disconnect()
         self.transport.close()
