@@ -15,9 +15,11 @@ from spark_udfs.functions import from_registry_avro, poison_reason, schema_id, t
 from spark_udfs.policy import NewVersionError, OnNewVersion, OnPoison, PolicyError, run_restarting
 from spark_udfs.reader_choice import ReaderError, RegistryNotReady
 from spark_udfs.registry_options import OptionError, RegistryOptions
+from spark_udfs.session_settings import FAST_SETTINGS
 from spark_udfs.sql import install, register_function
 
 __all__ = [
+    "FAST_SETTINGS",
     "FrameError",
     "MissingExtra",
     "NewVersionError",

@@ -1,7 +1,7 @@
 """Whole frames decoded: the fast form, by `mapInArrow`, and a topic parted into what is good and what is poison.
 
-Only the payloads and the columns that are kept travel to Python and back, in Arrow batches; larger batches cost less
-per row (`spark.sql.execution.arrow.maxRecordsPerBatch`, 10,000 rows by default; 20,000 to 50,000 suit most payloads).
+Only the payloads and the columns that are kept travel to Python and back, in Arrow batches. What is set for a session
+matters as much as what is asked for: `spark_udfs.session_settings`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,5 +1,7 @@
 """Writers' schemas in an executor: those that came with the plan, and the registry for what was registered since."""
 
+import time
+from contextlib import suppress
 from functools import cached_property
 from uuid import UUID
 
@@ -10,6 +12,15 @@ from serdes.outcome import Reason
 from spark_udfs.policy import NewVersionError, OnNewVersion
 from spark_udfs.reader_choice import Reader, SchemaText, schema_text
 from spark_udfs.registry_options import RegistryOptions
+
+UNKNOWN_IDS_FEW = 5
+"""Unknown ids after which the client is shown one that there is: by it, it learns where the registry's ids end, and
+does not ask for garbage id by id. What came with the plan it has never seen."""
+
+UNKNOWN_GUIDS_MAX = 50
+UNKNOWN_GUIDS_SECONDS = 30.0
+"""Unknown guids that are asked for in so much time. Guids have no end that could be learnt; what is not asked for is
+REGISTRY_UNAVAILABLE, since nobody knows."""
 
 
 class Writers:
@@ -27,6 +38,8 @@ class Writers:
         self._numbers: dict[UUID, int] = {}
         self._registry = registry
         self._on_new_version = on_new_version
+        self._unknown_ids = 0
+        self._unknown_guids: list[float] = []
 
     @cached_property
     def client(self) -> RegistryClient:
@@ -40,20 +53,34 @@ class Writers:
         try:
             learnt = self._learnt(self.client.schema_by_id(schema_id).definition, f"id {schema_id}")
         except UnknownSchema:
+            self._count_unknown_id()
             return Reason.UNKNOWN_SCHEMA
         except RegistryClientError:
             return Reason.REGISTRY_UNAVAILABLE
         self._known[schema_id] = learnt
         return learnt
 
+    def _count_unknown_id(self) -> None:
+        self._unknown_ids += 1
+        if self._unknown_ids == UNKNOWN_IDS_FEW:
+            known = next((schema_id for schema_id in self._known if schema_id >= 0), None)
+            with suppress(RegistryClientError):
+                if known is not None:
+                    self.client.schema_by_id(known)
+
     def number_of(self, guid: UUID) -> int | Reason:
         """A number below 0 by which `text` knows the schema from now on."""
         number = self._numbers.get(guid)
         if number is not None:
             return number
+        now = time.monotonic()
+        self._unknown_guids = [at for at in self._unknown_guids if now - at < UNKNOWN_GUIDS_SECONDS]
+        if len(self._unknown_guids) >= UNKNOWN_GUIDS_MAX:
+            return Reason.REGISTRY_UNAVAILABLE
         try:
             learnt = self._learnt(self.client.schema_by_guid(guid).definition, f"guid {guid}")
         except UnknownSchema:
+            self._unknown_guids.append(now)
             return Reason.UNKNOWN_SCHEMA
         except RegistryClientError:
             return Reason.REGISTRY_UNAVAILABLE

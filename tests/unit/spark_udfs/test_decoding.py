@@ -15,6 +15,7 @@ from serdes.framing import VALUE_HEADER, guid_header
 from spark_udfs.avro_columns import AvroColumns
 from spark_udfs.decoding import DETAILS_MAX, Columns, Decoding, pieces
 from spark_udfs.policy import NewVersionError, OnNewVersion, OnPoison, is_new_version
+from spark_udfs.writers import UNKNOWN_GUIDS_MAX
 from tests.unit.serdes.stub_registry import StubRegistry, guid
 from tests.unit.spark_udfs.plans import binary, decoding, payload, record
 
@@ -208,6 +209,23 @@ def test_what_the_registry_does_not_know_is_not_asked_for_again(stub: StubRegist
     for _ in range(3):
         assert reasons_of(spec, [stranger, GOOD, stranger]) == ["UNKNOWN_SCHEMA", None, "UNKNOWN_SCHEMA"]
     assert stub.paths() == ["GET /schemas/ids/99"]
+
+
+def test_a_topic_of_garbage_ids_does_not_become_load_on_the_registry(stub: StubRegistry) -> None:
+    stub.add("orders-value", {"schema": json.dumps(ORDER)})
+    garbage = [payload(ORDER, VALUE, 10_000_000 + number) for number in range(500)]
+    assert set(reasons_of(decoding(ORDER), [*garbage, GOOD])) == {"UNKNOWN_SCHEMA", None}
+    assert len(stub.requests) < 20
+
+
+def test_a_topic_of_garbage_guids_does_not_either(stub: StubRegistry) -> None:
+    stub.add("orders-value", {"schema": json.dumps(ORDER)})
+    headers = pa.array(
+        [[{"key": VALUE_HEADER, "value": guid_header(UUID(int=number))}] for number in range(500)], HEADERS
+    )
+    reasons = decoding(ORDER).decode(binary([GOOD[5:]] * 500), headers).reasons.to_pylist()
+    assert set(reasons) == {"UNKNOWN_SCHEMA", "REGISTRY_UNAVAILABLE"}
+    assert len(stub.requests) == UNKNOWN_GUIDS_MAX
 
 
 def test_an_outage_is_a_reason_after_retries_and_no_hot_loop(stub: StubRegistry) -> None:
