@@ -77,6 +77,13 @@ def register_function(
 
 
 def _register_source(spark: "SparkSession") -> None:
+    from pyspark.errors import PySparkException
+
     from spark_udfs.source.data_source import HeadgateDataSource
 
-    spark.dataSource.register(HeadgateDataSource)
+    try:
+        spark.dataSource.register(HeadgateDataSource)
+    except PySparkException as error:
+        # PySpark 4.0 has found it by itself, and takes no other of that name.
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
