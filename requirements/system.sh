@@ -1,6 +1,7 @@
 #!/bin/sh
 # System parts the tests use and no Python package brings: a JDK 17+ and Maven, to fetch and run Apache Kafka; Chromium,
-# which reads the proxy's streams as a browser does; curl, kcat and bash, for the lines of the README.
+# which reads the proxy's streams as a browser does; PostgreSQL, which pipelines write to; curl, kcat and bash, for the
+# lines of the README.
 # Installed with the machine's package manager where that is allowed; elsewhere a printed reason, and the tests that
 # need them are skipped with the same reason (never under CI=true).
 missing=""
