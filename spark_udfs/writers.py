@@ -38,7 +38,7 @@ class Writers:
         self._numbers: dict[UUID, int] = {}
         self._registry = registry
         self._on_new_version = on_new_version
-        self._unknown_ids = 0
+        self._unknown_ids: set[int] = set()
         self._unknown_guids: list[float] = []
 
     @cached_property
@@ -53,17 +53,19 @@ class Writers:
         try:
             learnt = self._learnt(self.client.schema_by_id(schema_id).definition, f"id {schema_id}")
         except UnknownSchema:
-            self._count_unknown_id()
+            self._note_unknown(schema_id)
             return Reason.UNKNOWN_SCHEMA
         except RegistryClientError:
             return Reason.REGISTRY_UNAVAILABLE
         self._known[schema_id] = learnt
         return learnt
 
-    def _count_unknown_id(self) -> None:
-        self._unknown_ids += 1
-        if self._unknown_ids == UNKNOWN_IDS_FEW:
-            known = next((schema_id for schema_id in self._known if schema_id >= 0), None)
+    def _note_unknown(self, schema_id: int) -> None:
+        if len(self._unknown_ids) >= UNKNOWN_IDS_FEW:
+            return
+        self._unknown_ids.add(schema_id)
+        if len(self._unknown_ids) == UNKNOWN_IDS_FEW:
+            known = next((number for number in self._known if number >= 0), None)
             with suppress(RegistryClientError):
                 if known is not None:
                     self.client.schema_by_id(known)
