@@ -1,6 +1,7 @@
 """Writers' schemas in an executor: those that came with the plan, and the registry for what was registered since."""
 
 import time
+import weakref
 from contextlib import suppress
 from functools import cached_property
 from uuid import UUID
@@ -43,7 +44,10 @@ class Writers:
 
     @cached_property
     def client(self) -> RegistryClient:
-        return self._registry.client()
+        client = self._registry.client()
+        # A worker lets go of decoders that it has not used for long; their connections end with them.
+        weakref.finalize(self, client.close)
+        return client
 
     def text(self, schema_id: int) -> SchemaText | Reason:
         """The schema, or why there is none. Raises `NewVersionError` where the policy asks for it, and nothing else."""

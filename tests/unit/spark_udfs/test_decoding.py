@@ -15,7 +15,9 @@ from serdes.framing import VALUE_HEADER, guid_header
 from spark_udfs.avro_columns import AvroColumns
 from spark_udfs.decoding import DETAILS_MAX, Columns, Decoding, pieces
 from spark_udfs.policy import NewVersionError, OnNewVersion, OnPoison, is_new_version
-from spark_udfs.writers import UNKNOWN_GUIDS_MAX
+from spark_udfs.reader_choice import Reader, SchemaText
+from spark_udfs.registry_options import RegistryOptions
+from spark_udfs.writers import UNKNOWN_GUIDS_MAX, Writers
 from tests.unit.serdes.stub_registry import StubRegistry, guid
 from tests.unit.spark_udfs.plans import binary, decoding, payload, record
 
@@ -201,6 +203,15 @@ def test_a_writer_that_the_plan_did_not_bring_is_asked_for_once(stub: StubRegist
         columns = spec.decode(binary([GOOD, late, late]))
         assert columns.values.to_pylist() == [{"id": 7}, {"id": 5}, {"id": 5}]
     assert stub.paths() == [f"GET /schemas/ids/{added}"]
+
+
+def test_a_decoder_that_is_let_go_closes_its_connections(stub: StubRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[RegistryClient] = []
+    monkeypatch.setattr(RegistryClient, "close", closed.append)
+    writers = Writers(Reader(SchemaText("AVRO", '"int"')), RegistryOptions())
+    client = writers.client
+    del writers
+    assert closed == [client]
 
 
 def test_what_the_registry_does_not_know_is_not_asked_for_again(stub: StubRegistry) -> None:
