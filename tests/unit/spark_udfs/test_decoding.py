@@ -207,7 +207,11 @@ def test_a_writer_that_the_plan_did_not_bring_is_asked_for_once(stub: StubRegist
 
 def test_a_decoder_that_is_let_go_closes_its_connections(stub: StubRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[RegistryClient] = []
-    monkeypatch.setattr(RegistryClient, "close", lambda self: closed.append(self))
+
+    def close(self: RegistryClient) -> None:
+        closed.append(self)
+
+    monkeypatch.setattr(RegistryClient, "close", close)
     writers = Writers(Reader(SchemaText("AVRO", '"int"')), RegistryOptions())
     client = writers.client
     del writers
