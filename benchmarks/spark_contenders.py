@@ -21,7 +21,7 @@ from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import StructType
 
 from benchmarks.spark_data import SUBJECT, VERSIONS, few_fields, texts
-from spark_udfs import decode_frame, from_registry_avro
+from spark_udfs import FAST_SETTINGS, decode_frame, from_registry_avro
 
 DRIVER_MEMORY = "2g"
 """The same for all; the JVM takes what it is given, so its peak says little beyond it."""
@@ -35,6 +35,8 @@ def session(jars: str, folder: Path) -> SparkSession:
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("benchmarks.spark")
+        # What the guide advises; the peers run in the same session.
+        .config(map=dict(FAST_SETTINGS))
         .config("spark.jars", jars)
         .config("spark.ui.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
