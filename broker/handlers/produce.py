@@ -101,10 +101,7 @@ def produce_one(
         return None
     log = partition.log
     template = partition.templates.get((API_KEY, version, 1)) or _shape(version).whole_template(partition)
-    if version >= START_OFFSET_SINCE_VERSION:
-        body = template.head + template.pack(offset, append_time, log.log_start_offset) + template.tail
-    else:
-        body = template.head + template.pack(offset, append_time) + template.tail
+    body = _filled(template, version, offset, append_time, log.log_start_offset)
     if acks == -1:
         if not broker.settings.headgate_acks_all_fsync:
             return body
@@ -197,6 +194,12 @@ def _storage_failure(request: Request, version: int) -> Payload:
     return Payload((body,), len(body))
 
 
+def _filled(template: NumbersTemplate, version: int, offset: int, append_time: int, start_offset: int) -> bytes:
+    if version >= START_OFFSET_SINCE_VERSION:
+        return template.head + template.pack(offset, append_time, start_offset) + template.tail
+    return template.head + template.pack(offset, append_time) + template.tail
+
+
 class _Shape:
     """The response's layout at one version, as templates."""
 
@@ -227,9 +230,7 @@ class _Shape:
 
     def success(self, partition: Partition, offset: int, append_time: int) -> bytes:
         template = self._success_template(partition)
-        if self.version >= START_OFFSET_SINCE_VERSION:
-            return template.head + template.pack(offset, append_time, partition.log.log_start_offset) + template.tail
-        return template.head + template.pack(offset, append_time) + template.tail
+        return _filled(template, self.version, offset, append_time, partition.log.log_start_offset)
 
     def _success_template(self, partition: Partition) -> NumbersTemplate:
         key = (API_KEY, self.version, 0)

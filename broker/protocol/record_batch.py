@@ -86,10 +86,6 @@ class BatchHeader(NamedTuple):
         return self.attributes & CODEC_MASK
 
     @property
-    def is_control(self) -> bool:
-        return bool(self.attributes & CONTROL_FLAG)
-
-    @property
     def is_transactional(self) -> bool:
         return bool(self.attributes & TRANSACTIONAL_FLAG)
 

@@ -15,9 +15,10 @@ from spark_udfs.pipeline.checks_sources import read_source
 from spark_udfs.pipeline.checks_transforms import read_transform
 from spark_udfs.pipeline.document import Document, placed, read_document
 from spark_udfs.pipeline.mistakes import Mistake, PipelineMistakes, did_you_mean
-from spark_udfs.pipeline.model import OnNewVersion, OnPoison, Pipeline, Sink, Source, Transform
+from spark_udfs.pipeline.model import OnPoison, Pipeline, Sink, Source, Transform
 from spark_udfs.pipeline.reading import NAME, Table
 from spark_udfs.pipeline.sql_names import sql_inputs
+from spark_udfs.policy import OnNewVersion
 
 BOOTSTRAP_SERVERS_DEFAULT = "127.0.0.1:9092"
 TRIGGER_SECONDS_DEFAULT = 1.0

@@ -10,7 +10,6 @@ from spark_udfs.pipeline.model import (
     Database,
     FilesSource,
     JdbcSource,
-    OnNewVersion,
     OnPoison,
     Read,
     Source,
@@ -18,6 +17,7 @@ from spark_udfs.pipeline.model import (
     Watermark,
 )
 from spark_udfs.pipeline.reading import Table
+from spark_udfs.policy import OnNewVersion
 
 KINDS = ("topic", "files", "jdbc")
 FORMATS = ("csv", "json", "parquet", "avro")

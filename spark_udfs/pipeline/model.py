@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from spark_udfs.policy import OnNewVersion
+
 Options = Mapping[str, str]
 
 
@@ -18,12 +20,6 @@ class OnPoison(StrEnum):
     DEAD_LETTER = "DEAD_LETTER"
     DROP = "DROP"
     FAIL = "FAIL"
-
-
-class OnNewVersion(StrEnum):
-    KEEP = "KEEP"
-    FAIL = "FAIL"
-    RESTART = "RESTART"
 
 
 class WindowKind(StrEnum):

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 NESTED = frozenset({"struct", "array", "map", "variant"})
-TEXTUAL = frozenset({"interval", "void"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

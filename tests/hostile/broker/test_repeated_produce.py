@@ -155,6 +155,26 @@ def test_a_batch_refused_on_the_short_way_gets_its_reason(sides: tuple[Side, Sid
     assert b"checksum" in answers[0]
 
 
+def test_a_disk_that_fails_is_told_on_the_short_way_too(
+    sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """acks=all waits for the disk: a producer's next request as its first."""
+    topic = {"name": TOPIC, "partition_data": [{"index": 0, "records": batch_of(1, 1)}]}
+    body = {"transactional_id": None, "acks": -1, "timeout": 1_000, "topic_data": [topic]}
+    short = sides[0]
+    for _ in range(2):
+        (answer,) = short.broker.ask("produce", 9, body)["responses"][0]["partition_responses"]
+        assert answer["error_code"] == "NONE"
+    assert short.learnt() == 1
+
+    def fail(descriptor: int) -> None:
+        raise OSError(5, "the disk is gone")
+
+    monkeypatch.setattr("os.fdatasync", fail)
+    (answer,) = short.broker.ask("produce", 9, body)["responses"][0]["partition_responses"]
+    assert (answer["error_code"], answer["base_offset"]) == ("KAFKA_STORAGE_ERROR", -1)
+
+
 def test_what_is_remembered_is_bounded(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker.handlers.produce_again.remembered_max", 5)
     short = sides[0]
