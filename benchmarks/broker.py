@@ -6,6 +6,7 @@ same (flush.messages=1). Run alone: `python -m benchmarks.broker [--quick]`.
 """
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -25,6 +26,9 @@ from tests.live.headgate import HeadgateBroker
 KAFKA = "Apache Kafka 4.3.1"
 KAFKA_HEAP_MB = 1024  # kafka-server-start.sh's own default
 MEGABYTE = 1_000_000
+STORED_BATCH_BYTES = 256_000
+"""Of the values in a batch that is consumed."""
+DIFFERENT_VALUES = 1_000
 
 
 @dataclass
@@ -52,6 +56,10 @@ class Bench:
         self.scale = 0.1 if quick else 1.0
         self.rounds = 2 if quick else 5
         self._numbers = count()
+
+    @property
+    def brokers(self) -> tuple[Broker, Broker]:
+        return self.ours, self.kafka
 
     def amount(self, full: int) -> int:
         return max(int(full * self.scale), 10)
@@ -104,8 +112,10 @@ class Bench:
 
             return run
 
+        stored = self.stored(size, records, codec, partitions)
+
         def consume(broker: Broker) -> Callable[[], None]:
-            return lambda: rdkafka_consume(broker.address, produced[broker.name][0], records, partitions)
+            return lambda: rdkafka_consume(broker.address, stored[broker.name], records, partitions)
 
         for verb, once in (("produce", produce), ("consume", consume)):
             self.report.compare(
@@ -115,9 +125,22 @@ class Bench:
                 unit="MB/s",
                 rounds=self.rounds,
             )
-        for broker in (self.ours, self.kafka):
-            for name in produced[broker.name]:
+        for broker in self.brokers:
+            for name in (*produced[broker.name], stored[broker.name]):
                 raw_load.delete_topic(broker.address, name)
+
+    def stored(self, size: int, records: int, codec: str, partitions: int) -> dict[str, str]:
+        """Topics to consume, with the same bytes on both sides: a producer that waits longer for its broker makes
+        larger batches, and those are cheaper to consume."""
+        in_partition = -(-records // partitions)
+        each = min(STORED_BATCH_BYTES // size, in_partition)
+        batch = raw_load.batch_with(half_random(size, each), codec)
+        topics = {broker.name: f"bench-{next(self._numbers)}" for broker in self.brokers}
+        for broker in self.brokers:
+            raw_load.create_topic(broker.address, topics[broker.name], partitions)
+            for partition in range(partitions):
+                raw_load.produce(broker.address, topics[broker.name], batch, -(-in_partition // each), 1, partition)
+        return topics
 
     def sockets(self) -> None:
         """The protocol alone: large batches, large fetches, and the broker's processor time for them."""
@@ -125,13 +148,13 @@ class Bench:
         batches = self.amount(2_000)
         work = len(batch) * batches
         spent: dict[str, dict[str, list[float]]] = {
-            broker.name: {"produce": [], "fetch": []} for broker in (self.ours, self.kafka)
+            broker.name: {"produce": [], "fetch": []} for broker in self.brokers
         }
         seconds: dict[str, dict[str, list[float]]] = {
-            broker.name: {"produce": [], "fetch": []} for broker in (self.ours, self.kafka)
+            broker.name: {"produce": [], "fetch": []} for broker in self.brokers
         }
         for _ in range(self.rounds + 1):
-            for broker in (self.ours, self.kafka):
+            for broker in self.brokers:
                 with self.topic(broker) as name:
                     for verb in ("produce", "fetch"):
                         cpu, started = broker.cpu_seconds(), time.perf_counter()
@@ -163,7 +186,7 @@ class Bench:
             return run
 
         names: dict[str, str] = {}
-        for broker in (self.ours, self.kafka):
+        for broker in self.brokers:
             names[broker.name] = f"bench-{next(self._numbers)}"
             raw_load.create_topic(broker.address, names[broker.name])
             raw_load.produce(broker.address, names[broker.name], batch, 200 * requests, 1)
@@ -187,7 +210,7 @@ class Bench:
         taken: dict[str, list[float]] = {self.ours.name: [], self.kafka.name: []}
         requests = self.amount(3_000)
         for number in range(self.rounds + 1):
-            for broker in (self.ours, self.kafka):
+            for broker in self.brokers:
                 with self.topic(broker, **(configs if broker is self.kafka else {})) as name:
                     measured = raw_load.latencies(broker.address, name, batch, requests, acks)
                     if number:
@@ -208,6 +231,11 @@ class Bench:
         )
 
 
+def half_random(size: int, number: int) -> list[bytes]:
+    """Values that are half random, half zeros: they compress about two to one, as text does."""
+    return [os.urandom(size // 2).ljust(size, b"\x00") for _ in range(number)]
+
+
 def rdkafka_produce(address: str, topic: str, size: int, records: int, codec: str, partitions: int) -> None:
     producer = Producer(
         {
@@ -219,11 +247,11 @@ def rdkafka_produce(address: str, topic: str, size: int, records: int, codec: st
             "queue.buffering.max.kbytes": 1_048_576,
         }
     )
-    # Half random, half zeros: compresses about two to one, as text does.
-    value = Path("/dev/urandom").open("rb").read(size // 2).ljust(size, b"\x00")  # noqa: SIM115
+    # One after the other, more of them than a codec's window holds.
+    values = half_random(size, DIFFERENT_VALUES)
     produce = producer.produce
     for number in range(records):
-        produce(topic, value, partition=number % partitions)
+        produce(topic, values[number % DIFFERENT_VALUES], partition=number % partitions)
         if number % 10_000 == 0:
             producer.poll(0)
     left = producer.flush(120)

@@ -21,8 +21,12 @@ FrameFor: TypeAlias = Callable[[int, int], bytes]
 
 
 def batch_of(records: int, value_bytes: int) -> bytes:
+    return batch_with([bytes(value_bytes)] * records)
+
+
+def batch_with(values: Sequence[bytes], codec: str = "none") -> bytes:
     now_ms = int(time.time() * 1000)
-    return Batch(records=[NewRecord(bytes(value_bytes), timestamp=now_ms)] * records).encode()
+    return Batch(records=[NewRecord(value, timestamp=now_ms) for value in values], codec=codec).encode()
 
 
 def _frame(api: str, version: int, body: dict[str, object]) -> bytes:
@@ -124,9 +128,9 @@ class Wire:
         self.socket.close()
 
 
-def produce(address: str, topic: str, batch: bytes, count: int, acks: int) -> None:
+def produce(address: str, topic: str, batch: bytes, count: int, acks: int, partition: int = 0) -> None:
     """`count` batches over one connection, a few in flight."""
-    wire, frame = Wire(address), produce_frame(topic, batch, acks)
+    wire, frame = Wire(address), produce_frame(topic, batch, acks, partition)
     for number in range(count + PIPELINE):
         if number < count:
             wire.send(frame)

@@ -1,8 +1,10 @@
 """One Spark session for every test that needs one: it takes ten seconds to start, and a process holds only one."""
 
+import gc
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,6 +82,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _garbage_of_pyspark() -> Iterator[None]:
+    """Collected here, where its warnings are passed over, and not in whichever test of others comes next."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

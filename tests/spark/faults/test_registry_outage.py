@@ -82,14 +82,15 @@ def test_a_registry_that_dies_costs_a_reason_and_no_row(
 ) -> None:
     topic, subject = "outage", "outage-value"
     create_topic(headgate_broker.address, topic, 2)
-    client = RegistryClient(mortal_registry.url)
-    first = registered(client, subject, FIRST)
+    with RegistryClient(mortal_registry.url) as client:
+        first = registered(client, subject, FIRST)
     produce(headgate_broker.address, topic, payloads(FIRST, first, range(50)), partitions=2)
     frame = reading(spark, headgate_broker.address, mortal_registry.url, topic, subject)
     with Stream(frame.select("value", "reason", "schema_id", "raw"), tmp_path / "checkpoint") as stream:
         assert [row["reason"] for row in stream.caught_up()] == [None] * 50
 
-        second = registered(client, subject, SECOND)
+        with RegistryClient(mortal_registry.url) as client:
+            second = registered(client, subject, SECOND)
         assert mortal_registry.process is not None
         mortal_registry.process.kill()
         unreadable = payloads(SECOND, second, range(50, 70))

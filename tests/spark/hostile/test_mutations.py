@@ -7,6 +7,7 @@ that failed.
 import json
 import os
 from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -48,9 +49,9 @@ OTHER = {"type": "record", "name": "Other", "fields": [{"name": "a", "type": "lo
 class Ground:
     """The payloads on disk, and who knows the verdict of each."""
 
-    def __init__(self, folder: Path, registry_url: str) -> None:
+    def __init__(self, folder: Path, client: RegistryClient) -> None:
         self.folder = folder
-        self.client = RegistryClient(registry_url)
+        self.client = client
         self.schema_id = registered(self.client, SUBJECT, EVENT)
         self.other_id = registered(self.client, "spark-mutations-other", OTHER)
         self.payloads = good_payloads(self.client, self.schema_id)
@@ -95,8 +96,9 @@ def good_payloads(client: RegistryClient, schema_id: int) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def ground(registry: HeadgateRegistry, tmp_path_factory: pytest.TempPathFactory) -> Ground:
-    return Ground(tmp_path_factory.mktemp("mutations"), registry.url)
+def ground(registry: HeadgateRegistry, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    with RegistryClient(registry.url) as client:
+        yield Ground(tmp_path_factory.mktemp("mutations"), client)
 
 
 def summary(decoded: DataFrame) -> DataFrame:
