@@ -1,8 +1,9 @@
 """How fast do registered payloads become rows in Spark, beside what people use today?
 
 (a) Framed payloads in Parquet, against spark-avro's `from_avro` with a CASE over the schema ids: all fifteen fields,
-and five of them. (b) A topic, through the `headgate` source, against spark-sql-kafka and `from_avro`: on the embedded
-broker and on Apache Kafka 4.3.1. (c) The Parquet of (a), against fastavro in a pandas UDF.
+and five of them, which `from_avro` is asked for by a query, or by a reader's schema made for it by hand.
+(b) A topic, through the `headgate` source, against spark-sql-kafka and `from_avro`: on the embedded broker and on
+Apache Kafka 4.3.1. (c) The Parquet of (a), against fastavro in a pandas UDF.
 
 One session on `local[2]` to the `noop` sink; the same bytes and the same output columns (the fields; for topics also
 partition and offset; ours with each row's reason on top); three writer versions; warm and in turn. Without poison, and
@@ -41,6 +42,7 @@ from tests.live.spark_meter import CpuClock, Metered, jvm_of, watched
 from tests.live.topics import create_topic, produce
 
 FROM_AVRO = "from_avro"
+NARROW_FROM_AVRO = "from_avro, told a reader's schema of the five"
 SPARK_KAFKA = "spark-sql-kafka + from_avro"
 PANDAS_UDF = "pandas UDF + fastavro"
 ROWS = 1_000_000
@@ -71,8 +73,10 @@ class Ground:
     def ours_on_parquet(self, spark: SparkSession, name: str, fields: Sequence[str] | None = None) -> DataFrame:
         return ways.ours_on_frame(self.parquet(spark, name), self.registry_url, fields)
 
-    def peer_on_parquet(self, spark: SparkSession, name: str, fields: Sequence[str] | None = None) -> DataFrame:
-        return ways.peer_on_frame(self.parquet(spark, name), self.schema_ids, fields)
+    def peer_on_parquet(
+        self, spark: SparkSession, name: str, fields: Sequence[str] | None = None, *, is_narrow: bool = False
+    ) -> DataFrame:
+        return ways.peer_on_frame(self.parquet(spark, name), self.schema_ids, fields=fields, is_narrow=is_narrow)
 
     def pandas_on_parquet(self, spark: SparkSession, name: str) -> DataFrame:
         result = self.peer_on_parquet(spark, name).schema
@@ -127,12 +131,19 @@ class Bench:
             higher_is_better=False,
         )
 
-    def parquet(self, name: str, fields: Sequence[str] | None) -> None:
-        ours = self.ground.ours_on_parquet(self.spark, name, fields)
-        peer = self.ground.peer_on_parquet(self.spark, name, fields)
+    def parquet(self, name: str) -> None:
+        ours = self.ground.ours_on_parquet(self.spark, name)
+        peer = self.ground.peer_on_parquet(self.spark, name)
         check(ours, peer, self.rows, is_clean=name == "clean")
-        label = "15" if fields is None else f"{len(fields)}_of_15"
-        self.compare(f"parquet_{label}_{name}", ours, peer, FROM_AVRO, peer_rows=self.rows)
+        self.compare(f"parquet_15_{name}", ours, peer, FROM_AVRO, peer_rows=self.rows)
+
+    def few(self, name: str, *, is_narrow: bool) -> None:
+        ours = self.ground.ours_on_parquet(self.spark, name, FEW_FIELDS)
+        peer = self.ground.peer_on_parquet(self.spark, name, FEW_FIELDS, is_narrow=is_narrow)
+        check(ours, peer, self.rows, is_clean=name == "clean")
+        peer_name = NARROW_FROM_AVRO if is_narrow else FROM_AVRO
+        label = "_narrow" if is_narrow else ""
+        self.compare(f"parquet_5_of_15{label}_{name}", ours, peer, peer_name, peer_rows=self.rows)
 
     def topic(self, broker: str, name: str) -> None:
         ours = self.ground.ours_on_topic(self.spark, broker, name)
@@ -282,8 +293,9 @@ def run(*, quick: bool = False, only: str = "", rows: int = ROWS) -> Report:
         bench = Bench(ground, spark, report, rows=rows, rounds=3 if quick else 5)
         questions: dict[str, Callable[[], None]] = {}
         for name, _ in POISONS:
-            questions[f"parquet {name}"] = lambda name=name: bench.parquet(name, None)  # type: ignore[misc]
-            questions[f"few {name}"] = lambda name=name: bench.parquet(name, FEW_FIELDS)  # type: ignore[misc]
+            questions[f"parquet {name}"] = lambda name=name: bench.parquet(name)  # type: ignore[misc]
+            questions[f"few {name}"] = lambda name=name: bench.few(name, is_narrow=False)  # type: ignore[misc]
+            questions[f"narrow {name}"] = lambda name=name: bench.few(name, is_narrow=True)  # type: ignore[misc]
             questions[f"embedded {name}"] = lambda name=name: bench.topic(EMBEDDED, name)  # type: ignore[misc]
             questions[f"kafka {name}"] = lambda name=name: bench.topic(KAFKA, name)  # type: ignore[misc]
             questions[f"pandas {name}"] = lambda name=name: bench.pandas(name)  # type: ignore[misc]
@@ -302,7 +314,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="less work and fewer rounds")
     parser.add_argument(
-        "--only", default="", help="some of: parquet, few, embedded, kafka, pandas, killers, column, memory"
+        "--only", default="", help="some of: parquet, few, narrow, embedded, kafka, pandas, killers, column, memory"
     )
     parser.add_argument("--rows", type=int, help=f"instead of {ROWS}, or {QUICK_ROWS} where it is to be quick")
     parser.add_argument("--memory", help=argparse.SUPPRESS)

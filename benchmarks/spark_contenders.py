@@ -1,8 +1,8 @@
 """The ways to decode that `benchmarks.spark` compares: ours, and the best form that is known of each peer.
 
 All give the fifteen (or five) fields of the reader's schema as columns, and go to Spark's `noop` sink, which takes
-every row and keeps none. Ours keep what they say of each row besides (its reason; from a frame also the schema id and
-the raw bytes of bad rows): it is made anyway, and taking it out again would be work that nobody asked for.
+every row and keeps none. Ours keep what they say of each row besides (its reason; from a frame also the schema id): it
+is made anyway, and taking it out again would be work that nobody asked for.
 """
 
 import io
@@ -27,6 +27,8 @@ DRIVER_MEMORY = "2g"
 """The same for all; the JVM takes what it is given, so its peak says little beyond it."""
 ARROW_ROWS = 50_000
 """Rows in a batch between the JVM and Python, as the guide advises for small payloads; for fastavro's UDF as well."""
+ARROW_BYTES = 2**31 - 1
+"""No bound on its bytes, which Spark would add up after each row: the guide's advice for payloads known to be small."""
 WHERE = ("partition", "offset")
 """What a reader of a topic wants beside the fields, to say which record a row is."""
 
@@ -47,6 +49,7 @@ def session(jars: str, folder: Path) -> SparkSession:
         .config("spark.local.dir", str(folder / "local"))
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(ARROW_ROWS))
+        .config("spark.sql.execution.arrow.maxBytesPerBatch", str(ARROW_BYTES))
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
         .getOrCreate()
@@ -75,19 +78,26 @@ def from_avro_by_id(value: Column, writers: Mapping[int, str], reader: str) -> C
     return branches
 
 
-def reader_text(fields: Sequence[str] | None) -> str:
-    return json.dumps(VERSIONS[-1] if fields is None else few_fields(VERSIONS[-1]))
+def reader_text(*, is_narrow: bool = False) -> str:
+    return json.dumps(few_fields(VERSIONS[-1]) if is_narrow else VERSIONS[-1])
 
 
-def peer_on_frame(frame: DataFrame, schema_ids: Sequence[int], fields: Sequence[str] | None, *others: str) -> DataFrame:
-    writers = dict(zip(schema_ids, texts(), strict=True))
-    decoded = from_avro_by_id(frame["value"], writers, reader_text(fields)).alias("value")
-    return flat(frame.select(decoded, *others), *others)
-
-
-def peer_on_topic(
-    spark: SparkSession, address: str, topic: str, schema_ids: Sequence[int], fields: Sequence[str] | None = None
+def peer_on_frame(
+    frame: DataFrame,
+    schema_ids: Sequence[int],
+    *others: str,
+    fields: Sequence[str] | None = None,
+    is_narrow: bool = False,
 ) -> DataFrame:
+    """Some of the fields are taken out of the whole, as a query does it; `is_narrow`: or `from_avro` is told a reader's
+    schema with nothing else in it, written by hand."""
+    writers = dict(zip(schema_ids, texts(), strict=True))
+    decoded = from_avro_by_id(frame["value"], writers, reader_text(is_narrow=is_narrow)).alias("value")
+    wanted = ["value.*"] if fields is None else [f"value.{name}" for name in fields]
+    return frame.select(decoded, *others).select(*wanted, *others)
+
+
+def peer_on_topic(spark: SparkSession, address: str, topic: str, schema_ids: Sequence[int]) -> DataFrame:
     raw = (
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", address)
@@ -96,13 +106,13 @@ def peer_on_topic(
         .option("endingOffsets", "latest")
         .load()
     )
-    return peer_on_frame(raw, schema_ids, fields, *WHERE)
+    return peer_on_frame(raw, schema_ids, *WHERE)
 
 
 def pandas_on_frame(frame: DataFrame, schema_ids: Sequence[int], result: StructType) -> DataFrame:
     """fastavro in a pandas UDF: schemas parsed once a worker, timestamps made by column, bad rows set aside as null."""
     writers = dict(zip(schema_ids, texts(), strict=True))
-    reader = reader_text(None)
+    reader = reader_text()
 
     def decode(batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
         def numbers_for_times(schema: Any) -> Any:
@@ -148,7 +158,8 @@ def pandas_on_frame(frame: DataFrame, schema_ids: Sequence[int], result: StructT
 
 
 def ours_on_frame(frame: DataFrame, registry_url: str, fields: Sequence[str] | None = None) -> DataFrame:
-    return decode_frame(frame, SUBJECT, registry=registry_url, fields=fields, flat=True)
+    # The bytes of bad rows are nothing that the peers give back.
+    return decode_frame(frame, SUBJECT, registry=registry_url, fields=fields, flat=True, on_poison="NULL")
 
 
 def ours_as_column(frame: DataFrame, registry_url: str) -> DataFrame:

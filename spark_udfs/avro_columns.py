@@ -37,7 +37,7 @@ class AvroColumns:
         form = None if headers is None else header_form_of(headers, self._writers)
         if form is None:
             batch = self._decoder.decode(payloads)
-            return _columns(batch.values, batch.reasons, batch.schema_ids)
+            return self._columns(batch.values, batch.reasons, batch.schema_ids)
         return self._mixed(payloads, form)
 
     def _mixed(self, payloads: pa.Array, form: HeaderForm) -> Columns:
@@ -53,7 +53,7 @@ class AvroColumns:
         # That there is no payload at all comes before what its header says.
         reasons = [form.numbers[at] if there else Reason.NULL for at, there in zip(faulty, is_there, strict=True)]
         schema_ids = [form.schema_ids[at] for at in (*named, *faulty)]
-        together = _columns(
+        together = self._columns(
             pa.concat_arrays([bodies.values, pa.nulls(len(faulty), self._decoder.type), framed.values]),
             pa.concat_arrays([bodies.reasons, pa.array(reasons, pa.uint8()), framed.reasons]),
             pa.concat_arrays([pa.array(schema_ids, pa.int64()), framed.schema_ids]),
@@ -62,8 +62,7 @@ class AvroColumns:
         order = pa.array(np.argsort(places, kind="stable"))
         return Columns(together.values.take(order), together.reasons.take(order), together.schema_ids.take(order))
 
-
-def _columns(values: pa.Array, reasons: pa.Array, schema_ids: pa.Array) -> Columns:
-    codes = reasons.to_numpy(zero_copy_only=False)
-    names = reason_names().take(reasons) if codes.any() else pa.nulls(len(reasons), pa.string())
-    return Columns(to_spark(values), names, schema_ids)
+    def _columns(self, values: pa.Array, reasons: pa.Array, schema_ids: pa.Array) -> Columns:
+        codes = reasons.to_numpy(zero_copy_only=False)
+        names = reason_names().take(reasons) if codes.any() else pa.nulls(len(reasons), pa.string())
+        return Columns(to_spark(values, self.type), names, schema_ids)

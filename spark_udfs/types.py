@@ -53,10 +53,10 @@ def spark_arrow_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def to_spark(array: pa.Array) -> pa.Array:
-    """The column as Spark takes it: the same array where nothing is to do."""
-    wanted = spark_arrow_type(array.type)
-    return array if wanted == array.type else _converted(array, wanted)
+def to_spark(array: pa.Array, wanted: pa.DataType | None = None) -> pa.Array:
+    """The column as Spark takes it: the same array where nothing is to do. `wanted` is its type, where that is known:
+    finding it costs as much as decoding a few hundred rows."""
+    return _converted(array, spark_arrow_type(array.type) if wanted is None else wanted)
 
 
 def _converted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
