@@ -6,5 +6,5 @@ bin=$1
 compile() { "$bin/uv" pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url "$@"; }
 printf 'editables\nhatchling\n' > requirements/build.in
 compile pyproject.toml requirements/build.in -o requirements/base.lock
-compile pyproject.toml requirements/build.in --extra spark -c requirements/base.lock -o requirements/spark.lock
+compile pyproject.toml requirements/build.in --extra spark -c requirements/base.lock -c requirements/constraints.in -o requirements/spark.lock
 compile pyproject.toml requirements/build.in --extra bench -c requirements/spark.lock -o requirements/test.lock
