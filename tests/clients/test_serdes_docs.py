@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.live.headgate import ROOT
 from tests.live.headgate_registry import HeadgateRegistry
+from tests.live.installation import PYTHONPATH, ROOT
 
 PAGE = ROOT / "docs" / "serdes.md"
 
@@ -45,7 +45,7 @@ def test_the_example_of_dead_letters_runs(registry_url: str) -> None:
         text=True,
         check=True,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
     )
     for line in (
         "0: {'sensor': 'roof', 'celsius': 21.5}",

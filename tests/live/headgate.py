@@ -4,10 +4,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.live.installation import ROOT
 from tests.live.ports import accepts, free_port
 from tests.live.process import ServerProcess
 
-ROOT = Path(__file__).resolve().parents[2]
+__all__ = ["ROOT", "START_SECONDS_MAX", "HeadgateBroker"]
+
 START_SECONDS_MAX = 30.0
 
 

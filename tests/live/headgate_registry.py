@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from tests.live.headgate import ROOT
+from tests.live.installation import ROOT
 from tests.live.ports import accepts, free_port
 from tests.live.process import ServerProcess
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.live.installation import PYTHONPATH
+
 START_SECONDS_MAX = 90.0
 STOP_SECONDS_MAX = 30.0
 LOG_TAIL_BYTES = 4000
@@ -46,7 +48,7 @@ class ServerProcess:
         self.command = list(command)
         self.log = log
         self._cwd = cwd
-        self._environment = {**os.environ, **(environment or {})}
+        self._environment = {**os.environ, "PYTHONPATH": PYTHONPATH, **(environment or {})}
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self, ready: Callable[[], bool], seconds: float = START_SECONDS_MAX) -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from tests.conftest import unavailable
-from tests.live.headgate import ROOT
+from tests.live.installation import PYTHONPATH, ROOT
 
 
 def test_the_demo_goes_through() -> None:
@@ -19,7 +19,7 @@ def test_the_demo_goes_through() -> None:
         text=True,
         timeout=400,
         check=False,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": PYTHONPATH},
     )
     assert done.returncode == 0, done.stderr[-4000:]
     for line in (

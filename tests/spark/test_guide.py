@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.live.headgate import ROOT, HeadgateBroker
+from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
+from tests.live.installation import ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.clients.cli.launcher import Launcher
-from tests.live.headgate import ROOT, HeadgateBroker
+from tests.live.headgate import HeadgateBroker
+from tests.live.installation import PYTHONPATH
 
 SECONDS_MAX = 60.0
 HEADGATE = (sys.executable, "-m", "gateway.cli")
@@ -47,7 +48,7 @@ class Cli:
             **clean,
             "HEADGATE_BOOTSTRAP_SERVER": self.address,
             "HOME": str(self.folder),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": PYTHONPATH,
         }
 
     def __call__(self, *arguments: str, stdin: bytes = b"", code: int = 0, **environment: str) -> Done:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.live.headgate import ROOT
+from tests.live.installation import PYTHONPATH, ROOT
 
 COMMAND_SECONDS_MAX = 60
 
@@ -48,6 +48,7 @@ class Launcher:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": PYTHONPATH},
         )
         return self
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.clients.cli.conftest import Cli
 from tests.clients.cli.up import ports, up
-from tests.live.headgate import ROOT
+from tests.live.installation import ROOT
 
 README = ROOT / "README.md"
 

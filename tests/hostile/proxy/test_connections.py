@@ -17,8 +17,9 @@ import pytest
 import uvicorn
 
 from openapi import heads
-from tests.live.headgate import ROOT, HeadgateBroker
+from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
+from tests.live.installation import ROOT
 from tests.live.ports import free_port
 
 SECONDS_MAX = 20.0

@@ -14,8 +14,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from serdes import RegistryClient
-from tests.live.headgate import ROOT, HeadgateBroker
+from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
+from tests.live.installation import ROOT
 from tests.live.process import ServerProcess
 from tests.live.topics import create_topic, produce
 from tests.spark.faults.driver import COLUMNS

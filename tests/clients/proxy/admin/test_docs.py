@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from proxy.settings import ProxySettings
-from tests.live.headgate import ROOT, HeadgateBroker
+from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
+from tests.live.installation import ROOT
 
 TEXT = (ROOT / "docs" / "proxy.md").read_text(encoding="utf-8")
 

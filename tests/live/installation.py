@@ -1,0 +1,8 @@
+"""What child processes of the tests find: our packages from this checkout, and not what only the tests need."""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+AS_INSTALLED = Path(__file__).resolve().parent / "as_installed"
+PYTHONPATH = os.pathsep.join(filter(None, [str(AS_INSTALLED), str(ROOT), os.environ.get("PYTHONPATH")]))
