@@ -1,4 +1,8 @@
-"""The writer or reader of a schema, by its language. The one place that knows all three."""
+"""The writer or reader of a schema, by its language. The one place that knows all three.
+
+JSON Schema and Protobuf bring large libraries along and are loaded by the first schema that needs them: most programs
+use one language, and every short-lived process that Spark starts would load the others for nothing.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,8 +12,6 @@ from registry.model import SchemaType
 from serdes.avro.codec import AvroReader, AvroWriter
 from serdes.avro.schema import parse as parse_avro
 from serdes.codec import BodyReader, BodyWriter, ReadOptions, WriteOptions
-from serdes.json_schema import JsonReader, JsonWriter
-from serdes.protobuf.codec import ProtobufReader, ProtobufWriter
 from serdes.schemas import SchemaDefinition
 
 
@@ -27,7 +29,11 @@ def writer_of(schema: WholeSchema, options: WriteOptions) -> BodyWriter:
     if definition.type is SchemaType.AVRO:
         return AvroWriter(parse_avro(definition.text, schema.texts), options)
     if definition.type is SchemaType.JSON:
+        from serdes.json_schema import JsonWriter
+
         return JsonWriter(definition.text, schema.texts, options)
+    from serdes.protobuf.codec import ProtobufWriter
+
     return ProtobufWriter(definition.text, schema.texts, options)
 
 
@@ -42,5 +48,9 @@ def reader_of(writer: WholeSchema, reader: WholeSchema | None, options: ReadOpti
     texts = (writer.definition.text, writer.texts)
     as_texts = None if reader is None else (reader.definition.text, reader.texts)
     if language is SchemaType.JSON:
+        from serdes.json_schema import JsonReader
+
         return JsonReader(texts, as_texts, options)
+    from serdes.protobuf.codec import ProtobufReader
+
     return ProtobufReader(texts, as_texts, options)

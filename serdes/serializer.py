@@ -6,10 +6,7 @@
 import time
 from collections.abc import MutableSequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from google.protobuf.descriptor import FileDescriptor
-from google.protobuf.message import Message
+from typing import TYPE_CHECKING, Any
 
 from registry.model import Reference, SchemaType
 from serdes.client.asynchronous import AsyncRegistryClient
@@ -22,8 +19,11 @@ from serdes.codec import BodyWriter, WriteOptions
 from serdes.codecs import WholeSchema, writer_of
 from serdes.framing import frame, guid_header, header_name
 from serdes.naming import SubjectStrategy, topic_strategy
-from serdes.protobuf.messages import definition_of, dependencies_of
 from serdes.schemas import RegisteredSchema, SchemaDefinition
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import FileDescriptor
+    from google.protobuf.message import Message
 
 SUBJECTS_MAX = 1000
 """Subjects whose schema one serializer remembers: the record strategies make one a topic and record."""
@@ -59,7 +59,7 @@ class SerializerCore:
     def __init__(
         self,
         registry: RegistryCore,
-        schema: SchemaDefinition | type[Message] | None,
+        schema: "SchemaDefinition | type[Message] | None",
         options: SerializerOptions,
     ) -> None:
         chosen = [options.use_latest, options.schema_id is not None, options.version is not None]
@@ -72,6 +72,8 @@ class SerializerCore:
         self._file: FileDescriptor | None = None
         self._write_options = options.write
         if schema is not None and not isinstance(schema, SchemaDefinition):
+            from serdes.protobuf.messages import definition_of
+
             descriptor: Any = schema.DESCRIPTOR
             self._file = descriptor.file
             self._write_options = WriteOptions(
@@ -122,8 +124,8 @@ class SerializerCore:
         if self._schema is None:
             return None
         if self._own is None:
-            if self._file is not None and dependencies_of(self._file):
-                references = yield from self._register_dependencies(self._file)
+            references = () if self._file is None else (yield from self._register_dependencies(self._file))
+            if references:
                 self._schema = SchemaDefinition(SchemaType.PROTOBUF, self._schema.text, references)
             writer = yield from self._writer(self._schema)
             self._own = _Ready(RegisteredSchema(self._schema, None), writer)
@@ -145,8 +147,10 @@ class SerializerCore:
         find = self._registry.register if options.auto_register else self._registry.lookup
         return (yield from find(subject, self._schema, options.normalize))
 
-    def _register_dependencies(self, file: FileDescriptor) -> Steps[tuple[Reference, ...]]:
+    def _register_dependencies(self, file: "FileDescriptor") -> Steps[tuple[Reference, ...]]:
         """What a generated file imports, each under the subject of its own name, as Confluent's clients do."""
+        from serdes.protobuf.messages import definition_of, dependencies_of
+
         references: list[Reference] = []
         for dependency in dependencies_of(file):
             inner = yield from self._register_dependencies(dependency)
@@ -164,7 +168,7 @@ class Serializer:
     def __init__(
         self,
         client: RegistryClient,
-        schema: SchemaDefinition | type[Message] | None = None,
+        schema: "SchemaDefinition | type[Message] | None" = None,
         options: SerializerOptions | None = None,
     ) -> None:
         self._client = client
@@ -191,7 +195,7 @@ class AsyncSerializer:
     def __init__(
         self,
         client: AsyncRegistryClient,
-        schema: SchemaDefinition | type[Message] | None = None,
+        schema: "SchemaDefinition | type[Message] | None" = None,
         options: SerializerOptions | None = None,
     ) -> None:
         self._client = client

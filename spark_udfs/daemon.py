@@ -7,8 +7,13 @@ core, and a new one after every task that failed. All the daemon does otherwise 
 that forking stays safe.
 """
 
+# Other modules load these when they first need them; here they are loaded before the fork, once for all workers.
+import httpx  # noqa: F401
 from pyarrow import lib as pa
 
+import serdes.json_schema
+import serdes.protobuf.codec  # noqa: F401
+import spark_udfs.source.reading  # noqa: F401
 from spark_udfs.decoding import Decoding
 from spark_udfs.reader_choice import Reader, SchemaText
 from spark_udfs.registry_options import RegistryOptions

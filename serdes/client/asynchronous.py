@@ -1,20 +1,21 @@
-"""The registry client for an event loop, over httpx."""
+"""The registry client for an event loop, over httpx, which is loaded when a client is made: it takes a while."""
 
 import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 from uuid import UUID
-
-import httpx
 
 from serdes.client.core import RegistryCore
 from serdes.client.exchange import Effect, HttpAnswer, HttpRequest, NoAnswer, Pause, Reply, Steps
 from serdes.client.settings import RegistrySettings
 from serdes.client.transport import Bounded, needs_tls, tls_context
 from serdes.schemas import RegisteredSchema, SchemaDefinition
+
+if TYPE_CHECKING:
+    import httpx
 
 Result = TypeVar("Result")
 
@@ -26,11 +27,13 @@ class AsyncRegistryClient:
         self,
         settings: RegistrySettings | str,
         *,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: "httpx.AsyncBaseTransport | None" = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
+        import httpx
+
         self.settings = RegistrySettings((settings,)) if isinstance(settings, str) else settings
         self.core = RegistryCore(self.settings, clock, jitter)
         self._sleep = sleep
@@ -93,6 +96,8 @@ class AsyncRegistryClient:
         return await self._send(effect) if isinstance(effect, HttpRequest) else None
 
     async def _send(self, request: HttpRequest) -> HttpAnswer | NoAnswer:
+        import httpx
+
         bounded = Bounded(self.settings)
         try:
             async with self._http.stream(

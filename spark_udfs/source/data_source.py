@@ -1,7 +1,8 @@
 """The data source `headgate`, as Spark's Python Data Source API wants it: one class, which makes readers and writers.
 
 Spark makes an instance on the driver, asks it for its schema, and pickles it to wherever readers and writers are made;
-the reader's schema, once asked of the registry, travels with it.
+the reader's schema, once asked of the registry, travels with it. For each of these steps Spark starts a process that
+loads this module: what a step needs, it imports itself.
 """
 
 from collections.abc import Mapping
@@ -11,52 +12,60 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
-from spark_udfs.decoding import Decoding
-from spark_udfs.source.batch_reader import BatchReader
-from spark_udfs.source.columns import check_schema, chosen, flattened, table_schema
-from spark_udfs.source.decoded import read_registry
 from spark_udfs.source.errors import BadOption
-from spark_udfs.source.fetching import FetchOptions
-from spark_udfs.source.options import ReadOptions, read_options, write_options
-from spark_udfs.source.reading import ReadSpec
-from spark_udfs.source.stream_reader import LegacyStreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamWriter
 
+    from spark_udfs.decoding import Decoding
+    from spark_udfs.source.options import ReadOptions
+    from spark_udfs.source.reading import ReadSpec
+
 
 class HeadgateDataSource(DataSource):
-    _decoding: Decoding | None = None
+    _decoding: "Decoding | None" = None
 
     @classmethod
     def name(cls) -> str:
         return "headgate"
 
     def schema(self) -> StructType:
+        from spark_udfs.source.options import read_options
+
         # Whether it will be a batch or a stream is not known yet; what only one of them may have is checked later.
         options = read_options(_without_ends(self.options), is_streaming=True)
         return self._table(options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from spark_udfs.source.batch_reader import BatchReader
+        from spark_udfs.source.options import read_options
+
         options = read_options(self.options, is_streaming=False)
         return BatchReader(options, self._spec(options, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from spark_udfs.source.options import read_options
+
         options = read_options(self.options, is_streaming=True)
         spec = self._spec(options, schema)
         try:
             from spark_udfs.source.admission import StreamReader
         except ImportError:
+            from spark_udfs.source.stream_reader import LegacyStreamReader
+
             return LegacyStreamReader(options, spec)
         return StreamReader(options, spec)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from spark_udfs.source.batch_writer import BatchWriter
+        from spark_udfs.source.options import write_options
 
         _check_mode(overwrite=overwrite)
         return BatchWriter(write_options(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
+        from spark_udfs.source.options import write_options
+
         _check_mode(overwrite=overwrite)
         options = write_options(self.options)
         if hasattr(datasource, "DataSourceStreamArrowWriter"):
@@ -67,8 +76,11 @@ class HeadgateDataSource(DataSource):
 
         return RowStreamWriter(options, schema)
 
-    def _table(self, options: ReadOptions) -> StructType:
+    def _table(self, options: "ReadOptions") -> StructType:
         """The columns that the options ask for; asks the registry once for the life of this object."""
+        from spark_udfs.source.columns import chosen, flattened, table_schema
+        from spark_udfs.source.decoded import read_registry
+
         if options.decoding is not None and self._decoding is None:
             self._decoding = options.decoding.planned(options.registry)
         addresses = None
@@ -80,7 +92,11 @@ class HeadgateDataSource(DataSource):
         table = chosen(table, options.columns)
         return flattened(table) if options.is_flat else table
 
-    def _spec(self, options: ReadOptions, schema: StructType) -> ReadSpec:
+    def _spec(self, options: "ReadOptions", schema: StructType) -> "ReadSpec":
+        from spark_udfs.source.columns import check_schema
+        from spark_udfs.source.fetching import FetchOptions
+        from spark_udfs.source.reading import ReadSpec
+
         check_schema(schema, self._table(options))
         fetch = FetchOptions(options.isolation, options.fetch_bytes, options.fetch_wait_ms, options.is_loss_fatal)
         return ReadSpec(options.connection, fetch, tuple(schema.names), self._decoding, options.is_flat)
