@@ -1,9 +1,9 @@
 """Fetch v4-18: batches from an offset on, waiting for them if asked to (topic ids from v13, KIP-516).
 
 A fetch is answered at once when it has `min_bytes`, an error, or no time to wait; else when enough bytes arrive in one
-of its partitions or `max_wait_ms` has passed. Records are stretches of segment files, sent without being read; the last
-batch of a partition may be cut where `partition_max_bytes` ends, as the protocol allows, and the first batch of a
-response is whole however large (KIP-74).
+of its partitions or `max_wait_ms` has passed. Records are stretches of segment files, sent without being read. Where
+`partition_max_bytes` ends in a large batch, that batch is left for the next fetch; a small one may be cut, as the
+protocol allows. The first batch of a response is whole however large (KIP-74).
 
 Deviations: fetch sessions (KIP-227) are refused as the protocol provides: every answer carries session id 0, so
 clients send full requests. An epoch that continues a session gets FETCH_SESSION_ID_NOT_FOUND. There are no

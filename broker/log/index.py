@@ -43,6 +43,18 @@ class OffsetIndex:
         found: tuple[int, int] = unpack(entries, (low - 1) * 8)
         return found
 
+    def position_floor(self, position: int) -> int:
+        """The last position at or before `position` that an entry leads to; 0 if there is none."""
+        entries, unpack = self.entries, _OFFSET_ENTRY.unpack_from
+        low, high = 0, len(entries) // 8
+        while low < high:
+            middle = (low + high) // 2
+            if unpack(entries, middle * 8)[1] <= position:
+                low = middle + 1
+            else:
+                high = middle
+        return int(unpack(entries, (low - 1) * 8)[1]) if low else 0
+
     def last(self) -> tuple[int, int]:
         if not self.entries:
             return 0, 0

@@ -168,7 +168,8 @@ class PartitionLog:
         return [segment.file for segment in self.segments[max(first, 0) :] if segment.size_bytes]
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Region | None:
-        """The batches from the one that holds `offset` on, cut at `max_bytes` wherever that falls; None at the end.
+        """The batches from the one that holds `offset` on, as many as `max_bytes` takes, the last one cut there if
+        it is small; None at the end.
 
         With `at_least_one`, the first batch is whole however large. Raises OffsetOutOfRange, CorruptBatch.
         """
@@ -194,7 +195,8 @@ class PartitionLog:
             first = header.batch_length + 12
             if max_bytes < first and not at_least_one:
                 return Region(segment.file, position, 0)
-            return segment.region(position, max(max_bytes, first), header.base_offset)
+            length = segment.whole_batches(position, max(max_bytes, first), first)
+            return segment.region(position, length, header.base_offset)
         raise CorruptBatch(f"{self.name}: no batch holds offset {offset}")
 
     def _opened(self, number: int) -> Segment:

@@ -171,6 +171,18 @@ class Segment:
             raise CorruptBatch(f"the batch with offset {offset} in {self.path('log').name} is damaged")
         raise LookupError(offset)
 
+    def whole_batches(self, position: int, length: int, first: int) -> int:
+        """Of `length` bytes from `position`, where a batch of `first` bytes begins, those before the batch that would
+        be cut: a client throws it away and fetches it again.
+
+        The index knows where large batches begin. Of small ones it knows some; rather than leave out several whole ones
+        the last is cut.
+        """
+        if position + length >= self.size_bytes:
+            return length
+        whole = self.index.position_floor(position + length) - position
+        return whole if whole >= first >= length - whole else length
+
     def region(self, position: int, length: int, base_offset: int) -> Region:
         """The bytes from `position`, where the batch of `base_offset` begins.
 

@@ -25,6 +25,27 @@ def test_a_reader_gets_everything_whatever_its_limit(tmp_path: Path, max_bytes: 
     assert [offset for offset, _ in values_from(log, 0, max_bytes)] == list(range(300))
 
 
+def test_a_large_batch_that_the_limit_would_cut_is_left_for_the_next_read(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    large = Batch(records=[NewRecord(bytes(10_000))]).encode()
+    for _ in range(10):
+        append(log, large)
+    region = log.read(0, 3 * len(large) + 5_000, at_least_one=True)
+    assert region is not None
+    assert region.length == 3 * len(large)
+    again = log.read(3, 2 * len(large) - 1, at_least_one=True)
+    assert again is not None
+    assert (again.position, again.length) == (3 * len(large), len(large))
+
+
+def test_small_batches_fill_a_read_to_its_limit(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    fill(log, 200)
+    region = log.read(0, 10_000, at_least_one=True)
+    assert region is not None
+    assert region.length == 10_000
+
+
 def test_a_read_inside_a_batch_returns_the_whole_batch(tmp_path: Path) -> None:
     log = open_at(tmp_path)
     fill(log, 3, records_each=10)
