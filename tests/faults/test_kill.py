@@ -36,6 +36,7 @@ class Writer(threading.Thread):
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 50,
                 "retry.backoff.ms": 20,
+                "retry.backoff.max.ms": 50,
                 "log_level": 0,
             }
         )
@@ -88,6 +89,8 @@ class Committer(threading.Thread):
                 "enable.auto.commit": False,
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 50,
+                "retry.backoff.ms": 20,
+                "retry.backoff.max.ms": 50,
                 "log_level": 0,
             }
         )

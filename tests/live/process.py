@@ -70,7 +70,7 @@ class ServerProcess:
             if time.monotonic() > deadline:
                 self.kill()
                 raise ServerDied(f"{self._describe()} not ready in {seconds:.0f} s: {self.tail()}")
-            time.sleep(0.05)
+            time.sleep(0.02)
 
     @property
     def pid(self) -> int:
