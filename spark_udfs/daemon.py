@@ -3,9 +3,12 @@
     spark.python.daemon.module  spark_udfs.daemon
 
 A fresh worker takes seconds of processor time to load Arrow, Numba and the compiled decoder; Spark starts one for every
-core, and a new one after every task that failed. All the daemon does otherwise is PySpark's own. It makes no thread, so
-that forking stays safe.
+core, and a new one after every task that failed. All the daemon does otherwise is PySpark's own. It makes no
+thread; those of the libraries (OpenBLAS, jemalloc) are prepared for a fork.
 """
+
+import importlib
+import sys
 
 # Other modules load these when they first need them; here they are loaded before the fork, once for all workers.
 import httpx  # noqa: F401
@@ -15,6 +18,7 @@ import serdes.json_schema
 import serdes.protobuf.codec  # noqa: F401
 import spark_udfs.source.reading  # noqa: F401
 from spark_udfs.decoding import Decoding
+from spark_udfs.garbage import leave_out_what_is_loaded
 from spark_udfs.reader_choice import Reader, SchemaText
 from spark_udfs.registry_options import RegistryOptions
 
@@ -28,8 +32,16 @@ def warm() -> None:
     decoding.outcome(decoding.decode(payloads), payloads)
 
 
+def load_worker() -> None:
+    """What Spark names as the worker's module, as PySpark's daemon does after each fork."""
+    if len(sys.argv) > 1 and sys.argv[1].startswith("pyspark"):
+        importlib.import_module(sys.argv[1])
+
+
 if __name__ == "__main__":
     from pyspark.daemon import manager
 
     warm()
+    load_worker()
+    leave_out_what_is_loaded()
     manager()

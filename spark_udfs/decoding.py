@@ -6,6 +6,7 @@ Avro goes through `serdes.columnar` (`spark_udfs.avro_columns`), JSON Schema and
 (`spark_udfs.row_columns`).
 """
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -18,6 +19,7 @@ from pyarrow import lib as pa
 from serdes import Poison, PoisonError, Reason
 from serdes.columnar import BatchTooLarge
 from serdes.columnar.layout import RECURSION_MAX_DEFAULT
+from spark_udfs.garbage import leave_out_what_is_loaded
 from spark_udfs.policy import OnNewVersion, OnPoison
 from spark_udfs.reader_choice import Reader
 from spark_udfs.registry_options import RegistryOptions
@@ -195,13 +197,27 @@ class Decoding:
 @lru_cache(maxsize=DECODERS_MAX)
 def decoder_of(spec: Decoding) -> Decoder:
     """Kept per process: Spark's Python workers are reused from task to task."""
+    made: Decoder
     if spec.reader.language == "AVRO":
         from spark_udfs.avro_columns import AvroColumns
 
-        return AvroColumns(spec)
-    from spark_udfs.row_columns import RowColumns
+        made = AvroColumns(spec)
+    else:
+        from spark_udfs.row_columns import RowColumns
 
-    return RowColumns(spec)
+        made = RowColumns(spec)
+    if _is_in_a_task():
+        leave_out_what_is_loaded()
+    return made
+
+
+def _is_in_a_task() -> bool:
+    """Whether this process is a Python worker of Spark's, whose memory is ours to arrange; a driver's is not."""
+    if "pyspark" not in sys.modules:
+        return False
+    from pyspark import TaskContext
+
+    return TaskContext.get() is not None
 
 
 @cache
