@@ -6,6 +6,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Two workers: half of the tests wait for servers, not for the processor.
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+# Images of Python often say to keep no bytecode. Servers and Spark's workers are started by the hundred here, and each
+# would compile all of its modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help up test check bench demo tour lock system clean
