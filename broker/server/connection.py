@@ -8,7 +8,6 @@ fsync) holds back later answers, not the execution of later requests, up to a li
 import logging
 import os
 import socket
-import struct
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -17,10 +16,9 @@ from broker.deferred import Deferred
 from broker.engine import Engine, Reply
 from broker.log.segment import Region
 from broker.protocol.payload import Chunk, Disconnect, NoReply, Payload
+from broker.server.unfinished import SIZE, Memory, NoRoom, UnfinishedFrame
 
 logger = logging.getLogger("headgate.broker.server")
-
-_SIZE = struct.Struct(">i")
 
 # Answers that may wait on one connection before no further request is executed, and their bytes. Clients have five to
 # a hundred in flight; one that sends on and on without reading must not fill the memory.
@@ -29,12 +27,6 @@ waiting_answers_bytes_max = 16 * 1024 * 1024
 
 # Requests of one connection are executed for this long at a stretch, then others have their turn.
 turn_ms_max = 50
-
-# A frame's buffer grows with the bytes that arrive, not with the length it claims.
-frame_buffer_step_bytes = 1024 * 1024
-
-# Buffers of large frames are costly to get from the system; the last one is kept for the next, whoever sends it.
-spared_frame_bytes_min = 128 * 1024
 
 # Below this, a copy of records costs less than the extra system call of sendfile.
 sendfile_bytes_min = 16 * 1024
@@ -55,29 +47,12 @@ class Poller(Protocol):
     def call_soon(self, callback: Callable[[], None]) -> object: ...
 
 
-class Memory(Protocol):
-    """The server's account of bytes held for requests that are still arriving."""
-
-    receive_buffer: memoryview
-    received: memoryview
-    """The same bytes, read-only."""
-    frame_bytes_max: int
-    spare_frame: bytearray | None
-    """A buffer that nobody uses just now."""
-
-    def reserve(self, size_bytes: int, holder: int) -> bool: ...
-    def release(self, size_bytes: int) -> None: ...
-    def now_ms(self) -> int: ...
-
-
 class Connection:
     __slots__ = (
         "_backlog",
         "_engine",
         "_fd",
-        "_filled",
         "_frame",
-        "_frame_size",
         "_memory",
         "_on_close",
         "_output",
@@ -115,9 +90,7 @@ class Connection:
         self._poller = poller
         self._memory = memory
         self._on_close = on_close
-        self._frame: bytearray | None = None
-        self._frame_size = 0
-        self._filled = 0
+        self._frame: UnfinishedFrame | None = None
         self._backlog: bytes | None = None
         self._slots: deque[_Slot] = deque()
         self._waiting_bytes = 0
@@ -129,21 +102,21 @@ class Connection:
     @property
     def unfinished_bytes(self) -> int:
         """Memory held for a request that is not here as a whole."""
-        return len(self._frame) if self._frame is not None else 0
+        return self._frame.held_bytes if self._frame is not None else 0
 
     def _on_readable(self) -> None:
         try:
             if self._frame is None:
                 memory = self._memory
                 count = self._receive(memory.receive_buffer)
-                if count > 4 and _SIZE.unpack_from(memory.received)[0] == count - 4:
+                if count > 4 and SIZE.unpack_from(memory.received)[0] == count - 4:
                     # One request and nothing else: nearly always.
                     self.last_active_ms = memory.now_ms()
                     self._execute(memory.received[4:count])
                 elif count:
                     self._take(memory.received[:count])
             else:
-                count = self._receive_frame()
+                count = self._receive_frame(self._frame)
         except BlockingIOError:
             return
         except OSError as error:
@@ -163,7 +136,7 @@ class Connection:
             if end - position < 4:
                 self._keep(data[position:], 4)
                 return
-            size = _SIZE.unpack_from(data, position)[0]
+            size = SIZE.unpack_from(data, position)[0]
             if not self._is_acceptable(size):
                 return
             if end - position - 4 < size:
@@ -206,62 +179,34 @@ class Connection:
         """Begin a buffer for a frame of `wanted` bytes, length included, of which `part` is here."""
         if not len(part):
             return
-        self._begin(max(len(part), min(wanted, frame_buffer_step_bytes)), wanted)
-        if self._frame is not None:
-            self._frame[: len(part)] = part
-            self._filled = len(part)
-
-    def _begin(self, capacity: int, wanted: int) -> None:
-        memory = self._memory
-        spare = memory.spare_frame
-        if spare is not None and not spared_frame_bytes_min <= capacity <= len(spare):
-            spare = None
-        if not memory.reserve(capacity if spare is None else len(spare), self.number):
+        try:
+            self._frame = UnfinishedFrame(self._memory, self.number, part, wanted)
+        except NoRoom:
             self.close("too much memory is held for unfinished requests")
-            return
-        if spare is None:
-            self._frame = bytearray(capacity)
-        else:
-            self._frame, memory.spare_frame = spare, None
-        self._frame_size = wanted
 
-    def _receive_frame(self) -> int:
-        """Receive into the unfinished frame; never beyond its end."""
-        frame = self._frame
-        assert frame is not None
-        if self._filled == len(frame) and not self._grow(frame):
+    def _receive_frame(self, frame: UnfinishedFrame) -> int:
+        try:
+            count = frame.receive(self._socket)
+        except NoRoom:
+            self.close("too much memory is held for unfinished requests")
             return -1
-        limit = min(len(frame), self._frame_size)
-        count = self._socket.recv_into(memoryview(frame)[self._filled : limit])
         if count == 0:
             return 0
         self.last_active_ms = self._memory.now_ms()
-        self._filled += count
-        if self._filled < self._frame_size:
+        if not frame.is_whole:
             return count
-        if self._frame_size == 4:
+        if frame.wanted == 4:
             # Only now is the length known.
-            size = _SIZE.unpack_from(frame)[0]
+            size = frame.claimed_size()
             if not self._is_acceptable(size):
                 return count
-            self._frame_size = size + 4
+            frame.wanted = size + 4
             if size:
                 return count
         self._frame = None
-        self._filled = 0
-        self._execute(memoryview(frame)[4 : self._frame_size].toreadonly())
-        self._memory.release(len(frame))
-        if spared_frame_bytes_min <= len(frame) <= frame_buffer_step_bytes:
-            self._memory.spare_frame = frame
+        self._execute(frame.request)
+        frame.release()
         return count
-
-    def _grow(self, frame: bytearray) -> bool:
-        more = min(self._frame_size - len(frame), max(len(frame), frame_buffer_step_bytes))
-        if not self._memory.reserve(more, self.number):
-            self.close("too much memory is held for unfinished requests")
-            return False
-        frame.extend(bytes(more))
-        return True
 
     def _execute(self, frame: memoryview) -> None:
         reply = self._engine.execute(frame, self.host, self.number)
@@ -402,7 +347,7 @@ class Connection:
             if slot.deferred is not None:
                 slot.deferred.abandon()
         if self._frame is not None:
-            self._memory.release(len(self._frame))
+            self._frame.release()
             self._frame = None
         if self._backlog is not None:
             self._memory.release(len(self._backlog))
