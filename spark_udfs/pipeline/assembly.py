@@ -114,7 +114,7 @@ class Writers:
         if isinstance(sink, ParquetSink):
             return ParquetWriter(sink, self._checkpoint.files, self._refusing(sink.name, sink.on_refused))
         if isinstance(sink, DeltaSink):
-            return DeltaWriter(sink, self._spark)
+            return DeltaWriter(sink, self._spark, self._refusing(sink.name, sink.on_refused))
         if isinstance(sink, JdbcSink):
             return JdbcWriter(sink, self._refusing(sink.name, sink.on_refused))
         if isinstance(sink, FunctionSink):

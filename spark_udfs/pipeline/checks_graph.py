@@ -177,7 +177,7 @@ class _Checking:
             if isinstance(source, TopicSource) and source.read is Read.STREAM:
                 self._loops(name, source.topic)
         for name, sink in self._pipeline.sinks.items():
-            if not isinstance(sink, (TopicSink, JdbcSink, ParquetSink)):
+            if not isinstance(sink, (TopicSink, JdbcSink, ParquetSink, DeltaSink)):
                 continue
             if sink.on_refused is OnPoison.DEAD_LETTER and letters is None:
                 self._wrong(("sinks", name, "on_refused"), "DEAD_LETTER needs [dead_letters]")

@@ -120,6 +120,7 @@ def _delta(table: Table, name: str, input_: str, document: Document) -> DeltaSin
         partition_by=table.texts("partition_by"),
         evolve=table.boolean("evolve", False),
         options=table.options("options"),
+        on_refused=_on_refused(table, document),
     )
 
 

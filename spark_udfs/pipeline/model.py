@@ -187,6 +187,8 @@ class DeltaSink:
     partition_by: tuple[str, ...] = ()
     evolve: bool = False
     options: Options = field(default_factory=dict)
+    on_refused: OnPoison = OnPoison.FAIL
+    """What becomes of a row whose partition cannot be the name of a folder."""
 
 
 @dataclass(frozen=True, slots=True)

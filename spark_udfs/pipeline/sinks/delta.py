@@ -1,33 +1,48 @@
 """A Delta table, exactly once: Delta itself remembers the last batch of a writer (`txnAppId`, `txnVersion`).
 
-Delta Lake is a set of jars of its own, one for each version of Spark. Whether those in the session work with this Spark
-is tried on a small table before anything starts.
+Delta Lake is a set of jars of its own, one for each version of Spark. Before anything starts, an empty frame is written
+to the table: that makes it where it is not there, lets it grow where it may, and tells what would fail later, be it
+jars for another Spark, columns that the table does not have, or a place that cannot be written to.
 """
 
-import tempfile
+import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.model import DeltaSink, Mode
-from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, Written
+from spark_udfs.pipeline.sinks.partitions import parted
+from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, RefusedRows, Written
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
 
     from spark_udfs.pipeline.checkpoints import BatchId
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-_ORDER = "headgate_order"
+
+ATTEMPTS_MAX = 5
+"""Of one batch, when others change the same rows or columns meanwhile. Each attempt starts from what they left."""
+
+_CHANGES = "headgate_changes"
+_CONFLICT = re.compile(r"\[DELTA_(CONCURRENT_\w+|METADATA_CHANGED|PROTOCOL_CHANGED)")
+_OTHER_SPARK = re.compile(
+    r"NoSuchMethodError|NoSuchFieldError|NoClassDefFoundError|ClassNotFoundException|AbstractMethodError"
+    r"|IncompatibleClassChangeError|IllegalAccessError|VerifyError|DATA_SOURCE_NOT_FOUND|CATALOG_NOT_FOUND"
+    r"|[Cc]annot find catalog plugin|'JavaPackage' object is not callable"
+)
+"""How jars that were made for another Spark show, and jars that are not there."""
 
 
 class DeltaWriter:
     guarantee = EXACTLY_ONCE
 
-    def __init__(self, sink: DeltaSink, spark: "SparkSession") -> None:
+    def __init__(self, sink: DeltaSink, spark: "SparkSession", refused: RefusedRows | None = None) -> None:
         self._sink = sink
         self._spark = spark
+        self._refused = refused
 
     def check(self, schema: "StructType") -> None:
         for column in (*self._sink.keys, *self._sink.partition_by):
@@ -37,90 +52,164 @@ class DeltaWriter:
                     why=f"the rows have {', '.join(schema.names)}",
                 )
         require_delta(self._spark, self._sink.name)
-        if self._sink.mode is Mode.UPSERT and not self._exists():
-            self._options(self._spark.createDataFrame([], schema).write.format("delta")).save(self._sink.path)
+        try:
+            there = self._columns()
+            self._require_columns(there, schema)
+            # Replacing may change every column, and no rows would replace all there are.
+            if there is None or self._sink.mode is not Mode.REPLACE:
+                nothing = self._spark.createDataFrame([], schema)
+                self._options(nothing.write.format("delta").mode("append")).save(self._sink.path)
+            # Reads what the table remembers, as every batch will: the first that jars for another Spark cannot do.
+            self._spark.read.format("delta").load(self._sink.path).limit(1).collect()
+        except PipelineError:
+            raise
+        except Exception as error:
+            # Errors of the JVM come in PySpark's clothes or not.
+            raise _unusable(self._sink, self._spark.version, error) from error
 
     def write(self, rows: "DataFrame", batch: "BatchId") -> Written:
         application = f"{batch.identity}/{batch.query}/{self._sink.name}"
+        last = self._last_batch(application)
+        if last is not None and last >= batch.number:
+            return Written(0, repeated=True)
+        rows, refused = parted(rows, self._sink.partition_by, self._refused, batch)
         if self._sink.mode is Mode.UPSERT:
-            return self._merge(rows, application, batch)
-        # Not while they are written: a batch that Delta knows already is not gone over at all.
+            return Written(self._merge(rows, application, batch), refused)
+        # Not while they are written: an attempt that fails would have counted, too.
         count = rows.count()
         mode = "overwrite" if self._sink.mode is Mode.REPLACE else "append"
         if count or mode == "overwrite":
             writer = rows.write.format("delta").mode(mode)
             writer = writer.option("txnAppId", application).option("txnVersion", batch.number)
-            self._options(writer).save(self._sink.path)
-        return Written(count)
+            _insisting(lambda: self._options(writer).save(self._sink.path))
+        return Written(count, refused)
 
-    def _options(self, writer: Any) -> Any:
+    def _options(self, writer: "DataFrameWriter") -> "DataFrameWriter":
         if self._sink.partition_by:
             writer = writer.partitionBy(*self._sink.partition_by)
         if self._sink.evolve:
             writer = writer.option("mergeSchema", "true")
         return writer.options(**dict(self._sink.options))
 
-    def _merge(self, rows: "DataFrame", application: str, batch: "BatchId") -> Written:
+    def _merge(self, rows: "DataFrame", application: str, batch: "BatchId") -> int:
         from pyspark.sql import functions as f
 
         # Of several rows with the same keys the last one counts, in the order of the partition that they came from.
-        ordered = rows.withColumn(_ORDER, f.monotonically_increasing_id())
-        everything = f.struct(*(f.col(f"`{name}`") for name in rows.columns))
-        newest = ordered.groupBy(*self._sink.keys).agg(f.max_by(everything, f.col(_ORDER)).alias("row"))
+        # The rows' columns stay inside structs: whatever their names are, they are not mistaken for these.
+        placed = rows.select(
+            _struct(self._sink.keys).alias("keys"),
+            _struct(rows.columns).alias("row"),
+            f.monotonically_increasing_id().alias("position"),
+        )
+        newest = placed.groupBy("keys").agg(f.max_by("row", "position").alias("row"))
         kept = newest.select("row.*").persist()
         try:
             count = kept.count()
             if not count:
-                return Written(0)
+                return 0
             session = kept.sparkSession
-            kept.createOrReplaceTempView("headgate_changes")
-            same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in self._sink.keys)
+            kept.createOrReplaceTempView(_CHANGES)
             session.conf.set("spark.databricks.delta.write.txnAppId", application)
             session.conf.set("spark.databricks.delta.write.txnVersion", str(batch.number))
             try:
-                session.sql(
-                    f"MERGE INTO delta.`{self._sink.path}` t USING headgate_changes s ON {same} "
-                    "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-                )
+                _insisting(lambda: session.sql(self._merge_statement(rows.columns)))
             finally:
                 session.conf.unset("spark.databricks.delta.write.txnAppId")
                 session.conf.unset("spark.databricks.delta.write.txnVersion")
-            return Written(count)
+                session.catalog.dropTempView(_CHANGES)
+            return count
         finally:
             kept.unpersist()
 
-    def _exists(self) -> bool:
+    def _merge_statement(self, columns: list[str]) -> str:
+        # Column by column: the table may have others, which stay as they are.
+        names = [_quoted(name) for name in columns]
+        same = " AND ".join(f"t.{_quoted(key)} <=> s.{_quoted(key)}" for key in self._sink.keys)
+        verb = "MERGE WITH SCHEMA EVOLUTION INTO" if self._sink.evolve else "MERGE INTO"
+        return (
+            f"{verb} delta.{_quoted(self._sink.path)} t USING {_CHANGES} s ON {same} "
+            f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
+            f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
+        )
+
+    def _columns(self) -> list[str] | None:
+        """None where there is no table."""
         jvm: Any = self._spark.sparkContext._jvm
         session: Any = self._spark
-        return bool(jvm.io.delta.tables.DeltaTable.isDeltaTable(session._jsparkSession, self._sink.path))
+        if not jvm.io.delta.tables.DeltaTable.isDeltaTable(session._jsparkSession, self._sink.path):
+            return None
+        return self._spark.read.format("delta").load(self._sink.path).columns
+
+    def _require_columns(self, there: list[str] | None, schema: "StructType") -> None:
+        if there is None or self._sink.evolve or self._sink.mode is Mode.REPLACE:
+            return
+        known = {name.lower() for name in there}
+        for name in schema.names:
+            if name.lower() not in known:
+                raise PipelineError(
+                    f"sink {self._sink.name}: the table {self._sink.path} has no column {name}",
+                    why=f"it has {', '.join(there)}",
+                    advice="add it, leave the field out in a transform, or set evolve = true to have it added",
+                )
+
+    def _last_batch(self, application: str) -> int | None:
+        """What Delta remembers of a writer. It passes over a batch that it knows without a word; the metrics tell."""
+        from py4j.protocol import Py4JError, Py4JJavaError
+
+        jvm: Any = self._spark.sparkContext._jvm
+        session: Any = self._spark
+        try:
+            log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, self._sink.path)
+            found = log.unsafeVolatileSnapshot().transactions().get(application)
+            return int(found.get()) if found.isDefined() else None
+        except Py4JJavaError:
+            raise
+        except (Py4JError, TypeError):
+            # Not a public interface: where another Delta has none of it, only the count of rows is less exact.
+            return None
 
 
 def require_delta(spark: "SparkSession", sink: str) -> None:
-    """Raises `PipelineError` where the session has no Delta, or one that was made for another Spark."""
-    from pyspark.errors import PySparkException
+    """Raises `PipelineError` where the session was started without Delta."""
+    if EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
+        raise PipelineError(f"sink {sink}: this Spark has no Delta Lake", advice=_advice(spark.version))
 
-    configured = spark.conf.get("spark.sql.extensions", "") or ""
-    advice = (
-        f"add its jars for Spark {spark.version} (spark.jars or spark.jars.packages), spark.sql.extensions={EXTENSION} "
+
+def _advice(version: str) -> str:
+    return (
+        f"add its jars for Spark {version} (spark.jars or spark.jars.packages), spark.sql.extensions={EXTENSION} "
         f"and spark.sql.catalog.spark_catalog={CATALOG}, under [spark] or to spark-submit; or take Parquet, which is "
         "exactly once as well"
     )
-    if EXTENSION not in configured:
-        raise PipelineError(f"sink {sink}: this Spark has no Delta Lake", advice=advice)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            spark.range(1).write.format("delta").save(f"{folder}/probe")
-        except Exception as error:
-            # A jar for another Spark shows as any of a dozen errors of the JVM, in PySpark's clothes or not.
-            name = type(error).__name__
-            first = str(error) if isinstance(error, PySparkException) else _java_cause(error)
-            raise PipelineError(
-                f"sink {sink}: the Delta Lake of this session does not work with Spark {spark.version}",
-                why=f"{name}: {first.splitlines()[0] if first else ''}",
-                advice=advice,
-            ) from error
 
 
-def _java_cause(error: Exception) -> str:
+def _unusable(sink: DeltaSink, version: str, error: Exception) -> PipelineError:
     java: Any = getattr(error, "java_exception", None)
-    return str(java) if java is not None else str(error)
+    text = str(java.toString()) if java is not None else str(error)
+    why = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+    if _OTHER_SPARK.search(text):
+        what = f"sink {sink.name}: the Delta Lake of this session does not work with Spark {version}"
+        return PipelineError(what, why=why, advice=_advice(version))
+    return PipelineError(f"sink {sink.name}: the Delta table {sink.path} does not take these rows", why=why)
+
+
+def _insisting(work: Callable[[], object]) -> None:
+    """Again where somebody else was faster. Delta's memory of the batch makes that safe."""
+    for _ in range(ATTEMPTS_MAX - 1):
+        try:
+            work()
+            return
+        except Exception as error:
+            if not _CONFLICT.search(str(error)):
+                raise
+    work()
+
+
+def _struct(names: Sequence[str]) -> "Column":
+    from pyspark.sql import functions as f
+
+    return f.struct(*(f.col(_quoted(name)) for name in names))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -15,19 +15,14 @@ from spark_udfs.pipeline.counting import counted
 from spark_udfs.pipeline.filesystem import Files, joined
 from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.model import Mode, ParquetSink
-from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, REFUSED_AT_ONCE_MAX, RefusedRows, Written
+from spark_udfs.pipeline.sinks.partitions import parted
+from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, RefusedRows, Written
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from spark_udfs.pipeline.checkpoints import BatchId
-
-NAME_BYTES_MAX = 255
-"""Of a file's name, on nearly every disk."""
-ESCAPED = r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]"""
-"""What Spark writes with three characters in the name of a partition's folder."""
-_REASON = "the partition's value cannot be the name of a folder"
 
 
 class ParquetWriter:
@@ -59,35 +54,13 @@ class ParquetWriter:
             return Written(0, repeated=True)
         # Names with an underscore in front are not data to any reader.
         temporary = joined(self._sink.path, f"_headgate_{batch.name}")
-        rows, refused = self._parted(rows, batch)
+        rows, refused = parted(rows, self._sink.partition_by, self._refused, batch)
         count = self._write(rows, temporary)
         if count:
             self._files.rename(temporary, final)
         else:
             self._files.delete(temporary)
         return Written(count, refused)
-
-    def _parted(self, rows: "DataFrame", batch: "BatchId") -> "tuple[DataFrame, int]":
-        """Without the rows whose partition cannot be the name of a folder: one of them would fail the whole batch."""
-        from pyspark.sql import functions as f
-
-        bad: Column | None = None
-        for name in self._sink.partition_by:
-            if rows.schema[name].dataType.typeName() not in {"string", "binary"}:
-                continue
-            text = f.col(f"`{name}`").cast("string")
-            escaped = f.regexp_replace(text, ESCAPED, "%00")
-            too_odd = text.contains("\0") | (f.octet_length(escaped) > NAME_BYTES_MAX - len(name.encode()) - 1)
-            bad = too_odd if bad is None else bad | too_odd
-        if bad is None or self._refused is None:
-            return rows, 0
-        odd = f.coalesce(bad, f.lit(False))
-        row = f.to_json(f.struct(*(f.col(f"`{name}`") for name in rows.columns)))
-        some = rows.where(odd).select(row).limit(REFUSED_AT_ONCE_MAX + 1)
-        found = [(str(each[0]), _REASON) for each in some.toLocalIterator()]
-        if found:
-            self._refused(found, batch)
-        return rows.where(~odd), len(found)
 
     def _replace(self, rows: "DataFrame", batch: "BatchId") -> Written:
         parent, _, name = self._sink.path.rstrip("/").rpartition("/")
