@@ -6,14 +6,16 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from spark_udfs.pipeline.sinks.delta import CATALOG, EXTENSION
 from tests.conftest import unavailable
 from tests.live.headgate_registry import HeadgateRegistry
-from tests.live.spark_jars import JarsUnavailable, spark_jars
+from tests.live.spark_jars import JarsUnavailable, delta_jars, spark_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +35,8 @@ SETTINGS = {
     "spark.python.daemon.module": "spark_udfs.daemon",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.metricsEnabled": "false",
+    # Of a Delta table's log: 50 tasks, by default, to read a handful of lines.
+    "spark.databricks.delta.snapshotPartitions": "1",
     # A stream's state and offsets are asked for often; a poll of 10 ms would only burn the two cores.
     "spark.sql.streaming.pollingDelay": "50ms",
 }
@@ -54,14 +58,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark"))
 
 
+DELTA_SETTINGS = {"spark.sql.extensions": EXTENSION, "spark.sql.catalog.spark_catalog": CATALOG}
+
+
 def connectors() -> dict[str, str]:
-    """Spark's own Kafka source and Avro functions, where they can be had: `tests/spark/peers` compares with them."""
+    """Spark's own Kafka source and Avro functions, where they can be had: `tests/spark/peers` compares with them; and
+    Delta Lake, for those of `tests/spark/pipeline`."""
+    jars: list[str] = []
+    settings: dict[str, str] = {}
     try:
-        return {"spark.jars": spark_jars()}
+        jars.append(spark_jars())
     except JarsUnavailable as error:
         if os.environ.get("CI") == "true":
             unavailable(str(error))
-        return {}
+    # The tests that need Delta ask for themselves whether it is there; without it all others run.
+    with suppress(JarsUnavailable):
+        jars.append(delta_jars())
+        settings = DELTA_SETTINGS
+    return {**settings, "spark.jars": ",".join(jars)} if jars else {}
 
 
 @pytest.fixture(scope="session")
