@@ -56,6 +56,8 @@ def open_session(pipeline: Pipeline) -> "SparkSession":
         if _wants_delta(pipeline):
             builder = builder.config("spark.sql.extensions", EXTENSION)
             builder = builder.config("spark.sql.catalog.spark_catalog", CATALOG)
+            # As with the shuffle partitions above: Delta takes 50 tasks to read a table's log.
+            builder = builder.config("spark.databricks.delta.snapshotPartitions", "4")
     for name, value in pipeline.spark.items():
         builder = builder.config(name, value)
     try:
