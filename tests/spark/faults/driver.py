@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-ROWS_PER_BATCH = 500
+ROWS_PER_BATCH = 300
 COLUMNS = ("partition", "offset", "id", "note", "reason")
 TABLE = """
 create table if not exists rows (partition integer, "offset" integer, id integer, note text, reason text);
@@ -27,6 +27,7 @@ def session(folder: Path) -> SparkSession:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
+        "spark.python.daemon.module": "spark_udfs.daemon",
         # It will not live long enough for the optimising compiler to pay.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.local.dir": str(folder / "local"),
