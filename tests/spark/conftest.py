@@ -30,8 +30,8 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    # Most of what runs here runs once: the optimising compiler, and a collector with threads of its own, cost more of the
-    # two cores than they give back.
+    # Most of what runs here runs once: the optimising compiler, and a collector with threads of its own, take more of
+    # the two cores than they give back.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.python.worker.reuse": "true",
     # A task that fails takes its worker along, and many of these tests let one fail: new ones are there at once.
