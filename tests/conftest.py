@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.live.apache_kafka import KafkaNode, install
+from tests.live.apache_kafka import SHORT_LIVED, KafkaNode, install
 from tests.live.headgate import HeadgateBroker
 from tests.live.maven import JarsUnavailable
 
@@ -57,7 +57,9 @@ def apache_kafka(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> 
     """The address of one Apache Kafka node."""
     from tests.wire.golden_files import FORMAT_ARGUMENTS, NODE_SETTINGS
 
-    node = KafkaNode(tmp_path_factory.mktemp("kafka"), NODE_SETTINGS, format_arguments=FORMAT_ARGUMENTS)
+    node = KafkaNode(
+        tmp_path_factory.mktemp("kafka"), NODE_SETTINGS, flags=SHORT_LIVED, format_arguments=FORMAT_ARGUMENTS
+    )
     node.start()
     yield node.address
     node.stop()

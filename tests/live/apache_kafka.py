@@ -21,9 +21,12 @@ LOG4J = Path(__file__).with_name("log4j2.properties")
 TOOL_SECONDS_MAX = 90.0
 CLUSTER_ID = "aGVhZGdhdGUtdGVzdHM0Mg"
 
-# A tool lives for a second: the optimising compiler and a parallel collector would only cost start-up time. The JVM
-# would tell of a class archive it cannot use on stdout, among the tool's own lines.
-TOOL_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Xshare:auto", "-Xlog:disable")
+# A tool lives for a second, a node of the tests for minutes with little to do: the optimising compiler and a parallel
+# collector would only cost start-up time.
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+LONG_LIVED = ("-XX:+UseG1GC",)
+# The JVM would tell of a class archive it cannot use on stdout, among the tool's own lines.
+TOOL_FLAGS = (*SHORT_LIVED, "-Xmx256m", "-Xshare:auto", "-Xlog:disable")
 # Classes as the first tool left them in memory: halves the time that the following ones take to start.
 CLASS_ARCHIVE = FOLDER / "tools.jsa"
 ARCHIVED = "org.apache.kafka.tools."
@@ -116,13 +119,14 @@ class KafkaNode:
         settings: Mapping[str, str] | None = None,
         *,
         heap_mb: int = 512,
+        flags: Sequence[str] = LONG_LIVED,
         format_arguments: Sequence[str] = (),
     ) -> None:
         self.folder = folder
         self.port = free_port()
         self.controller_port = free_port()
         self._settings = dict(settings or {})
-        self._heap_mb = heap_mb
+        self._java_flags = (f"-Xmx{heap_mb}m", f"-Xms{heap_mb}m", *flags)
         self._format_arguments = tuple(format_arguments)
         self.process: ServerProcess | None = None
 
@@ -148,8 +152,7 @@ class KafkaNode:
     def start(self) -> None:
         if not (self.folder / "server.properties").exists():
             self.format()
-        flags = (f"-Xmx{self._heap_mb}m", f"-Xms{self._heap_mb}m", "-XX:+UseG1GC")
-        command = java_command(SERVER, str(self.folder / "server.properties"), flags=flags)
+        command = java_command(SERVER, str(self.folder / "server.properties"), flags=self._java_flags)
         # The node logs its own start; LOG_DIR would otherwise point into the working directory.
         self.process = ServerProcess(command, self.folder / "node.log", environment={"LOG_DIR": os.fspath(self.folder)})
         self.process.start(lambda: accepts(self.address))

@@ -8,7 +8,7 @@ from pyarrow import lib as pa
 from spark_udfs.source.errors import BrokerUnreachable, NotAuthenticated
 from spark_udfs.source.options import write_options
 from spark_udfs.source.writing import write_batches
-from tests.live.apache_kafka import KafkaNode
+from tests.live.apache_kafka import SHORT_LIVED, KafkaNode
 from tests.spark.source.topics import Topics, numbered, read
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -24,7 +24,9 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 def guarded(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
     scram = [f"{mechanism}=[name={USER},password={PASSWORD}]" for mechanism in MECHANISMS[1:]]
     node = KafkaNode(
-        tmp_path_factory.mktemp("sasl"), format_arguments=[word for one in scram for word in ("--add-scram", one)]
+        tmp_path_factory.mktemp("sasl"),
+        flags=SHORT_LIVED,
+        format_arguments=[word for one in scram for word in ("--add-scram", one)],
     )
     node._settings |= {
         "listeners": f"SASL_PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",

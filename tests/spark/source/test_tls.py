@@ -16,7 +16,7 @@ from pyarrow import lib as pa
 from spark_udfs.source.errors import BrokerUnreachable, NotAuthenticated
 from spark_udfs.source.options import write_options
 from spark_udfs.source.writing import write_batches
-from tests.live.apache_kafka import KafkaNode
+from tests.live.apache_kafka import SHORT_LIVED, KafkaNode
 from tests.spark.source.topics import Topics, numbered, read
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -80,7 +80,7 @@ def guarded(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
     folder = tmp_path_factory.mktemp("tls")
     ours = authority(folder, "authority")
     trusted, client = ours.certificate(), ours.issue("client")
-    node = KafkaNode(folder / "node")
+    node = KafkaNode(folder / "node", flags=SHORT_LIVED)
     node._settings |= {
         "listeners": f"SSL://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",
         "advertised.listeners": f"SSL://127.0.0.1:{node.port}",

@@ -8,7 +8,7 @@ import pytest
 
 from tests.clients.proxy.admin.conftest import Api
 from tests.clients.proxy.answers import error_of
-from tests.live.apache_kafka import KafkaNode
+from tests.live.apache_kafka import SHORT_LIVED, KafkaNode
 from tests.live.headgate_proxy import HeadgateProxy
 
 AUTHORIZER = {
@@ -60,7 +60,7 @@ def test_deleting_must_say_what(api: Api) -> None:
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_with_an_authorizer_rules_are_created_found_and_deleted(java_tools: None, tmp_path: Path) -> None:
-    node = KafkaNode(tmp_path / "kafka", AUTHORIZER, heap_mb=256)
+    node = KafkaNode(tmp_path / "kafka", AUTHORIZER, heap_mb=256, flags=SHORT_LIVED)
     node.start()
     proxy = HeadgateProxy(tmp_path / "proxy", node.address)
     proxy.start()
