@@ -17,6 +17,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # A first rebalance that waits three seconds for more members, as by default, would only make the suites slow.
 BROKER_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "node.id": "1"}
 
+LONGEST = ("tests/spark/", "tests/faults/test_kill.py", "tests/clients/")
+
 
 def unavailable(reason: str) -> None:
     """Skips where a developer has no Java, or no browser; on CI, where it must be there, fails."""
@@ -26,14 +28,19 @@ def unavailable(reason: str) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers, tests that share a server stay together: it is then started once and not per worker."""
+    """With several workers, tests that share a server stay together: it is then started once and not per worker.
+
+    Groups are handed out in the order in which they stand here: what takes longest in one piece comes first, so that no
+    worker is left alone with it at the end.
+    """
+    turns: dict[pytest.Item, int] = {}
     for item in items:
         names = getattr(item, "fixturenames", ())
-        folder = item.path.relative_to(item.config.rootpath).parts[1]
-        if "apache_kafka" in names or "java_tools" in names or item.get_closest_marker("kafka") is not None:
-            item.add_marker(pytest.mark.xdist_group("kafka"))
-        elif folder != "unit":
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+        shares_kafka = "apache_kafka" in names or "java_tools" in names or item.get_closest_marker("kafka") is not None
+        item.add_marker(pytest.mark.xdist_group("kafka" if shares_kafka else str(item.path)))
+        place = item.path.relative_to(item.config.rootpath).as_posix()
+        turns[item] = next((turn for turn, longest in enumerate(LONGEST) if place.startswith(longest)), len(LONGEST))
+    items.sort(key=turns.__getitem__)
 
 
 @pytest.fixture(scope="session")
