@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Two workers: half of the tests wait for servers, not for the processor.
-PYTEST_ARGS ?= -n 2 --dist loadgroup --no-loadscope-reorder
+PYTEST_ARGS ?= -n 2 --dist loadfile
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 # Images of Python often say to keep no bytecode. Servers and Spark's workers are started by the hundred here, and each
 # would compile all of its modules again.

@@ -6,18 +6,18 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from xdist.remote import Producer
 
 from tests.live.apache_kafka import SHORT_LIVED, KafkaNode, install
 from tests.live.headgate import HeadgateBroker
 from tests.live.maven import JarsUnavailable
+from tests.scheduling import GroupScheduling, turn_of
 
 # A run in the background of a shell ignores Ctrl-C, and what it starts would as well; some tests press it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A first rebalance that waits three seconds for more members, as by default, would only make the suites slow.
 BROKER_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "node.id": "1"}
-
-LONGEST = ("tests/spark/", "tests/faults/test_kill.py", "tests/clients/")
 
 
 def unavailable(reason: str) -> None:
@@ -28,19 +28,12 @@ def unavailable(reason: str) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers, tests that share a server stay together: it is then started once and not per worker.
+    items.sort(key=lambda item: turn_of(item.nodeid))
 
-    Groups are handed out in the order in which they stand here: what takes longest in one piece comes first, so that no
-    worker is left alone with it at the end.
-    """
-    turns: dict[pytest.Item, int] = {}
-    for item in items:
-        names = getattr(item, "fixturenames", ())
-        shares_kafka = "apache_kafka" in names or "java_tools" in names or item.get_closest_marker("kafka") is not None
-        item.add_marker(pytest.mark.xdist_group("kafka" if shares_kafka else str(item.path)))
-        place = item.path.relative_to(item.config.rootpath).as_posix()
-        turns[item] = next((turn for turn, longest in enumerate(LONGEST) if place.startswith(longest)), len(LONGEST))
-    items.sort(key=turns.__getitem__)
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling | None:
+    return GroupScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.scheduling import group_of, turn_of
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("broker", "gateway", "openapi", "proxy", "pyspark_headgate", "registry", "serdes", "spark_udfs")
 
@@ -95,3 +97,11 @@ def test_package_init_files_hold_no_code(package: str) -> None:
             )
             names = isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__all__"]
             assert plain or names, f"{module}:{node.lineno} holds code"
+
+
+def test_a_worker_gets_the_tests_of_a_file_and_of_spark_together() -> None:
+    assert group_of("tests/wire/test_a.py::test_one[x]") == group_of("tests/wire/test_a.py::test_two")
+    assert group_of("tests/wire/test_a.py::test_one") != group_of("tests/wire/test_b.py::test_one")
+    assert group_of("tests/spark/test_a.py::test_one") == group_of("tests/spark/source/test_b.py::test_two[y]")
+    assert turn_of("tests/spark/test_a.py::test_one") < turn_of("tests/faults/test_kill.py::test_one")
+    assert turn_of("tests/faults/test_kill.py::test_one") < turn_of("tests/unit/test_a.py::test_one")

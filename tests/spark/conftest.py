@@ -45,13 +45,9 @@ SETTINGS = {
 }
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs all of them, so that there is one session; other groups would part them."""
     for item in items:
         if HERE in item.path.parents:
-            item.own_markers[:] = [mark for mark in item.own_markers if mark.name != "xdist_group"]
-            item.add_marker(pytest.mark.xdist_group("spark"))
             item.add_marker(pytest.mark.spark)
             # PySpark itself warns about newer versions of pandas, and leaves sockets to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
