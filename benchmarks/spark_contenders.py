@@ -1,8 +1,9 @@
 """The ways to decode that `benchmarks.spark` compares: ours, and the best form that is known of each peer.
 
-All give the fifteen (or five) fields of the reader's schema as columns, and go to Spark's `noop` sink, which takes
-every row and keeps none. Ours keep what they say of each row besides (its reason; from a frame also the schema id): it
-is made anyway, and taking it out again would be work that nobody asked for.
+From Parquet, all give the fifteen (or five) fields of the reader's schema as columns; from a topic, the decoded value
+as one column, its partition and offset. They go to Spark's `noop` sink, which takes every row and keeps none. Ours keep
+what they say of each row besides (its reason; from a frame also the schema id): it is made anyway, and taking it out
+again would be work that nobody asked for.
 """
 
 import io
@@ -62,8 +63,8 @@ def drain(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def flat(frame: DataFrame, *others: str) -> DataFrame:
-    return frame.select("value.*", *others)
+def flat(frame: DataFrame) -> DataFrame:
+    return frame.select("value.*")
 
 
 def from_avro_by_id(value: Column, writers: Mapping[int, str], reader: str) -> Column:
@@ -82,19 +83,18 @@ def reader_text(*, is_narrow: bool = False) -> str:
     return json.dumps(few_fields(VERSIONS[-1]) if is_narrow else VERSIONS[-1])
 
 
-def peer_on_frame(
-    frame: DataFrame,
-    schema_ids: Sequence[int],
-    *others: str,
-    fields: Sequence[str] | None = None,
-    is_narrow: bool = False,
-) -> DataFrame:
-    """Some of the fields are taken out of the whole, as a query does it; `is_narrow`: or `from_avro` is told a reader's
-    schema with nothing else in it, written by hand."""
+def decoded_by_peer(frame: DataFrame, schema_ids: Sequence[int], *, is_narrow: bool = False) -> Column:
+    """`is_narrow`: `from_avro` is told a reader's schema with nothing but the five fields in it, written by hand."""
     writers = dict(zip(schema_ids, texts(), strict=True))
-    decoded = from_avro_by_id(frame["value"], writers, reader_text(is_narrow=is_narrow)).alias("value")
-    wanted = ["value.*"] if fields is None else [f"value.{name}" for name in fields]
-    return frame.select(decoded, *others).select(*wanted, *others)
+    return from_avro_by_id(frame["value"], writers, reader_text(is_narrow=is_narrow)).alias("value")
+
+
+def peer_on_frame(
+    frame: DataFrame, schema_ids: Sequence[int], fields: Sequence[str] | None = None, *, is_narrow: bool = False
+) -> DataFrame:
+    """Some of the fields are taken out of the whole, as a query does it."""
+    decoded = frame.select(decoded_by_peer(frame, schema_ids, is_narrow=is_narrow))
+    return flat(decoded) if fields is None else decoded.select(*(f"value.{name}" for name in fields))
 
 
 def peer_on_topic(spark: SparkSession, address: str, topic: str, schema_ids: Sequence[int]) -> DataFrame:
@@ -106,7 +106,7 @@ def peer_on_topic(spark: SparkSession, address: str, topic: str, schema_ids: Seq
         .option("endingOffsets", "latest")
         .load()
     )
-    return peer_on_frame(raw, schema_ids, *WHERE)
+    return raw.select(decoded_by_peer(raw, schema_ids), *WHERE)
 
 
 def pandas_on_frame(frame: DataFrame, schema_ids: Sequence[int], result: StructType) -> DataFrame:
@@ -178,6 +178,5 @@ def ours_on_topic(spark: SparkSession, address: str, topic: str, registry_url: s
         .option("endingOffsets", "latest")
         # Spark tells its own source which columns are wanted; a Python source has to be told.
         .option("columns", ",".join(("value", "reason", *WHERE)))
-        .option("flat", "true")
         .load()
     )
