@@ -8,8 +8,8 @@ Apache Kafka 4.3.1. (c) The Parquet of (a), against fastavro in a pandas UDF.
 One session on `local[2]` to the `noop` sink; the same bytes and the same output columns (the fields; for topics the
 value, partition and offset; ours with each row's reason on top); three writer versions; warm and in turn. Without
 poison, and with 8 % of it, of eight kinds that the peers survive; what they do not survive is read by ours alone. Where
-ours gives a reason, the peers give null or a row that is wrong. Processor time is that of the JVM and of Python's workers, without
-the brokers. Memory is the peak of a session of its own, with a heap of 2 GB.
+ours gives a reason, the peers give null or a row that is wrong. Processor time is that of the JVM and of Python's
+workers, without the brokers. Memory is the peak of a session of its own, with a heap of 2 GB.
 
     python -m benchmarks.spark [--quick] [--only NAMES]
 """
