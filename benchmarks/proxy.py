@@ -30,9 +30,10 @@ from benchmarks.harness import Contender, Report, alternate
 from proxy.api.v3.produce_stream import records_in_flight_max
 from serdes.avro import Encoder, parse
 from serdes.framing import frame
-from tests.live.headgate import ROOT, HeadgateBroker
+from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 from tests.live.headgate_registry import HeadgateRegistry
+from tests.live.installation import ROOT
 from tests.live.ports import accepts, free_port
 
 ECHO = "FastAPI echo"

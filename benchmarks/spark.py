@@ -35,8 +35,9 @@ from benchmarks.harness import Contender, Report
 from benchmarks.spark_data import FEW_FIELDS, POISON_SHARE, SUBJECT, killers, payloads, texts, write_parquet
 from serdes import RegistryClient, avro_schema
 from tests.live.apache_kafka import KafkaNode
-from tests.live.headgate import ROOT, HeadgateBroker
+from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
+from tests.live.installation import ROOT
 from tests.live.spark_jars import spark_jars
 from tests.live.spark_meter import CpuClock, Metered, jvm_of, watched
 from tests.live.topics import create_topic, produce

@@ -84,7 +84,7 @@ def apply_decoding(
     has_headers = _has_headers(df)
     travelling = [*kept, *([HEADERS] if has_headers and HEADERS not in kept else []), column]
     form = FrameDecoding(decoding, len(kept), travelling.index(HEADERS) if has_headers else None, details, flat)
-    return df.select(*(_quoted(name) for name in travelling)).mapInArrow(
+    return df.select(*(quoted(name) for name in travelling)).mapInArrow(
         form, spark.StructType([*(df.schema[name] for name in kept), *made.fields])
     )
 
@@ -188,7 +188,8 @@ class FrameDecoding:
         return [*fields, *self._decoding.outcome_names[1:], *((DETAIL,) if self._details else ())]
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """The name of a column as Spark's expressions and SQL take it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -6,6 +6,7 @@ checkpointed or closed.
 """
 
 import struct
+from bisect import bisect_right
 from pathlib import Path
 
 from broker.log.files import replace_file
@@ -30,30 +31,20 @@ class OffsetIndex:
 
     def floor(self, relative_offset: int) -> tuple[int, int]:
         """The last entry at or before `relative_offset`; (0, 0), the segment's start, if there is none."""
-        entries, unpack = self.entries, _OFFSET_ENTRY.unpack_from
-        low, high = 0, len(entries) // 8
-        while low < high:
-            middle = (low + high) // 2
-            if unpack(entries, middle * 8)[0] <= relative_offset:
-                low = middle + 1
-            else:
-                high = middle
-        if low == 0:
-            return 0, 0
-        found: tuple[int, int] = unpack(entries, (low - 1) * 8)
-        return found
+        return self._floor(relative_offset, 0)
 
     def position_floor(self, position: int) -> int:
         """The last position at or before `position` that an entry leads to; 0 if there is none."""
+        return self._floor(position, 1)[1]
+
+    def _floor(self, value: int, part: int) -> tuple[int, int]:
+        """By either part of the pairs, since both ascend."""
         entries, unpack = self.entries, _OFFSET_ENTRY.unpack_from
-        low, high = 0, len(entries) // 8
-        while low < high:
-            middle = (low + high) // 2
-            if unpack(entries, middle * 8)[1] <= position:
-                low = middle + 1
-            else:
-                high = middle
-        return int(unpack(entries, (low - 1) * 8)[1]) if low else 0
+        after = bisect_right(range(len(entries) // 8), value, key=lambda number: unpack(entries, number * 8)[part])
+        if after == 0:
+            return 0, 0
+        found: tuple[int, int] = unpack(entries, (after - 1) * 8)
+        return found
 
     def last(self) -> tuple[int, int]:
         if not self.entries:

@@ -181,14 +181,14 @@ class Connection:
             return
         try:
             self._frame = UnfinishedFrame(self._memory, self.number, part, wanted)
-        except NoRoom:
-            self.close("too much memory is held for unfinished requests")
+        except NoRoom as error:
+            self.close(str(error))
 
     def _receive_frame(self, frame: UnfinishedFrame) -> int:
         try:
             count = frame.receive(self._socket)
-        except NoRoom:
-            self.close("too much memory is held for unfinished requests")
+        except NoRoom as error:
+            self.close(str(error))
             return -1
         if count == 0:
             return 0

@@ -30,7 +30,8 @@ class Memory(Protocol):
 
 
 class NoRoom(Exception):
-    """Too much memory is held for unfinished requests."""
+    def __init__(self) -> None:
+        super().__init__("too much memory is held for unfinished requests")
 
 
 class UnfinishedFrame:

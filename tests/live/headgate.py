@@ -8,8 +8,6 @@ from tests.live.installation import ROOT
 from tests.live.ports import accepts, free_port
 from tests.live.process import ServerProcess
 
-__all__ = ["ROOT", "START_SECONDS_MAX", "HeadgateBroker"]
-
 START_SECONDS_MAX = 30.0
 
 

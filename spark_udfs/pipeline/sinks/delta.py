@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from spark_udfs.frame import quoted
 from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.model import DeltaSink, Mode
 from spark_udfs.pipeline.sinks.partitions import parted
@@ -123,11 +124,11 @@ class DeltaWriter:
 
     def _merge_statement(self, columns: list[str]) -> str:
         # Column by column: the table may have others, which stay as they are.
-        names = [_quoted(name) for name in columns]
-        same = " AND ".join(f"t.{_quoted(key)} <=> s.{_quoted(key)}" for key in self._sink.keys)
+        names = [quoted(name) for name in columns]
+        same = " AND ".join(f"t.{quoted(key)} <=> s.{quoted(key)}" for key in self._sink.keys)
         verb = "MERGE WITH SCHEMA EVOLUTION INTO" if self._sink.evolve else "MERGE INTO"
         return (
-            f"{verb} delta.{_quoted(self._sink.path)} t USING {_CHANGES} s ON {same} "
+            f"{verb} delta.{quoted(self._sink.path)} t USING {_CHANGES} s ON {same} "
             f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
             f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
         )
@@ -208,8 +209,4 @@ def _insisting(work: Callable[[], object]) -> None:
 def _struct(names: Sequence[str]) -> "Column":
     from pyspark.sql import functions as f
 
-    return f.struct(*(f.col(_quoted(name)) for name in names))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return f.struct(*(f.col(quoted(name)) for name in names))
