@@ -32,6 +32,8 @@ MEGABYTE = 1_000_000
 STORED_BATCH_BYTES = 256_000
 """Of the values in a batch that is consumed."""
 DIFFERENT_VALUES = 1_000
+CLIENT_ROUNDS_MORE = 4
+"""Client libraries vary more from run to run than brokers do."""
 
 
 @dataclass
@@ -125,7 +127,7 @@ class Bench:
                     Contender(self.ours.name, partial(once, self.ours, client), work),
                     Contender(self.kafka.name, partial(once, self.kafka, client), work),
                     unit="MB/s",
-                    rounds=self.rounds,
+                    rounds=self.rounds + CLIENT_ROUNDS_MORE,
                 )
         for broker in self.brokers:
             for name in (*produced[broker.name], stored[broker.name]):
@@ -204,6 +206,8 @@ class Bench:
                 Contender(self.kafka.name, once(self.kafka), work),
                 unit="requests/s",
                 rounds=self.rounds,
+                # By then Kafka's compiler is done with what 200 connections run through.
+                warm_ups=3,
             )
 
     def latency(self, acks: int, label: str, **configs: str) -> None:

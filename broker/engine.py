@@ -39,8 +39,8 @@ _API_VERSIONS = 18
 Outcome: TypeAlias = Answer | bytes | Payload | NoReply | Disconnect
 """What a handler makes of a request: the fields of the answer, or its body."""
 
-Reply = Payload | NoReply | Disconnect
-"""Ready for the socket: a whole frame, nothing, or the end of the connection."""
+Reply = bytes | Payload | NoReply | Disconnect
+"""Ready for the socket: a whole frame (in one piece or several), nothing, or the end of the connection."""
 
 
 class _Route(NamedTuple):
@@ -72,6 +72,8 @@ class Engine:
                 again = self._repeated_produce.answer(frame, version)
             except Exception:
                 return _defect(api_key, version)
+            if isinstance(again, bytes):
+                return _framed(again, api_key, version, correlation_id, route)
             if again is not None:
                 return _answered(again, api_key, version, correlation_id, route)
         try:
@@ -112,11 +114,11 @@ class Engine:
             "api_keys": [entry for entry in self._broker.api_versions if entry["api_key"] == _API_VERSIONS],
         }
         body = response_writer(_API_VERSIONS, 0)(answer)
-        return Payload((_SIZE_AND_CORRELATION.pack(4 + len(body), correlation_id) + body,), 8 + len(body))
+        return _SIZE_AND_CORRELATION.pack(4 + len(body), correlation_id) + body
 
 
 def _answered(
-    outcome: Outcome | Deferred[Outcome] | Deferred[Payload],
+    outcome: Outcome | Deferred[Outcome] | Deferred[bytes],
     api_key: int,
     version: int,
     correlation_id: int,
@@ -151,7 +153,7 @@ def _framed(outcome: Outcome, api_key: int, version: int, correlation_id: int, r
     tail = route.header_tail
     if isinstance(outcome, bytes):
         size = 4 + len(tail) + len(outcome)
-        return Payload((_SIZE_AND_CORRELATION.pack(size, correlation_id) + tail + outcome,), size + 4)
+        return _SIZE_AND_CORRELATION.pack(size, correlation_id) + tail + outcome
     if isinstance(outcome, NoReply | Disconnect):
         return outcome
     if isinstance(outcome, Payload):

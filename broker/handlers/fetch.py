@@ -35,7 +35,7 @@ VERSIONS = range(4, 19)
 READ_COMMITTED = 1
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> Payload | Deferred[Payload]:
+def handle(broker: Broker, context: RequestContext, request: Request) -> bytes | Payload | Deferred[Payload]:
     version = context.api_version
     shape = _shape(version)
     if getattr(request, "session_epoch", -1) > 0:
@@ -202,9 +202,8 @@ class _Shape:
     def records_length(self, length: int) -> bytes:
         return compact_length(length) if self._flexible else length.to_bytes(4)
 
-    def refusal(self, error: ErrorCode) -> Payload:
-        body = encode(self._schema, {"error_code": error, "responses": ()})
-        return Payload((body,), len(body))
+    def refusal(self, error: ErrorCode) -> bytes:
+        return encode(self._schema, {"error_code": error, "responses": ()})
 
     def _topic_template(self, name: str, topic_id: object) -> ArrayTemplate:
         fields: Answer = {"topic": name, "topic_id": topic_id}

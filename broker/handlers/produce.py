@@ -31,8 +31,8 @@ from broker.errors import StorageError
 from broker.handlers.record_rules import RecordError, Refused, check_records
 from broker.protocol.compression import ZSTD
 from broker.protocol.entities import Answer, Request
-from broker.protocol.payload import NO_REPLY, Disconnect, NoReply, Payload
-from broker.protocol.record_batch import TRANSACTIONAL_FLAG, CorruptBatch, validate_produced
+from broker.protocol.payload import NO_REPLY, Disconnect, NoReply
+from broker.protocol.record_batch import CODEC_MASK, TRANSACTIONAL_FLAG, CorruptBatch, validate_produced
 from broker.protocol.record_walk import InvalidBatch
 from broker.protocol.templates import ArrayTemplate, NumbersTemplate, encode, item_type
 from broker.state.producers import OutOfOrderSequence, StaleProducerEpoch
@@ -46,7 +46,7 @@ START_OFFSET_SINCE_VERSION = 5
 
 _DISK_FAILED = Refused(ErrorCode.kafka_storage_error, "the disk failed; see the broker's log")
 
-Outcome = Payload | NoReply | Disconnect | Deferred[Payload]
+Outcome = bytes | NoReply | Disconnect | Deferred[bytes]
 
 
 def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome:
@@ -84,15 +84,14 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
     if acks == 0:
         return NO_REPLY if refused is None else Disconnect(f"produce with acks=0 failed: {refused.name}")
     body = b"".join(pieces)
-    payload = Payload((body,), len(body))
     if not unflushed or (acks == -1 and not broker.settings.headgate_acks_all_fsync):
-        return payload
-    return _when_flushed(broker, unflushed, payload, lambda: _storage_failure(request, version))
+        return body
+    return _when_flushed(broker, unflushed, body, lambda: _storage_failure(request, version))
 
 
 def produce_one(
     broker: Broker, topic: Topic | None, index: int, batch: memoryview, acks: int, version: int
-) -> bytes | Deferred[Payload] | None:
+) -> bytes | Deferred[bytes] | None:
     """The same for a single batch that is to be answered, None where it is refused: that takes the ordinary way."""
     try:
         partition = _partition(topic, index, version)
@@ -107,9 +106,7 @@ def produce_one(
             return body
     elif not log.is_flush_due:
         return body
-    return _when_flushed(
-        broker, [partition], Payload((body,), len(body)), lambda: _shape(version).whole_failure(partition, _DISK_FAILED)
-    )
+    return _when_flushed(broker, [partition], body, lambda: _shape(version).whole_failure(partition, _DISK_FAILED))
 
 
 def _partition(topic: Topic | None, index: int, version: int) -> Partition:
@@ -134,7 +131,7 @@ def _append(partition: Partition, batch: bytes | memoryview | None, version: int
         raise Refused(ErrorCode.invalid_record, str(error)) from error
     except CorruptBatch as error:
         raise Refused(ErrorCode.corrupt_message, str(error)) from error
-    if header.codec == ZSTD and version < ZSTD_SINCE_VERSION:
+    if header.attributes & CODEC_MASK == ZSTD and version < ZSTD_SINCE_VERSION:
         raise Refused(ErrorCode.unsupported_compression_type, "zstd needs Produce v7 or later")
     if header.attributes & TRANSACTIONAL_FLAG:
         raise Refused(ErrorCode.transactional_id_authorization_failed, "this broker has no transactions yet")
@@ -162,10 +159,10 @@ def _append(partition: Partition, batch: bytes | memoryview | None, version: int
 
 
 def _when_flushed(
-    broker: Broker, partitions: Sequence[Partition], payload: Payload, failure: Callable[[], Payload]
-) -> Deferred[Payload]:
+    broker: Broker, partitions: Sequence[Partition], body: bytes, failure: Callable[[], bytes]
+) -> Deferred[bytes]:
     """The answer once every partition is on the disk; a failing disk turns it into an error for all."""
-    answer: Deferred[Payload] = Deferred()
+    answer: Deferred[bytes] = Deferred()
     left = len(partitions)
     failed = False
 
@@ -174,14 +171,14 @@ def _when_flushed(
         left -= 1
         failed = failed or error is not None
         if left == 0:
-            answer.complete(failure() if failed else payload)
+            answer.complete(failure() if failed else body)
 
     for partition in partitions:
         broker.group_commit.flush(partition.log).then(flushed)
     return answer
 
 
-def _storage_failure(request: Request, version: int) -> Payload:
+def _storage_failure(request: Request, version: int) -> bytes:
     shape = _shape(version)
     pieces = [shape.response.head, shape.response.length(len(request.topic_data))]
     for topic_data in request.topic_data:
@@ -190,8 +187,7 @@ def _storage_failure(request: Request, version: int) -> Payload:
         pieces += [shape.failure(data.index, _DISK_FAILED) for data in topic_data.partition_data]
         pieces.append(shape.topic_tail)
     pieces.append(shape.response.tail)
-    body = b"".join(pieces)
-    return Payload((body,), len(body))
+    return b"".join(pieces)
 
 
 def _filled(template: NumbersTemplate, version: int, offset: int, append_time: int, start_offset: int) -> bytes:
@@ -250,10 +246,9 @@ class _Shape:
         partition.templates[API_KEY, self.version, 1] = template
         return template
 
-    def whole_failure(self, partition: Partition, refusal: Refused) -> Payload:
+    def whole_failure(self, partition: Partition, refusal: Refused) -> bytes:
         before, behind = self._around(partition)
-        body = before + self.failure(partition.index, refusal) + behind
-        return Payload((body,), len(body))
+        return before + self.failure(partition.index, refusal) + behind
 
     def _around(self, partition: Partition) -> tuple[bytes, bytes]:
         before = self.response.head + self.response.length(1) + self.topic_head(partition.topic, None)

@@ -14,7 +14,6 @@ from broker.broker import Broker
 from broker.deferred import Deferred
 from broker.handlers.produce import produce_one
 from broker.protocol.entities import Request
-from broker.protocol.payload import Payload
 
 FLEXIBLE_SINCE_VERSION = 9
 TOPIC_IDS_SINCE_VERSION = 13
@@ -54,7 +53,7 @@ class RepeatedProduce:
         self._broker = broker
         self._known: dict[tuple[int, bytes], _Meaning] = {}
 
-    def answer(self, frame: memoryview, version: int) -> bytes | Deferred[Payload] | None:
+    def answer(self, frame: memoryview, version: int) -> bytes | Deferred[bytes] | None:
         """The body of the answer; None if the request has to be read."""
         try:
             end = _beginning_end(frame, version)

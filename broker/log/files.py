@@ -43,13 +43,12 @@ class LogFile:
     def read(self, position: int, length: int) -> bytes:
         return os.pread(self.fd, length, position)
 
-    def write(self, position: int, *buffers: bytes | memoryview) -> int:
-        """Write all of `buffers` at `position`, or nothing: what a failed write left is cut off again."""
-        wanted = sum(map(len, buffers))
+    def write(self, position: int, head: bytes, rest: memoryview) -> int:
+        """Write both at `position`, or nothing: what a failed write left is cut off again."""
         try:
-            written = os.pwritev(self.fd, buffers, position)
-            if written != wanted:
-                written = self._write_rest(position, b"".join(buffers), written)
+            written = os.pwritev(self.fd, (head, rest), position)
+            if written != len(head) + len(rest):
+                written = self._write_rest(position, b"".join((head, rest)), written)
         except OSError as error:
             self._cut_off(position)
             raise StorageError(f"cannot write {self.path.name}: {error.strerror}", error.errno) from error

@@ -9,7 +9,7 @@ Chunk: TypeAlias = bytes | Region
 
 
 class Payload:
-    """A response body as a row of chunks, for answers too hot to build as entities."""
+    """A response body as a row of chunks, for answers that hold records."""
 
     __slots__ = ("chunks", "length")
 

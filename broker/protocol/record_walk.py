@@ -12,6 +12,9 @@ record_bytes_min = 7
 # 64 bits, seven to a byte.
 varint_bytes_max = 10
 
+# Up to so many, walking each costs less than comparing columns.
+walked_singly_max = 3
+
 # Offset deltas of one byte each, as records that follow one another carry them.
 _OFFSET_DELTAS = bytes(range(0, 128, 2))
 
@@ -22,7 +25,7 @@ class InvalidBatch(Exception):
 
 def walk(data: bytes, count: int) -> None:
     """Check that inflated records are `count`, in order, and fill their bytes. Raises InvalidBatch."""
-    if not _are_plain_and_alike(data, count):
+    if count <= walked_singly_max or not _are_plain_and_alike(data, count):
         _walk_each(data, count)
 
 

@@ -250,30 +250,31 @@ class Connection:
     def _send(self, reply: Reply) -> None:
         if self.closed or isinstance(reply, NoReply):
             return
+        if isinstance(reply, bytes):
+            self._send_whole(reply)
+            return
         if isinstance(reply, Disconnect):
             self.close(reply.reason)
-            return
-        if not self._writing and len(reply.chunks) == 1 and self._sent_at_once(reply.chunks[0]):
             return
         self._output.extend(reply.chunks)
         if not self._writing:
             self._flush()
 
-    def _sent_at_once(self, chunk: Chunk) -> bool:
-        """Whether the socket took all of a short answer, as it nearly always does."""
-        if isinstance(chunk, Region):
-            return False
+    def _send_whole(self, frame: bytes) -> None:
+        """An answer in one piece, of which the socket nearly always takes all."""
+        if self._writing:
+            self._output.append(frame)
+            return
         try:
-            sent = self._socket.send(chunk)
+            sent = self._socket.send(frame)
         except BlockingIOError:
             sent = 0
         except OSError as error:
             self.close(f"send failed: {error.strerror}")
-            return True
-        if sent < len(chunk):
-            self._output.append(memoryview(chunk)[sent:])
+            return
+        if sent < len(frame):
+            self._output.append(memoryview(frame)[sent:])
             self._flush()
-        return True
 
     def _flush(self) -> None:
         """Write what the socket takes; wait for it to take more, reading nothing meanwhile."""
@@ -367,6 +368,8 @@ class _Slot:
 
 
 def _length(reply: Reply) -> int:
+    if isinstance(reply, bytes):
+        return len(reply)
     return reply.length if isinstance(reply, Payload) else 0
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import uvloop
 
+from broker.server.allocator import keep_freed_buffers
 from broker.server.server import Server
 from broker.settings import BrokerSettings
 
@@ -62,4 +63,5 @@ def run(
     *,
     stop_at_eof: bool = False,
 ) -> None:
+    keep_freed_buffers()
     uvloop.run(serve(data_directory, settings, host, port, on_ready, stop_at_eof=stop_at_eof))

@@ -55,10 +55,10 @@ class InProcessBroker:
                     self._posted.get(timeout=TIMERS_SECONDS)()
                 assert time.monotonic() < deadline, f"{api} was not answered"
             reply = ready[0]
-        assert isinstance(reply, Payload), f"{api} was answered with {reply}"
+        assert isinstance(reply, bytes | Payload), f"{api} was answered with {reply}"
         frame = b"".join(
             chunk.file.read(chunk.position, chunk.length) if isinstance(chunk, Region) else bytes(chunk)
-            for chunk in reply.chunks
+            for chunk in ([reply] if isinstance(reply, bytes) else reply.chunks)
         )
         assert struct.unpack_from(">ii", frame) == (len(frame) - 4, 7)
         return decode_response(api, version, frame[9 if response_is_flexible(api, version) else 8 :])

@@ -8,8 +8,6 @@ from uuid import UUID
 
 import pytest
 
-from broker.engine import Reply
-from broker.protocol.payload import Payload
 from broker.state.topics import Partition
 from tests.faults.in_process import InProcessBroker
 from tests.wire.entities import API_KEYS, encode_request, request_is_flexible
@@ -41,15 +39,10 @@ class Side:
         if self._forgets:
             engine._repeated_produce._known.clear()
         reply = engine.execute(memoryview(frame).toreadonly(), "127.0.0.1", 1)
-        return plain(reply) if isinstance(reply, Payload) else repr(type(reply))
+        return reply if isinstance(reply, bytes) else repr(type(reply))
 
     def learnt(self) -> int:
         return len(self.broker._engine._repeated_produce._known)
-
-
-def plain(reply: Reply) -> bytes:
-    assert isinstance(reply, Payload)
-    return b"".join(chunk for chunk in reply.chunks if isinstance(chunk, bytes))
 
 
 @pytest.fixture

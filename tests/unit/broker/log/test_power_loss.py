@@ -31,9 +31,9 @@ class Disk:
     def record(self, monkeypatch: pytest.MonkeyPatch) -> None:
         write, sync, replace = LogFile.write, LogFile.sync, files.replace_file
 
-        def recorded_write(file: LogFile, position: int, *buffers: bytes | memoryview) -> int:
-            self.events.append(("write", file.path, position, b"".join(buffers)))
-            return write(file, position, *buffers)
+        def recorded_write(file: LogFile, position: int, head: bytes, rest: memoryview) -> int:
+            self.events.append(("write", file.path, position, b"".join((head, rest))))
+            return write(file, position, head, rest)
 
         def recorded_sync(file: LogFile) -> None:
             sync(file)
