@@ -65,7 +65,35 @@ def _are_plain_and_alike(data: bytes, count: int) -> bool:
     )
 
 
-def _short_number(data: bytes, position: int) -> tuple[int, int]:
+def say_alike_lengths(data: memoryview, count: int) -> bool:
+    """Whether the lengths that records say of themselves fill the bytes, found out by comparing columns.
+
+    So it is for records of one size, up to the 65th, whose offset delta takes a byte more, and from there on. False
+    says nothing.
+    """
+    first = min(count, len(_OFFSET_DELTAS))
+    end = _end_of_alike(data, 0, first)
+    if count > first and end > 0:
+        end = _end_of_alike(data, end, count - first)
+    return end == len(data)
+
+
+def _end_of_alike(data: memoryview, position: int, count: int) -> int:
+    """Where `count` records that say the same length end; -1 if they do not."""
+    if position + record_bytes_min > len(data):
+        return -1
+    length, inside = _short_number(data, position)
+    stride = inside - position + (length >> 1)
+    end = position + stride * count
+    if length & 1 or inside > position + 2 or stride < record_bytes_min or end > len(data):
+        return -1
+    for column in range(position, inside):
+        if bytes(data[column:end:stride]) != bytes(data[column : column + 1]) * count:
+            return -1
+    return end
+
+
+def _short_number(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """A number of one or two bytes, still zigzag, and the position behind it; one that fits nowhere if it is longer."""
     first, second = data[position], data[position + 1]
     if first < 0x80:

@@ -6,7 +6,7 @@ import pytest
 
 from broker.protocol import record_walk
 from broker.protocol.record_batch import encode_varint
-from broker.protocol.record_walk import InvalidBatch, walk
+from broker.protocol.record_walk import InvalidBatch, read_varint, say_alike_lengths, walk
 from tests.wire.record_batches import Batch, NewRecord
 
 
@@ -39,11 +39,43 @@ def test_no_change_of_a_byte_passes_where_the_walk_finds_a_fault() -> None:
     assert min(seen.values()) > 1_000
 
 
+@pytest.mark.parametrize("count", [1, 33, 64, 65, 200, 1_024])
+@pytest.mark.parametrize("value", [None, b"v", b"v" * 57, b"v" * 58, b"v" * 100, b"v" * 7_000])
+def test_lengths_that_are_alike_are_recognised(count: int, value: bytes | None) -> None:
+    assert say_alike_lengths(memoryview(records_of(count, b"k", value)), count)
+
+
+def test_no_change_of_a_byte_passes_where_the_lengths_do_not_fill_the_bytes() -> None:
+    seen = {True: 0, False: 0}
+    for count, value in [(2, b"abc"), (66, b""), (65, b"v" * 57)]:
+        data = records_of(count, None, value)
+        for position in range(len(data)):
+            for byte in {0, 1, 2, 0x7F, 0x80, 0xFF, data[position] ^ 1, data[position] + 2 & 0xFF}:
+                changed = data[:position] + bytes((byte,)) + data[position + 1 :]
+                for claimed in (count, count + 1):
+                    short = say_alike_lengths(memoryview(changed), claimed)
+                    seen[short] += 1
+                    assert not short or lengths_fill(changed, claimed)
+    assert min(seen.values()) > 1_000
+
+
+def lengths_fill(data: bytes, count: int) -> bool:
+    position = 0
+    for _ in range(count):
+        length, position = read_varint(data, position)
+        if length < 0:
+            return False
+        position += length
+    return position == len(data)
+
+
 def test_random_bytes_raise_nothing_but_the_fault() -> None:
     draw = random.Random(7)
     for _ in range(5_000):
         count = draw.randrange(1, 5)
         data = draw.randbytes(count * draw.randrange(0, 12))
+        if say_alike_lengths(memoryview(data), count):
+            assert lengths_fill(data, count)
         try:
             walk(data, count)
         except InvalidBatch:
