@@ -6,6 +6,11 @@ batches hold, are checked column by column in a few slices; others are walked wi
 Layout: Kafka documentation, "Record".
 """
 
+from collections.abc import Callable
+from functools import lru_cache
+from operator import itemgetter
+from typing import NamedTuple
+
 # A record needs a length, attributes, two deltas, two lengths and a header count: seven bytes at the least.
 record_bytes_min = 7
 
@@ -15,8 +20,14 @@ varint_bytes_max = 10
 # Up to so many, walking each costs less than comparing columns.
 walked_singly_max = 3
 
+# Kinds of batches whose columns are remembered; a producer sends few of them, over and over.
+remembered_kinds_max = 256
+
 # Offset deltas of one byte each, as records that follow one another carry them.
 _OFFSET_DELTAS = bytes(range(0, 128, 2))
+
+# A length, attributes, two deltas and the key's length, at their longest.
+_HEAD_BYTES = 7
 
 
 class InvalidBatch(Exception):
@@ -34,35 +45,57 @@ def _are_plain_and_alike(data: bytes, count: int) -> bool:
 
     False says nothing: the records have to be walked.
     """
-    stride, rest = divmod(len(data), count)
-    if rest or stride < record_bytes_min or count > len(_OFFSET_DELTAS):
-        return False
-    length, inside = _short_number(data, 0)
-    if length & 1 or inside + (length >> 1) != stride or stride < inside + 6:
-        return False
-    key_bytes, value_at = _short_number(data, inside + 3)
-    if not key_bytes & 1:
-        value_at += key_bytes >> 1
-    if value_at + 2 > stride:
-        return False
-    value_bytes, end = _short_number(data, value_at)
-    if not value_bytes & 1:
-        end += value_bytes >> 1
-    if end != stride - 1:
-        return False
-    same = {*range(inside), inside + 3, value_at}
-    if data[inside + 3] > 0x7F:
-        same.add(inside + 4)
-    if data[value_at] > 0x7F:
-        same.add(value_at + 1)
-    for column in same:
-        if data[column::stride] != data[column : column + 1] * count:
-            return False
-    return (
-        data[inside + 2 :: stride] == _OFFSET_DELTAS[:count]
-        and data[inside + 1 :: stride].isascii()
-        and data[end::stride] == bytes(count)
-    )
+    columns = _columns(len(data), count, data[:_HEAD_BYTES])
+    return columns is not None and columns.take(data) == columns.expected and data[columns.timestamps].isascii()
+
+
+class _Columns(NamedTuple):
+    """The bytes at certain places of every record, and what they are where all are alike."""
+
+    take: Callable[[bytes], tuple[bytes, ...]]
+    expected: tuple[bytes, ...]
+    timestamps: slice
+
+
+@lru_cache(remembered_kinds_max)
+def _columns(size: int, count: int, head: bytes) -> _Columns | None:
+    """For `count` records in `size` bytes that begin with `head`; None for others than plain ones of one size."""
+    stride, rest = divmod(size, count)
+    if rest or count > len(_OFFSET_DELTAS) or stride <= record_bytes_min:
+        return None
+    length = _short_number(head, 0)
+    if length is None or length.value & 1 or length.end + (length.value >> 1) != stride:
+        return None
+    key_at = length.end + 3
+    key_length = _short_number(head, key_at)
+    if key_length is None:
+        return None
+    value_at = key_length.end + (0 if key_length.value & 1 else key_length.value >> 1)
+    value_length = _length_of_rest(stride - 1 - value_at)
+    if value_length is None:
+        return None
+    expected = {
+        **{column: head[column : column + 1] * count for column in range(length.end)},
+        key_at - 1: _OFFSET_DELTAS[:count],
+        **{column: head[column : column + 1] * count for column in range(key_at, key_length.end)},
+        **{value_at + number: bytes((byte,)) * count for number, byte in enumerate(value_length)},
+        stride - 1: bytes(count),
+    }
+    take = itemgetter(*(slice(column, None, stride) for column in expected))
+    return _Columns(take, tuple(expected.values()), slice(key_at - 2, None, stride))
+
+
+def _length_of_rest(rest: int) -> bytes | None:
+    """What a value's length looks like if it and the value take `rest` bytes.
+
+    None where that is no short number, and where it could be nothing as well as null.
+    """
+    if 2 <= rest <= 64:
+        return bytes(((rest - 1) << 1,))
+    if 66 <= rest < 8194:
+        zigzag = (rest - 2) << 1
+        return bytes((zigzag & 0x7F | 0x80, zigzag >> 7))
+    return None
 
 
 def say_alike_lengths(data: memoryview, count: int) -> bool:
@@ -82,25 +115,33 @@ def _end_of_alike(data: memoryview, position: int, count: int) -> int:
     """Where `count` records that say the same length end; -1 if they do not."""
     if position + record_bytes_min > len(data):
         return -1
-    length, inside = _short_number(data, position)
-    stride = inside - position + (length >> 1)
-    end = position + stride * count
-    if length & 1 or inside > position + 2 or stride < record_bytes_min or end > len(data):
+    length = _short_number(data, position)
+    if length is None or length.value & 1:
         return -1
-    for column in range(position, inside):
+    stride = length.end - position + (length.value >> 1)
+    end = position + stride * count
+    if stride < record_bytes_min or end > len(data):
+        return -1
+    for column in range(position, length.end):
         if bytes(data[column:end:stride]) != bytes(data[column : column + 1]) * count:
             return -1
     return end
 
 
-def _short_number(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """A number of one or two bytes, still zigzag, and the position behind it; one that fits nowhere if it is longer."""
+class _ShortNumber(NamedTuple):
+    """A number of one or two bytes, still zigzag, and the position behind it."""
+
+    value: int
+    end: int
+
+
+def _short_number(data: bytes | memoryview, position: int) -> _ShortNumber | None:
     first, second = data[position], data[position + 1]
     if first < 0x80:
-        return first, position + 1
+        return _ShortNumber(first, position + 1)
     if second < 0x80:
-        return first & 0x7F | second << 7, position + 2
-    return 0, len(data)
+        return _ShortNumber(first & 0x7F | second << 7, position + 2)
+    return None
 
 
 def _walk_each(data: bytes, count: int) -> None:

@@ -17,11 +17,22 @@ def records_of(count: int, key: bytes | None, value: bytes | None) -> bytes:
 
 @pytest.mark.parametrize("count", [1, 2, 10, 32, 64])
 @pytest.mark.parametrize("key", [None, b"", b"k", b"k" * 63, b"k" * 64, b"k" * 300])
-@pytest.mark.parametrize("value", [None, b"", b"v", b"v" * 63, b"v" * 64, b"v" * 100, b"v" * 7_000])
-def test_records_that_are_alike_are_recognised(count: int, key: bytes | None, value: bytes | None) -> None:
+@pytest.mark.parametrize("value", [b"v", b"v" * 63, b"v" * 64, b"v" * 100, b"v" * 7_000])
+def test_records_that_are_alike_are_recognised(count: int, key: bytes | None, value: bytes) -> None:
     data = records_of(count, key, value)
     assert record_walk._are_plain_and_alike(data, count)
     record_walk._walk_each(data, count)
+
+
+@pytest.mark.parametrize("count", [1, 4, 64])
+@pytest.mark.parametrize("key", [None, b"", b"k" * 64])
+@pytest.mark.parametrize("value", [None, b"", b"v" * 9_000])
+def test_values_whose_length_cannot_be_told_beforehand_are_walked(
+    count: int, key: bytes | None, value: bytes | None
+) -> None:
+    data = records_of(count, key, value)
+    assert not record_walk._are_plain_and_alike(data, count)
+    walk(data, count)
 
 
 def test_no_change_of_a_byte_passes_where_the_walk_finds_a_fault() -> None:
