@@ -29,6 +29,7 @@ from spark_udfs.source.errors import (
     SourceError,
     TopicMissing,
 )
+from spark_udfs.source.fetch_connection import Block, FetchConnection, connected_to
 from spark_udfs.source.offsets import Offsets
 from spark_udfs.source.options import ConnectionOptions, Isolation
 from spark_udfs.source.topics import Selection
@@ -59,7 +60,7 @@ _NOT_ALLOWED = (kafka.TopicAuthorizationFailedError, kafka.ClusterAuthorizationF
 class Fetched:
     """What one fetch brought of one partition: batches, the first of which may begin before the offset asked for."""
 
-    batches: bytes
+    batches: bytes | memoryview
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
@@ -73,6 +74,8 @@ class Cluster:
         self._options = options
         self._client: Any = None
         """An AIOKafkaClient, which has no types."""
+        self._fetching: dict[int, FetchConnection] = {}
+        """By the broker's number, those that lead a partition which is read."""
         self._opening = asyncio.Lock()
         self._advertised: list[str] = []
         """Where the brokers say that they are; empty until one has answered."""
@@ -104,13 +107,17 @@ class Cluster:
         return {at: offset or 0 for at, offset in found.items()}
 
     async def fetch(
-        self, at: TopicPartition, offset: int, *, bytes_max: int, wait_ms: int, isolation: Isolation
+        self, at: TopicPartition, offset: int, *, block: Block, bytes_max: int, wait_ms: int, isolation: Isolation
     ) -> Fetched:
-        """The batches from an offset on; none where nothing comes in `wait_ms`."""
+        """The batches from an offset on, which lie in the block; none where nothing comes in `wait_ms`."""
         request = FetchRequest(wait_ms, 1, bytes_max, int(isolation), [(at.topic, [(at.partition, offset, bytes_max)])])
-        return await self._retried(lambda: self._fetch_once(at, request), f"records of {at.topic}-{at.partition}")
+        what = f"records of {at.topic}-{at.partition}"
+        return await self._retried(lambda: self._fetch_once(at, request, block), what)
 
     async def close(self) -> None:
+        for connection in self._fetching.values():
+            connection.end()
+        self._fetching.clear()
         client, self._client = self._client, None
         if client is not None:
             await _closed(client)
@@ -146,9 +153,13 @@ class Cluster:
                     found[TopicPartition(topic, partition)] = None if offset < 0 else offset
         return found
 
-    async def _fetch_once(self, at: TopicPartition, request: FetchRequest) -> Fetched:
+    async def _fetch_once(self, at: TopicPartition, request: FetchRequest, block: Block) -> Fetched:
         client = await self._connected()
-        answer = await client.send(await self._leader(client, at), request)
+        connection = await self._fetching_from(client, await self._leader(client, at))
+        try:
+            answer = await connection.fetch(request, block)
+        except TimeoutError as error:
+            raise kafka.RequestTimedOutError from error
         version = answer.API_VERSION
         if version >= 7:
             _check(answer.error_code, f"{at.topic}-{at.partition}")
@@ -168,6 +179,20 @@ class Cluster:
                     tuple(AbortedTransaction(producer_id, first) for producer_id, first in aborted),
                 )
         raise kafka.KafkaConnectionError(f"the broker left {at.topic}-{at.partition} out of its answer")
+
+    async def _fetching_from(self, client: Any, node: int) -> FetchConnection:
+        async with self._opening:
+            connection = self._fetching.get(node)
+            if connection is None or not connection.is_open:
+                broker = client.cluster.broker_metadata(node)
+                if broker is None:
+                    raise kafka.StaleMetadata(f"nothing says where broker {node} is")
+                try:
+                    connection = await connected_to(broker.host, broker.port, self._options)
+                except (kafka.KafkaError, OSError) as error:
+                    raise kafka.NodeNotReadyError(f"{broker.host}:{broker.port}: {error}") from error
+                self._fetching[node] = connection
+            return connection
 
     async def _leader(self, client: Any, at: TopicPartition) -> int:
         node = client.cluster.leader_for_partition(at)

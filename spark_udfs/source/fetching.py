@@ -17,6 +17,7 @@ from aiokafka.structs import TopicPartition
 from serdes.columnar import AbortedTransaction
 from spark_udfs.source.cluster import Cluster, Fetched
 from spark_udfs.source.errors import BrokerRefused, DataLost, TopicMissing, UnreadableBatch
+from spark_udfs.source.fetch_connection import Block
 from spark_udfs.source.loop import LoopThread
 from spark_udfs.source.options import Isolation
 from spark_udfs.source.positions import EARLIEST, LATEST
@@ -41,7 +42,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Whole batches that hold records from `first_offset` on; some records may lie at the range's end or beyond."""
+    """Whole batches that hold records from `first_offset` on; some records may lie at the range's end or beyond.
+
+    They lie where the fetch after the next will be received: nothing may refer to them when the next piece is taken.
+    """
 
     batches: bytes | memoryview
     first_offset: int
@@ -65,6 +69,7 @@ class RangeFetcher:
         self._wanted = wanted
         self._options = options
         self._coming: Future[Fetched] | None = None
+        self._blocks = [Block(), Block()]
 
     def __iter__(self) -> Iterator[Piece]:
         at, end = self._wanted.at, self._wanted.end
@@ -101,10 +106,13 @@ class RangeFetcher:
     def _send(self, position: int) -> None:
         if position < self._wanted.end:
             options = self._options
+            # Of the two, the one that does not hold what the caller works on.
+            self._blocks.reverse()
             self._coming = self._thread.start(
                 self._cluster.fetch(
                     self._wanted.at,
                     position,
+                    block=self._blocks[0],
                     bytes_max=options.bytes_max,
                     wait_ms=options.wait_ms,
                     isolation=options.isolation,
@@ -156,7 +164,7 @@ class RangeFetcher:
         return position
 
 
-def whole_batches(data: bytes, end: int) -> tuple[int, int]:
+def whole_batches(data: bytes | memoryview, end: int) -> tuple[int, int]:
     """How many bytes are whole batches that begin before `end`, and the offset behind the last of them (-1 for
     none)."""
     at, after = 0, -1
