@@ -69,7 +69,7 @@ class Engine:
             return self._unsupported(api_key, version, correlation_id)
         if api_key == _PRODUCE:
             try:
-                again = self._repeated_produce.answer(frame, version)
+                again = self._repeated_produce.answer(frame, version, connection_id)
             except Exception:
                 return _defect(api_key, version)
             if isinstance(again, bytes):

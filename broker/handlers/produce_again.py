@@ -18,8 +18,8 @@ from broker.protocol.entities import Request
 FLEXIBLE_SINCE_VERSION = 9
 TOPIC_IDS_SINCE_VERSION = 13
 
-# Beginnings of requests that are remembered, one per client id and partition, a few hundred bytes each. Past it, all
-# are forgotten and learnt again.
+# Beginnings of requests that are remembered, one per client id and partition, a few hundred bytes each, and connections
+# whose last one is. Past it, all are forgotten and learnt again.
 remembered_max = 8_192
 
 # Longer ones (a client id may have 32 KiB) are not worth remembering.
@@ -42,6 +42,10 @@ _END = b"\x00\x00\x00"
 
 
 class _Meaning(NamedTuple):
+    version: int
+    beginning: bytes
+    """Between the correlation id and `end`, where the length of the records stands."""
+    end: int
     acks: int
     topic_name: str
     topic_id: UUID | None
@@ -52,15 +56,26 @@ class RepeatedProduce:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._known: dict[tuple[int, bytes], _Meaning] = {}
+        self._last: dict[int, _Meaning] = {}
+        """What each connection asked for last, most likely the same as now."""
 
-    def answer(self, frame: memoryview, version: int) -> bytes | Deferred[bytes] | None:
+    def answer(self, frame: memoryview, version: int, connection_id: int) -> bytes | Deferred[bytes] | None:
         """The body of the answer; None if the request has to be read."""
+        meaning = self._last.get(connection_id)
         try:
-            end = _beginning_end(frame, version)
-            meaning = self._known.get((version, bytes(frame[_BEHIND_CORRELATION_ID:end])))
-            if meaning is None:
-                return None
-            records = _records(frame, end, version)
+            if (
+                meaning is None
+                or meaning.version != version
+                or frame[_BEHIND_CORRELATION_ID : meaning.end] != meaning.beginning
+            ):
+                end = _beginning_end(frame, version)
+                meaning = self._known.get((version, bytes(frame[_BEHIND_CORRELATION_ID:end])))
+                if meaning is None:
+                    return None
+                if len(self._last) >= remembered_max:
+                    self._last.clear()
+                self._last[connection_id] = meaning
+            records = _records(frame, meaning.end, version)
         except (IndexError, struct.error):
             return None
         if records is None:
@@ -94,7 +109,7 @@ class RepeatedProduce:
             return
         if len(self._known) >= remembered_max:
             self._known.clear()
-        self._known[version, beginning] = _Meaning(request.acks, name, topic_id, index)
+        self._known[version, beginning] = _Meaning(version, beginning, end, request.acks, name, topic_id, index)
 
 
 def _is_of_the_kind(behind: bytes, version: int, acks: int, name: str, topic_id: UUID | None, index: int) -> bool:

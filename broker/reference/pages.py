@@ -68,7 +68,8 @@ def configuration_page() -> str:
             "# Configuration of the broker and of topics\n",
             _WRITTEN,
             "Names, types, defaults and bounds are those of Apache Kafka 4.3.1, except for the broker's `headgate.` "
-            "configs. A config marked “no effect” is accepted and shown, and changes nothing, for the reason given.\n",
+            "configs and the defaults named under DescribeConfigs in [deviations.md](deviations.md). A config marked "
+            "“no effect” is accepted and shown, and changes nothing, for the reason given.\n",
             "## Topics\n",
             "Set with CreateTopics, IncrementalAlterConfigs or AlterConfigs; what a topic does not set follows the "
             "broker's config of the last column.\n",

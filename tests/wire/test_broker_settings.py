@@ -15,6 +15,7 @@ OWN_PREFIX = "headgate."
 DIFFERENT: Mapping[str, str] = {
     "group.coordinator.rebalance.protocols": "only the classic protocol is there",
     "listeners": "the listener is fixed while the broker runs",
+    "socket.listen.backlog.size": "one thread accepts and serves, so more may have to wait for it",
 }
 
 # What clients and tools look up by name, or what a user changes first.

@@ -93,7 +93,10 @@ CONNECTIONS = (
         without_effect="the system sizes the buffers",
     ),
     whole(
-        "socket.listen.backlog.size", 50, "Connections that wait to be accepted; the system may cap it.", at_least(1)
+        "socket.listen.backlog.size",
+        1_024,
+        "Connections that wait to be accepted; the system may cap it. Who finds no room tries again after a second.",
+        at_least(1),
     ),
     whole(
         "connections.max.idle.ms",

@@ -16,9 +16,7 @@ RESIDENT_BYTES_MAX = 700 * 1024 * 1024
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadgateBroker]:
     """One per file: what one attack left behind is there for the next."""
-    # A queue long enough for a storm of connections: who finds it full is told by the kernel to try again in a second.
-    settings = {"num.partitions": "1", "socket.listen.backlog.size": "2000"}
-    running = HeadgateBroker(tmp_path_factory.mktemp("hostile"), settings)
+    running = HeadgateBroker(tmp_path_factory.mktemp("hostile"), {"num.partitions": "1"})
     running.start()
     yield running
     assert running.stop() == 0, log_of(running)[-4000:]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients.waiting import eventually
 from tests.hostile.broker.conftest import assert_no_defect
 from tests.hostile.broker.witness import Witness, create_topic, log_of, produce, resident_bytes
 from tests.live.headgate import START_SECONDS_MAX, HeadgateBroker
@@ -180,10 +181,8 @@ def test_a_broker_without_descriptors_serves_those_it_has_and_recovers(tmp_path:
     broker.process = ServerProcess([sys.executable, "-c", code], tmp_path / "broker.log", cwd=Path.cwd())
     broker.process.start(lambda: accepts(broker.address), START_SECONDS_MAX)
     with RawConnection(broker.address) as early, Witness(broker):
-        crowd: list[socket.socket] = []
-        while "cannot accept connections for now" not in log_of(broker):
-            assert len(crowd) < limit, "the broker has not run out of descriptors"
-            crowd.append(raw_socket(broker))
+        crowd = [raw_socket(broker) for _ in range(limit)]
+        eventually(lambda: "cannot accept connections for now" in log_of(broker), "the broker out of descriptors")
         assert early.ask("api_versions", 3, SOFTWARE)["error_code"] == "NONE"
         # Segments and snapshots can still be opened.
         create_topic(early, "made-in-need")
@@ -241,7 +240,7 @@ def test_connections_without_an_idle_limit_stay(tmp_path: Path) -> None:
 
 
 def test_a_broker_with_clients_in_every_state_stops_at_once(tmp_path: Path) -> None:
-    with running(tmp_path, socket_listen_backlog_size="500") as broker, contextlib.ExitStack() as stack:
+    with running(tmp_path) as broker, contextlib.ExitStack() as stack:
         with RawConnection(broker.address) as connection:
             create_topic(connection, "stopped")
         body = encode_request("fetch", 11, {

@@ -38,6 +38,7 @@ class Side:
         engine = self.broker._engine
         if self._forgets:
             engine._repeated_produce._known.clear()
+            engine._repeated_produce._last.clear()
         reply = engine.execute(memoryview(frame).toreadonly(), "127.0.0.1", 1)
         return reply if isinstance(reply, bytes) else repr(type(reply))
 
