@@ -26,9 +26,6 @@ remembered_kinds_max = 256
 # Offset deltas of one byte each, as records that follow one another carry them.
 _OFFSET_DELTAS = bytes(range(0, 128, 2))
 
-# A length, attributes, two deltas and the key's length, at their longest.
-_HEAD_BYTES = 7
-
 
 class InvalidBatch(Exception):
     """A well-formed batch that breaks a rule: INVALID_RECORD."""
@@ -45,7 +42,13 @@ def _are_plain_and_alike(data: bytes, count: int) -> bool:
 
     False says nothing: the records have to be walked.
     """
-    columns = _columns(len(data), count, data[:_HEAD_BYTES])
+    if len(data) < count * record_bytes_min:
+        return False
+    # The length, attributes, two deltas and the key's length: all that tells one kind from another.
+    head_bytes = 5 if data[0] < 0x80 else 6
+    if data[head_bytes - 1] > 0x7F:
+        head_bytes += 1
+    columns = _columns(len(data), count, data[:head_bytes])
     return columns is not None and columns.take(data) == columns.expected and data[columns.timestamps].isascii()
 
 
@@ -136,9 +139,10 @@ class _ShortNumber(NamedTuple):
 
 
 def _short_number(data: bytes | memoryview, position: int) -> _ShortNumber | None:
-    first, second = data[position], data[position + 1]
+    first = data[position]
     if first < 0x80:
         return _ShortNumber(first, position + 1)
+    second = data[position + 1]
     if second < 0x80:
         return _ShortNumber(first & 0x7F | second << 7, position + 2)
     return None

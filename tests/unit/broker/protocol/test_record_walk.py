@@ -35,6 +35,18 @@ def test_values_whose_length_cannot_be_told_beforehand_are_walked(
     walk(data, count)
 
 
+@pytest.mark.parametrize("key_bytes", [2, 63, 64])
+@pytest.mark.parametrize("value_bytes", [2, 100])
+def test_batches_are_of_one_kind_whatever_their_keys_and_values(key_bytes: int, value_bytes: int) -> None:
+    record_walk._columns.cache_clear()
+    for seed in range(20):
+        draw = random.Random(seed)
+        assert record_walk._are_plain_and_alike(
+            records_of(8, draw.randbytes(key_bytes), draw.randbytes(value_bytes)), 8
+        )
+    assert record_walk._columns.cache_info().misses == 1
+
+
 def test_no_change_of_a_byte_passes_where_the_walk_finds_a_fault() -> None:
     """Every byte of a few batches is set to every value: what the short way takes, the long way takes too."""
     seen = {True: 0, False: 0}
