@@ -210,6 +210,10 @@ class Connection:
 
     def _execute(self, frame: memoryview) -> None:
         reply = self._engine.execute(frame, self.host, self.number)
+        if isinstance(reply, bytes) and not self._slots and not self.closed:
+            # Nearly always.
+            self._send_whole(reply)
+            return
         if isinstance(reply, Deferred):
             slot = _Slot(reply)
             self._slots.append(slot)
