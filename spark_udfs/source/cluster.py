@@ -158,8 +158,11 @@ class Cluster:
         connection = await self._fetching_from(client, await self._leader(client, at))
         try:
             answer = await connection.fetch(request, block)
-        except TimeoutError as error:
-            raise kafka.RequestTimedOutError from error
+        except (Exception, asyncio.CancelledError) as error:
+            block.leave()
+            if isinstance(error, TimeoutError):
+                raise kafka.RequestTimedOutError from error
+            raise
         version = answer.API_VERSION
         if version >= 7:
             _check(answer.error_code, f"{at.topic}-{at.partition}")

@@ -32,6 +32,10 @@ class Block:
             self._memory = np.empty(size, np.uint8)
         return self._memory.data[:size]
 
+    def leave(self) -> None:
+        """To an answer that was given up and may be coming still; the next one gets memory that it cannot reach."""
+        self._memory = np.empty(0, np.uint8)
+
 
 class FetchConnection(AIOKafkaConnection):
     """`connect` first; then `fetch` as often as wanted, also before the last one is answered."""

@@ -5,11 +5,14 @@ import struct
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from aiokafka import errors as kafka
 from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.structs import TopicPartition
 
+from spark_udfs.source.cluster import Cluster
 from spark_udfs.source.fetch_connection import Block, FetchConnection, connected_to
 from spark_udfs.source.options import ConnectionOptions
 from tests.live.ports import free_port
@@ -153,5 +156,28 @@ def test_an_answer_that_does_not_come_is_waited_for_no_longer_than_allowed() -> 
         async with connection_to([], timeout_ms=50) as connection:
             with pytest.raises(TimeoutError):
                 await connection.fetch(request(), Block())
+
+    asyncio.run(run())
+
+
+def test_an_answer_that_was_given_up_cannot_come_over_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        def __init__(self) -> None:
+            self.given: list[memoryview] = []
+
+        async def fetch(self, asked: Any, block: Block) -> Any:
+            self.given.append(block.room(4))
+            raise TimeoutError
+
+    async def run() -> None:
+        cluster, slow, block = Cluster(ConnectionOptions(("127.0.0.1:1",))), Slow(), Block()
+        for name, found in {"_connected": None, "_leader": 1, "_fetching_from": slow}.items():
+            monkeypatch.setattr(cluster, name, AsyncMock(return_value=found))
+        with pytest.raises(kafka.RequestTimedOutError):
+            await cluster._fetch_once(TopicPartition("t", 0), request(), block)
+        following = block.room(4)
+        following[:] = b"next"
+        slow.given[0][:] = b"late"
+        assert bytes(following) == b"next"
 
     asyncio.run(run())
