@@ -23,8 +23,9 @@ from serdes.columnar.primitives import (
     TRUNCATED,
     Cells,
     Floats,
+    append_bytes,
+    append_text,
     copy_bytes,
-    copy_text,
     decimal_fits,
     is_utf8,
     is_uuid,
@@ -167,12 +168,14 @@ def decode_rows(
                 slot = base[program[pc + 1]] + idx
                 buffer = program[pc + 2]
                 at = i32[slot]
-                if at + size > byte_room[buffer]:
+                room = byte_room[buffer]
+                if at + size > room:
                     progress[0] = row
                     progress[1] = buffer
                     progress[2] = at + size
                     return GROW_BYTES
-                if not copy_text(u8, base[buffer] + at, data, pos, size):
+                bytes_at = base[buffer]
+                if not append_text(u8, bytes_at + at, bytes_at + room, data, pos, size):
                     failure = CORRUPT
                     break
                 i32[slot + 1] = at + size
@@ -227,12 +230,14 @@ def decode_rows(
                 slot = base[program[pc + 1]] + idx
                 buffer = program[pc + 2]
                 at = i32[slot]
-                if at + size > byte_room[buffer]:
+                room = byte_room[buffer]
+                if at + size > room:
                     progress[0] = row
                     progress[1] = buffer
                     progress[2] = at + size
                     return GROW_BYTES
-                copy_bytes(u8, base[buffer] + at, constants, symbol, size)
+                bytes_at = base[buffer]
+                append_bytes(u8, bytes_at + at, bytes_at + room, constants, symbol, size)
                 i32[slot + 1] = at + size
                 pc += 4 + 2 * symbols
             elif code == op.LONG_IN:
@@ -417,12 +422,14 @@ def decode_rows(
                 slot = base[program[pc + 1]] + idx
                 buffer = program[pc + 2]
                 at = i32[slot]
-                if at + size > byte_room[buffer]:
+                room = byte_room[buffer]
+                if at + size > room:
                     progress[0] = row
                     progress[1] = buffer
                     progress[2] = at + size
                     return GROW_BYTES
-                copy_bytes(u8, base[buffer] + at, data, pos, size)
+                bytes_at = base[buffer]
+                append_bytes(u8, bytes_at + at, bytes_at + room, data, pos, size)
                 i32[slot + 1] = at + size
                 pos += size
                 pc += 5 if code == op.DECIMAL_BYTES else 3
@@ -551,12 +558,14 @@ def decode_rows(
                 buffer = program[pc + 2]
                 size = program[pc + 4]
                 at = i32[slot]
-                if at + size > byte_room[buffer]:
+                room = byte_room[buffer]
+                if at + size > room:
                     progress[0] = row
                     progress[1] = buffer
                     progress[2] = at + size
                     return GROW_BYTES
-                copy_bytes(u8, base[buffer] + at, constants, program[pc + 3], size)
+                bytes_at = base[buffer]
+                append_bytes(u8, bytes_at + at, bytes_at + room, constants, program[pc + 3], size)
                 i32[slot + 1] = at + size
                 pc += 5
             elif code == op.OPEN_LIST:

@@ -1,8 +1,7 @@
 """Avro's primitive encodings, each read with every length and form checked. Plain Python that Numba can compile.
 
 A reader returns the value and the position after it, or a negative position: minus the reason. Functions whose fast
-forms differ between Python and machine code (`copy_bytes`, `copy_text`, `to_float`) are plain here and overloaded in
-`serdes.columnar.compiled`.
+forms differ between Python and machine code are plain here and overloaded in `serdes.columnar.word_forms`.
 """
 
 from collections.abc import Callable
@@ -22,7 +21,7 @@ TOO_DEEP = int(Reason.TOO_DEEP)
 INT_MIN = -(2**31)
 INT_MAX = 2**31 - 1
 LOW_63 = 2**63 - 1
-JITABLE_MARK = "is_jitable"
+INLINE_MARK = "is_compiled_inline"
 DECIMAL_BOUND_BYTES = 32
 """Bytes of each bound of a decimal that Arrow can hold: enough for decimal256."""
 
@@ -51,11 +50,18 @@ def to_float(value: int) -> float:
 
 
 def jitable(function: Function) -> Function:
-    """Mark a function as callable from compiled code; it stays an ordinary function.
+    """Mark a function as one that compiled code may call; it stays an ordinary function.
 
+    It becomes part of its callers: an array is seven arguments, so that a call costs more than most of these do.
     `serdes.columnar.compiled` tells Numba, which takes a second to import, once something is to be compiled.
     """
-    setattr(function, JITABLE_MARK, True)
+    setattr(function, INLINE_MARK, True)
+    return function
+
+
+def jitable_apart(function: Function) -> Function:
+    """The same for what is long and rarely needed: it is called."""
+    setattr(function, INLINE_MARK, False)
     return function
 
 
@@ -64,11 +70,15 @@ def read_long(data: Cells, pos: int, end: int) -> tuple[int, int]:
     if pos >= end:
         return 0, -TRUNCATED
     byte = data[pos]
-    pos += 1
     if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), pos
-    value = byte & 0x7F
-    shift = 7
+        return (byte >> 1) ^ -(byte & 1), pos + 1
+    return longer_long(data, pos, end)
+
+
+@jitable_apart
+def slow_long(data: Cells, pos: int, end: int) -> tuple[int, int]:
+    value = 0
+    shift = 0
     while pos < end:
         byte = data[pos]
         pos += 1
@@ -82,16 +92,25 @@ def read_long(data: Cells, pos: int, end: int) -> tuple[int, int]:
     return 0, -TRUNCATED
 
 
+def longer_long(data: Cells, pos: int, end: int) -> tuple[int, int]:
+    """One of several bytes."""
+    return slow_long(data, pos, end)
+
+
 @jitable
 def read_int(data: Cells, pos: int, end: int) -> tuple[int, int]:
     if pos >= end:
         return 0, -TRUNCATED
     byte = data[pos]
-    pos += 1
     if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), pos
-    value = byte & 0x7F
-    shift = 7
+        return (byte >> 1) ^ -(byte & 1), pos + 1
+    return longer_int(data, pos, end)
+
+
+@jitable_apart
+def slow_int(data: Cells, pos: int, end: int) -> tuple[int, int]:
+    value = 0
+    shift = 0
     while pos < end:
         byte = data[pos]
         pos += 1
@@ -103,6 +122,11 @@ def read_int(data: Cells, pos: int, end: int) -> tuple[int, int]:
             return (value >> 1) ^ -(value & 1), pos
         shift += 7
     return 0, -TRUNCATED
+
+
+def longer_int(data: Cells, pos: int, end: int) -> tuple[int, int]:
+    """One of several bytes."""
+    return slow_int(data, pos, end)
 
 
 @jitable
@@ -120,7 +144,7 @@ def read_length(data: Cells, pos: int, end: int, whole: bool) -> tuple[int, int]
     return value, pos
 
 
-@jitable
+@jitable_apart
 def is_utf8(data: Cells, pos: int, end: int) -> bool:
     while pos < end:
         lead = data[pos]
@@ -157,8 +181,13 @@ def copy_bytes(target: Cells, at: int, data: Cells, pos: int, size: int) -> None
     target[at : at + size] = data[pos : pos + size]
 
 
-def copy_text(target: Cells, at: int, data: Cells, pos: int, size: int) -> bool:
-    """Copy, and say whether it is UTF-8."""
+def append_bytes(target: Cells, at: int, limit: int, data: Cells, pos: int, size: int) -> None:
+    """Copy to where there is nothing yet: what lies behind, up to the limit, may be written over."""
+    target[at : at + size] = data[pos : pos + size]
+
+
+def append_text(target: Cells, at: int, limit: int, data: Cells, pos: int, size: int) -> bool:
+    """The same, and say whether it is UTF-8."""
     target[at : at + size] = data[pos : pos + size]
     return is_utf8(data, pos, pos + size)
 
@@ -168,7 +197,7 @@ def is_hex(byte: int) -> bool:
     return 48 <= byte <= 57 or 97 <= byte <= 102 or 65 <= byte <= 70
 
 
-@jitable
+@jitable_apart
 def is_uuid(data: Cells, pos: int, size: int) -> bool:
     """Thirty-two hexadecimal digits in groups of 8-4-4-4-12."""
     if size != 36:
@@ -188,7 +217,7 @@ def hex_digit(value: int) -> int:
     return value + 48 if value < 10 else value + 87
 
 
-@jitable
+@jitable_apart
 def put_uuid(target: Cells, at: int, data: Cells, pos: int) -> None:
     """Sixteen bytes as thirty-six characters."""
     for k in range(16):
@@ -201,7 +230,6 @@ def put_uuid(target: Cells, at: int, data: Cells, pos: int) -> None:
         at += 2
 
 
-@jitable
 def small_signed(data: Cells, pos: int, size: int) -> int:
     """A big-endian two's complement number of one to eight bytes."""
     value = data[pos] & 0xFF
@@ -212,7 +240,7 @@ def small_signed(data: Cells, pos: int, size: int) -> int:
     return value
 
 
-@jitable
+@jitable_apart
 def decimal_fits(data: Cells, pos: int, size: int, constants: Cells, bounds: int, bound_size: int) -> bool:
     """Whether a big-endian two's complement number lies within the bounds kept one after another: lowest, highest."""
     if size == 0:
@@ -233,7 +261,7 @@ def decimal_fits(data: Cells, pos: int, size: int, constants: Cells, bounds: int
     return True
 
 
-@jitable
+@jitable_apart
 def put_decimal(target: Cells, at: int, width: int, data: Cells, pos: int, size: int) -> None:
     """Little-endian in `width` bytes, from a big-endian number known to fit."""
     fill = 0xFF if size > 0 and data[pos] >= 0x80 else 0

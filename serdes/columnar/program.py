@@ -26,7 +26,8 @@ class Program:
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """The code and the constants, for the interpreter; copied only where they have grown."""
         if len(self.code) != len(self._arrays[0]):
-            constants = np.frombuffer(bytes(self.constants.pool) or b"\0", np.uint8)
+            # Machine code reads eight bytes at a time where there are as many.
+            constants = np.frombuffer(bytes(self.constants.pool) + bytes(8), np.uint8)
             self._arrays = (np.array(self.code, np.int64), constants)
         return self._arrays
 

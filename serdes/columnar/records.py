@@ -6,7 +6,7 @@ their arrays are counted on, so that the caller knows at once how many there are
 
 from typing import Final
 
-from serdes.columnar.primitives import Cells, copy_bytes, copy_text, jitable, read_int, read_long
+from serdes.columnar.primitives import Cells, append_bytes, append_text, jitable, jitable_apart, read_int, read_long
 
 SECTION: Final = 7
 """Words of a section: start, end, base offset, last offset delta, base timestamp, timestamp of all or OWN_TIMESTAMP
@@ -27,7 +27,7 @@ def read_sized(data: Cells, pos: int, end: int) -> tuple[int, int]:
     return size, pos
 
 
-@jitable
+@jitable_apart
 def skip_headers(data: Cells, pos: int, end: int, count: int) -> int:
     for _ in range(count):
         size, pos = read_sized(data, pos, end)
@@ -45,15 +45,15 @@ def put_sized(data: Cells, pos: int, size: int, row: int, offsets: Cells, valid:
     at = offsets[row]
     valid[row] = size >= 0
     size = max(size, 0)
-    copy_bytes(target, at, data, pos, size)
+    append_bytes(target, at, len(target), data, pos, size)
     offsets[row + 1] = at + size
 
 
-@jitable
+@jitable_apart
 def put_header_key(data: Cells, pos: int, size: int, row: int, offsets: Cells, target: Cells) -> None:
     """Kafka's header keys are text. One that is not UTF-8 is kept, with a question mark for each byte beyond ASCII."""
     at = offsets[row]
-    if not copy_text(target, at, data, pos, size):
+    if not append_text(target, at, len(target), data, pos, size):
         for k in range(size):
             if data[pos + k] >= 0x80:
                 target[at + k] = 63
