@@ -17,6 +17,7 @@ from pyarrow import lib as pa
 import serdes.json_schema
 import serdes.protobuf.codec  # noqa: F401
 import spark_udfs.source.reading  # noqa: F401
+from spark_udfs.allocator import keep_freed_buffers
 from spark_udfs.decoding import Decoding
 from spark_udfs.garbage import leave_out_what_is_loaded
 from spark_udfs.reader_choice import Reader, SchemaText
@@ -41,6 +42,7 @@ def load_worker() -> None:
 if __name__ == "__main__":
     from pyspark.daemon import manager
 
+    keep_freed_buffers()
     warm()
     load_worker()
     leave_out_what_is_loaded()

@@ -19,6 +19,7 @@ from pyarrow import lib as pa
 from serdes import Poison, PoisonError, Reason
 from serdes.columnar import BatchTooLarge
 from serdes.columnar.layout import RECURSION_MAX_DEFAULT
+from spark_udfs.allocator import keep_freed_buffers
 from spark_udfs.garbage import leave_out_what_is_loaded
 from spark_udfs.policy import OnNewVersion, OnPoison
 from spark_udfs.reader_choice import Reader
@@ -207,6 +208,7 @@ def decoder_of(spec: Decoding) -> Decoder:
 
         made = RowColumns(spec)
     if _is_in_a_task():
+        keep_freed_buffers()
         leave_out_what_is_loaded()
     return made
 
