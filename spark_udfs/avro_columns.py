@@ -5,7 +5,7 @@ from pyarrow import lib as pa
 
 from serdes import Poison, Reason
 from serdes.avro import Schema, parse
-from serdes.columnar import ColumnarDecoder, project
+from serdes.columnar import ColumnarDecoder, Spans, project
 from spark_udfs.decoding import Columns, Decoding, reason_names
 from spark_udfs.header_form import HeaderForm, header_form_of
 from spark_udfs.reader_choice import Reader
@@ -33,7 +33,7 @@ class AvroColumns:
         # The columns have bounds that a row by itself does not have; then there is nothing to quote.
         return outcome.detail if isinstance(outcome, Poison) else ""
 
-    def decode(self, payloads: pa.Array, headers: pa.Array | None = None) -> Columns:
+    def decode(self, payloads: pa.Array | Spans, headers: pa.Array | None = None) -> Columns:
         form = None if headers is None else header_form_of(headers, self._writers)
         if form is None:
             batch = self._decoder.decode(payloads)

@@ -17,6 +17,7 @@ from pyarrow import lib as pa
 import serdes.json_schema
 import serdes.protobuf.codec  # noqa: F401
 import spark_udfs.source.reading  # noqa: F401
+from serdes.columnar import read_batches
 from spark_udfs.allocator import keep_freed_buffers
 from spark_udfs.decoding import Decoding
 from spark_udfs.garbage import leave_out_what_is_loaded
@@ -27,7 +28,8 @@ _SMALLEST = SchemaText("AVRO", '{"type": "record", "name": "R", "fields": [{"nam
 
 
 def warm() -> None:
-    """Decode one payload, so that everything on the way is loaded."""
+    """Read no record and decode one payload, so that everything on the way is loaded."""
+    read_batches(b"", 0)
     decoding = Decoding(Reader(_SMALLEST, writers=((1, _SMALLEST),)), RegistryOptions())
     payloads = pa.array([b"\0\0\0\0\1\2", b""], pa.binary())
     decoding.outcome(decoding.decode(payloads), payloads)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pyarrow import lib as pa
 
 from serdes import Poison, PoisonError, Reason
-from serdes.columnar import BatchTooLarge
+from serdes.columnar import BatchTooLarge, Spans
 from serdes.columnar.layout import RECURSION_MAX_DEFAULT
 from spark_udfs.allocator import keep_freed_buffers
 from spark_udfs.garbage import leave_out_what_is_loaded
@@ -74,7 +74,7 @@ class Decoder(Protocol):
         """The Arrow type of the values, as Spark takes it."""
         ...
 
-    def decode(self, payloads: pa.Array, headers: pa.Array | None = None) -> Columns:
+    def decode(self, payloads: pa.Array | Spans, headers: pa.Array | None = None) -> Columns:
         """`headers` are the records' own, lists of key and value, in which the newer form names the schema.
 
         Raises nothing for any payload, but `BatchTooLarge` where the rows should come in smaller pieces, and
@@ -126,7 +126,18 @@ class Decoding:
             taken = None if headers is None else headers.slice(start, rows)
             yield from self._halved(start, payloads.slice(start, rows), taken)
 
-    def _halved(self, start: int, payloads: pa.Array, headers: pa.Array | None) -> Iterator[tuple[int, Columns]]:
+    @property
+    def is_in_place(self) -> bool:
+        """Whether payloads are read where they lie, without a column made of them."""
+        return self.reader.language == "AVRO"
+
+    def in_place(self, payloads: Spans) -> Iterator[tuple[int, Columns]]:
+        """As `in_pieces`, for payloads of bounded bytes."""
+        return self._halved(0, payloads, None)
+
+    def _halved(
+        self, start: int, payloads: pa.Array | Spans, headers: pa.Array | None
+    ) -> Iterator[tuple[int, Columns]]:
         work = [(start, payloads, headers)]
         while work:
             start, payloads, headers = work.pop()
@@ -291,7 +302,7 @@ def _refused(part: Columns) -> Columns:
     return Columns(pa.nulls(len(reasons), part.values.type), reasons, part.schema_ids)
 
 
-def _nothing(payloads: pa.Array, kind: pa.DataType) -> Columns:
+def _nothing(payloads: pa.Array | Spans, kind: pa.DataType) -> Columns:
     rows = len(payloads)
     reasons = pa.array([Reason.INVALID_VALUE.name] * rows, pa.string())
     return Columns(pa.nulls(rows, kind), reasons, pa.nulls(rows, pa.int64()))

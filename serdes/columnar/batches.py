@@ -18,8 +18,8 @@ from pyarrow import lib as pa
 from serdes.columnar.engine import Engine, default_engine
 from serdes.columnar.errors import BatchTooLarge
 from serdes.columnar.inflate import RECORDS_BYTES_MAX, Bytes, Inflated, NotInflated
-from serdes.columnar.record_buffers import RecordBuffers
-from serdes.columnar.records import HEADER_BYTES_MIN, OWN_TIMESTAMP, RECORD_BYTES_MIN
+from serdes.columnar.record_rows import RecordRows
+from serdes.columnar.records import OWN_TIMESTAMP, RECORD_BYTES_MIN
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size
@@ -54,6 +54,15 @@ class Records:
     faults: tuple[BatchFault, ...]
     next_offset: int | None
     """Where the next fetch goes on: behind the last whole batch, readable or not; None where there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """The same with the records where they lie: `rows` refers to the bytes given, which must stay as they are."""
+
+    rows: RecordRows
+    faults: tuple[BatchFault, ...]
+    next_offset: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +117,30 @@ def read_batches(
     engine: Engine | None = None,
 ) -> Records:
     """Records before `first_offset` are left out: a fetch may begin inside a batch. Raises only `BatchTooLarge`."""
+    scanned = scan_batches(data, partition, first_offset=first_offset, aborted=aborted, engine=engine)
+    return Records(scanned.rows.batch(), scanned.faults, scanned.next_offset)
+
+
+def scan_batches(
+    data: Bytes,
+    partition: int,
+    *,
+    first_offset: int = 0,
+    aborted: Iterable[AbortedTransaction] = (),
+    engine: Engine | None = None,
+) -> Scanned:
+    """As `read_batches`, without copying anything: for those who need few of the columns, or none."""
     view = memoryview(data).cast("B")
     headers, faults = _headers(view)
     ends = [header.last_offset + 1 for header in headers] + [fault.last_offset + 1 for fault in faults]
     records, sections = _sections(view, headers, _Transactions(aborted), faults)
-    columns, corrupt = _columns(records, sections, partition, first_offset, engine or default_engine())
+    rows, corrupt = _rows(records, sections, partition, first_offset, engine or default_engine())
     faults += [
         section.header.fault("its records are not well-formed")
         for section, is_bad in zip(sections, corrupt, strict=True)
         if is_bad
     ]
-    return Records(columns, tuple(sorted(faults, key=lambda fault: fault.first_offset)), max(ends, default=None))
+    return Scanned(rows, tuple(sorted(faults, key=lambda fault: fault.first_offset)), max(ends, default=None))
 
 
 def _headers(data: memoryview) -> tuple[list[_Header], list[BatchFault]]:
@@ -206,23 +228,17 @@ def _marker(records: Bytes) -> int:
     return int.from_bytes(key[2:4]) if len(key) == 4 else -1
 
 
-def _columns(
+def _rows(
     data: NDArray[np.uint8], sections: list[_Section], partition: int, first_offset: int, engine: Engine
-) -> tuple[pa.RecordBatch, NDArray[np.uint8]]:
+) -> tuple[RecordRows, NDArray[np.uint8]]:
     size = sum(section.end - section.start for section in sections)
     if size > RECORDS_BYTES_MAX:
         raise BatchTooLarge(f"{size} bytes of records in one call; Arrow's offsets end at 2^31")
-    rows_max = sum(section.header.count for section in sections)
+    rows = RecordRows.room(data, engine, partition, sum(section.header.count for section in sections))
+    corrupt = np.zeros(len(sections), np.uint8)
     table = np.array(_table(sections), np.int64)
-    room = rows_max
-    while True:
-        buffers = RecordBuffers(rows_max, room, size)
-        corrupt = np.zeros(len(sections), np.uint8)
-        totals = np.zeros(1, np.int64)
-        rows = engine.decode_records(data, table, first_offset, *buffers.arrays(), corrupt, totals)
-        if totals[0] <= room:
-            return buffers.batch(rows, int(totals[0]), partition), corrupt
-        room = min(int(totals[0]), size // HEADER_BYTES_MIN)
+    found = engine.scan_records(data, table, first_offset, *rows.arrays(), corrupt)
+    return rows.slice(0, found), corrupt
 
 
 def _table(sections: list[_Section]) -> list[int]:

@@ -40,12 +40,14 @@ DECODE_ROWS = types.int64(
     U8, I32, I64, F32, F64,  # the arena
     U8, I64, I64,  # reasons, stack, progress
 )  # fmt: skip
-DECODE_RECORDS = types.int64(
+SCAN_RECORDS = types.int64(
     BYTES_IN, LONGS_IN, types.int64, I64, I64, U8,  # data, sections, first offset, offsets, timestamps, their types
-    I32, U8, U8, I32, U8, U8,  # keys, values
-    I32, I32, U8, I32, U8, U8,  # headers: lists, keys, values
-    U8, I64,  # corrupt, totals
+    I64, I64, I64, I64,  # keys, values
+    I64, I32, U8,  # headers, their lists, corrupt
 )  # fmt: skip
+COPY_SPANS = types.int64(BYTES_IN, LONGS_IN, LONGS_IN, I32, U8, U8)
+FIND_HEADERS = types.int64(BYTES_IN, LONGS_IN, CellsType(types.int32, readonly=True), I64, I64, I64, I64)
+MAKE_TEXT = types.int64(CellsType(types.int32, readonly=True), U8)
 ENCODE_ROWS = types.int64(
     BYTES_IN, LONGS_IN, BYTES_IN, LONGS_IN,  # frame, program, constants, base
     U8, I32, I64,  # the columns
@@ -104,8 +106,23 @@ def scan_frames() -> Callable[..., int]:
 
 
 @cache
-def decode_records() -> Callable[..., int]:
-    return compile_function(records.decode_records, DECODE_RECORDS)
+def scan_records() -> Callable[..., int]:
+    return compile_function(records.scan_records, SCAN_RECORDS)
+
+
+@cache
+def copy_spans() -> Callable[..., int]:
+    return compile_function(records.copy_spans, COPY_SPANS)
+
+
+@cache
+def find_headers() -> Callable[..., int]:
+    return compile_function(records.find_headers, FIND_HEADERS)
+
+
+@cache
+def make_text() -> Callable[..., int]:
+    return compile_function(records.make_text, MAKE_TEXT)
 
 
 @cache

@@ -65,8 +65,8 @@ class ColumnarDecoder:
         """The Arrow type of the values."""
         return self._layout.root.arrow
 
-    def decode(self, payloads: pa.Array | pa.ChunkedArray) -> Batch:
-        """Decode an array of framed payloads (binary or large_binary; sliced, chunked or with nulls)."""
+    def decode(self, payloads: pa.Array | pa.ChunkedArray | Spans) -> Batch:
+        """Decode framed payloads: an array (binary or large_binary; sliced, chunked or with nulls), or in place."""
         spans = spans_of(payloads)
         rows = len(spans.starts)
         ids = empty(rows, np.int64)

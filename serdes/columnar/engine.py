@@ -17,7 +17,10 @@ class Engine(Protocol):
     def decode_rows(self, data: Any, starts: Any, ends: Any, skip: int, *arrays: Any) -> int: ...
     def scan_frames(self, *arrays: Any) -> int: ...
     def encode_rows(self, *arrays: Any) -> int: ...
-    def decode_records(self, data: Any, sections: Any, first_offset: int, *arrays: Any) -> int: ...
+    def scan_records(self, data: Any, sections: Any, first_offset: int, *arrays: Any) -> int: ...
+    def copy_spans(self, *arrays: Any) -> int: ...
+    def find_headers(self, *arrays: Any) -> int: ...
+    def make_text(self, *arrays: Any) -> int: ...
 
 
 class Plain:
@@ -35,11 +38,21 @@ class Plain:
         views: list[Any] = [memoryview(array) for array in arrays]
         return encode_rows.encode_rows(*views)
 
-    def decode_records(self, data: Any, sections: Any, first_offset: int, *arrays: Any) -> int:
+    def scan_records(self, data: Any, sections: Any, first_offset: int, *arrays: Any) -> int:
+        views: list[Any] = [memoryview(array) for array in (data, sections, *arrays)]
+        return records.scan_records(views[0], views[1], first_offset, *views[2:])
+
+    def copy_spans(self, *arrays: Any) -> int:
         views: list[Any] = [memoryview(array) for array in arrays]
-        payload: Any = memoryview(data)
-        table: Any = memoryview(sections)
-        return records.decode_records(payload, table, first_offset, *views)
+        return records.copy_spans(*views)
+
+    def find_headers(self, *arrays: Any) -> int:
+        views: list[Any] = [memoryview(array) for array in arrays]
+        return records.find_headers(*views)
+
+    def make_text(self, *arrays: Any) -> int:
+        views: list[Any] = [memoryview(array) for array in arrays]
+        return records.make_text(*views)
 
 
 class Compiled:
@@ -54,8 +67,17 @@ class Compiled:
     def encode_rows(self, *arguments: Any) -> int:
         return int(_compiled().encode_rows()(*arguments))
 
-    def decode_records(self, *arguments: Any) -> int:
-        return int(_compiled().decode_records()(*arguments))
+    def scan_records(self, *arguments: Any) -> int:
+        return int(_compiled().scan_records()(*arguments))
+
+    def copy_spans(self, *arguments: Any) -> int:
+        return int(_compiled().copy_spans()(*arguments))
+
+    def find_headers(self, *arguments: Any) -> int:
+        return int(_compiled().find_headers()(*arguments))
+
+    def make_text(self, *arguments: Any) -> int:
+        return int(_compiled().make_text()(*arguments))
 
 
 @cache

@@ -1,12 +1,13 @@
-"""The records of Kafka's record batches (message format v2) into columns. Plain Python that Numba can compile.
+"""The records of Kafka's record batches (message format v2). Plain Python that Numba can compile.
 
-As in `serdes.columnar.interpreter`, a batch that turns out corrupt is undone by not moving on. Headers that do not fit
-their arrays are counted on, so that the caller knows at once how many there are.
+`scan_records` checks them all and notes where their parts lie; no byte is copied. The others copy what is asked for out
+of places that it has found. As in `serdes.columnar.interpreter`, a batch that turns out corrupt is undone by not moving
+on.
 """
 
 from typing import Final
 
-from serdes.columnar.primitives import Cells, append_bytes, append_text, jitable, jitable_apart, read_int, read_long
+from serdes.columnar.primitives import Cells, append_bytes, is_utf8, jitable, jitable_apart, read_int, read_long
 
 SECTION: Final = 7
 """Words of a section: start, end, base offset, last offset delta, base timestamp, timestamp of all or OWN_TIMESTAMP
@@ -40,56 +41,28 @@ def skip_headers(data: Cells, pos: int, end: int, count: int) -> int:
     return pos
 
 
-@jitable
-def put_sized(data: Cells, pos: int, size: int, row: int, offsets: Cells, valid: Cells, target: Cells) -> None:
-    at = offsets[row]
-    valid[row] = size >= 0
-    size = max(size, 0)
-    append_bytes(target, at, len(target), data, pos, size)
-    offsets[row + 1] = at + size
-
-
-@jitable_apart
-def put_header_key(data: Cells, pos: int, size: int, row: int, offsets: Cells, target: Cells) -> None:
-    """Kafka's header keys are text. One that is not UTF-8 is kept, with a question mark for each byte beyond ASCII."""
-    at = offsets[row]
-    if not append_text(target, at, len(target), data, pos, size):
-        for k in range(size):
-            if data[pos + k] >= 0x80:
-                target[at + k] = 63
-    offsets[row + 1] = at + size
-
-
-def decode_records(
+def scan_records(
     data: Cells,
     sections: Cells,
     first_offset: int,
     offsets: Cells,
     timestamps: Cells,
     timestamp_types: Cells,
-    key_offsets: Cells,
-    key_valid: Cells,
-    keys: Cells,
-    value_offsets: Cells,
-    value_valid: Cells,
-    values: Cells,
+    key_starts: Cells,
+    key_ends: Cells,
+    value_starts: Cells,
+    value_ends: Cells,
+    header_starts: Cells,
     header_lists: Cells,
-    header_key_offsets: Cells,
-    header_keys: Cells,
-    header_value_offsets: Cells,
-    header_value_valid: Cells,
-    header_values: Cells,
     corrupt: Cells,
-    totals: Cells,
 ) -> int:
-    """Fill the columns with the records at `first_offset` and beyond; returns how many rows there are.
+    """Note the records at `first_offset` and beyond; returns how many rows there are.
 
-    `corrupt` gets 1 for a section that cannot be read. `totals[0]` gets the number of headers: where it is more than
-    the arrays hold, the caller makes them larger and calls again.
+    A key or value that is null ends one before its start. `header_lists` counts the headers of all rows before.
+    `corrupt` gets 1 for a section that cannot be read.
     """
-    room = len(header_value_valid)
     row = 0
-    headers = 0
+    header_lists[0] = 0
     for section in range(len(corrupt)):
         word = section * SECTION
         pos = sections[word]
@@ -99,7 +72,6 @@ def decode_records(
         base_time = sections[word + 4]
         one_time = sections[word + 5]
         first_row = row
-        first_header = headers
         bad = False
         for _ in range(sections[word + 6]):
             bad = True
@@ -126,49 +98,82 @@ def decode_records(
             count, pos = read_int(data, value_at + max(value_size, 0), record_end)
             if pos < 0 or count < 0 or count > (record_end - pos) // HEADER_BYTES_MIN:
                 break
+            headers_at = pos
+            if count > 0:
+                pos = skip_headers(data, pos, record_end, count)
+            if pos != record_end:
+                break
             bad = False
             if base_offset + delta < first_offset:
-                pos = record_end
                 continue
-            if headers + count > room:
-                headers += count
-                if skip_headers(data, pos, record_end, count) != record_end:
-                    bad = True
-                    break
-                pos = record_end
-                continue
-            for _ in range(count):
-                bad = True
-                size, pos = read_sized(data, pos, record_end)
-                if pos < 0 or size < 0:
-                    break
-                name_at = pos
-                name_size = size
-                size, pos = read_sized(data, pos + size, record_end)
-                if pos < 0:
-                    break
-                put_header_key(data, name_at, name_size, headers, header_key_offsets, header_keys)
-                put_sized(data, pos, size, headers, header_value_offsets, header_value_valid, header_values)
-                pos += max(size, 0)
-                headers += 1
-                bad = False
-            if bad:
-                break
-            if pos != record_end:
-                bad = True
-                break
             offsets[row] = base_offset + delta
             timestamps[row] = base_time + time_delta if one_time == OWN_TIMESTAMP else one_time
             timestamp_types[row] = one_time != OWN_TIMESTAMP
-            put_sized(data, key_at, key_size, row, key_offsets, key_valid, keys)
-            put_sized(data, value_at, value_size, row, value_offsets, value_valid, values)
-            header_lists[row + 1] = headers
+            key_starts[row] = key_at
+            key_ends[row] = key_at + key_size
+            value_starts[row] = value_at
+            value_ends[row] = value_at + value_size
+            header_starts[row] = headers_at
+            header_lists[row + 1] = header_lists[row] + count
             row += 1
         if bad or pos != end:
             corrupt[section] = 1
             row = first_row
-            headers = first_header
         else:
             corrupt[section] = 0
-    totals[0] = headers
     return row
+
+
+def copy_spans(data: Cells, starts: Cells, ends: Cells, offsets: Cells, valid: Cells, target: Cells) -> int:
+    """The bytes between starts and ends, one behind the other; returns how many there are."""
+    at = 0
+    offsets[0] = 0
+    for row in range(len(starts)):
+        size = ends[row] - starts[row]
+        valid[row] = size >= 0
+        size = max(size, 0)
+        append_bytes(target, at, len(target), data, starts[row], size)
+        at += size
+        offsets[row + 1] = at
+    return at
+
+
+def find_headers(
+    data: Cells,
+    starts: Cells,
+    lists: Cells,
+    key_starts: Cells,
+    key_ends: Cells,
+    value_starts: Cells,
+    value_ends: Cells,
+) -> int:
+    """Where the keys and values of all rows' headers lie; returns how many headers there are."""
+    header = 0
+    for row in range(len(starts)):
+        pos = starts[row]
+        for _ in range(lists[row + 1] - lists[row]):
+            size, pos = read_sized(data, pos, len(data))
+            key_starts[header] = pos
+            pos += size
+            key_ends[header] = pos
+            size, pos = read_sized(data, pos, len(data))
+            value_starts[header] = pos
+            value_ends[header] = pos + size
+            pos += max(size, 0)
+            header += 1
+    return header
+
+
+def make_text(offsets: Cells, target: Cells) -> int:
+    """Kafka's header keys are text. One that is not UTF-8 is kept, with a question mark for each byte beyond ASCII.
+
+    Returns how many those are.
+    """
+    changed = 0
+    for row in range(len(offsets) - 1):
+        if not is_utf8(target, offsets[row], offsets[row + 1]):
+            changed += 1
+            for k in range(offsets[row], offsets[row + 1]):
+                if target[k] >= 0x80:
+                    target[k] = 63
+    return changed

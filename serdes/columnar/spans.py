@@ -18,9 +18,18 @@ class Spans:
     present: NDArray[np.uint8]
     """1 where a row has a payload, 0 where it is null; empty where every row has one."""
 
+    def __len__(self) -> int:
+        return len(self.starts)
 
-def spans_of(payloads: pa.Array | pa.ChunkedArray) -> Spans:
+    def slice(self, start: int, rows: int) -> "Spans":
+        end = start + rows
+        return Spans(self.data, self.starts[start:end], self.ends[start:end], self.present[start:end])
+
+
+def spans_of(payloads: pa.Array | pa.ChunkedArray | Spans) -> Spans:
     """Raises `NotBinary` for a column of anything else."""
+    if isinstance(payloads, Spans):
+        return payloads
     if isinstance(payloads, pa.ChunkedArray):
         payloads = _one_chunk(payloads)
     kind = payloads.type

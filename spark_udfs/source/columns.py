@@ -22,8 +22,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from serdes.columnar import Records
-from spark_udfs.decoding import Decoding
+from serdes.columnar import RecordRows
+from spark_udfs.decoding import Columns, Decoding, poison_rows
+from spark_udfs.policy import OnPoison
 from spark_udfs.registry_options import METADATA_URL
 from spark_udfs.source.errors import BadOption
 from spark_udfs.types import spark_type
@@ -113,7 +114,7 @@ class RowBatches:
         self._topic = topic
         self._partition = partition
         self._decoding = decoding
-        self._makers: dict[str, Callable[[pa.RecordBatch], pa.Array]] = {
+        self._makers: dict[str, Callable[[RecordRows], pa.Array]] = {
             "key": lambda records: records.column("key"),
             "value": lambda records: records.column("value"),
             "topic": lambda records: _constant(self._topic, pa.string(), len(records)),
@@ -124,25 +125,33 @@ class RowBatches:
             "headers": lambda records: _headers(records.column("headers")),
         }
 
-    def batches(self, records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def batches(self, records: RecordRows) -> Iterator[pa.RecordBatch]:
         """Several where what is decoded would be too large for one. Raises `PoisonError` in the mode FAIL."""
         if self._decoding is None:
             yield self._batch(records, {})
             return
-        payloads, headers = records.column("value"), records.column("headers")
-        has_headers = len(headers.flatten()) > 0
-        for start, columns in self._decoding.in_pieces(payloads, headers if has_headers else None):
+        for start, columns in self._decoded(records, self._decoding):
             taken = records.slice(start, len(columns.reasons))
-            outcome = self._decoding.outcome(
-                columns, taken.column("value"), taken.column("headers") if has_headers else None
-            )
+            # The payloads themselves are wanted of bad rows only, for a column or for an error that quotes them.
+            is_quoted = "raw" in self._names or self._decoding.on_poison is OnPoison.FAIL
+            is_copied = is_quoted and len(poison_rows(columns)) > 0
+            payloads = taken.column("value") if is_copied else pa.nulls(len(taken), pa.binary())
+            headers = taken.column("headers") if records.has_headers else None
+            outcome = self._decoding.outcome(columns, payloads, headers)
             made = dict(zip(self._decoding.outcome_names, outcome, strict=True))
             if self._is_flat:
                 value = made.pop("value")
                 made |= zip((field.name for field in value.type), value.flatten(), strict=True)
             yield self._batch(taken, made)
 
-    def _batch(self, records: pa.RecordBatch, made: dict[str, pa.Array]) -> pa.RecordBatch:
+    def _decoded(self, records: RecordRows, decoding: Decoding) -> Iterator[tuple[int, Columns]]:
+        """In runs of rows, each with the number of its first."""
+        if decoding.is_in_place and not records.has_headers:
+            return decoding.in_place(records.payloads())
+        headers = records.column("headers") if records.has_headers else None
+        return decoding.in_pieces(records.column("value"), headers)
+
+    def _batch(self, records: RecordRows, made: dict[str, pa.Array]) -> pa.RecordBatch:
         columns = [made[name] if name in made else self._makers[name](records) for name in self._names]
         return pa.RecordBatch.from_arrays(columns, names=self._names)
 
@@ -178,10 +187,8 @@ def _headers(lists: pa.Array) -> pa.Array:
     )
 
 
-def cut(records: Records, end: int) -> pa.RecordBatch:
+def cut(records: RecordRows, end: int) -> RecordRows:
     """Without the records at the range's end and beyond it."""
-    columns = records.columns
-    if len(columns) == 0:
-        return columns
-    offsets = columns.column("offset").to_numpy(zero_copy_only=False)
-    return columns if offsets[-1] < end else columns.slice(0, int(np.searchsorted(offsets, end)))
+    if len(records) == 0 or records.offsets[-1] < end:
+        return records
+    return records.slice(0, int(np.searchsorted(records.offsets, end)))

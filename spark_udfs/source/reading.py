@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from pyarrow import lib as pa
 from pyspark.sql.datasource import InputPartition
 
-from serdes.columnar import BatchFault, BatchTooLarge, Records, read_batches
+from serdes.columnar import BatchFault, BatchTooLarge, RecordRows, Scanned, scan_batches
 from spark_udfs.decoding import Decoding
 from spark_udfs.source.cluster import Cluster
 from spark_udfs.source.columns import RowBatches, cut
@@ -58,18 +57,18 @@ def read_range(spec: ReadSpec, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
         for piece in fetcher:
             for records in _records(piece, wanted):
                 _check(records.faults, wanted, is_loss_fatal=spec.fetch.is_loss_fatal)
-                for part in parts(cut(records, wanted.end)):
+                for part in parts(cut(records.rows, wanted.end)):
                     yield from rows.batches(part)
     finally:
         fetcher.close()
 
 
-def _records(piece: Piece, wanted: OffsetRange) -> Iterator[Records]:
+def _records(piece: Piece, wanted: OffsetRange) -> Iterator[Scanned]:
     # Aborted transactions are listed for the batches of a fetch as a whole, which therefore stay together.
     together = [memoryview(piece.batches)] if piece.aborted else runs(piece.batches)
     for run in together:
         try:
-            yield read_batches(run, wanted.at.partition, first_offset=piece.first_offset, aborted=piece.aborted)
+            yield scan_batches(run, wanted.at.partition, first_offset=piece.first_offset, aborted=piece.aborted)
         except BatchTooLarge as error:
             raise UnreadableBatch(
                 f"The batches from offset {piece.first_offset} of {wanted.at.topic}-{wanted.at.partition} on hold more "
@@ -87,25 +86,16 @@ def _cluster(_process_id: int, connection: ConnectionOptions) -> Cluster:
     return Cluster(connection)
 
 
-def parts(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def parts(records: RecordRows) -> Iterator[RecordRows]:
     """The rows in runs within the bounds above."""
-    keys, values = _offsets(records.column("key")), _offsets(records.column("value"))
-    size = int(keys[-1]) - int(keys[0]) + int(values[-1]) - int(values[0])
-    if len(records) <= BATCH_ROWS_MAX and size <= BATCH_BYTES_MAX:
-        if len(records):
-            yield records
-        return
-    sizes = np.add(keys, values, dtype=np.int64)
+    before = np.zeros(len(records) + 1, np.int64)
+    np.cumsum(records.keys.sizes + records.values.sizes, out=before[1:])
     first = 0
     while first < len(records):
-        room = int(np.searchsorted(sizes, sizes[first] + BATCH_BYTES_MAX, side="right")) - 1
+        room = int(np.searchsorted(before, before[first] + BATCH_BYTES_MAX, side="right")) - 1
         last = min(max(room, first + 1), first + BATCH_ROWS_MAX, len(records))
         yield records.slice(first, last - first)
         first = last
-
-
-def _offsets(column: pa.Array) -> NDArray[np.int32]:
-    return np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
 
 
 def _check(faults: tuple[BatchFault, ...], wanted: OffsetRange, *, is_loss_fatal: bool) -> None:

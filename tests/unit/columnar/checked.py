@@ -48,5 +48,14 @@ class Checked:
     def encode_rows(self, *arguments: Any) -> int:
         return encode_rows.encode_rows(*guarded(arguments))
 
-    def decode_records(self, *arguments: Any) -> int:
-        return records.decode_records(*guarded(arguments))
+    def scan_records(self, *arguments: Any) -> int:
+        return records.scan_records(*guarded(arguments))
+
+    def copy_spans(self, *arguments: Any) -> int:
+        return records.copy_spans(*guarded(arguments))
+
+    def find_headers(self, *arguments: Any) -> int:
+        return records.find_headers(*guarded(arguments))
+
+    def make_text(self, *arguments: Any) -> int:
+        return records.make_text(*guarded(arguments))
