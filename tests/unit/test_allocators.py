@@ -1,0 +1,46 @@
+"""Memory that is freed is used again: its pages are not faulted in for every request, nor for every fetch."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+ROUNDS = 50
+
+PROGRAM = f"""
+import resource, sys
+from importlib import import_module
+
+import numpy as np
+
+module, megabytes, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+if module:
+    import_module(module).keep_freed_buffers()
+
+def use():
+    blocks = [np.empty(megabytes * 1024 * 1024, np.uint8) for _ in range(count)]
+    for block in blocks:
+        block[::4096] = 1
+
+use()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range({ROUNDS}):
+    use()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def page_faults(module: str, megabytes: int, count: int) -> int:
+    command = [sys.executable, "-c", PROGRAM, module, str(megabytes), str(count)]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
+@pytest.mark.parametrize(
+    ("module", "megabytes", "count"),
+    # A broker's requests, and what a worker takes for a fetch: more than glibc keeps of its own accord.
+    [("broker.server.allocator", 1, 4), ("spark_udfs.allocator", 4, 5)],
+)
+def test_freed_memory_is_used_again(module: str, megabytes: int, count: int) -> None:
+    assert page_faults(module, megabytes, count) < ROUNDS < page_faults("", megabytes, count)
