@@ -27,13 +27,15 @@ def test_the_examples_run_as_they_stand(registry_url: str, capsys: pytest.Captur
     names: dict[str, object] = {"__name__": "examples"}
     blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     assert len(blocks) >= 9
-    for block in blocks:
-        # Lines keep their numbers, so that a failure points into the page.
-        lines = text.count("\n", 0, block.start(1))
-        code = "\n" * lines + block[1].replace("http://localhost:8081", registry_url)
-        exec(compile(code, str(PAGE), "exec"), names)
-    client = names["client"]
-    client.close()  # type: ignore[attr-defined]  # the page's own name
+    try:
+        for block in blocks:
+            # Lines keep their numbers, so that a failure points into the page.
+            lines = text.count("\n", 0, block.start(1))
+            code = "\n" * lines + block[1].replace("http://localhost:8081", registry_url)
+            exec(compile(code, str(PAGE), "exec"), names)
+    finally:
+        client = names["client"]
+        client.close()  # type: ignore[attr-defined]  # the page's own name
     assert "TRAILING_BYTES - 1 bytes left over" in capsys.readouterr().out
 
 

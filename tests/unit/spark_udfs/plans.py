@@ -13,7 +13,7 @@ from spark_udfs.policy import OnNewVersion, OnPoison
 from spark_udfs.reader_choice import Language, Reader, SchemaText
 from spark_udfs.registry_options import RegistryOptions
 
-NOBODY = RegistryOptions(("http://127.0.0.1:9",), timeout_seconds=0.2, attempts_max=1)
+NOBODY = RegistryOptions(("http://127.0.0.1:9",), attempts_max=1)
 """The discard port: whoever asks this registry is refused at once."""
 
 
