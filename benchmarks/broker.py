@@ -34,8 +34,6 @@ STORED_BATCH_BYTES = 256_000
 DIFFERENT_VALUES = 1_000
 CLIENT_ROUNDS_MORE = 4
 """Client libraries vary more from run to run than brokers do."""
-CLIENTS = 2
-"""Client programs that run at once. One alone does not keep a broker busy, and what is measured is the client."""
 
 
 @dataclass
@@ -107,27 +105,27 @@ class Bench:
         self.client_pair("1024B_100_partitions", 1024, self.amount(200_000), "none", partitions=100)
 
     def client_pair(self, label: str, size: int, records: int, codec: str, partitions: int) -> None:
-        work = CLIENTS * size * records / MEGABYTE
+        work = size * records / MEGABYTE
         produced: dict[str, list[str]] = {self.ours.name: [], self.kafka.name: []}
 
-        def produce(broker: Broker, clients: Executor) -> None:
+        def produce(broker: Broker, client: Executor) -> None:
             name = f"bench-{next(self._numbers)}"
             raw_load.create_topic(broker.address, name, partitions)
             produced[broker.name].append(name)
-            at_once(clients, rdkafka_produce, broker.address, name, size, records, codec, partitions)
+            client.submit(rdkafka_produce, broker.address, name, size, records, codec, partitions).result()
 
         stored = self.stored(size, records, codec, partitions)
 
-        def consume(broker: Broker, clients: Executor) -> None:
-            at_once(clients, rdkafka_consume, broker.address, stored[broker.name], records, partitions)
+        def consume(broker: Broker, client: Executor) -> None:
+            client.submit(rdkafka_consume, broker.address, stored[broker.name], records, partitions).result()
 
         for verb, once in (("produce", produce), ("consume", consume)):
-            # Processes of their own: one that has produced a gigabyte consumes a fifth slower than a fresh one.
-            with ProcessPoolExecutor(CLIENTS, get_context("spawn")) as clients:
+            # A process of its own: one that has produced a gigabyte consumes a fifth slower than a fresh one.
+            with ProcessPoolExecutor(1, get_context("spawn")) as client:
                 self.report.compare(
                     f"rdkafka_{verb}_{label}",
-                    Contender(self.ours.name, partial(once, self.ours, clients), work),
-                    Contender(self.kafka.name, partial(once, self.kafka, clients), work),
+                    Contender(self.ours.name, partial(once, self.ours, client), work),
+                    Contender(self.kafka.name, partial(once, self.kafka, client), work),
                     unit="MB/s",
                     rounds=self.rounds + CLIENT_ROUNDS_MORE,
                 )
@@ -239,11 +237,6 @@ class Bench:
         )
 
 
-def at_once(clients: Executor, program: Callable[..., None], *arguments: object) -> None:
-    for running in [clients.submit(program, *arguments) for _ in range(CLIENTS)]:
-        running.result()
-
-
 def half_random(size: int, number: int) -> list[bytes]:
     """Values that are half random, half zeros: they compress about two to one, as text does."""
     return [os.urandom(size // 2).ljust(size, b"\x00") for _ in range(number)]
@@ -277,9 +270,9 @@ def rdkafka_consume(address: str, topic: str, records: int, partitions: int) -> 
             "bootstrap.servers": address,
             "group.id": "bench",
             "enable.auto.commit": False,
-            # Otherwise librdkafka pauses for a second when its queue is full, and the pause is what is measured; the
-            # queue lasts for fifty milliseconds. Looking every millisecond costs the client more time the sooner its
-            # queue is full. It keeps its default bounds: one without would measure how the client's memory grows.
+            # Otherwise librdkafka pauses for a second when its queue is full, and the pause is what is measured; what it
+            # holds lasts for fifty milliseconds. To look every millisecond costs the client time, more of it the sooner
+            # its queue is full. Its bounds are the default ones: without, its memory's growth would be measured.
             "fetch.queue.backoff.ms": 10,
         }
     )

@@ -1,7 +1,7 @@
 """Fetch v4-18: batches from an offset on, waiting for them if asked to (topic ids from v13, KIP-516).
 
-A fetch is answered at once when it has `min_bytes`, an error, or no time to wait; else when enough bytes arrive in one
-of its partitions or `max_wait_ms` has passed. Records are stretches of segment files, sent without being read. Where
+A fetch is answered at once when it has `min_bytes`, as much as its limits allow, an error, or no time to wait; else when
+enough bytes arrive in one of its partitions or `max_wait_ms` has passed. Records are stretches of segment files, sent without being read. Where
 `partition_max_bytes` ends in a large batch, that batch is left for the next fetch; a small one may be cut, as the
 protocol allows. The first batch of a response is whole however large (KIP-74).
 
@@ -101,7 +101,12 @@ class _Fetch:
                     continue
                 waiting.append(partition)
                 pieces.append(shape.success(partition, isolation))
-                if region is None or region.length == 0:
+                if region is None:
+                    pieces.append(shape.no_records)
+                    continue
+                # What its limits kept out does not come by waiting.
+                answer_now = answer_now or partition.log.has_more(region)
+                if region.length == 0:
                     pieces.append(shape.no_records)
                     continue
                 found_bytes += region.length

@@ -199,6 +199,11 @@ class PartitionLog:
             return segment.region(position, length, header.base_offset)
         raise CorruptBatch(f"{self.name}: no batch holds offset {offset}")
 
+    def has_more(self, region: Region) -> bool:
+        """Whether anything lies behind what `read` gave."""
+        last = self.segments[-1]
+        return region.file is not last.file or region.position + region.length < last.size_bytes
+
     def _opened(self, number: int) -> Segment:
         """A segment to read from; the sealed ones opened longest ago are let go."""
         segment = self.segments[number]

@@ -118,6 +118,28 @@ def a_reader_waits_for_data(wire: Wire) -> None:
     assert time.monotonic() - started < 8, "an error was held back"
 
 
+def a_full_answer_does_not_wait(wire: Wire) -> None:
+    topic = wire.topic("full")
+    for _ in range(3):
+        wire.produce(topic, Batch([NewRecord(b"x" * 6000)]))
+
+    def ask(label: str, **limits: Any) -> None:
+        part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": limits.pop("partition_max_bytes", 1 << 20)}
+        body = {"max_wait": 10_000, "max_bytes": 1 << 20, "topics": [{"topic": topic, "partitions": [part]}]}
+        started = time.monotonic()
+        wire.ask("fetch", 11, {**body, **limits}, label=label, keep=_whole)
+        assert time.monotonic() - started < 8, f"waited for what cannot come: {label}"
+
+    ask("more asked for than the answer may hold", min_bytes=1 << 20, max_bytes=10_000)
+    ask("as much asked for as the partition may give", min_bytes=10_000, partition_max_bytes=10_000)
+
+
+def _whole(answer: Plain) -> Any:
+    (part,) = answer["responses"][0]["partitions"]
+    offsets = [batch["base_offset"] for batch in part["records"] if "base_offset" in batch]
+    return {"error_code": part["error_code"], "whole batches": offsets}
+
+
 def topic_ids(wire: Wire) -> None:
     topic = _filled(wire, "identified", 1, 1)
     topic_id = wire.topic_id(topic)
