@@ -270,9 +270,9 @@ def rdkafka_consume(address: str, topic: str, records: int, partitions: int) -> 
             "bootstrap.servers": address,
             "group.id": "bench",
             "enable.auto.commit": False,
-            # Otherwise librdkafka pauses for a second when its queue is full, and the pause is what is measured; what it
-            # holds lasts for fifty milliseconds. To look every millisecond costs the client time, more of it the sooner
-            # its queue is full. Its bounds are the default ones: without, its memory's growth would be measured.
+            # Otherwise librdkafka pauses for a second when its queue is full, and the pause is what is measured. What
+            # it holds lasts for fifty milliseconds; to look every millisecond costs it time, the more the sooner its
+            # queue is full. The queue's bounds are the default ones: without, its memory's growth would be measured.
             "fetch.queue.backoff.ms": 10,
         }
     )

@@ -1,9 +1,9 @@
 """Fetch v4-18: batches from an offset on, waiting for them if asked to (topic ids from v13, KIP-516).
 
-A fetch is answered at once when it has `min_bytes`, as much as its limits allow, an error, or no time to wait; else when
-enough bytes arrive in one of its partitions or `max_wait_ms` has passed. Records are stretches of segment files, sent without being read. Where
-`partition_max_bytes` ends in a large batch, that batch is left for the next fetch; a small one may be cut, as the
-protocol allows. The first batch of a response is whole however large (KIP-74).
+A fetch is answered at once when it has `min_bytes`, all that its limits allow, an error, or no time to wait; else when
+enough bytes arrive in one of its partitions or `max_wait_ms` has passed. Records are stretches of segment files, sent
+without being read. Where `partition_max_bytes` ends in a large batch, that batch is left for the next fetch; a small
+one may be cut, as the protocol allows. The first batch of a response is whole however large (KIP-74).
 
 Deviations: fetch sessions (KIP-227) are refused as the protocol provides: every answer carries session id 0, so
 clients send full requests. An epoch that continues a session gets FETCH_SESSION_ID_NOT_FOUND. There are no
@@ -99,12 +99,17 @@ class _Fetch:
                     answer_now = True
                     pieces.append(shape.failure(asked.partition, refusal, partition))
                     continue
+                except _Diverged as parting:
+                    answer_now = True
+                    pieces.append(shape.parting(parting))
+                    continue
                 waiting.append(partition)
                 pieces.append(shape.success(partition, isolation))
+                # What its limits kept out does not come by waiting.
                 if region is None:
+                    answer_now = answer_now or asked.fetch_offset < partition.log.log_end_offset
                     pieces.append(shape.no_records)
                     continue
-                # What its limits kept out does not come by waiting.
                 answer_now = answer_now or partition.log.has_more(region)
                 if region.length == 0:
                     pieces.append(shape.no_records)
@@ -157,6 +162,16 @@ class _Refused(Exception):
         self.error = error
 
 
+class _Diverged(Exception):
+    """The log that the client has is not a part of this one: the last epoch of both, and where it ends here."""
+
+    def __init__(self, partition: Partition, epoch: int, end_offset: int) -> None:
+        super().__init__(f"epoch {epoch} ends at {end_offset}")
+        self.partition = partition
+        self.epoch = epoch
+        self.end_offset = end_offset
+
+
 def _find(topic: Topic | None, index: int) -> Partition | None:
     return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None
 
@@ -171,10 +186,13 @@ def _read(partition: Partition, asked: Request, budget: int, *, at_least_one: bo
     if epoch >= 0 and epoch != log.leader_epoch:
         fenced = epoch < log.leader_epoch
         raise _Refused(ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch)
-    if getattr(asked, "last_fetched_epoch", -1) > log.leader_epoch:
-        raise _Refused(ErrorCode.offset_out_of_range)
+    last_epoch = getattr(asked, "last_fetched_epoch", -1)
+    if last_epoch >= 0:
+        _check_epoch(partition, last_epoch, asked.fetch_offset)
     max_bytes = min(asked.partition_max_bytes, budget)
     if max_bytes <= 0 and not at_least_one:
+        if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
+            raise _Refused(ErrorCode.offset_out_of_range)
         return None
     try:
         return log.read(asked.fetch_offset, max(max_bytes, 0), at_least_one=at_least_one)
@@ -184,6 +202,14 @@ def _read(partition: Partition, asked: Request, budget: int, *, at_least_one: bo
         raise _Refused(ErrorCode.corrupt_message) from None
     except (StorageError, OSError):
         raise _Refused(ErrorCode.kafka_storage_error) from None
+
+
+def _check_epoch(partition: Partition, last_epoch: int, offset: int) -> None:
+    epoch, end_offset = partition.log.end_offset_for_epoch(last_epoch)
+    if epoch < 0 or offset < partition.log.log_start_offset:
+        raise _Refused(ErrorCode.offset_out_of_range)
+    if epoch < last_epoch or end_offset < offset:
+        raise _Diverged(partition, epoch, end_offset)
 
 
 class _Shape:
@@ -250,6 +276,20 @@ class _Shape:
         )
         template.tail = template.tail.removesuffix(self._empty)
         return template
+
+    def parting(self, parting: _Diverged) -> bytes:
+        partition, log = parting.partition, parting.partition.log
+        fields: Answer = {
+            "partition_index": partition.index,
+            "high_watermark": log.high_watermark,
+            "last_stable_offset": log.last_stable_offset,
+            "log_start_offset": log.log_start_offset,
+            "diverging_epoch": {"epoch": parting.epoch, "end_offset": parting.end_offset},
+            "aborted_transactions": None,
+            "preferred_read_replica": -1,
+            "records": b"",
+        }
+        return encode(self._partition_schema, fields)
 
     def failure(self, index: int, refusal: _Refused, partition: Partition | None) -> bytes:
         out_of_range = refusal.error is ErrorCode.offset_out_of_range and partition is not None
