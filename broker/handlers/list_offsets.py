@@ -58,6 +58,8 @@ def _find_all(broker: Broker, context: RequestContext, request: Request) -> Work
 
 
 def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) -> Answer:
+    if asked.timestamp < 0 and context.api_version < _SINCE_VERSION.get(asked.timestamp, NEVER):
+        return {"error_code": ErrorCode.unsupported_version, **_UNKNOWN}
     topic = broker.topics.find(name)
     if topic is None or not 0 <= asked.partition_index < len(topic.partitions):
         return {"error_code": ErrorCode.unknown_topic_or_partition, **_UNKNOWN}
@@ -66,8 +68,6 @@ def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) 
     if epoch >= 0 and epoch != log.leader_epoch:
         fenced = epoch < log.leader_epoch
         return {"error_code": ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch, **_UNKNOWN}
-    if asked.timestamp < 0 and context.api_version < _SINCE_VERSION.get(asked.timestamp, NEVER):
-        return {"error_code": ErrorCode.unsupported_version, **_UNKNOWN}
     try:
         found = _find(log, asked.timestamp)
     except InvalidBatch:

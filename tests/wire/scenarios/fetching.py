@@ -168,6 +168,9 @@ def leader_epochs(wire: Wire) -> None:
     for epoch in (0, 1, 99):
         body = fetch_body(topic, 0, last_fetched_epoch=epoch)
         wire.ask("fetch", 12, body, label=f"last fetched epoch {epoch}", keep=_without_session)
+    for offset in (-1, 2, 3):
+        body = fetch_body(topic, offset, last_fetched_epoch=0)
+        wire.ask("fetch", 12, body, label=f"offset {offset} after epoch 0", keep=_without_session)
     for version in (2, 3, 4):
         for asked in (0, 1, -1, 99):
             part = {"partition": 0, "current_leader_epoch": -1, "leader_epoch": asked}
@@ -181,6 +184,15 @@ def leader_epochs(wire: Wire) -> None:
         wire.ask("offset_for_leader_epoch", version, body, label="unknown partition")
         body = {"replica_id": -1, "topics": [{"topic": wire.name("absent"), "partitions": [part]}]}
         wire.ask("offset_for_leader_epoch", version, body, label="unknown topic")
+
+
+def errors_behind_what_the_limits_take(wire: Wire) -> None:
+    topic = wire.topic("full", 3)
+    wire.produce(topic, Batch([NewRecord(b"x" * 100)]))
+    for offset in (-1, 0, 1, 7):
+        body = fetch_body(topic, 0, max_bytes=1)
+        body["topics"][0]["partitions"] += fetch_body(topic, offset, partition=1)["topics"][0]["partitions"]
+        wire.ask("fetch", 11, body, label=f"an empty partition from {offset} on", keep=_without_session)
 
 
 def sessions_that_do_not_exist(wire: Wire) -> None:
@@ -256,6 +268,8 @@ def list_offsets_at_every_version(wire: Wire) -> None:
         ask("latest, committed only", -1, isolation_level=1)
         ask("unknown partition", -1, partition=9)
         ask("unknown topic", -1, name=wire.name("absent"))
+        for timestamp in (-3, -6):
+            ask(f"{SPECIAL[timestamp]} of an unknown partition", timestamp, partition=9)
 
 
 def list_offsets_of_an_empty_log(wire: Wire) -> None:
@@ -266,9 +280,10 @@ def list_offsets_of_an_empty_log(wire: Wire) -> None:
             body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}
             wire.ask("list_offsets", version, body, label=SPECIAL.get(timestamp, f"time {timestamp}"))
     for epoch in (0, 1, 5):
-        part = {"partition_index": 0, "timestamp": -1, "current_leader_epoch": epoch}
-        body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}
-        wire.ask("list_offsets", 7, body, label=f"current leader epoch {epoch}")
+        for timestamp in (-1, -6):
+            part = {"partition_index": 0, "timestamp": timestamp, "current_leader_epoch": epoch}
+            body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}
+            wire.ask("list_offsets", 7, body, label=f"{SPECIAL[timestamp]}, current leader epoch {epoch}")
     part = {"partition_index": 0, "timestamp": -1, "current_leader_epoch": -1}
     body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [part, {**part, "timestamp": -2}]}]}
     wire.ask("list_offsets", 7, body, label="the same partition twice")
