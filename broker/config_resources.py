@@ -110,27 +110,32 @@ def _change_topic(
     broker: "Broker", change: ResourceChange, alterations: Iterable[Alteration], *, validate_only: bool
 ) -> None:
     name = change.resource_name
-    if not name:
-        raise Refusal(ErrorCode.invalid_request, "Default topic resources are not allowed.")
-    fault = topic_name_fault(name)
-    if fault is not None:
-        raise Refusal(ErrorCode.invalid_topic_exception, fault)
     topic = broker.topics.find(name)
-    if topic is None:
-        raise Refusal(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
-    before = {} if change.replaces_all else topic.overrides
+    before = {} if change.replaces_all or topic is None else topic.overrides
     broker_values = broker.settings.values
 
     def default_text(config: str) -> str | None:
         return text_of(topic_default(TOPIC_CONFIGS[config], broker_values))
 
+    # As in Kafka, whether the topic exists is asked last.
     try:
         after = altered(TOPIC_CONFIGS, before, alterations, default_text)
+        _check_topic_name(name)
         check_topic_overrides(broker_values, after)
     except InvalidConfig as error:
         raise Refusal(ErrorCode.invalid_config, str(error)) from error
+    if topic is None:
+        raise Refusal(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     if not validate_only and after != dict(topic.overrides):
         broker.topics.set_overrides(topic, after)
+
+
+def _check_topic_name(name: str) -> None:
+    if not name:
+        raise Refusal(ErrorCode.invalid_request, "Default topic resources are not allowed.")
+    fault = topic_name_fault(name)
+    if fault is not None:
+        raise Refusal(ErrorCode.invalid_topic_exception, fault)
 
 
 def _change_broker(

@@ -3,7 +3,8 @@
 A fetch is answered at once when it has `min_bytes`, all that its limits allow, an error, or no time to wait; else when
 enough bytes arrive in one of its partitions or `max_wait_ms` has passed. Records are stretches of segment files, sent
 without being read. Where `partition_max_bytes` ends in a large batch, that batch is left for the next fetch; a small
-one may be cut, as the protocol allows. The first batch of a response is whole however large (KIP-74).
+one may be cut, as the protocol allows. The first batch of a response is whole however large (KIP-74). Who names the
+epoch it fetched last is told where its log and this one part (KIP-595).
 
 Deviations: fetch sessions (KIP-227) are refused as the protocol provides: every answer carries session id 0, so
 clients send full requests. An epoch that continues a session gets FETCH_SESSION_ID_NOT_FOUND. There are no

@@ -156,7 +156,8 @@ def endpoints(name: str, value: Value) -> None:
 
 def throttled_replicas(name: str, value: Value) -> None:
     items = value if isinstance(value, tuple) else ()
-    if items != ("*",) and not all(re.fullmatch(r"[0-9]+:[0-9]+", item) for item in items):
+    # An empty item is fine, as in Kafka: APPEND of nothing leaves one.
+    if items != ("*",) and not all(re.fullmatch(r"([0-9]+:[0-9]+)?", item) for item in items):
         shown = f"[{', '.join(items)}]"
         form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
         raise InvalidConfig.of(

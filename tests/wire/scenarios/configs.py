@@ -130,6 +130,8 @@ def incremental_append_and_subtract(wire: Wire) -> None:
     _see(wire, topic, throttled, "0:1,1:1")
     wire.ask("incremental_alter_configs", 1, change(TOPIC, topic, (throttled, SUBTRACT, "0:1")))
     _see(wire, topic, throttled, "1:1")
+    wire.ask("incremental_alter_configs", 1, change(TOPIC, topic, (throttled, APPEND, "")), label="nothing")
+    _see(wire, topic, throttled, "1:1,")
 
 
 BAD_VALUES: tuple[tuple[str, str | None], ...] = (
@@ -218,6 +220,11 @@ def wrong_changes(wire: Wire) -> None:
     wire.ask("incremental_alter_configs", 1, change(TOPIC, wire.name("absent"), retention), label="unknown topic")
     wire.ask("incremental_alter_configs", 1, change(TOPIC, "bad name!", retention), label="invalid topic name")
     wire.ask("incremental_alter_configs", 1, change(TOPIC, "", retention), label="empty topic name")
+    for fault in (("retention.ms", SET, "x"), ("retention.ms", APPEND, "5"), ("nope", SET, "5")):
+        for name in (wire.name("absent"), "bad name!", ""):
+            body = change(TOPIC, name, fault)
+            wire.ask("incremental_alter_configs", 1, body, label=f"{fault} of a wrong topic '{name[:6]}'")
+    wire.ask("alter_configs", 2, replace(TOPIC, wire.name("absent"), {"retention.ms": "x"}), label="both wrong")
     wire.ask("incremental_alter_configs", 1, change(TOPIC, topic), label="nothing to change")
     wire.ask("incremental_alter_configs", 1, change(TOPIC, topic, retention, retention), label="the same key twice")
     wire.ask("incremental_alter_configs", 1, change(TOPIC, topic, ("retention.ms", 9, "5")), label="no such operation")
