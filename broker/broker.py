@@ -24,7 +24,7 @@ from broker.settings import BrokerSettings
 from broker.state.groups.coordinator import GroupCoordinator
 from broker.state.producer_ids import ProducerIds
 from broker.state.topics import Partition, Topics
-from broker.turns import turn_ms_max
+from broker.turns import Work, in_turns, turn_ms_max
 
 logger = logging.getLogger("headgate.broker")
 
@@ -206,27 +206,40 @@ class Broker:
         self.timers.after(flush_check_interval_ms, self._flush_due)
 
     def _checkpoint(self) -> None:
-        """Flush what is not yet on the disk, so that a recovery starts there."""
+        """Note for each log what is on the disk, so that a recovery starts there; what is not yet is flushed first."""
         self.timers.after(checkpoint_interval_ms, self._checkpoint)
-        logs = [log for log in self._logs() if log.failure is None and log.flushed_offset < log.log_end_offset]
-        points: dict[str, int] = {}
+        known = self.directory.recovery_points
+        logs = [log for log in self._logs() if log.failure is None and known.get(log.name, 0) != log.log_end_offset]
+        in_turns(self, self._checkpoint_each(logs))
+
+    def _checkpoint_each(self, logs: Sequence[PartitionLog]) -> Work:
+        points: dict[PartitionLog, int] = {}
         left = len(logs)
 
         def flushed(log: PartitionLog, error: StorageError | None) -> None:
             nonlocal left
             left -= 1
             try:
-                if error is None:
+                if error is None and not log.is_deleted:
                     log.checkpoint()
-                    points[log.name] = log.flushed_offset
+                    points[log] = log.flushed_offset
                 if left == 0 and points:
                     # Once for all of them: it is on the disk when it returns, and everybody waits for that.
-                    self.directory.write_recovery_points({**self.directory.recovery_points, **points})
+                    self._write_recovery_points(points)
             except StorageError as failure:
                 log.fail(failure)
 
         for log in logs:
+            yield
             self.group_commit.flush(log).then(partial(flushed, log))
+        return {}
+
+    def _write_recovery_points(self, points: Mapping[PartitionLog, int]) -> None:
+        # Without those of topics that are gone, or they would add up, and meet a later topic of the same name.
+        names = {log.name for log in self._logs()}
+        known = {name: point for name, point in self.directory.recovery_points.items() if name in names}
+        reached = {log.name: point for log, point in points.items() if not log.is_deleted}
+        self.directory.write_recovery_points({**known, **reached})
 
     def _compact_journals(self) -> None:
         self.timers.after(compaction_check_interval_ms, self._compact_journals)

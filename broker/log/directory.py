@@ -77,6 +77,7 @@ class DataDirectory:
 
     def create_partitions(self, topic: str, topic_id: uuid.UUID, indexes: range) -> None:
         """Make the directories of a topic's partitions, each with a note of whose it is."""
+        self._forget_recovery_points({self.partition_path(topic, index).name for index in indexes})
         try:
             for index in indexes:
                 path = self.partition_path(topic, index)
@@ -124,6 +125,12 @@ class DataDirectory:
         if points != self.recovery_points:
             replace_file(self.path / "recovery-points", json.dumps(points).encode())
             self.recovery_points = points
+
+    def _forget_recovery_points(self, names: set[str]) -> None:
+        """What an earlier partition of the same name had on the disk says nothing about a new one."""
+        if names & self.recovery_points.keys():
+            left = {name: point for name, point in self.recovery_points.items() if name not in names}
+            self.write_recovery_points(left)
 
     def _read_recovery_points(self) -> dict[str, int]:
         return {

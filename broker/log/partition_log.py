@@ -64,6 +64,8 @@ class PartitionLog:
         """(leader epoch, first offset written in it), ascending."""
         self.failure: StorageError | None = None
         """Set when the disk failed in a way that only a restart can judge."""
+        self.is_deleted = False
+        """Its topic is gone, and the name of its directory may belong to another: nothing more is written there."""
         self._base_offsets: list[int] = []
         self._open_sealed: list[Segment] = []
         self._tail_offset = -1

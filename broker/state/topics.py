@@ -209,6 +209,7 @@ class Topics:
         del self._by_id[topic.topic_id]
         self.partition_count -= len(topic.partitions)
         for partition in topic.partitions:
+            partition.log.is_deleted = True
             self._directory.set_aside(partition.log.directory)
             partition.notify(0)
         for callback in self.on_delete:

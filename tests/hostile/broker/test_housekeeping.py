@@ -1,6 +1,7 @@
 """What must go on by itself: timers after a failure, memory after a client has gone, long work beside short."""
 
 import asyncio
+import json
 import struct
 from collections.abc import Generator
 from pathlib import Path
@@ -73,13 +74,21 @@ def test_housekeeping_goes_on_after_a_round_that_failed(tmp_path: Path, monkeypa
     broker.close()
 
 
-def test_a_checkpoint_writes_the_recovery_points_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def in_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is."""
+    monkeypatch.setattr("broker.turns.turn_ms_max", 60_000)
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_a_checkpoint_writes_the_recovery_points_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_one_turn: None, acks: int
+) -> None:
     with InProcessBroker(tmp_path) as running:
         topics = [{"name": f"t{number}", "num_partitions": 1, "replication_factor": 1} for number in range(20)]
         running.ask("create_topics", 5, {"topics": topics})
         for number in range(20):
-            data = [{"name": f"t{number}", "partition_data": [{"index": 0, "records": Batch().encode()}]}]
-            running.ask("produce", 7, {"acks": 1, "topic_data": data})
+            produce_to(running, f"t{number}", acks)
         written: list[dict[str, int]] = []
         monkeypatch.setattr(running.broker.directory, "write_recovery_points", written.append)
         running.broker._checkpoint()
@@ -88,6 +97,55 @@ def test_a_checkpoint_writes_the_recovery_points_once(tmp_path: Path, monkeypatc
         assert {f"t{number}-0": 1 for number in range(20)}.items() <= written[0].items()
         assert len(written) == 1
         monkeypatch.undo()
+
+
+def test_a_new_topic_has_nothing_of_an_earlier_one_of_its_name(tmp_path: Path, in_one_turn: None) -> None:
+    with InProcessBroker(tmp_path) as running:
+        for name in ("kept", "t"):
+            create(running, name)
+            produce_to(running, name, -1)
+        running.broker._checkpoint()
+        assert recovery_points(tmp_path) == {"kept-0": 1, "t-0": 1, "__cluster_metadata-0": 2}
+        running.ask("delete_topics", 5, {"topic_names": ["t"]})
+        create(running, "t")
+        assert recovery_points(tmp_path) == {"kept-0": 1, "__cluster_metadata-0": 2}
+
+
+def test_a_checkpoint_forgets_topics_that_are_gone(tmp_path: Path, in_one_turn: None) -> None:
+    with InProcessBroker(tmp_path) as running:
+        for name in ("kept", "t"):
+            create(running, name)
+            produce_to(running, name, -1)
+        running.broker._checkpoint()
+        running.ask("delete_topics", 5, {"topic_names": ["t"]})
+        running.broker._checkpoint()
+        assert "t-0" not in recovery_points(tmp_path)
+
+
+def test_a_checkpoint_under_way_leaves_a_new_topic_alone(tmp_path: Path, in_one_turn: None) -> None:
+    with InProcessBroker(tmp_path) as running:
+        create(running, "t")
+        produce_to(running, "t", 1)
+        running.broker._checkpoint()
+        running.ask("delete_topics", 5, {"topic_names": ["t"]})
+        create(running, "t")
+        running._posted.get(timeout=10)()
+        assert {path.suffix for path in (tmp_path / "t-0").iterdir()} <= {".log", ".metadata"}
+        assert "t-0" not in recovery_points(tmp_path)
+
+
+def create(running: InProcessBroker, name: str) -> None:
+    running.ask("create_topics", 5, {"topics": [{"name": name, "num_partitions": 1, "replication_factor": 1}]})
+
+
+def produce_to(running: InProcessBroker, name: str, acks: int) -> None:
+    data = [{"name": name, "partition_data": [{"index": 0, "records": Batch().encode()}]}]
+    running.ask("produce", 7, {"acks": acks, "topic_data": data})
+
+
+def recovery_points(data: Path) -> dict[str, int]:
+    points: dict[str, int] = json.loads((data / "recovery-points").read_text())
+    return points
 
 
 def test_an_abandoned_long_poll_leaves_no_waiter_and_no_timer(tmp_path: Path) -> None:
