@@ -3,7 +3,7 @@
 Shared by the batch and the stream reader. Positions that a user gave are checked against what the brokers have.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from aiokafka.structs import TopicPartition
 
@@ -52,12 +52,7 @@ async def stream_ranges(
     cluster: Cluster, options: ReadOptions, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
 ) -> list[OffsetRange]:
     """The tasks of a micro-batch. Raises `DataLost` for what the checkpoint has and the brokers have not."""
-    gone = start.keys() - end.keys()
-    if gone:
-        lost(
-            f"{text_of(gone)} was read before and is not in the cluster any more: records that were not read are lost.",
-            is_fatal=options.is_loss_fatal,
-        )
+    check_gone(options, start.keys() - end.keys())
     new = end.keys() - start.keys()
     anew = {at for at in end.keys() & start.keys() if end[at] < start[at]}
     first = await cluster.edges(end, EARLIEST, options.isolation)
@@ -83,6 +78,23 @@ async def stream_ranges(
             )
     ranges = [OffsetRange(at, max(begin[at], first[at]), end[at]) for at in sorted(end)]
     return divided(ranges, options.partitions_min, options.records_per_partition_max)
+
+
+def check_gone(options: ReadOptions, gone: Set[TopicPartition]) -> None:
+    """Partitions that the checkpoint has and that are not read any more. Raises `DataLost`, or `BadOption` where it was
+    the user who took them away."""
+    unnamed = [at for at in gone if not options.selection.includes(at)]
+    if unnamed and options.is_loss_fatal:
+        raise BadOption(
+            options.selection.option,
+            f"{text_of(unnamed)} was read before with this checkpoint and is not meant any more. Name it again, begin "
+            "with a checkpoint of its own, or set failOnDataLoss to false to go on without it",
+        )
+    if gone:
+        lost(
+            f"{text_of(gone)} was read before and is not in the cluster any more: records that were not read are lost.",
+            is_fatal=options.is_loss_fatal,
+        )
 
 
 async def _by_number(

@@ -15,7 +15,7 @@ from spark_udfs.source.cluster import Cluster
 from spark_udfs.source.loop import loop_thread
 from spark_udfs.source.offsets import INITIAL, Offsets, from_json, initial_of, to_json
 from spark_udfs.source.options import ReadOptions
-from spark_udfs.source.planning import partitions_and_latest, resolved, stream_ranges
+from spark_udfs.source.planning import check_gone, partitions_and_latest, resolved, stream_ranges
 from spark_udfs.source.positions import EARLIEST, AtEdge, AtOffsets, Edge
 from spark_udfs.source.ranges import limited
 from spark_udfs.source.reading import RangePartition, ReadSpec, read_range
@@ -47,6 +47,9 @@ class StreamPositions:
         self._begun_at = None
         begin = from_json(start)
         self.latest = self._target if self._target is not None else self._thread.run(self._ends())
+        if self._options.is_loss_fatal:
+            # Before Spark writes the batch down, and does it again whatever is put right meanwhile.
+            check_gone(self._options, begin.keys() - self.latest.keys())
         end = self.latest
         if records_max is not None:
             known = {at: begin[at] for at in begin if at in end}

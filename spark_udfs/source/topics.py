@@ -31,6 +31,19 @@ class Selection:
             return None
         return self.topics or tuple(sorted({at.topic for at in self.assigned}))
 
+    @property
+    def option(self) -> str:
+        """Which of the three."""
+        if self.pattern is not None:
+            return "subscribePattern"
+        return "subscribe" if self.topics else "assign"
+
+    def includes(self, at: TopicPartition) -> bool:
+        """Whether it is meant, there or not."""
+        if self.pattern is not None:
+            return re.fullmatch(self.pattern, at.topic) is not None
+        return at.topic in self.topics or at in self.assigned
+
     def chosen(self, known: Mapping[str, Iterable[int]], *, may_miss: bool = False) -> list[TopicPartition]:
         """The partitions among those of the cluster. A pattern may match nothing yet.
 

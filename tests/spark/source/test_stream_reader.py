@@ -9,7 +9,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from spark_udfs.source.admission import StreamReader
 from spark_udfs.source.data_source import HeadgateDataSource
-from spark_udfs.source.errors import DataLost, TopicMissing
+from spark_udfs.source.errors import BadOption, DataLost, TopicMissing
 from spark_udfs.source.stream_reader import LegacyStreamReader
 from tests.spark.source.topics import Topics, numbered, rows_of
 
@@ -283,6 +283,24 @@ def test_a_partition_that_is_gone_fails_the_stream_or_is_forgotten(embedded: Top
     with pytest.raises(DataLost, match=f"{second}-0 was read before"):
         failing.batch()
     failing.stop()
+    assert failing.checkpoint == query.checkpoint
     accepting = Query(embedded.source(subscribePattern=pattern, failOnDataLoss="false"), list(query.checkpoint))
     assert accepting.values() == ["v2"]
     accepting.stop()
+
+
+def test_a_checkpoint_is_not_harmed_by_a_query_that_names_another_topic(embedded: Topics) -> None:
+    first, second = embedded.create(), embedded.create()
+    for topic in (first, second):
+        embedded.produce(topic, numbered(2))
+    query = Query(embedded.source(first, startingOffsets="earliest"))
+    assert query.values() == ["v0", "v1"]
+    query.stop()
+    mistaken = Query(embedded.source(second, startingOffsets="earliest"), query.checkpoint)
+    with pytest.raises(BadOption, match=f"Option 'subscribe': {first}-0 was read before with this checkpoint"):
+        mistaken.batch()
+    mistaken.stop()
+    embedded.produce(first, numbered(1, first=2))
+    again = Query(embedded.source(first), query.checkpoint)
+    assert again.values() == ["v2"]
+    again.stop()
