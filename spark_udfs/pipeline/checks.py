@@ -1,8 +1,8 @@
 """From a document to a checked pipeline: every mistake is found in one go. Knows the format; starts nothing.
 
 The tables of sources, transforms and sinks have checks of their own (`checks_sources`, `checks_transforms`,
-`checks_sinks`); what holds between them (names that exist, circles, joins that would keep rows for ever) is here and in
-`checks_graph`.
+`checks_sinks`), and so have the options of topics (`checks_options`); what holds between them (names that exist,
+circles, joins that would keep rows for ever) is here and in `checks_graph`.
 """
 
 import os
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from spark_udfs.pipeline.checks_graph import check_graph
+from spark_udfs.pipeline.checks_options import check_options
 from spark_udfs.pipeline.checks_sinks import read_dead_letters, read_sink
 from spark_udfs.pipeline.checks_sources import read_source
 from spark_udfs.pipeline.checks_transforms import read_transform
@@ -106,6 +107,7 @@ def check(document: Document, environment: Mapping[str, str]) -> Pipeline:
         description=description,
     )
     check_graph(pipeline, document, named, mistakes)
+    check_options(pipeline, document, mistakes)
     if mistakes:
         raise PipelineMistakes(document.file, mistakes)
     return pipeline

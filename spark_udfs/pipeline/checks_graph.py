@@ -35,6 +35,7 @@ def check_graph(pipeline: Pipeline, document: Document, named: Sequence[str], mi
         checking.sinks()
     checking.poison()
     checking.databases()
+    checking.folders()
 
 
 class _Checking:
@@ -49,6 +50,12 @@ class _Checking:
         self._mistakes.append(Mistake(".".join(path), self._document.line_of(path), message))
 
     def names(self) -> None:
+        first: dict[str, str] = {}
+        for name in self._named:
+            other = first.setdefault(name.lower(), name)
+            if other != name:
+                kind = "sources" if name in self._pipeline.sources else "transforms"
+                self._wrong((kind, name), f"and {other} are one name to SQL, which does not look at the case")
         for name, transform in self._pipeline.transforms.items():
             for each in transform.inputs:
                 self._known(("transforms", name, self._key(transform, each)), each)
@@ -159,6 +166,28 @@ class _Checking:
                         f"{sink_name} writes to the same SQLite file while it is read in one pass: name a growing "
                         "column (incremental), or write to another file",
                     )
+
+    def folders(self) -> None:
+        """Batches of two Parquet sinks have the same names: those of the second would be taken for done."""
+        letters = self._pipeline.dead_letters
+        sinks: dict[tuple[str, ...], Sink] = {("sinks", name): sink for name, sink in self._pipeline.sinks.items()}
+        if isinstance(letters, TableLetters):
+            sinks = {("dead_letters",): letters.sink, **sinks}
+        taken: dict[str, tuple[str, ...]] = {}
+        checkpoint = self._pipeline.checkpoint.rstrip("/")
+        for path, sink in sinks.items():
+            if not isinstance(sink, (ParquetSink, DeltaSink)) or not sink.path:
+                continue
+            folder = sink.path.rstrip("/")
+            other = taken.setdefault(folder, path)
+            if f"{folder}/".startswith(f"{checkpoint}/"):
+                self._wrong((*path, "path"), "lies in the checkpoint, which is the pipeline's own")
+            elif other != path and not all(isinstance(sinks[each], DeltaSink) for each in (path, other)):
+                self._wrong(
+                    (*path, "path"),
+                    f"is the folder of {'.'.join(other)}: give each its own, or bring the rows together in a transform "
+                    "(UNION ALL)",
+                )
 
     def poison(self) -> None:
         letters = self._pipeline.dead_letters

@@ -81,7 +81,7 @@ def _mode(table: Table, allowed: tuple[Mode, ...], keys: tuple[str, ...]) -> Mod
     mode = table.choice("mode", Mode, Mode.APPEND)
     if mode not in allowed:
         table.wrong("mode", f"{mode} is not possible here; {', '.join(allowed)} are")
-    if mode is Mode.UPSERT and not keys:
+    elif mode is Mode.UPSERT and not keys:
         table.wrong("keys", 'is missing: the columns that tell rows apart, for mode = "upsert"')
     if keys and mode is not Mode.UPSERT:
         table.wrong("keys", 'is for mode = "upsert"')

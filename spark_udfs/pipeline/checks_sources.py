@@ -45,7 +45,13 @@ _RESERVED = {
     "maxoffsetspertrigger": "rows_per_batch",
     "on_poison": "on_poison",
     "on_new_version": "on_new_version",
+    "version": "version",
+    "schema_id": "schema_id",
+    "schema": "schema",
+    "fields": "fields",
 }
+_OWN_OPTIONS = frozenset({"columns", "flat", "includeheaders"})
+"""Without which transforms and dead letters would not find what they need."""
 
 
 def read_source(table: Table, document: Document, on_poison: OnPoison, on_new_version: OnNewVersion) -> Source | None:
@@ -86,6 +92,10 @@ def _topic(
     for option in options:
         if option.lower() in _RESERVED:
             table.wrong(f"options.{option}", f"is said with {_RESERVED[option.lower()]} instead")
+        elif option.lower() in _OWN_OPTIONS:
+            table.wrong(
+                f"options.{option}", "is the pipeline's own: it reads all columns, and makes columns of the fields"
+            )
     return TopicSource(
         name=name,
         topic=topic,

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from spark_udfs.pipeline.checks_sources import watermark
 from spark_udfs.pipeline.mistakes import shown
 from spark_udfs.pipeline.model import Emit, JoinTransform, SqlTransform, Transform, WindowKind, WindowTransform
-from spark_udfs.pipeline.reading import NAME, Table
+from spark_udfs.pipeline.reading import NAME, Table, seconds_of
 
 KINDS = ("sql", "window", "join")
+HOPS_MAX = 2000
+"""Windows that one row lies in. Spark writes the row once for each, and plans for hours where there are many more."""
 JOINS = ("inner", "left", "right", "full", "semi", "anti")
 
 
@@ -47,6 +49,7 @@ def _window(table: Table, name: str) -> WindowTransform:
     slide = None
     if kind is WindowKind.HOPPING:
         slide = table.duration("slide", needed="how often a window begins")
+    _check_lengths(table, "gap" if session else "size", size, slide)
     for key, kinds in (
         ("size", "tumbling and hopping windows"),
         ("gap", "session windows"),
@@ -77,6 +80,19 @@ def _window(table: Table, name: str) -> WindowTransform:
         aggregates=aggregates,
         emit=emit,
     )
+
+
+def _check_lengths(table: Table, key: str, size: str | None, slide: str | None) -> None:
+    none = [at for at, given in ((key, size), ("slide", slide)) if given is not None and seconds_of(given) == 0]
+    for at in none:
+        table.wrong(at, "must be longer than nothing")
+    if none or size is None or slide is None:
+        return
+    long, short = seconds_of(size), seconds_of(slide)
+    if short > long:
+        table.wrong("slide", f"{slide} is longer than the window, so that rows between two windows would be in none")
+    elif short * HOPS_MAX < long:
+        table.wrong("slide", f"each row would be in more than {HOPS_MAX:,} windows of {size}: begin them less often")
 
 
 def _join(table: Table, name: str) -> JoinTransform:

@@ -45,7 +45,9 @@ class Table:
 
     def wrong(self, key: str, message: str) -> None:
         path = (*self.path, key) if key else self.path
-        self._mistakes.append(Mistake(".".join(path), self._document.line_of(path), message))
+        # Keys below an inner table come with dots; those of the file itself may be quoted and have dots as well.
+        place = path if path in self._document.lines else (*self.path, *key.split("."))
+        self._mistakes.append(Mistake(".".join(path), self._document.line_of(place), message))
 
     def has(self, key: str) -> bool:
         return key in self._values
@@ -183,6 +185,13 @@ class Table:
             if key not in self._asked:
                 allowed = ", ".join(sorted(set(self._asked)))
                 self.wrong(key, f"is not known here{did_you_mean(key, self._asked)} (known: {allowed})")
+
+
+def seconds_of(duration: str) -> float:
+    """Of what `Table.duration` gave."""
+    read = parse_duration(duration)
+    assert read is not None
+    return read[1]
 
 
 def parse_duration(text: str) -> tuple[str, float] | None:

@@ -23,10 +23,11 @@ class BadOption(SourceError):
     def __init__(self, option: str, problem: str) -> None:
         super().__init__(f"Option '{option}': {problem}")
         self.option = option
+        self.problem = problem
 
     def __reduce__(self) -> tuple[object, ...]:
         # Errors travel between processes; by default they would be built again from their message.
-        return _as_it_was, (type(self), str(self), {"option": self.option})
+        return _as_it_was, (type(self), str(self), {"option": self.option, "problem": self.problem})
 
 
 class BrokerUnreachable(SourceError):

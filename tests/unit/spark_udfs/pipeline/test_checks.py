@@ -31,7 +31,7 @@ checkpoint = "state"
 trigger = "2 seconds"
 [kafka]
 bootstrap.servers = "k:9092"
-"security.protocol" = "SASL_PLAINTEXT"
+"security.protocol" = "SSL"
 [registry]
 url = "http://r:8081"
 [sources.orders]
@@ -82,7 +82,7 @@ def mistakes(text: str) -> list[str]:
 def test_a_whole_pipeline_is_understood() -> None:
     found = pipeline(GOOD)
     assert (found.name, found.checkpoint, found.trigger_seconds) == ("p", "/pipelines/state", 2.0)
-    assert found.kafka == {"kafka.bootstrap.servers": "k:9092", "kafka.security.protocol": "SASL_PLAINTEXT"}
+    assert found.kafka == {"kafka.bootstrap.servers": "k:9092", "kafka.security.protocol": "SSL"}
     assert found.registry == {"registry.url": "http://r:8081"}
     orders, customers = found.sources["orders"], found.sources["customers"]
     assert isinstance(orders, TopicSource)
@@ -160,6 +160,11 @@ from = "ordrs"
         ('select = { orders = "count(*)" }', 'select = { "a b" = "count(*)" }', "a column's name is made of"),
         ('window = "tumbling"', 'window = "hopping"', "slide: is missing: how often a window begins"),
         ('window = "tumbling"', "", "is missing: one of tumbling, hopping, session"),
+        ('window = "tumbling"', 'window = "hopping"\nslide = "6 minutes"', "6 minutes is longer than the window"),
+        ('window = "tumbling"', 'window = "hopping"\nslide = "1 ms"', "in more than 2,000 windows of 5 minutes"),
+        ('size = "5 minutes"', 'size = "0 minutes"', "size: must be longer than nothing"),
+        ("[sources.customers]", "[sources.Orders]", "and orders are one name to SQL"),
+        ('path = "lake"', 'path = "./state/lake"', "sinks.lake.path: lies in the checkpoint"),
         ('keys = ["window_start", "name"]', "", "keys: is missing"),
         ('keys = ["window_start", "name"]', 'keys = ["a", "a"]', "a is listed twice"),
         ('mode = "upsert"', 'mode = "replace"', "replace is for tables, and revenue is a stream"),
@@ -180,6 +185,48 @@ def test_a_mistake_says_what_was_found_and_what_is_allowed(old: str, new: str, s
     assert old in GOOD
     told = mistakes(GOOD.replace(old, new, 1))
     assert any(said in each for each in told), "\n".join(told)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"SSL"', '"SASL_SSL"', "p.toml:4: kafka.sasl.mechanism: it is needed with SASL_SSL: one of PLAIN"),
+        ('"SSL"', '"SSL"\ngroup.id = "g"', "p.toml:7: kafka.group.id: this source reads without a consumer group"),
+        ('"SSL"', '"SSL"\nisolation.level = "read_committed"', "p.toml:7: kafka.isolation.level: there is no such"),
+        ('"k:9092"', '"k"', "p.toml:5: kafka.bootstrap.servers: 'k' is not host:port"),
+        (
+            '"crm.customers"',
+            '"c"\noptions = { minPartition = 3 }',
+            "sources.customers.options.minPartition: there is no",
+        ),
+        ('"crm.customers"', '"c"\noptions = { flat = true }', "sources.customers.options.flat: is the pipeline's own"),
+        ('"crm.customers"', '"c"\noptions.version = 2', "p.toml:15: sources.customers.options.version: is said with"),
+        (
+            "watermark =",
+            "starting_offsets = { orders = 5 }\nwatermark =",
+            "p.toml:11: sources.orders.starting_offsets:",
+        ),
+        ('"orders.dead"', '"d"\noptions = { "kafka.acks" = 1 }', "dead_letters.options.kafka.acks: records are"),
+    ],
+)
+def test_options_of_topics_are_checked_before_anything_starts(old: str, new: str, said: str) -> None:
+    assert old in GOOD
+    told = mistakes(GOOD.replace(old, new, 1))
+    assert len(told) == 1
+    assert said in told[0]
+
+
+def test_a_folder_belongs_to_one_sink() -> None:
+    """Batches have the same names in both: those of the second would be taken for done, and their rows lost."""
+    second = '[sinks.more]\ntype = "parquet"\nfrom = "orders"\npath = "lake/"\n'
+    assert mistakes(GOOD + second) == [
+        "p.toml:44: sinks.more.path: is the folder of sinks.lake: give each its own, or bring the rows together in a "
+        "transform (UNION ALL)"
+    ]
+    letters = GOOD.replace('type = "topic"\ntopic = "orders.dead"', 'type = "parquet"\npath = "lake"')
+    assert any("sinks.lake.path: is the folder of dead_letters" in each for each in mistakes(letters))
+    # Delta tells its writers apart.
+    pipeline((GOOD + second).replace('"parquet"', '"delta"'))
 
 
 def test_a_secret_is_not_quoted_in_a_mistake() -> None:
