@@ -153,6 +153,9 @@ class PartitionLog:
     def roll(self, now_ms: int) -> Segment:
         """Seal the last segment and begin another at the log's end. The sealed one is flushed by the group commit."""
         sealed = self.segments[-1]
+        if sealed.size_bytes == 0 and sealed.base_offset == self.log_end_offset:
+            # Begun before, and the write that was to come failed: another would have the same file.
+            return sealed
         try:
             sealed.write_indexes()
             write_snapshot(self.directory, self.log_end_offset, self.producers)
@@ -162,6 +165,7 @@ class PartitionLog:
             raise
         self.segments.append(segment)
         self._base_offsets.append(segment.base_offset)
+        self._tail_offset = -1
         return segment
 
     def unflushed_files(self) -> list[LogFile]:

@@ -1,10 +1,13 @@
 """The log as a consumer and a retention run see it."""
 
+import errno
 from pathlib import Path
 
 import pytest
 
-from broker.log.partition_log import OffsetOutOfRange
+from broker.errors import StorageError
+from broker.log.files import LogFile
+from broker.log.partition_log import OffsetOutOfRange, PartitionLog
 from tests.unit.broker.log.logs import NOW_MS, append, assert_dense, fill, numbered, open_at, values_from
 from tests.wire.record_batches import Batch, NewRecord
 
@@ -89,6 +92,43 @@ def test_the_largest_timestamp_is_found_although_later_records_are_older(tmp_pat
     )
     append(log, Batch(records=[NewRecord(b"v", timestamp=NOW_MS + 2)]).encode())
     assert log.offset_of_largest_timestamp() == (1, NOW_MS + 9)
+
+
+@pytest.fixture
+def rolled_for_a_failed_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PartitionLog:
+    """A log whose disk was full just when it began a segment."""
+    log = open_at(tmp_path, internal_segment_bytes="2000")
+    fill(log, 3)
+    large = Batch(records=[NewRecord(bytes(1_900))]).encode()
+
+    def full(*_: object) -> int:
+        raise StorageError("no room", errno.ENOSPC)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LogFile, "write", full)
+        with pytest.raises(StorageError):
+            append(log, large)
+    assert [segment.base_offset for segment in log.segments] == [0, 9]
+    return log
+
+
+def test_the_last_batch_is_read_although_the_write_behind_it_failed(rolled_for_a_failed_write: PartitionLog) -> None:
+    log = rolled_for_a_failed_write
+    assert [offset for offset, _ in values_from(log, 6)] == [6, 7, 8]
+    fill(log, 1)
+    assert_dense(log)
+
+
+def test_a_segment_that_holds_nothing_is_not_begun_twice(rolled_for_a_failed_write: PartitionLog) -> None:
+    log = rolled_for_a_failed_write
+    first = log.roll(NOW_MS).base_offset
+    fill(log, 1)
+    log.delete_records(first)
+    log.close()
+    assert_dense(log)
+    reopened = open_at(log.directory)
+    assert (reopened.log_start_offset, reopened.log_end_offset) == (9, 12)
+    assert_dense(reopened)
 
 
 def test_delete_records_moves_the_start_durably_and_drops_whole_segments(tmp_path: Path) -> None:
