@@ -201,10 +201,13 @@ def _note_epoch(log: PartitionLog, header: BatchHeader) -> None:
 
 
 def _restore_producers(log: PartitionLog, now_ms: int) -> None:
-    """The newest sound snapshot, then the batches behind it."""
+    """The newest sound snapshot, then the batches behind it.
+
+    When those came is not known, and their records may be of any age: counted from now, no producer is forgotten early.
+    """
     offset = load_newest(log.directory, log.log_end_offset, log.producers)
     if offset == log.log_end_offset:
         return
     for _, _, header in log.batches_from(max(offset, log.log_start_offset)):
         if header.producer_id >= 0 and header.base_offset >= offset:
-            log.producers.record(header, header.base_offset, max(header.max_timestamp, 0) or now_ms)
+            log.producers.record(header, header.base_offset, now_ms)

@@ -11,6 +11,7 @@ from broker.protocol.record_batch import CorruptBatch, read_header
 from tests.unit.broker.log.logs import (
     CLEAN,
     KILLED,
+    NOW_MS,
     POWER_CUT,
     append,
     assert_dense,
@@ -20,6 +21,7 @@ from tests.unit.broker.log.logs import (
     readable_offsets,
     values_from,
 )
+from tests.wire.record_batches import Batch, NewRecord
 
 ALL_RUNS = [CLEAN, KILLED, POWER_CUT]
 
@@ -219,6 +221,18 @@ def test_an_idempotent_producers_window_survives_a_crash(tmp_path: Path) -> None
     assert mark.base_offset == 5
     following = read_header(numbered(8, 1, producer_id=4, producer_epoch=1, base_sequence=8))
     assert again.producers.check(following) is None
+
+
+def test_a_producer_of_old_records_is_not_forgotten_early_after_a_crash(tmp_path: Path) -> None:
+    day_ms = 24 * 3_600_000
+    log = open_at(tmp_path)
+    old = NewRecord(b"0", timestamp=NOW_MS - 30 * day_ms)
+    batch = Batch([old], producer_id=4, producer_epoch=0, base_sequence=0).encode()
+    append(log, batch)
+    del log
+    again = open_at(tmp_path, KILLED)
+    again.producers.expire(NOW_MS - day_ms)
+    assert again.producers.check(read_header(batch)) is not None
 
 
 def test_the_epoch_of_each_offset_survives(tmp_path: Path) -> None:
