@@ -1,12 +1,14 @@
 """Puts a checked pipeline together for a run: frames of its sources, writers of its sinks, the shape of its queries."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spark_udfs.pipeline.analysis import Analysis, analyse
 from spark_udfs.pipeline.checkpoints import BatchId, Checkpoint
 from spark_udfs.pipeline.dead_letters import Letters
+from spark_udfs.pipeline.errors import naming
+from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.model import (
     ConsoleSink,
     DeltaSink,
@@ -106,9 +108,14 @@ class Writers:
 
     def check(self, schemas: "Mapping[str, StructType]") -> None:
         """Raises `PipelineError`."""
-        self.letters.check(self._spark)
+        with naming("dead_letters"):
+            self.letters.check(self._spark)
         for name, writer in self.sinks.items():
-            writer.check(schemas[self._pipeline.sinks[name].input])
+            schema = schemas[self._pipeline.sinks[name].input]
+            with naming(f"sink {name}"):
+                if not isinstance(self._pipeline.sinks[name], (ConsoleSink, FunctionSink)):
+                    _require_distinct(schema.names)
+                writer.check(schema)
 
     def _writer(self, sink: Sink) -> Writer:
         if isinstance(sink, ParquetSink):
@@ -129,6 +136,18 @@ class Writers:
             self.letters.refuse(self._spark, policy, sink, rows, batch)
 
         return refuse
+
+
+def _require_distinct(names: Sequence[str]) -> None:
+    """As Spark compares them. Raises `PipelineError`."""
+    lower = [name.lower() for name in names]
+    twice = [name for name in names if lower.count(name.lower()) > 1]
+    if twice:
+        raise PipelineError(
+            f"there are two columns {twice[-1]}",
+            why=f"the rows have {', '.join(names)}",
+            advice="give one of them another name in the transform: SELECT a.id, b.id AS b_id",
+        )
 
 
 def stage_path(checkpoint: Checkpoint, gathering: str, step: str) -> str:

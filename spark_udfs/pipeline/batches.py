@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from spark_udfs.pipeline.analysis import analysed
 from spark_udfs.pipeline.checkpoints import BatchId
 from spark_udfs.pipeline.dead_letters import EXAMPLES_MAX, Letters, failure
+from spark_udfs.pipeline.errors import naming
 from spark_udfs.pipeline.graph import Graph
 from spark_udfs.pipeline.metrics import Metrics
 from spark_udfs.pipeline.model import OnPoison, Pipeline
@@ -69,7 +70,8 @@ class Batches:
             if counts and policy is OnPoison.FAIL:
                 raise failure(source, sum(counts.values()), _examples(kept))
             if counts and policy is OnPoison.DEAD_LETTER:
-                self._letters.write(kept, source, batch)
+                with naming("dead_letters"):
+                    self._letters.write(kept, source, batch)
             if good and table is not None:
                 table.write(kept.where("reason IS NULL"), batch)
             elif good:
@@ -101,7 +103,8 @@ class Batches:
         frames: dict[str, DataFrame] = {step: rows}
         for target in targets:
             frame = self.frame(target.step, frames, rows.sparkSession)
-            written = target.writer.write(frame, batch)
+            with naming(f"{'sink' if target.counts else 'stage'} {target.name}"):
+                written = target.writer.write(frame, batch)
             if target.counts:
                 self._metrics.written(target.name, written.rows, written.refused, repeated=written.repeated)
 

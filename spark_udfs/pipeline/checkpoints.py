@@ -16,6 +16,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
+from spark_udfs.pipeline.errors import naming
 from spark_udfs.pipeline.filesystem import Files, joined
 from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.model import Pipeline
@@ -85,7 +86,8 @@ def open_checkpoint(files: Files, pipeline: Pipeline) -> Checkpoint:
                 advice="name a folder that is empty or does not exist",
             )
         identity = uuid.uuid4().hex
-        files.make_folder(pipeline.checkpoint)
+        with naming("checkpoint"):
+            files.make_folder(pipeline.checkpoint)
         files.write_text(path, json.dumps({"layout": LAYOUT, "pipeline": pipeline.name, "identity": identity}))
         return Checkpoint(files, pipeline.checkpoint, pipeline.name, identity)
     try:

@@ -43,10 +43,10 @@ def run_pipeline(file: Path, options: RunOptions, *, progress: Progress | None =
     metrics = Metrics(pipeline.name)
     stop_serving = _serve(metrics, options.metrics_listen)
     try:
-        # It prints the trace of what a batch raises, which we say in a sentence.
-        logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
         shown.say(f"starting Spark for {pipeline.name}")
-        runner = Runner(open_session(pipeline), pipeline, metrics)
+        spark = open_session(pipeline)
+        _hush()
+        runner = Runner(spark, pipeline, metrics)
         written_at = 0.0
 
         def watch() -> None:
@@ -73,10 +73,20 @@ def plan_pipeline(file: Path, overrides: Mapping[str, str]) -> Plan:
     """Raises `PipelineMistakes`, `PipelineError`, `MissingExtra`."""
     pipeline = load(file, overrides=overrides)
     spark = open_session(pipeline)
+    _hush()
     try:
         return plan_of(pipeline, outline(spark.newSession(), pipeline, None))
     except Exception as error:
         raise explained(error) from error
+
+
+def _hush() -> None:
+    """PySpark prints what it raises as well, with plans and the traces of two languages; we say it in a sentence."""
+    from pyspark.logger import PySparkLogger
+
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def parse_overrides(given: list[str]) -> dict[str, str]:

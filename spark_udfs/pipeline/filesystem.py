@@ -6,6 +6,8 @@ is not, and the documentation of the Parquet sink says so.
 
 from typing import TYPE_CHECKING, Any
 
+from spark_udfs.pipeline.mistakes import PipelineError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -34,8 +36,19 @@ class Files:
         return sorted(str(status.getPath().getName()) for status in system.listStatus(place))
 
     def make_folder(self, path: str) -> None:
+        """Raises `PipelineError`."""
+        from py4j.protocol import Py4JJavaError
+
         place, system = self._at(path)
-        system.mkdirs(place)
+        why = ""
+        try:
+            if system.mkdirs(place):
+                return
+        except Py4JJavaError as error:
+            why = _said(error)
+        raise PipelineError(
+            f"the folder {path} cannot be made", why=why, advice="check the path, and who may write there"
+        )
 
     def rename(self, old: str, new: str) -> None:
         """Raises `OSError` where the new name is taken or the old one is gone."""
@@ -76,8 +89,20 @@ class Files:
         self.rename(temporary, path)
 
     def _at(self, path: str) -> tuple[Any, Any]:
-        place = self._jvm.org.apache.hadoop.fs.Path(path)
-        return place, place.getFileSystem(self._configuration)
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            place = self._jvm.org.apache.hadoop.fs.Path(path)
+            return place, place.getFileSystem(self._configuration)
+        except Py4JJavaError as error:
+            raise PipelineError(
+                f"{path} cannot be reached", why=_said(error), advice="object stores need their jars under [spark]"
+            ) from error
+
+
+def _said(error: Any) -> str:
+    """What Java says, without its trace."""
+    return str(error.java_exception.getMessage())
 
 
 def joined(*parts: str) -> str:

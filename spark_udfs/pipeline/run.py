@@ -9,9 +9,10 @@ from spark_udfs.pipeline.assembly import Outline, Writers, outline, stage_path, 
 from spark_udfs.pipeline.batches import Batches, Closed, Target
 from spark_udfs.pipeline.checkpoints import Checkpoint, open_checkpoint
 from spark_udfs.pipeline.checks_sinks import BATCH_COLUMN
-from spark_udfs.pipeline.errors import explained
+from spark_udfs.pipeline.errors import explained, naming
 from spark_udfs.pipeline.filesystem import Files
 from spark_udfs.pipeline.metrics import Metrics
+from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.model import Emit, Pipeline, Read, WindowTransform
 from spark_udfs.pipeline.polling import Cursor, DatabaseFrames
 from spark_udfs.pipeline.queries import POLL_SECONDS, Running, start
@@ -164,7 +165,10 @@ class _Round:
         for running in self._running:
             error = running.failure()
             if error is not None and not isinstance(error, Closed):
-                raise error
+                if isinstance(error, PipelineError):
+                    raise error
+                with naming(f"source {running.source}" if running.source else f"transform {running.name}"):
+                    raise error
         if time.monotonic() >= self._lag_at:
             self._lag_at = time.monotonic() + LAG_SECONDS
             for running in self._running:

@@ -45,6 +45,7 @@ class ParquetWriter:
                     f"sink {self._sink.name}: there is no column {column} to partition by",
                     why=f"the rows have {', '.join(schema.names)}",
                 )
+        self._files.make_folder(self._sink.path)
 
     def write(self, rows: "DataFrame", batch: "BatchId") -> Written:
         if self._sink.mode is Mode.REPLACE:

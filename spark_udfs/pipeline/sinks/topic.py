@@ -36,11 +36,14 @@ class TopicWriter:
         self._schema_id: int | None = None
 
     def check(self, schema: "StructType") -> None:
-        """Registers. What the registry refuses, and columns that do not fit, are found here."""
+        """Registers. What the registry refuses, columns that do not fit and keys that are none are found here."""
+        from pyspark.sql import SparkSession
+
         from spark_udfs.encoding import EncodingError, WriterChoice
         from spark_udfs.reader_choice import ReaderError
         from spark_udfs.registry_options import resolve
 
+        SparkSession.active().createDataFrame([], schema).select(self._key())
         text = self._sink.schema
         options = resolve(dict(self._registry) or None)
         if text is None and self._sink.register and self._is_new():

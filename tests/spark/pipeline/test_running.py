@@ -1,12 +1,16 @@
 """Pipelines that run until they are stopped, and meet a new version of a schema on the way."""
 
+import io
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable
 
 import pytest
+from pyspark.logger import PySparkLogger
 
+from spark_udfs.pipeline.command import plan_pipeline
 from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.run import Runner
 from tests.spark.pipeline.conftest import ORDER, Place, order
@@ -93,4 +97,31 @@ def test_a_batch_that_must_not_hold_poison_fails_and_names_the_row(place: Place)
     place.send("orders", ORDER, [order(1), b"\x01\x02\x03\x04\x05\x06"])
     with pytest.raises(PipelineError, match=r"1 rows of a batch cannot be read.*BAD_MAGIC.*bytes 010203040506"):
         place.run(LIVE, on_poison="FAIL")
-    assert not (place.folder / "lake").exists()
+    assert list((place.folder / "lake").iterdir()) == []
+
+
+def test_what_is_wrong_with_a_transform_is_said_once(place: Place) -> None:
+    log, printed = PySparkLogger.getLogger("SQLQueryContextLogger"), io.StringIO()
+    log.setLevel(logging.WARNING)
+    log.addHandler(handler := logging.StreamHandler(printed))
+    place.register("orders", ORDER)
+    text = f'''
+checkpoint = "state"
+registry.url = "{place.registry}"
+[sources.orders]
+type = "topic"
+topic = "{place.topic("orders")}"
+on_poison = "DROP"
+[transforms.t]
+type = "sql"
+sql = "SELECT idd FROM orders"
+[sinks.c]
+type = "console"
+from = "t"
+'''
+    file = place.folder / "wrong.toml"
+    file.write_text(text)
+    with pytest.raises(PipelineError, match=r"transform t: .*idd"):
+        plan_pipeline(file, {})
+    log.removeHandler(handler)
+    assert printed.getvalue() == ""

@@ -1,6 +1,7 @@
 """Every sink, fed from one topic with poison in it; and what happens to a batch that is done again."""
 
 import json
+import re
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -238,4 +239,16 @@ def test_what_cannot_work_is_told_before_anything_starts(
     topic = f'[sinks.t]\ntype = "topic"\nfrom = "orders"\ntopic = "x"\nschema = \'{wrong}\'\n'
     said = refused(f'{topic}subject = "{place.topic("orders")}-value"\n')
     assert "incompatible" in said.lower()
+    key = '[sinks.k]\ntype = "topic"\nfrom = "orders"\ntopic = "x"\nkey = "customr"\n'
+    assert re.match(r"sink k: .*`customr` cannot be resolved.*`customer`", refused(key))
+    assert "#" not in refused(key), "Spark's plan is nobody's concern"
+    twice = sql_sink("SELECT id, customer AS ID FROM orders").replace("console", "parquet") + f'path = "{tmp_path}/p"\n'
+    assert "sink c: there are two columns ID. the rows have id, ID" in refused(twice)
+    parquet = '[sinks.p]\ntype = "parquet"\nfrom = "orders"\npath = '
+    (tmp_path / "file").write_text("")
+    said = refused(f'{parquet}"{tmp_path}/file/lake"\n')
+    assert said.startswith(f"sink p: the folder {tmp_path}/file/lake cannot be made. ")
+    assert "sink p: nowhere://lake cannot be reached. No FileSystem" in refused(f'{parquet}"nowhere://lake"\n')
+    with pytest.raises(PipelineError, match=f"^checkpoint: the folder {tmp_path}/file/state cannot be made"):
+        place.run(f'{head}{parquet}"{tmp_path}/p"\n', checkpoint=f"{tmp_path}/file/state")
     assert not (place.folder / "state" / "queries").exists()

@@ -14,11 +14,12 @@ from spark_udfs.pipeline import session
 from spark_udfs.pipeline.avro_schema import avro_text
 from spark_udfs.pipeline.batches import Closed, Gate
 from spark_udfs.pipeline.command import parse_overrides
-from spark_udfs.pipeline.errors import explained
+from spark_udfs.pipeline.errors import explained, naming
 from spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
 from spark_udfs.pipeline.model import FunctionSink
 from spark_udfs.pipeline.plan import shown_value
 from spark_udfs.pipeline.sinks.function import find_function
+from spark_udfs.policy import NEW_VERSION_MARK
 from spark_udfs.source.errors import BrokerUnreachable
 
 
@@ -80,6 +81,24 @@ def test_the_sentence_that_helps_is_found_in_sparks_text() -> None:
     mine = PipelineError("mine")
     assert explained(mine) is mine
     assert explained(RuntimeError("")).why == "RuntimeError"
+
+
+def test_what_spark_adds_to_a_sentence_is_left_out() -> None:
+    query = "\n=== Streaming Query ===\nIdentifier: orders [id = 1]\nCurrent Committed Offsets: {}"
+    text = f"spark_udfs.source.errors.BadOption: Option 'x': it must be true SQLSTATE: 38000{query}"
+    assert explained(RuntimeError(text)).what == "Option 'x': it must be true"
+    java = "An error occurred while calling o3043.parquet.\n: java.io.IOException: no room\n\tat a.b.C.d(C.java:1)\n"
+    assert explained(RuntimeError(java)).why == "java.io.IOException: no room"
+
+
+def test_an_error_names_the_step_that_it_comes_from_once() -> None:
+    with pytest.raises(PipelineError, match=r"^sink lake: Spark could not go on\. no room$"), naming("sink lake"):
+        raise OSError("no room")
+    with pytest.raises(PipelineError, match=r"^sink lake: full\. try later$"), naming("sink lake"):
+        raise PipelineError("sink lake: full", advice="try later")
+    new_version = f"{NEW_VERSION_MARK} RESTART"
+    with pytest.raises(RuntimeError, match=new_version), naming("sink lake"):
+        raise RuntimeError(new_version)
 
 
 def test_a_gate_lets_the_batch_in_flight_finish_and_no_other_begin() -> None:
