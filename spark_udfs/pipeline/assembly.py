@@ -8,7 +8,7 @@ from spark_udfs.pipeline.analysis import Analysis, analyse
 from spark_udfs.pipeline.checkpoints import BatchId, Checkpoint
 from spark_udfs.pipeline.dead_letters import Letters
 from spark_udfs.pipeline.errors import naming
-from spark_udfs.pipeline.mistakes import PipelineError
+from spark_udfs.pipeline.mistakes import PipelineError, did_you_mean
 from spark_udfs.pipeline.model import (
     ConsoleSink,
     DeltaSink,
@@ -78,7 +78,8 @@ def tables_of(outline_: Outline, pipeline: Pipeline, checkpoint: Checkpoint) -> 
         if isinstance(frames, TopicFrames):
             key = frames.source.key
             schema = outline_.analysis.schemas[name]
-            found[name] = TopicTable(checkpoint.files, checkpoint.table(name), schema, key)
+            _require_fields(name, key, schema.names)
+            found[name] = TopicTable(checkpoint.files, checkpoint.table(name), schema, key, frames.row)
         else:
             assert source.read is Read.TABLE
             found[name] = ReadTable(frames.table, pipeline.refresh_seconds)
@@ -136,6 +137,16 @@ class Writers:
             self.letters.refuse(self._spark, policy, sink, rows, batch)
 
         return refuse
+
+
+def _require_fields(source: str, key: Sequence[str], names: Sequence[str]) -> None:
+    """Raises `PipelineError`."""
+    for field in key:
+        if field not in names:
+            raise PipelineError(
+                f"source {source}: there is no field {field} to tell rows by{did_you_mean(field, names)}",
+                why=f"the values have {', '.join(names)}",
+            )
 
 
 def _require_distinct(names: Sequence[str]) -> None:

@@ -84,6 +84,8 @@ def _topic(
     fields, key = table.texts("fields"), table.texts("key")
     if key and read is Read.STREAM:
         table.wrong("key", 'is for read = "table": the fields that tell its rows apart')
+    if not decode and read is Read.TABLE:
+        table.wrong("decode", "the values of a table must be decoded")
     if not decode:
         for useless in ("subject", "version", "schema_id", "schema", "schema_file", "fields", "on_new_version"):
             if table.has(useless):

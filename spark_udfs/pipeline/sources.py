@@ -14,7 +14,7 @@ from spark_udfs.pipeline.model import FilesSource, Pipeline, Read, TopicSource
 from spark_udfs.pipeline.transforms import with_watermark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from spark_udfs.decoding import Decoding
@@ -54,15 +54,30 @@ class TopicFrames:
 
     def good(self, frame: "DataFrame") -> "DataFrame":
         """The rows as transforms see them: the value's fields as columns."""
-        from pyspark.sql import functions as f
-
-        place = f.struct(*_PLACE, *(["schema_id"] if "schema_id" in frame.columns else [])).alias(RECORD)
-        more = [place] if self.source.metadata else []
         if "reason" not in frame.columns:
             return frame.select("key", "value", *_PLACE[:4], "headers")
-        good = frame.where("reason IS NULL")
-        is_record = frame.schema["value"].dataType.typeName() == "struct"
-        return good.select("value.*", *more) if is_record else good.select("value", *more)
+        return frame.where("reason IS NULL").select("value.*" if _is_record(frame) else "value", *self._place())
+
+    def row(self, frame: "DataFrame") -> "Column":
+        """The same columns as one; null where the value is, which deletes from a table."""
+        from pyspark.sql import functions as f
+
+        value = f.col("value")
+        if not _is_record(frame):
+            return f.when(value.isNotNull(), f.struct("value", *self._place()))
+        if not self.source.metadata:
+            return value
+        fields = [value.getField(name).alias(name) for name in frame.select("value.*").columns]
+        return f.when(value.isNotNull(), f.struct(*fields, *self._place()))
+
+    def _place(self) -> "list[Column]":
+        from pyspark.sql import functions as f
+
+        return [f.struct(*_PLACE, "schema_id").alias(RECORD)] if self.source.metadata else []
+
+
+def _is_record(frame: "DataFrame") -> bool:
+    return frame.schema["value"].dataType.typeName() == "struct"
 
 
 def topic_frames(pipeline: Pipeline, source: TopicSource) -> TopicFrames:

@@ -17,7 +17,7 @@ from spark_udfs.pipeline.filesystem import Files, joined
 from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, Written
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from spark_udfs.pipeline.checkpoints import BatchId
@@ -43,10 +43,18 @@ class TopicTable:
 
     guarantee = EXACTLY_ONCE
 
-    def __init__(self, files: Files, folder: str, schema: "StructType", key: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        schema: "StructType",
+        key: tuple[str, ...],
+        row_of: "Callable[[DataFrame], Column]",
+    ) -> None:
         self._files = files
         self._schema = schema
-        """Of the value."""
+        self._row_of = row_of
+        """The columns of `schema` as one, of a topic's decoded rows."""
         self._key = key
         self._folder = joined(folder, schema_name(schema, key))
         self._lock = threading.Lock()
@@ -74,13 +82,14 @@ class TopicTable:
             newest = self._newest()
             if newest is not None and newest >= batch.number:
                 return Written(0, repeated=True)
-            key = f.struct(*(f.col(f"value.`{name}`") for name in self._key)) if self._key else f.col("key")
+            row = self._row_of(rows)
+            key = f.struct(*(row.getField(name).alias(name) for name in self._key)) if self._key else f.col("key")
             made = rows.select(
                 key.alias(_KEY),
                 f.col("partition").alias(_PARTITION),
                 f.col("offset").alias(_OFFSET),
                 f.col("timestamp").alias(_TIME),
-                f.col("value"),
+                row.alias("value"),
             )
             old = self._rows(rows.sparkSession)
             both = made if old is None else old.unionByName(made)

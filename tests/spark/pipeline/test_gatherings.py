@@ -5,6 +5,9 @@ Windows are in the examples.
 
 import json
 
+import pytest
+
+from spark_udfs.pipeline.mistakes import PipelineError
 from tests.spark.pipeline.conftest import CUSTOMER, MINUTE, NOON, ORDER, Place, order, sqlite_rows
 
 JOINS = """
@@ -102,3 +105,34 @@ def test_streams_are_joined_with_streams_and_with_the_latest_value_of_each_key(p
     assert sorted((row["id"], row["name"]) for row in place.parquet("paid")) == [(1, "Ada Lovelace"), (2, None)]
     assert len(place.parquet("named")) == 3
     assert sqlite_rows(place.folder / "people.db", "SELECT * FROM people") == [("ada", "Countess")]
+
+
+def test_a_table_may_hold_bare_values_and_the_place_that_they_came_from(place: Place) -> None:
+    text = """
+[sources.orders]
+type = "topic"
+topic = "{orders}"
+[sources.names]
+type = "topic"
+topic = "{customers}"
+read = "table"
+metadata = true
+[transforms.named]
+type = "sql"
+sql = "SELECT o.id, n.value AS name FROM orders o LEFT JOIN names n ON o.customer = CAST(n._record.key AS STRING)"
+[sinks.named]
+type = "parquet"
+from = "named"
+path = "{folder}/named"
+[dead_letters]
+type = "parquet"
+path = "{folder}/dead"
+"""
+    place.register("orders", ORDER)
+    place.send("orders", ORDER, [order(1, "ada"), order(2, "bob"), order(3, "cyd")])
+    place.register("customers", '"string"')
+    place.send("customers", '"string"', ["Ada", "Bob", "Cyd", None], keys=["ada", "bob", "cyd", "cyd"])
+    with pytest.raises(PipelineError, match="there is no field valu to tell rows by; do you mean value"):
+        place.run(text.replace("metadata", 'key = ["valu"]\nmetadata'), checkpoint=str(place.folder / "other"))
+    assert place.run(text)["sources"]["names"]["read"] == 4
+    assert sorted((row["id"], row["name"]) for row in place.parquet("named")) == [(1, "Ada"), (2, "Bob"), (3, None)]

@@ -153,6 +153,7 @@ from = "ordrs"
         ('type = "topic"\nwatermark', 'type = "topic"\noptions = { subscribe = "x" }\nwatermark', "is said with topic"),
         ('topic = "crm.customers"', 'topic = "crm customers"', "is not a topic's name"),
         ('url = "http://r:8081"', 'ulr = "http://r:8081"', "registry.ulr: is not known; do you mean url?"),
+        ('read = "table"', 'read = "table"\ndecode = false', "the values of a table must be decoded"),
         ('read = "table"', 'read = "tabel"', "'tabel' is not one of stream, table; do you mean table?"),
         ('size = "5 minutes"', 'gap = "5 minutes"', "is for session windows; this one is tumbling"),
         ('size = "5 minutes"', 'size = "soon"', "a duration such as"),
