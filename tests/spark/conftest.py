@@ -31,8 +31,9 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
     # Most of what runs here runs once: the optimising compiler, and a collector with threads of its own, take more of
-    # the two cores than they give back.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # the two cores than they give back. Without the optimising one Java makes room for a fifth of the compiled code;
+    # what Spark generates for all tests fills that, and then threads die of it.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
     "spark.python.worker.reuse": "true",
     # A task that fails takes its worker along, and many of these tests let one fail: new ones are there at once.
     "spark.python.daemon.module": "spark_udfs.daemon",
