@@ -4,7 +4,8 @@ Special timestamps: -1 latest, -2 earliest, -3 largest timestamp (v7+), -4 earli
 -6 earliest pending upload (v11+). Without tiered storage, earliest local is earliest and the tiered ones are unknown.
 
 Deviations: a lookup by time that leads to a batch which is too much to look into (more than 50,000 records, or 16 MiB
-inflated), or not readable, is answered with the batch's first offset.
+inflated), or not readable, is answered with the batch's first offset. Where DeleteRecords took the record with the
+largest timestamp, the answer is the log's first offset; Kafka tells of the one that is gone.
 """
 
 from collections import Counter
