@@ -63,8 +63,10 @@ class Between:
 
 def end_query(query: str, column: str, has_start: bool, rows: int) -> str:
     name = quoted_one(column)
-    past = f" WHERE {name} > ?" if has_start else ""
-    return f"SELECT max({name}) FROM (SELECT {name} FROM ({query}) AS q{past} ORDER BY {name} LIMIT {int(rows)}) AS n"
+    # Nulls come first in SQLite, and as many as are asked for would be taken for the end.
+    past = f"{name} > ?" if has_start else f"{name} IS NOT NULL"
+    next_rows = f"SELECT {name} FROM ({query}) AS q WHERE {past} ORDER BY {name} LIMIT {int(rows)}"
+    return f"SELECT max({name}) FROM ({next_rows}) AS n"
 
 
 def quoted(name: str) -> str:

@@ -45,10 +45,6 @@ class JdbcWriter:
                 raise PipelineError(
                     f"sink {self._sink.name}: there is no column {key}", why=f"the rows have {', '.join(schema.names)}"
                 )
-        lower = [name.lower() for name in schema.names]
-        twice = sorted({name for name in lower if lower.count(name) > 1})
-        if twice:
-            raise PipelineError(f"sink {self._sink.name}: the column {twice[0]} is there twice")
         with self._dialect.session(self._sink.database) as session:
             session.execute(f"CREATE TABLE IF NOT EXISTS {LEDGER} ({_LEDGER_COLUMNS})")
             self._prepare(session, schema)
@@ -111,6 +107,10 @@ class JdbcWriter:
         return count, refused
 
     def _values(self, row: "Row", schema: "StructType") -> list[object]:
+        for key in self._sink.keys:
+            if row[key] is None:
+                # To a database no null is the same as another: the row would be there again with every batch.
+                raise Refusal(f"the key {key} is null")
         return [self._dialect.value(value, field.dataType) for value, field in zip(row, schema.fields, strict=True)]
 
     @property

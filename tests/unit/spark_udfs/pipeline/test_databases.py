@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from pyspark.sql import Row
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -18,6 +19,7 @@ from pyspark.sql.types import (
     IntegerType,
     LongType,
     StringType,
+    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -28,7 +30,8 @@ from spark_udfs.pipeline.databases.incoming import incoming
 from spark_udfs.pipeline.databases.postgresql import PostgresqlDialect
 from spark_udfs.pipeline.databases.sqlite import SqliteDialect
 from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import Database
+from spark_udfs.pipeline.model import Database, JdbcSink, Mode
+from spark_udfs.pipeline.sinks.jdbc import JdbcWriter
 
 
 @pytest.fixture
@@ -84,6 +87,20 @@ def test_rows_are_read_by_a_growing_column(database: Database) -> None:
             ("half", "double"),
             ("unknown_", "string"),
         ]
+
+
+def test_rows_without_a_value_in_the_growing_column_hold_nobody_up(database: Database) -> None:
+    with SqliteDialect().session(database, reading=True) as session:
+        assert session.next_end("SELECT nullif(n, 2) AS n FROM t", "n", None, 1) == 1
+
+
+def test_a_row_without_its_key_is_refused_and_not_added_again_and_again(database: Database) -> None:
+    sink = JdbcSink("s", "rows", database, "u", mode=Mode.UPSERT, keys=("a",))
+    writer = JdbcWriter(sink, lambda rows, batch: None)
+    schema = StructType([StructField("a", IntegerType()), StructField("b", IntegerType())])
+    assert writer._values(Row(a=1, b=None), schema) == [1, None]
+    with pytest.raises(Refusal, match="the key a is null"):
+        writer._values(Row(a=None, b=1), schema)
 
 
 def test_a_database_that_is_not_there_is_not_made_by_reading_it(tmp_path: Path) -> None:
