@@ -58,15 +58,16 @@ def outline(spark: "SparkSession", pipeline: Pipeline, checkpoint: Checkpoint | 
     frames: dict[str, Frames] = {}
     schemas: dict[str, StructType] = {}
     for name, source in pipeline.sources.items():
-        if isinstance(source, TopicSource):
-            topic = frames[name] = topic_frames(pipeline, source)
-            schemas[name] = topic_schema(topic)
-        elif isinstance(source, FilesSource):
-            files = frames[name] = file_frames(spark, source, checkpoint)
-            schemas[name] = files.schema
-        else:
-            database = frames[name] = database_frames(source)
-            schemas[name] = database.schema
+        with naming(f"source {name}"):
+            if isinstance(source, TopicSource):
+                topic = frames[name] = topic_frames(pipeline, source)
+                schemas[name] = topic_schema(topic)
+            elif isinstance(source, FilesSource):
+                files = frames[name] = file_frames(spark, source, checkpoint)
+                schemas[name] = files.schema
+            else:
+                database = frames[name] = database_frames(source)
+                schemas[name] = database.schema
     analysis = analyse(spark, pipeline, schemas)
     return Outline(frames, analysis, shape_of(pipeline, analysis.stateful))
 

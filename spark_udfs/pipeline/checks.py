@@ -47,7 +47,8 @@ def check(document: Document, environment: Mapping[str, str]) -> Pipeline:
     if NAME.fullmatch(name.replace("-", "_").replace(".", "_")) is None:
         top.wrong("name", f"letters, digits, dots, dashes and underscores are allowed, not {name!r}")
     description = top.text("description") or ""
-    checkpoint = placed(top.required("checkpoint", "the folder where the pipeline remembers how far it came"), document)
+    folder = top.required("checkpoint", "the folder where the pipeline remembers how far it came")
+    checkpoint = placed(folder, document) if folder else ""
     trigger_seconds = top.seconds("trigger", TRIGGER_SECONDS_DEFAULT)
     refresh_seconds = top.seconds("refresh", REFRESH_SECONDS_DEFAULT)
     on_poison = top.choice("on_poison", OnPoison, OnPoison.DEAD_LETTER)

@@ -180,7 +180,7 @@ class _Checking:
                 continue
             folder = sink.path.rstrip("/")
             other = taken.setdefault(folder, path)
-            if f"{folder}/".startswith(f"{checkpoint}/"):
+            if checkpoint and f"{folder}/".startswith(f"{checkpoint}/"):
                 self._wrong((*path, "path"), "lies in the checkpoint, which is the pipeline's own")
             elif other != path and not all(isinstance(sinks[each], DeltaSink) for each in (path, other)):
                 self._wrong(

@@ -41,6 +41,8 @@ def run_pipeline(file: Path, options: RunOptions, *, progress: Progress | None =
     pipeline = load(file, overrides=options.overrides)
     shown = progress or Progress()
     metrics = Metrics(pipeline.name)
+    if options.metrics_json is not None:
+        _first_metrics(metrics, options.metrics_json)
     stop_serving = _serve(metrics, options.metrics_listen)
     try:
         shown.say(f"starting Spark for {pipeline.name}")
@@ -54,7 +56,9 @@ def run_pipeline(file: Path, options: RunOptions, *, progress: Progress | None =
             shown.show(metrics.document())
             if options.metrics_json is not None and time.monotonic() >= written_at + METRICS_SECONDS:
                 written_at = time.monotonic()
-                metrics.write_json(options.metrics_json)
+                # A disk that is full for a while is no reason to stop.
+                with contextlib.suppress(OSError):
+                    metrics.write_json(options.metrics_json)
 
         with _stopping(runner, shown):
             runner.run(once=options.once, watch=watch, say=shown.say)
@@ -99,6 +103,14 @@ def parse_overrides(given: list[str]) -> dict[str, str]:
             raise PipelineMistakes("the command line", [Mistake("--set", None, message)])
         found[key.strip()] = value
     return found
+
+
+def _first_metrics(metrics: Metrics, file: Path) -> None:
+    """Before Spark starts: a file that cannot be written is told at once."""
+    try:
+        metrics.write_json(file)
+    except OSError as error:
+        raise PipelineError(f"--metrics-json: {file} cannot be written", why=error.strerror or str(error)) from error
 
 
 def _serve(metrics: Metrics, listen: str | None) -> Callable[[], None]:

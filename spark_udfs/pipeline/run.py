@@ -191,7 +191,8 @@ class _Round:
             batch = self._checkpoint.batch(query, number)
             self._batches.intake(name, rows, frames.good, (), source.on_poison, batch, table=table)
 
-        frame = frames.stream(self._spark)
+        with naming(f"source {name}"):
+            frame = frames.stream(self._spark)
         return start(query, frame, self._checkpoint.query(query), work, source=name, seconds=seconds)
 
     def _targets(self, name: str) -> list[Target]:
@@ -216,7 +217,8 @@ class _Round:
             batch = self._checkpoint.batch(name, number)
             self._batches.intake(name, rows, frames.good, targets, source.on_poison, batch)
 
-        frame = frames.stream(self._spark)
+        with naming(f"source {name}"):
+            frame = frames.stream(self._spark)
         return start(name, frame, self._checkpoint.query(name), work, source=name, seconds=seconds)
 
     def _poll(self, name: str) -> None:

@@ -220,6 +220,9 @@ def test_what_cannot_work_is_told_before_anything_starts(
         said = refused(f'[sinks.d]\ntype = "delta"\nfrom = "orders"\npath = "{tmp_path}/d"\n')
     assert "sink d: this Spark has no Delta Lake. add its jars for Spark 4" in said
     assert not (tmp_path / "d").exists()
+    nowhere = '[sources.old]\ntype = "jdbc"\nurl = "sqlite:{folder}/no.db"\ntable = "t"\n'
+    said = refused(nowhere + '[sinks.o]\ntype = "console"\nfrom = "old"\n')
+    assert said.startswith("source old: there is no SQLite database")
     said = refused('[sinks.f]\ntype = "function"\nfrom = "orders"\nfunction = "no_such_module:write"\n')
     assert "there is no module no_such_module" in said
     assert "without a watermark" in refused(sql_sink("SELECT count(*) FROM orders"))

@@ -230,6 +230,10 @@ def test_a_folder_belongs_to_one_sink() -> None:
     pipeline((GOOD + second).replace('"parquet"', '"delta"'))
 
 
+def test_a_checkpoint_that_is_missing_is_one_mistake() -> None:
+    assert len(mistakes(GOOD.replace('checkpoint = "state"', ""))) == 1
+
+
 def test_a_secret_is_not_quoted_in_a_mistake() -> None:
     told = mistakes(GOOD.replace("jdbc:postgresql://ada:secret@db/reports", "mysql://ada:secret@db/x"))
     assert all("secret" not in each for each in told)

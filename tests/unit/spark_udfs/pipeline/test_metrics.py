@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import generate_latest
 
+from spark_udfs.pipeline.command import RunOptions, run_pipeline
 from spark_udfs.pipeline.metrics import Metrics, prometheus_registry
+from spark_udfs.pipeline.mistakes import PipelineError
 from spark_udfs.pipeline.progress import PLAIN_SECONDS, Progress, line_of
 from spark_udfs.pipeline.queries import lag_of
 
@@ -64,6 +66,15 @@ def test_the_metrics_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     counted(Clock()).write_json(file)
     assert json.loads(file.read_text())["read"] == 22
     assert [each.name for each in tmp_path.iterdir()] == ["m.json"]
+
+
+def test_a_metrics_file_that_cannot_be_written_is_told_before_spark_starts(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text(
+        'checkpoint = "s"\n[sources.a]\ntype = "topic"\non_poison = "DROP"\n[sinks.c]\ntype = "console"\nfrom = "a"\n'
+    )
+    with pytest.raises(PipelineError, match=r"--metrics-json: .*no/m\.json cannot be written\. No such file"):
+        run_pipeline(file, RunOptions(metrics_json=tmp_path / "no" / "m.json"))
 
 
 def test_the_line_tells_everything() -> None:
