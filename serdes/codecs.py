@@ -29,7 +29,7 @@ def writer_of(schema: WholeSchema, options: WriteOptions) -> BodyWriter:
     if definition.type is SchemaType.AVRO:
         return AvroWriter(parse_avro(definition.text, schema.texts), options)
     if definition.type is SchemaType.JSON:
-        from serdes.json_schema import JsonWriter
+        from serdes.json_body import JsonWriter
 
         return JsonWriter(definition.text, schema.texts, options)
     from serdes.protobuf.codec import ProtobufWriter
@@ -48,7 +48,7 @@ def reader_of(writer: WholeSchema, reader: WholeSchema | None, options: ReadOpti
     texts = (writer.definition.text, writer.texts)
     as_texts = None if reader is None else (reader.definition.text, reader.texts)
     if language is SchemaType.JSON:
-        from serdes.json_schema import JsonReader
+        from serdes.json_body import JsonReader
 
         return JsonReader(texts, as_texts, options)
     from serdes.protobuf.codec import ProtobufReader

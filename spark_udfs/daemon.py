@@ -14,7 +14,7 @@ import sys
 import httpx  # noqa: F401
 from pyarrow import lib as pa
 
-import serdes.json_schema
+import serdes.json_body
 import serdes.protobuf.codec  # noqa: F401
 import spark_udfs.source.reading  # noqa: F401
 from serdes.columnar import read_batches

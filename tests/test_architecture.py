@@ -99,6 +99,21 @@ def test_package_init_files_hold_no_code(package: str) -> None:
             assert plain or names, f"{module}:{node.lineno} holds code"
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_package_gives_out_a_name_that_one_of_its_modules_has(package: str) -> None:
+    """Importing the module later puts it in the place of what was given out; loaded already, it does not."""
+    offences = [
+        f"{module}:{line} gives out {imported}"
+        for module, path in modules(package)
+        if path.name == "__init__.py"
+        for imported, line in imports_of(path)
+        for name in [imported.rpartition(".")[2]]
+        if imported not in (f"{module}.{name}", f"{module}.{name}.{name}")
+        and ((path.parent / f"{name}.py").exists() or (path.parent / name).is_dir())
+    ]
+    assert offences == []
+
+
 def test_a_worker_gets_the_tests_of_a_file_and_of_spark_together() -> None:
     assert group_of("tests/wire/test_a.py::test_one[x]") == group_of("tests/wire/test_a.py::test_two")
     assert group_of("tests/wire/test_a.py::test_one") != group_of("tests/wire/test_b.py::test_one")
