@@ -11,6 +11,7 @@ from pathlib import Path
 
 from broker.broker import Broker
 from broker.engine import Engine
+from broker.line_limit import LineLimit, interval_ms
 from broker.server.connection import Connection
 from broker.settings import BrokerSettings
 
@@ -49,6 +50,7 @@ class Server:
         self._numbers = itertools.count(1)
         self._timer: asyncio.TimerHandle | None = None
         self._accepting_paused = False
+        self._line_limit = LineLimit()
         self._reserved_bytes = 0
         self.receive_buffer = memoryview(bytearray(receive_buffer_bytes))
         self.received = self.receive_buffer.toreadonly()
@@ -74,6 +76,8 @@ class Server:
         self._listener = listener
         self._loop.add_reader(listener.fileno(), self._accept)
         self.broker.timers.on_earlier = self._schedule
+        self._line_limit.install()
+        self.broker.timers.after(interval_ms, self._tell_left_out)
         self._close_idle()
         self._schedule()
         return self.broker.address
@@ -88,6 +92,7 @@ class Server:
         for connection in list(self._connections.values()):
             connection.close(None)
         self.broker.timers.on_earlier = None
+        self._line_limit.uninstall()
         self.broker.close()
 
     def reserve(self, size_bytes: int, holder: int) -> bool:
@@ -184,6 +189,10 @@ class Server:
             self._per_host[connection.host] = left
         else:
             del self._per_host[connection.host]
+
+    def _tell_left_out(self) -> None:
+        self.broker.timers.after(interval_ms, self._tell_left_out)
+        self._line_limit.next_interval()
 
     def _close_idle(self) -> None:
         idle_ms_max = self.broker.settings.connections_max_idle_ms

@@ -1,0 +1,31 @@
+"""What the broker writes about clients that misbehave: the reason, and not without an end."""
+
+from pathlib import Path
+
+import pytest
+
+from broker.line_limit import lines_per_interval_max
+from tests.live.headgate import HeadgateBroker
+from tests.wire.raw_client import ConnectionClosed, RawConnection
+
+BAD_CONNECTIONS = 4 * lines_per_interval_max
+
+
+def test_a_flood_of_bad_frames_is_not_a_flood_of_lines(tmp_path: Path) -> None:
+    broker = HeadgateBroker(tmp_path)
+    broker.start()
+    try:
+        for _ in range(BAD_CONNECTIONS):
+            with RawConnection(broker.address) as connection:
+                connection.send_bytes(b"\xff\xff\xff\xff")
+                with pytest.raises(ConnectionClosed):
+                    connection.receive_frame()
+    finally:
+        broker.stop()
+    lines = (tmp_path / "broker.log").read_text().splitlines()
+    closings = [line for line in lines if "closing connection" in line and "left out" not in line]
+    left_out = [int(line.partition("left out ")[2].split()[0]) for line in lines if "left out" in line]
+    # A new interval may begin in between.
+    assert lines_per_interval_max <= len(closings) < BAD_CONNECTIONS
+    assert len(closings) + sum(left_out) == BAD_CONNECTIONS
+    assert "socket.request.max.bytes" in closings[0]
