@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker.clock import ManualClock, Timers
-from broker.line_limit import LineLimit, interval_ms, lines_per_interval_max
+from broker.line_limit import LineLimit, interval_ms, lines_at_once_max, lines_per_interval
 
 NAME = "headgate.broker.line_limit_test"
 logger = logging.getLogger(NAME)
@@ -29,30 +29,41 @@ def test_lines_past_the_limit_are_left_out_and_counted(limit: LineLimit, caplog:
     clock = ManualClock()
     timers = Timers(clock)
     timers.after(interval_ms, limit.next_interval)
-    flood(lines_per_interval_max + 7)
-    assert len(caplog.messages) == lines_per_interval_max
+    flood(lines_at_once_max + 7)
+    assert len(caplog.messages) == lines_at_once_max
     clock.advance(interval_ms - 1)
     timers.run_due()
     flood(1)
-    assert len(caplog.messages) == lines_per_interval_max
+    assert len(caplog.messages) == lines_at_once_max
     clock.advance(1)
     timers.run_due()
-    assert caplog.messages[lines_per_interval_max:] == [
+    assert caplog.messages[lines_at_once_max:] == [
         "left out 8 more lines of the last 10 s like: closing connection %d: %s"
     ]
 
 
-def test_the_next_interval_lets_lines_through_again(limit: LineLimit, caplog: pytest.LogCaptureFixture) -> None:
-    flood(lines_per_interval_max + 1)
+def test_what_goes_on_gets_so_many_lines_per_interval(limit: LineLimit, caplog: pytest.LogCaptureFixture) -> None:
+    flood(lines_at_once_max + 1)
     limit.next_interval()
     caplog.clear()
-    flood(lines_per_interval_max)
+    flood(lines_per_interval + 5)
     limit.next_interval()
-    assert len(caplog.messages) == lines_per_interval_max
+    assert len(caplog.messages) == lines_per_interval + 1
+    assert caplog.messages[-1].startswith("left out 5 more lines")
+
+
+def test_after_a_pause_a_burst_is_told_again(limit: LineLimit, caplog: pytest.LogCaptureFixture) -> None:
+    flood(lines_at_once_max)
+    for _ in range(lines_at_once_max // lines_per_interval):
+        limit.next_interval()
+    caplog.clear()
+    flood(lines_at_once_max)
+    limit.next_interval()
+    assert len(caplog.messages) == lines_at_once_max
 
 
 def test_one_kind_of_line_does_not_hide_another(limit: LineLimit, caplog: pytest.LogCaptureFixture) -> None:
-    flood(lines_per_interval_max + 1)
+    flood(lines_at_once_max + 1)
     caplog.clear()
     flood(1, "%d: the disk failed: %s")
     assert caplog.messages == ["0: the disk failed: malformed"]
@@ -61,9 +72,9 @@ def test_one_kind_of_line_does_not_hide_another(limit: LineLimit, caplog: pytest
 def test_what_was_left_out_is_told_when_the_broker_stops(caplog: pytest.LogCaptureFixture) -> None:
     limit = LineLimit([NAME])
     limit.install()
-    flood(lines_per_interval_max + 3)
+    flood(lines_at_once_max + 3)
     limit.uninstall()
     assert caplog.messages[-1].startswith("left out 3 more lines")
     caplog.clear()
-    flood(2 * lines_per_interval_max)
-    assert len(caplog.messages) == 2 * lines_per_interval_max
+    flood(2 * lines_at_once_max)
+    assert len(caplog.messages) == 2 * lines_at_once_max
