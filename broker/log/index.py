@@ -6,67 +6,90 @@ checkpointed or closed.
 """
 
 import struct
-from bisect import bisect_right
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from operator import lt
 from pathlib import Path
+from typing import Self
 
 from broker.log.files import replace_file
 
-_OFFSET_ENTRY = struct.Struct(">ii")
+OFFSET_ENTRY_BYTES = 8
 _TIME_ENTRY = struct.Struct(">qi")
 
 
 class OffsetIndex:
-    """Pairs of (offset relative to the segment's base, position), both ascending."""
+    """Pairs of (offset relative to the segment's base, position), both ascending.
 
-    __slots__ = ("entries",)
+    In memory the two parts lie in a row each, so that a search runs without Python's interpreter.
+    """
 
-    def __init__(self, entries: bytes = b"") -> None:
-        self.entries = bytearray(entries)
+    __slots__ = ("_offsets", "_positions")
 
-    def __len__(self) -> int:
-        return len(self.entries) // 8
+    def __init__(self) -> None:
+        self._offsets = array("i")
+        self._positions = array("i")
+
+    @classmethod
+    def read(cls, entries: bytes, size_bytes: int) -> Self | None:
+        """None if the entries cannot belong to a segment of that size. Ascending order is what a search needs."""
+        if len(entries) % OFFSET_ENTRY_BYTES:
+            return None
+        both = array("i", entries)
+        if sys.byteorder == "little":
+            both.byteswap()
+        index = cls()
+        index._offsets, index._positions = both[::2], both[1::2]
+        if not both or (
+            both[0] >= 0
+            and both[1] >= 0
+            and both[-1] < size_bytes
+            and all(map(lt, index._offsets, index._offsets[1:]))
+            and all(map(lt, index._positions, index._positions[1:]))
+        ):
+            return index
+        return None
+
+    def to_bytes(self) -> bytes:
+        both = array("i", bytes(self.size_bytes))
+        both[::2], both[1::2] = self._offsets, self._positions
+        if sys.byteorder == "little":
+            both.byteswap()
+        return both.tobytes()
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self._offsets) * OFFSET_ENTRY_BYTES
 
     def append(self, relative_offset: int, position: int) -> None:
-        self.entries += _OFFSET_ENTRY.pack(relative_offset, position)
+        self._offsets.append(relative_offset)
+        self._positions.append(position)
 
     def floor(self, relative_offset: int) -> tuple[int, int]:
         """The last entry at or before `relative_offset`; (0, 0), the segment's start, if there is none."""
-        return self._floor(relative_offset, 0)
+        after = bisect_right(self._offsets, relative_offset)
+        return (self._offsets[after - 1], self._positions[after - 1]) if after else (0, 0)
 
     def position_floor(self, position: int) -> int:
         """The last position at or before `position` that an entry leads to; 0 if there is none."""
-        return self._floor(position, 1)[1]
-
-    def _floor(self, value: int, part: int) -> tuple[int, int]:
-        """By either part of the pairs, since both ascend."""
-        entries, unpack = self.entries, _OFFSET_ENTRY.unpack_from
-        after = bisect_right(range(len(entries) // 8), value, key=lambda number: unpack(entries, number * 8)[part])
-        if after == 0:
-            return 0, 0
-        found: tuple[int, int] = unpack(entries, (after - 1) * 8)
-        return found
+        after = bisect_right(self._positions, position)
+        return self._positions[after - 1] if after else 0
 
     def last(self) -> tuple[int, int]:
-        if not self.entries:
-            return 0, 0
-        found: tuple[int, int] = _OFFSET_ENTRY.unpack_from(self.entries, len(self.entries) - 8)
-        return found
+        return (self._offsets[-1], self._positions[-1]) if self._offsets else (0, 0)
 
     def truncate(self, position: int) -> None:
         """Drop entries that lead to `position` or beyond."""
-        while self.entries and self.last()[1] >= position:
-            del self.entries[-8:]
+        self._keep(bisect_left(self._positions, position))
 
-    def is_sane(self, size_bytes: int) -> bool:
-        """Whether it could belong to a segment of that size. Ascending order is what a search needs."""
-        if len(self.entries) % 8:
-            return False
-        before = (-1, -1)
-        for entry in _OFFSET_ENTRY.iter_unpack(self.entries):
-            if entry[0] <= before[0] or entry[1] <= before[1] or entry[1] >= size_bytes:
-                return False
-            before = entry
-        return True
+    def truncate_offsets(self, relative_offset: int) -> None:
+        """Drop entries of `relative_offset` or beyond."""
+        self._keep(bisect_left(self._offsets, relative_offset))
+
+    def _keep(self, count: int) -> None:
+        del self._offsets[count:]
+        del self._positions[count:]
 
 
 class TimeIndex:

@@ -15,6 +15,7 @@ from crc32c import crc32c
 
 from broker.errors import StorageError
 from broker.log.files import LogFile, remove_file, replace_file
+from broker.log.index import OFFSET_ENTRY_BYTES
 from broker.log.scan import scan
 from broker.log.segment import Region, Segment
 from broker.log.snapshots import write_snapshot
@@ -34,7 +35,6 @@ _HEAD_BYTES = 16
 
 # Index entries hold offsets and positions as 32-bit numbers relative to their segment.
 relative_offset_max = 2**31 - 1
-index_entry_bytes = 8
 
 # Sealed segments of one log that stay open after a read; a consumer reads them one after the other.
 open_sealed_segments_max = 2
@@ -143,7 +143,7 @@ class PartitionLog:
             return True
         if offset + header.last_offset_delta - segment.base_offset > relative_offset_max:
             return True
-        if segment.index_bytes + index_entry_bytes > settings.segment_index_bytes:
+        if segment.index_bytes + OFFSET_ENTRY_BYTES > settings.segment_index_bytes:
             return True
         first = segment.first_timestamp
         if first is not None and first >= 0 and header.max_timestamp >= 0:

@@ -121,13 +121,11 @@ def _trust_indexes(segment: Segment, recovery_point: int, last_run: LastRun) -> 
     offsets, times = read_entries(segment.path("index")), read_entries(segment.path("timeindex"))
     if offsets is None or times is None:
         return segment.base_offset
-    index, time_index = OffsetIndex(offsets), TimeIndex(times)
-    if not index.is_sane(segment.size_bytes) or not time_index.is_sane():
+    index, time_index = OffsetIndex.read(offsets, segment.size_bytes), TimeIndex(times)
+    if index is None or not time_index.is_sane():
         return segment.base_offset
     if not last_run.stopped_cleanly:
-        relative = max(recovery_point - segment.base_offset, 0)
-        while len(index) and index.last()[0] >= relative:
-            del index.entries[-8:]
+        index.truncate_offsets(recovery_point - segment.base_offset)
     relative, position = index.last()
     if position == 0 or not segment.leads_to(position, segment.base_offset + relative):
         return segment.base_offset

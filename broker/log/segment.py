@@ -77,7 +77,7 @@ class Segment:
 
     @property
     def index_bytes(self) -> int:
-        return len(self._index.entries) if self._index is not None else 0
+        return self._index.size_bytes if self._index is not None else 0
 
     @property
     def time_index(self) -> TimeIndex:
@@ -127,12 +127,14 @@ class Segment:
         Raises CorruptBatch when that batch is damaged, LookupError when there is none.
         """
         relative, position = self.index.floor(offset - self.base_offset)
-        if position and not self.leads_to(position, self.base_offset + relative):
+        chunk = self.file.read(position, lookup_bytes)
+        if position and not _begins_with(chunk, self.base_offset + relative):
             self.rebuild_indexes()
             relative, position = self.index.floor(offset - self.base_offset)
+            chunk = self.file.read(position, lookup_bytes)
         if position < self.own_from:
             return self._locate_checked(position, self.base_offset + relative, offset)
-        chunk, chunk_start = b"", position
+        chunk_start = position
         while position < self.size_bytes:
             inside = position - chunk_start
             if len(chunk) - inside < HEADER_BYTES:
@@ -153,8 +155,7 @@ class Segment:
 
     def leads_to(self, position: int, base_offset: int) -> bool:
         """Whether a batch that begins with `base_offset` stands at `position`."""
-        head = self.file.read(position, HEADER_BYTES)
-        return len(head) == HEADER_BYTES and read_header(head).base_offset == base_offset
+        return _begins_with(self.file.read(position, HEADER_BYTES), base_offset)
 
     def _locate_checked(self, position: int, next_offset: int, offset: int) -> tuple[int, BatchHeader]:
         """The same over bytes that another process wrote: only what its checksum confirms is believed."""
@@ -237,8 +238,8 @@ class Segment:
     def _load_indexes(self) -> None:
         offsets, times = read_entries(self.path("index")), read_entries(self.path("timeindex"))
         if offsets is not None and times is not None:
-            index, time_index = OffsetIndex(offsets), TimeIndex(times)
-            if index.is_sane(self.size_bytes) and time_index.is_sane():
+            index, time_index = OffsetIndex.read(offsets, self.size_bytes), TimeIndex(times)
+            if index is not None and time_index.is_sane():
                 self._index, self._time_index = index, time_index
                 return
         self.rebuild_indexes()
@@ -257,7 +258,7 @@ class Segment:
             return
         if self.largest_timestamp >= 0:
             self._time_index.append(self.largest_timestamp, self.largest_timestamp_offset - self.base_offset)
-        write_entries(self.path("index"), bytes(self._index.entries))
+        write_entries(self.path("index"), self._index.to_bytes())
         write_entries(self.path("timeindex"), bytes(self._time_index.entries))
 
     def truncate(self, position: int, next_offset: int) -> None:
@@ -277,3 +278,7 @@ class Segment:
         for suffix in ("log", "index", "timeindex", "snapshot"):
             remove_file(self.path(suffix))
         self._file = None
+
+
+def _begins_with(chunk: bytes, base_offset: int) -> bool:
+    return len(chunk) >= HEADER_BYTES and read_header(chunk).base_offset == base_offset

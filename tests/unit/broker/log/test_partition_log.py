@@ -214,5 +214,5 @@ def test_a_segment_whose_index_is_full_is_sealed(tmp_path: Path) -> None:
     log = open_at(tmp_path, index_interval_bytes="1", segment_index_bytes="40")
     fill(log, 30)
     assert len(log.segments) > 3
-    assert all(len(segment.index) <= 5 for segment in log.segments)
+    assert all(segment.index_bytes <= 40 for segment in log.segments)
     assert_dense(log)
