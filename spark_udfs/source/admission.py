@@ -2,7 +2,7 @@
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from spark_udfs.source.offsets import to_json
+from spark_udfs.source.offsets import by_topic
 from spark_udfs.source.stream_reader import OffsetJson, PositionedReader
 
 
@@ -19,4 +19,4 @@ class StreamReader(PositionedReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> OffsetJson | None:
         latest = self.positions.latest
-        return dict(to_json(latest)) if latest else None
+        return dict(by_topic(latest)) if latest else None

@@ -16,7 +16,6 @@ from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import collect_hosts, create_conn
 from aiokafka.protocol.fetch import FetchRequest
-from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
@@ -30,7 +29,8 @@ from spark_udfs.source.errors import (
     TopicMissing,
 )
 from spark_udfs.source.fetch_connection import Block, FetchConnection, connected_to
-from spark_udfs.source.offsets import Offsets
+from spark_udfs.source.metadata import TopicsRequest, read_answer
+from spark_udfs.source.offsets import Offsets, TopicIds
 from spark_udfs.source.options import ConnectionOptions, Isolation
 from spark_udfs.source.topics import Selection
 
@@ -79,6 +79,7 @@ class Cluster:
         self._opening = asyncio.Lock()
         self._advertised: list[str] = []
         """Where the brokers say that they are; empty until one has answered."""
+        self._topic_ids: TopicIds = {}
 
     async def partitions(self, selection: Selection, *, may_miss: bool = False) -> list[TopicPartition]:
         """Raises `TopicMissing`, unless what is not there may be missed."""
@@ -92,6 +93,10 @@ class Cluster:
                 if time.monotonic() > deadline:
                     raise
             await asyncio.sleep(UNKNOWN_TOPIC_PAUSE_SECONDS)
+
+    def topic_ids(self, places: Iterable[TopicPartition]) -> TopicIds:
+        """Of the topics of partitions, as of the last look at them; without those of brokers that tell none."""
+        return {at.topic: self._topic_ids[at.topic] for at in places if at.topic in self._topic_ids}
 
     async def offsets(
         self, times: Mapping[TopicPartition, int], isolation: Isolation
@@ -214,11 +219,14 @@ class Cluster:
         error: Exception = kafka.KafkaConnectionError("no broker is known")
         for node in nodes:
             try:
-                answer = await client.send(node, MetadataRequest(topics, allow_auto_topic_creation=False))
+                answer = await client.send(node, TopicsRequest(topics))
             except (kafka.KafkaError, OSError) as failed:
                 error = failed
                 continue
-            client.cluster.update_metadata(answer)
+            known, ids = read_answer(answer)
+            client.cluster.update_metadata(known)
+            asked = self._topic_ids.keys() if topics is None else set(topics)
+            self._topic_ids = {topic: id_ for topic, id_ in self._topic_ids.items() if topic not in asked} | ids
             self._advertised = [f"{broker.host}:{broker.port}" for broker in client.cluster.brokers()]
             return
         raise error

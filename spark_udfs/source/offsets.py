@@ -1,39 +1,78 @@
 """Offsets of topic partitions, as Spark keeps them in a checkpoint: `{"orders": {"0": 23, "1": 345}}`.
 
-The form is that of Spark's own Kafka source: the offset of a partition is that of the next record to read. Spark
-compares offsets as texts, so the order is always the same. Pure functions; who asks the brokers is
+The form is that of Spark's own Kafka source: the offset of a partition is that of the next record to read. What a
+stream remembers besides stands under names that no topic can have. Spark compares offsets as texts, so the order is
+always the same. Pure functions; who asks the brokers is
 `spark_udfs.source.cluster`.
 """
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiokafka.structs import TopicPartition
 
 Offsets = dict[TopicPartition, int]
+TopicIds = dict[str, str]
+"""By name. Of topics whose brokers tell none there is none."""
 
 OFFSET_MAX = 2**63 - 1
 PARTITION_MAX = 2**31 - 1
 INITIAL = "$initial"
 """Beside the topics in the offset of a query's first batch: where that batch begins. Spark keeps only where a batch
 ends, and asks anew for the beginning if the first one has to be repeated, which "latest" would then answer with another
-place. No topic can have this name."""
+place."""
+TOPIC_IDS = "$topicIds"
+"""Beside the topics: the id of each. A topic that is deleted and made anew has another one under the same name, and
+may have grown past the offset that was read of its predecessor."""
 
 
-def to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a stream."""
+
+    offsets: Offsets
+    topic_ids: TopicIds = field(default_factory=dict)
+
+    def other_topics(self, later: "Mark") -> set[str]:
+        """Those that have another id later on. Where either does not know it, it is taken for the same."""
+        return {topic for topic, id_ in self.topic_ids.items() if later.topic_ids.get(topic, id_) != id_}
+
+    def made_anew(self, later: "Mark") -> set[TopicPartition]:
+        """Partitions that are others by now, as their topic's id tells, or an end before what was read."""
+        others = self.other_topics(later)
+        return {
+            at
+            for at, offset in self.offsets.items()
+            if at in later.offsets and (at.topic in others or later.offsets[at] < offset)
+        }
+
+
+def to_json(mark: Mark) -> dict[str, Any]:
+    nested: dict[str, Any] = by_topic(mark.offsets)
+    if mark.topic_ids:
+        nested[TOPIC_IDS] = dict(sorted(mark.topic_ids.items()))
+    return nested
+
+
+def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
     nested: dict[str, dict[str, int]] = {}
     for at in sorted(offsets):
         nested.setdefault(at.topic, {})[str(at.partition)] = offsets[at]
     return nested
 
 
-def from_json(nested: Mapping[str, Any]) -> Offsets:
+def from_json(nested: Mapping[str, Any]) -> Mark:
     """What `to_json` made, read back from a checkpoint; raises ValueError for anything else."""
-    return parse({topic: rows for topic, rows in nested.items() if topic != INITIAL}, least=0)
+    offsets = parse({topic: rows for topic, rows in nested.items() if topic not in (INITIAL, TOPIC_IDS)}, least=0)
+    ids = nested.get(TOPIC_IDS, {})
+    if not isinstance(ids, Mapping) or not all(isinstance(id_, str) for id_ in ids.values()):
+        raise ValueError(f"under {TOPIC_IDS} there must be an object of texts, not {_shown(ids)}")
+    return Mark(offsets, dict(ids))
 
 
-def initial_of(nested: Mapping[str, Any]) -> Offsets | None:
+def initial_of(nested: Mapping[str, Any]) -> Mark | None:
     return from_json(nested[INITIAL]) if INITIAL in nested else None
 
 

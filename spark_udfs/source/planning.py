@@ -8,18 +8,20 @@ from collections.abc import Iterable, Mapping, Set
 from aiokafka.structs import TopicPartition
 
 from spark_udfs.source.cluster import Cluster
-from spark_udfs.source.errors import BadOption, DataLost
+from spark_udfs.source.errors import BadOption, DataLost, TopicMissing
 from spark_udfs.source.fetching import lost
-from spark_udfs.source.offsets import Offsets, text_of
+from spark_udfs.source.offsets import Mark, Offsets, text_of
 from spark_udfs.source.options import ReadOptions
 from spark_udfs.source.positions import EARLIEST, LATEST, AtEdge, AtOffsets, AtTimes, Edge, NoMatch, Position
 from spark_udfs.source.ranges import OffsetRange, divided
+from spark_udfs.source.topics import Selection
 
 
-async def partitions_and_latest(cluster: Cluster, options: ReadOptions) -> Offsets:
+async def partitions_and_latest(cluster: Cluster, options: ReadOptions) -> Mark:
     """Every partition there is now, with its end. Topics that are gone are data loss, which the plan tells of."""
     places = await cluster.partitions(options.selection, may_miss=not options.is_loss_fatal)
-    return await cluster.edges(places, LATEST, options.isolation)
+    ids = cluster.topic_ids(places)
+    return Mark(await cluster.edges(places, LATEST, options.isolation), ids)
 
 
 async def resolved(
@@ -48,36 +50,68 @@ async def batch_ranges(cluster: Cluster, options: ReadOptions) -> list[OffsetRan
     return divided(ranges, options.partitions_min, options.records_per_partition_max)
 
 
-async def stream_ranges(
-    cluster: Cluster, options: ReadOptions, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
-) -> list[OffsetRange]:
+async def stream_ranges(cluster: Cluster, options: ReadOptions, start: Mark, end: Mark) -> list[OffsetRange]:
     """The tasks of a micro-batch. Raises `DataLost` for what the checkpoint has and the brokers have not."""
-    check_gone(options, start.keys() - end.keys())
-    new = end.keys() - start.keys()
-    anew = {at for at in end.keys() & start.keys() if end[at] < start[at]}
-    first = await cluster.edges(end, EARLIEST, options.isolation)
+    check_gone(options, start.offsets.keys() - end.offsets.keys())
+    check_anew(options, start, end)
+    ends = await _still_there(cluster, options, end)
+    new = ends.keys() - start.offsets.keys()
+    anew = start.made_anew(end)
+    first = await cluster.edges(ends, EARLIEST, options.isolation)
     for at in sorted(new):
         if first[at] > 0:
             lost(
                 f"{text_of([at])} is new and its first {first[at]} records are gone already.",
                 is_fatal=options.is_loss_fatal,
             )
-    for at in sorted(anew):
-        lost(
-            f"{text_of([at])} was read up to offset {start[at]} and now ends at {end[at]}: "
-            "the topic was deleted and made anew.",
-            is_fatal=options.is_loss_fatal,
-        )
-    begin = {at: first[at] if at in new | anew else start[at] for at in end}
+    begin = {at: first[at] if at in new | anew else start.offsets[at] for at in ends}
     for at, offset in sorted(begin.items()):
-        if offset < first[at] and offset < end[at]:
+        if offset < first[at] and offset < ends[at]:
             lost(
-                f"Offsets {offset} to {min(first[at], end[at]) - 1} of {text_of([at])} are gone: the log now begins at "
-                f"{first[at]}, by retention.",
+                f"Offsets {offset} to {min(first[at], ends[at]) - 1} of {text_of([at])} are gone: the log now begins "
+                f"at {first[at]}, by retention.",
                 is_fatal=options.is_loss_fatal,
             )
-    ranges = [OffsetRange(at, max(begin[at], first[at]), end[at]) for at in sorted(end)]
+    ranges = [OffsetRange(at, max(begin[at], first[at]), ends[at]) for at in sorted(ends)]
     return divided(ranges, options.partitions_min, options.records_per_partition_max)
+
+
+def check_anew(options: ReadOptions, start: Mark, end: Mark) -> None:
+    """Partitions that are not those that were read. Raises `DataLost`."""
+    others = start.other_topics(end)
+    for at in sorted(start.made_anew(end)):
+        sign = f"now ends at {end.offsets[at]}"
+        if at.topic in others:
+            sign = (
+                f"topic {at.topic} had the id {start.topic_ids[at.topic]} then, and has {end.topic_ids[at.topic]} now"
+            )
+        lost(
+            f"{text_of([at])} was read up to offset {start.offsets[at]} and {sign}: the topic was deleted and made "
+            "anew.",
+            is_fatal=options.is_loss_fatal,
+        )
+
+
+async def _still_there(cluster: Cluster, options: ReadOptions, end: Mark) -> Offsets:
+    """The ends of a batch without those of topics that were deleted since it was planned, perhaps before a restart.
+    Raises `DataLost`."""
+    if not end.offsets:
+        return {}
+    planned = Selection(assigned=tuple(sorted(end.offsets)))
+    try:
+        places = await cluster.partitions(planned)
+    except TopicMissing:
+        places = await cluster.partitions(planned, may_miss=True)
+    others = end.other_topics(Mark({}, cluster.topic_ids(places)))
+    there = {at: end.offsets[at] for at in places if at.topic not in others}
+    gone = end.offsets.keys() - there.keys()
+    if gone:
+        lost(
+            f"{text_of(gone)} was to be read and is not in the cluster any more: its topic was deleted, and perhaps "
+            "made anew, after the batch was planned.",
+            is_fatal=options.is_loss_fatal,
+        )
+    return there
 
 
 def check_gone(options: ReadOptions, gone: Set[TopicPartition]) -> None:

@@ -13,9 +13,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from spark_udfs.source.cluster import Cluster
 from spark_udfs.source.loop import loop_thread
-from spark_udfs.source.offsets import INITIAL, Offsets, from_json, initial_of, to_json
+from spark_udfs.source.offsets import INITIAL, Mark, Offsets, from_json, initial_of, to_json
 from spark_udfs.source.options import ReadOptions
-from spark_udfs.source.planning import check_gone, partitions_and_latest, resolved, stream_ranges
+from spark_udfs.source.planning import check_anew, check_gone, partitions_and_latest, resolved, stream_ranges
 from spark_udfs.source.positions import EARLIEST, AtEdge, AtOffsets, Edge
 from spark_udfs.source.ranges import limited
 from spark_udfs.source.reading import RangePartition, ReadSpec, read_range
@@ -32,7 +32,7 @@ class StreamPositions:
         self._cluster = Cluster(options.connection)
         self._begun_at: OffsetJson | None = None
         """What `initial` said, until the first batch is planned."""
-        self._target: Offsets | None = None
+        self._target: Mark | None = None
         """Where Trigger.AvailableNow ends."""
         self.latest: Offsets = {}
         """The ends of the partitions as of the last look."""
@@ -46,19 +46,26 @@ class StreamPositions:
         is_first = self._begun_at is not None and start == self._begun_at
         self._begun_at = None
         begin = from_json(start)
-        self.latest = self._target if self._target is not None else self._thread.run(self._ends())
+        latest = self._target if self._target is not None else self._thread.run(self._ends())
+        self.latest = latest.offsets
         if self._options.is_loss_fatal:
             # Before Spark writes the batch down, and does it again whatever is put right meanwhile.
-            check_gone(self._options, begin.keys() - self.latest.keys())
-        end = self.latest
+            check_gone(self._options, begin.offsets.keys() - latest.offsets.keys())
+            check_anew(self._options, begin, latest)
+        anew = begin.made_anew(latest)
+        end = latest.offsets
         if records_max is not None:
-            known = {at: begin[at] for at in begin if at in end}
-            new = end.keys() - begin.keys()
-            known |= self._thread.run(self._cluster.edges(new, EARLIEST, self._options.isolation))
+            known = {at: offset for at, offset in begin.offsets.items() if at in end and at not in anew}
+            beginning = end.keys() - known.keys()
+            known |= self._thread.run(self._cluster.edges(beginning, EARLIEST, self._options.isolation))
             end = limited(known, end, records_max)
-        if end == begin and not (is_first and self._is_moving()):
+        if end == begin.offsets and not anew and not (is_first and self._is_moving()):
             return start
-        return {**to_json(end), INITIAL: start} if is_first else dict(to_json(end))
+        # A broker that tells no ids, of an older version, does not make those of before forgotten.
+        topics = {at.topic for at in end}
+        known_ids = {topic: id_ for topic, id_ in begin.topic_ids.items() if topic in topics}
+        planned = to_json(Mark(end, known_ids | latest.topic_ids))
+        return {**planned, INITIAL: start} if is_first else planned
 
     def aim(self) -> None:
         """Read up to what is there now, and no further."""
@@ -77,11 +84,12 @@ class StreamPositions:
         start = self._options.start
         return not isinstance(start, AtOffsets) and start != AtEdge(EARLIEST)
 
-    async def _initial(self) -> Offsets:
+    async def _initial(self) -> Mark:
         places = await self._cluster.partitions(self._options.selection)
-        return await resolved(self._cluster, self._options, self._options.start, Edge.START, places)
+        ids = self._cluster.topic_ids(places)
+        return Mark(await resolved(self._cluster, self._options, self._options.start, Edge.START, places), ids)
 
-    async def _ends(self) -> Offsets:
+    async def _ends(self) -> Mark:
         return await partitions_and_latest(self._cluster, self._options)
 
 

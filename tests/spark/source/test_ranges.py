@@ -1,10 +1,11 @@
 """How much a micro-batch takes, and how ranges become tasks."""
 
+import pytest
 from aiokafka.structs import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_udfs.source.offsets import INITIAL, from_json, initial_of, to_json
+from spark_udfs.source.offsets import INITIAL, Mark, from_json, initial_of, to_json
 from spark_udfs.source.ranges import OffsetRange, divided, limited
 
 A, B, C = (TopicPartition("orders", partition) for partition in range(3))
@@ -67,15 +68,30 @@ def test_more_tasks_than_records_are_not_made() -> None:
     assert len(divided([OffsetRange(A, 5, 8)], partitions_min=50)) == 3
 
 
-@given(st.dictionaries(places, offsets))
-def test_offsets_survive_a_checkpoint_in_one_order(positions: dict[TopicPartition, int]) -> None:
-    nested = to_json(positions)
-    assert from_json({**nested, INITIAL: nested}) == positions
-    assert initial_of({**nested, INITIAL: nested}) == positions
+@given(st.dictionaries(places, offsets), st.dictionaries(st.sampled_from(["a", "b"]), st.text(max_size=3)))
+def test_offsets_survive_a_checkpoint_in_one_order(positions: dict[TopicPartition, int], ids: dict[str, str]) -> None:
+    mark = Mark(positions, ids)
+    nested = to_json(mark)
+    assert from_json({**nested, INITIAL: nested}) == mark
+    assert initial_of({**nested, INITIAL: nested}) == mark
     assert initial_of(nested) is None
-    assert str(to_json(dict(reversed(positions.items())))) == str(nested)
+    turned = Mark(dict(reversed(positions.items())), dict(reversed(ids.items())))
+    assert str(to_json(turned)) == str(nested)
+
+
+@pytest.mark.parametrize("ids", ["orders", ["x"], {"orders": 3}])
+def test_ids_of_topics_that_are_none_are_refused(ids: object) -> None:
+    with pytest.raises(ValueError, match="must be an object of texts"):
+        from_json({"orders": {"0": 1}, "$topicIds": ids})
+
+
+def test_a_topic_is_taken_for_the_same_where_an_id_is_not_known() -> None:
+    known, other, unknown = (Mark({A: 1, B: 1}, ids) for ids in ({A.topic: "x"}, {A.topic: "y"}, {}))
+    assert known.made_anew(other) == {at for at in (A, B) if at.topic == A.topic}
+    assert known.made_anew(known) == known.made_anew(unknown) == unknown.made_anew(known) == set()
+    assert unknown.made_anew(Mark({A: 1, B: 0})) == {B}
 
 
 def test_partitions_are_ordered_by_number() -> None:
-    nested = to_json({TopicPartition("t", partition): 1 for partition in (10, 9, 1)})
+    nested = to_json(Mark({TopicPartition("t", partition): 1 for partition in (10, 9, 1)}))
     assert list(nested["t"]) == ["1", "9", "10"]
