@@ -105,33 +105,38 @@ class Bench:
         self.client_pair("1024B_100_partitions", 1024, self.amount(200_000), "none", partitions=100)
 
     def client_pair(self, label: str, size: int, records: int, codec: str, partitions: int) -> None:
-        work = size * records / MEGABYTE
-        produced: dict[str, list[str]] = {self.ours.name: [], self.kafka.name: []}
+        topics: list[tuple[Broker, str]] = []
 
         def produce(broker: Broker, client: Executor) -> None:
             name = f"bench-{next(self._numbers)}"
             raw_load.create_topic(broker.address, name, partitions)
-            produced[broker.name].append(name)
+            topics.append((broker, name))
             client.submit(rdkafka_produce, broker.address, name, size, records, codec, partitions).result()
 
+        self.compare_clients(f"rdkafka_produce_{label}", produce, size * records)
+        for broker, name in topics:
+            raw_load.delete_topic(broker.address, name)
         stored = self.stored(size, records, codec, partitions)
 
         def consume(broker: Broker, client: Executor) -> None:
             client.submit(rdkafka_consume, broker.address, stored[broker.name], records, partitions).result()
 
-        for verb, once in (("produce", produce), ("consume", consume)):
-            # A process of its own: one that has produced a gigabyte consumes a fifth slower than a fresh one.
-            with ProcessPoolExecutor(1, get_context("spawn")) as client:
-                self.report.compare(
-                    f"rdkafka_{verb}_{label}",
-                    Contender(self.ours.name, partial(once, self.ours, client), work),
-                    Contender(self.kafka.name, partial(once, self.kafka, client), work),
-                    unit="MB/s",
-                    rounds=self.rounds + CLIENT_ROUNDS_MORE,
-                )
+        self.compare_clients(f"rdkafka_consume_{label}", consume, size * records)
         for broker in self.brokers:
-            for name in (*produced[broker.name], stored[broker.name]):
-                raw_load.delete_topic(broker.address, name)
+            raw_load.delete_topic(broker.address, stored[broker.name])
+
+    def compare_clients(self, metric: str, once: Callable[[Broker, Executor], None], work: float) -> None:
+        # What was written before goes to the disk before and not meanwhile.
+        os.sync()
+        # A process of its own: one that has produced a gigabyte consumes a fifth slower than a fresh one.
+        with ProcessPoolExecutor(1, get_context("spawn")) as client:
+            self.report.compare(
+                metric,
+                Contender(self.ours.name, partial(once, self.ours, client), work / MEGABYTE),
+                Contender(self.kafka.name, partial(once, self.kafka, client), work / MEGABYTE),
+                unit="MB/s",
+                rounds=self.rounds + CLIENT_ROUNDS_MORE,
+            )
 
     def stored(self, size: int, records: int, codec: str, partitions: int) -> dict[str, str]:
         """Topics to consume, with the same bytes on both sides: a producer that waits longer for its broker makes

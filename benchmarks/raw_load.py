@@ -1,10 +1,12 @@
 """Load without a client library: frames built once, sockets driven by hand, so that the broker is what is measured."""
 
-import selectors
+import select
 import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from tests.wire.entities import API_KEYS, encode_request, request_is_flexible
@@ -15,6 +17,13 @@ PRODUCE_VERSION = 9
 FETCH_VERSION = 12
 # Produce requests on the way at once, as a producer with max.in.flight=5 has.
 PIPELINE = 5
+ANSWER_BYTES_MAX = 256 * 1024
+"""Of those read by many connections, which have one buffer between them."""
+
+_LENGTH = struct.Struct(">i")
+_OFFSET = struct.Struct(">q")
+# Stands in a frame where an offset is put in, and nowhere else.
+_SOME_OFFSET = 0x1122334455667788
 
 FrameFor: TypeAlias = Callable[[int, int], bytes]
 """(connection, turn) → the request to send."""
@@ -102,11 +111,11 @@ def delete_topic(address: str, topic: str) -> None:
 class Wire:
     """One connection: frames out, whole answers in."""
 
-    def __init__(self, address: str, buffer_bytes: int = 8 * 1024 * 1024) -> None:
+    def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=60)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = memoryview(bytearray(buffer_bytes))
+        self._buffer = memoryview(bytearray(8 * 1024 * 1024))
 
     def send(self, frame: bytes) -> None:
         self.socket.sendall(frame)
@@ -181,31 +190,59 @@ def consume_over_many(
     address: str, topic: str, records_each: int, batch_bytes: int, connections: int, requests_each: int
 ) -> None:
     """`connections` consumers, each reading its own stretch batch by batch."""
+    before, _, after = fetch_frame(topic, _SOME_OFFSET, batch_bytes).partition(_OFFSET.pack(_SOME_OFFSET))
+    pack = _OFFSET.pack
     _closed_loop(
         address,
         connections,
         requests_each,
-        lambda number, turn: fetch_frame(topic, (number * requests_each + turn) * records_each, batch_bytes),
+        lambda number, turn: before + pack((number * requests_each + turn) * records_each) + after,
     )
 
 
+@dataclass(slots=True)
+class _Client:
+    """One of many connections. Written for few system calls: with many, the generator would be what is measured."""
+
+    socket: socket.socket
+    number: int
+    turn: int = 0
+    received_bytes: int = 0
+    answer_bytes: int = 0
+
+
 def _closed_loop(address: str, connections: int, requests_each: int, frame_for: FrameFor) -> None:
-    selector = selectors.DefaultSelector()
-    wires = [Wire(address, 128 * 1024) for _ in range(connections)]
-    turns = [0] * connections
-    for number, wire in enumerate(wires):
-        wire.send(frame_for(number, 0))
-        selector.register(wire.socket, selectors.EVENT_READ, number)
-    left = connections
-    while left:
-        for key, _ in selector.select():
-            number = key.data
-            wires[number].receive()
-            turns[number] += 1
-            if turns[number] < requests_each:
-                wires[number].send(frame_for(number, turns[number]))
-            else:
-                selector.unregister(wires[number].socket)
-                left -= 1
-    for wire in wires:
-        wire.close()
+    host, _, port = address.rpartition(":")
+    buffer = memoryview(bytearray(ANSWER_BYTES_MAX))
+    clients: dict[int, _Client] = {}
+    with ExitStack() as open_sockets, select.epoll() as poll:
+        for number in range(connections):
+            sock = open_sockets.enter_context(socket.create_connection((host, int(port)), timeout=60))
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            clients[sock.fileno()] = _Client(sock, number)
+        for client in clients.values():
+            client.socket.sendall(frame_for(client.number, 0))
+            client.socket.setblocking(False)
+            poll.register(client.socket.fileno(), select.EPOLLIN)
+        left = connections
+        while left:
+            for fd, _ in poll.poll(60):
+                client = clients[fd]
+                count = client.socket.recv_into(buffer)
+                if not count:
+                    raise ConnectionError("the broker closed the connection")
+                if not client.received_bytes:
+                    # The length comes in one piece with what follows it.
+                    client.answer_bytes = 4 + _LENGTH.unpack_from(buffer)[0]
+                client.received_bytes += count
+                if client.received_bytes < client.answer_bytes:
+                    continue
+                assert client.received_bytes == client.answer_bytes, "two answers to one request"
+                client.received_bytes = 0
+                client.turn += 1
+                if client.turn == requests_each:
+                    poll.unregister(fd)
+                    left -= 1
+                    continue
+                frame = frame_for(client.number, client.turn)
+                assert client.socket.send(frame) == len(frame), "a request that the socket did not take whole"
