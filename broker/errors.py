@@ -19,5 +19,9 @@ class StorageError(BrokerError):
         return self.error_number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE)
 
 
+class PartitionDeleted(StorageError):
+    """Its topic was deleted before all of it was on the disk, which nobody needs any more."""
+
+
 class DataDirectoryLocked(BrokerError):
     """Another process has the data directory."""

@@ -18,8 +18,8 @@ Kafka corrects it. Transactional batches are refused with TRANSACTIONAL_ID_AUTHO
 exist.
 """
 
-from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache, partial
 
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
@@ -27,12 +27,11 @@ from kio.schema.errors import ErrorCode
 from broker.broker import Broker
 from broker.context import RequestContext
 from broker.deferred import Deferred
-from broker.errors import StorageError
+from broker.errors import PartitionDeleted, StorageError
 from broker.handlers.record_rules import RecordError, Refused, check_records
-from broker.protocol.compression import ZSTD
 from broker.protocol.entities import Answer, Request
 from broker.protocol.payload import NO_REPLY, Disconnect, NoReply
-from broker.protocol.record_batch import CODEC_MASK, TRANSACTIONAL_FLAG, CorruptBatch, validate_produced
+from broker.protocol.record_batch import TRANSACTIONAL_FLAG, CorruptBatch, UnsupportedCodec, validate_produced
 from broker.protocol.record_walk import InvalidBatch
 from broker.protocol.templates import ArrayTemplate, NumbersTemplate, encode, item_type
 from broker.state.producers import OutOfOrderSequence, StaleProducerEpoch
@@ -45,6 +44,7 @@ ZSTD_SINCE_VERSION = 7
 START_OFFSET_SINCE_VERSION = 5
 
 _DISK_FAILED = Refused(ErrorCode.kafka_storage_error, "the disk failed; see the broker's log")
+_DELETED = Refused(ErrorCode.unknown_topic_or_partition, "the topic was deleted before the batch was on the disk")
 
 Outcome = bytes | NoReply | Disconnect | Deferred[bytes]
 
@@ -55,7 +55,7 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
     now_ms = broker.clock.wall_ms()
     shape = _shape(version)
     pieces: list[bytes] = [shape.response.head, shape.response.length(len(request.topic_data))]
-    unflushed: list[Partition] = []
+    unflushed: dict[int, Partition] = {}
     refused: ErrorCode | None = None
     for topic_data in request.topic_data:
         topic = broker.topics.find_by_id(topic_data.topic_id) if version >= 13 else broker.topics.find(topic_data.name)
@@ -76,17 +76,16 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
                 refused = refusal.error
                 pieces.append(shape.failure(data.index, refusal))
                 continue
-            pieces.append(shape.success(partition, offset, append_time))
             if acks == -1 or partition.log.is_flush_due:
-                unflushed.append(partition)
+                unflushed[len(pieces)] = partition
+            pieces.append(shape.success(partition, offset, append_time))
         pieces.append(shape.topic_tail)
     pieces.append(shape.response.tail)
     if acks == 0:
         return NO_REPLY if refused is None else Disconnect(f"produce with acks=0 failed: {refused.name}")
-    body = b"".join(pieces)
     if not unflushed or (acks == -1 and not broker.settings.headgate_acks_all_fsync):
-        return body
-    return _when_flushed(broker, unflushed, body, lambda: _storage_failure(request, version))
+        return b"".join(pieces)
+    return _when_flushed(broker, unflushed, pieces, version)
 
 
 def produce_one(
@@ -106,7 +105,14 @@ def produce_one(
             return body
     elif not log.is_flush_due:
         return body
-    return _when_flushed(broker, [partition], body, lambda: _shape(version).whole_failure(partition, _DISK_FAILED))
+    flushed = broker.group_commit.flush(log)
+    answer: Deferred[bytes] = Deferred()
+    flushed.then(
+        lambda error: answer.complete(
+            body if error is None else _shape(version).whole_failure(partition, _unflushed(error))
+        )
+    )
+    return answer
 
 
 def _partition(topic: Topic | None, index: int, version: int) -> Partition:
@@ -126,13 +132,13 @@ def _append(partition: Partition, batch: bytes | memoryview | None, version: int
     log = partition.log
     settings = log.settings
     try:
-        batch, header = validate_produced(batch or b"")
+        batch, header = validate_produced(batch or b"", takes_zstd=version >= ZSTD_SINCE_VERSION)
+    except UnsupportedCodec as error:
+        raise Refused(ErrorCode.unsupported_compression_type, f"Produce v{version}: {error}") from error
     except InvalidBatch as error:
         raise Refused(ErrorCode.invalid_record, str(error)) from error
     except CorruptBatch as error:
         raise Refused(ErrorCode.corrupt_message, str(error)) from error
-    if header.attributes & CODEC_MASK == ZSTD and version < ZSTD_SINCE_VERSION:
-        raise Refused(ErrorCode.unsupported_compression_type, "zstd needs Produce v7 or later")
     if header.attributes & TRANSACTIONAL_FLAG:
         raise Refused(ErrorCode.transactional_id_authorization_failed, "this broker has no transactions yet")
     if len(batch) > settings.max_message_bytes:
@@ -159,35 +165,27 @@ def _append(partition: Partition, batch: bytes | memoryview | None, version: int
 
 
 def _when_flushed(
-    broker: Broker, partitions: Sequence[Partition], body: bytes, failure: Callable[[], bytes]
+    broker: Broker, partitions: Mapping[int, Partition], pieces: list[bytes], version: int
 ) -> Deferred[bytes]:
-    """The answer once every partition is on the disk; a failing disk turns it into an error for all."""
+    """The answer once every partition is on the disk; the piece of one that does not get there tells why."""
     answer: Deferred[bytes] = Deferred()
     left = len(partitions)
-    failed = False
 
-    def flushed(error: StorageError | None) -> None:
-        nonlocal left, failed
+    def flushed(place: int, error: StorageError | None) -> None:
+        nonlocal left
         left -= 1
-        failed = failed or error is not None
+        if error is not None:
+            pieces[place] = _shape(version).failure(partitions[place].index, _unflushed(error))
         if left == 0:
-            answer.complete(failure() if failed else body)
+            answer.complete(b"".join(pieces))
 
-    for partition in partitions:
-        broker.group_commit.flush(partition.log).then(flushed)
+    for place, partition in partitions.items():
+        broker.group_commit.flush(partition.log).then(partial(flushed, place))
     return answer
 
 
-def _storage_failure(request: Request, version: int) -> bytes:
-    shape = _shape(version)
-    pieces = [shape.response.head, shape.response.length(len(request.topic_data))]
-    for topic_data in request.topic_data:
-        pieces.append(shape.topic_head(None, topic_data))
-        pieces.append(shape.topic_length(len(topic_data.partition_data)))
-        pieces += [shape.failure(data.index, _DISK_FAILED) for data in topic_data.partition_data]
-        pieces.append(shape.topic_tail)
-    pieces.append(shape.response.tail)
-    return b"".join(pieces)
+def _unflushed(error: StorageError) -> Refused:
+    return _DELETED if isinstance(error, PartitionDeleted) else _DISK_FAILED
 
 
 def _filled(template: NumbersTemplate, version: int, offset: int, append_time: int, start_offset: int) -> bytes:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 
 from broker.deferred import Deferred
-from broker.errors import StorageError
+from broker.errors import PartitionDeleted, StorageError
 from broker.log.files import LogFile
 from broker.log.partition_log import PartitionLog
 
@@ -53,6 +53,8 @@ class GroupCommit:
 
     def flush(self, log: PartitionLog) -> Deferred[StorageError | None]:
         """Completes with None once all that `log` holds now is on the disk, else with what went wrong."""
+        if log.is_deleted:
+            return Deferred.of(_deleted(log))
         if log.failure is not None:
             return Deferred.of(log.failure)
         if log.flushed_offset >= log.log_end_offset:
@@ -85,8 +87,12 @@ class GroupCommit:
 
     def _done(self, waiting: _Waiting, offset: int, error: StorageError | None) -> None:
         log, deferreds = waiting.log, waiting.deferreds
-        if error is not None:
+        if log.is_deleted:
+            # Its files are elsewhere by now, so that a sync may well have failed: that is no fault of the disk's.
+            error = _deleted(log)
+        elif error is not None:
             log.fail(error)
+        if error is not None:
             del self._waiting[id(log)]
             while deferreds:
                 deferreds.popleft()[1].complete(error)
@@ -101,3 +107,7 @@ class GroupCommit:
             del self._waiting[id(log)]
         for deferred in ready:
             deferred.complete(None)
+
+
+def _deleted(log: PartitionLog) -> PartitionDeleted:
+    return PartitionDeleted(f"{log.name} was deleted")

@@ -18,6 +18,7 @@ from crc32c import crc32c
 from fastavro import parse_schema, schemaless_reader
 
 from broker.protocol.compression import (
+    ZSTD,
     DecompressionFailed,
     InflatesPastLimit,
     decompress,
@@ -99,6 +100,10 @@ class CorruptBatch(Exception):
     """The bytes are not a batch, or not the batch that was written: CORRUPT_MESSAGE."""
 
 
+class UnsupportedCodec(Exception):
+    """The batch is compressed in a way that its request came too early for: UNSUPPORTED_COMPRESSION_TYPE."""
+
+
 class OversizedBatch(InvalidBatch):
     """Its records inflate to more than may be looked at."""
 
@@ -111,7 +116,7 @@ def checksum(batch: bytes | memoryview) -> int:
     return crc32c(memoryview(batch)[CHECKSUMMED_FROM:])
 
 
-def validate_produced(payload: Buffer) -> tuple[Buffer, BatchHeader]:
+def validate_produced(payload: Buffer, *, takes_zstd: bool = True) -> tuple[Buffer, BatchHeader]:
     """What every produced payload must be: exactly one whole v2 batch that says of itself what is true.
 
     Returns the batch without bytes that trail it and its header. Follows Kafka's order of checks, so that the same
@@ -133,6 +138,9 @@ def validate_produced(payload: Buffer) -> tuple[Buffer, BatchHeader]:
     claimed = header.batch_length + LOG_OVERHEAD_BYTES
     if claimed > size:
         raise InvalidBatch(f"the batch says {claimed} bytes and {size} came")
+    codec = header.attributes & CODEC_MASK
+    if codec == ZSTD and not takes_zstd:
+        raise UnsupportedCodec("zstd is for version 7 and later (KIP-110)")
     if claimed < size:
         batch = _first_of(payload, claimed)
         size = claimed
@@ -151,7 +159,6 @@ def validate_produced(payload: Buffer) -> tuple[Buffer, BatchHeader]:
         raise InvalidBatch(f"sequence number {header.base_sequence} with producer id {header.producer_id}")
     if header.base_offset:
         raise InvalidBatch(f"the base offset of a produced batch is 0, not {header.base_offset}")
-    codec = header.attributes & CODEC_MASK
     is_small = records_count <= walked_records_max
     if codec == 0:
         if records_count * record_bytes_min > size - HEADER_BYTES:

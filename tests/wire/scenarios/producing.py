@@ -70,6 +70,27 @@ def every_codec_passes_through(wire: Wire) -> None:
     _read(wire, topic)
 
 
+def zstd_before_it_was_known(wire: Wire) -> None:
+    """The codec is looked at before the number of batches, the checksum and the records."""
+    topic = wire.topic("early")
+    good, plain = Batch(codec="zstd"), Batch()
+    for version in (3, 6, 7):
+        _produce(wire, topic, good, good, label="two zstd batches", version=version)
+        _produce(wire, topic, good, plain, label="zstd, then none", version=version)
+        _produce(wire, topic, plain, good, label="none, then zstd", version=version)
+        _produce(wire, topic, Batch(codec="zstd", crc=1), label="zstd with a wrong CRC", version=version)
+        _produce(wire, topic, Batch(codec="zstd", count=5), label="zstd with a wrong count", version=version)
+        _produce(wire, topic, Batch(codec="zstd", magic=1), label="zstd with magic 1", version=version)
+        _produce(wire, topic, Batch(codec="zstd", magic=3), label="zstd with magic 3", version=version)
+        _produce(wire, topic, Batch(codec="zstd", length=10), label="zstd with a short length", version=version)
+        _produce(wire, topic, good.encode()[:-3], label="zstd that is cut short", version=version)
+        _produce(wire, topic, good.encode() + b"tail", label="zstd with bytes after it", version=version)
+    data = [{"index": 0, "records": good.encode()}, {"index": 9, "records": good.encode()}]
+    body = {"acks": -1, "timeout": 5000, "topic_data": [{"name": topic, "partition_data": data}]}
+    wire.ask("produce", 5, body, label="one zstd batch for a partition that is not there")
+    _read(wire, topic)
+
+
 def what_a_record_may_hold(wire: Wire) -> None:
     topic = wire.topic("contents")
     records = [
