@@ -1,6 +1,7 @@
 """DescribeConfigs (32), versions 1-4: every config of a resource with its value, source, synonyms and documentation.
 
 An unknown name among the asked ones is left out, no names mean all. Broker `""` shows what was altered for all brokers.
+A type of resource that does not exist is a malformed request: no resource is described then, as in Kafka.
 
 Deviations:
 - The broker's configs are those that mean something here: those of replication, the controller quorum, tiered storage,
@@ -40,19 +41,24 @@ VERSIONS = range(1, 5)
 CONFIGS_MAX = 100_000
 """A few bytes of request ask for a hundred configs, so the answer needs a bound of its own."""
 
-MALFORMED = "The type of the resource is unknown to this broker: the request is malformed or of a newer client."
+MALFORMED = "A type of resource is unknown to this broker: the request is malformed or of a newer client."
+
+_TYPES = frozenset(int(known) for known in ResourceType)
 
 
 def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
     describing = _Describing(broker, request.include_synonyms, getattr(request, "include_documentation", False))
     results: list[dict[str, object]] = []
     left = CONFIGS_MAX
+    are_types_known = all(int(resource.resource_type) in _TYPES for resource in request.resources)
     for resource in request.resources:
         resource_type, name = int(resource.resource_type), resource.resource_name
         # Kafka reads an empty list as "all" too.
         wanted = frozenset(resource.configuration_keys or ()) or None
         code, message, configs = ErrorCode.none, "", []
         try:
+            if not are_types_known:
+                raise Refusal(ErrorCode.invalid_request, MALFORMED)
             if left <= 0:
                 raise Refusal(ErrorCode.policy_violation, "Too many configs for one answer: ask in smaller requests.")
             configs = [

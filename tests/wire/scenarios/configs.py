@@ -77,6 +77,32 @@ def describing_what_is_not_there(wire: Wire) -> None:
     wire.ask("describe_configs", 4, both, label="one bad among good")
 
 
+def describing_unheard_of_types(wire: Wire) -> None:
+    topic = wire.topic("of-a-type")
+    good = {"resource_type": TOPIC, "resource_name": topic, "configuration_keys": ["retention.ms"]}
+    for kind in (UNKNOWN, 1, 3, 77, 127, -1, -128):
+        odd = {"resource_type": kind, "resource_name": "x", "configuration_keys": None}
+        for version in (1, 4):
+            wire.ask("describe_configs", version, {"resources": [odd]}, label=f"type {kind}")
+        wire.ask("describe_configs", 4, {"resources": [good, odd]}, label=f"a topic and type {kind}")
+    absent = {"resource_type": TOPIC, "resource_name": wire.name("absent"), "configuration_keys": None}
+    odd = {"resource_type": 77, "resource_name": "", "configuration_keys": ["retention.ms"]}
+    wire.ask("describe_configs", 4, {"resources": [odd, absent, good]}, label="three, one of them of no type")
+    wire.ask("describe_configs", 4, {"resources": [good, good]}, label="the same topic twice")
+    wire.ask("describe_configs", 4, {"resources": []}, label="nothing")
+
+
+def changing_unheard_of_types(wire: Wire) -> None:
+    topic = wire.topic("changed")
+    for kind in (UNKNOWN, 1, 77, -1):
+        wire.ask("incremental_alter_configs", 1, change(kind, "x", ("retention.ms", SET, "5")), label=f"type {kind}")
+        wire.ask("alter_configs", 2, replace(kind, "x", {"retention.ms": "5"}), label=f"type {kind}")
+        both = change(TOPIC, topic, ("retention.ms", SET, "5000"))
+        both["resources"] += change(kind, "x", ("retention.ms", SET, "5"))["resources"]
+        wire.ask("incremental_alter_configs", 1, both, label=f"a topic and type {kind}")
+    _see(wire, topic, "retention.ms", "5000", "what became of the topic")
+
+
 def settings_given_at_creation_show_their_source(wire: Wire) -> None:
     topic = wire.topic("given", configs={"retention.ms": "1000", "cleanup.policy": "compact,delete"})
     wire.ask("describe_configs", 4, describe(TOPIC, topic, ["retention.ms", "cleanup.policy", "segment.bytes"]))

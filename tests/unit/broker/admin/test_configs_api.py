@@ -88,8 +88,6 @@ def test_values_are_shown_tidied(admin: Admin) -> None:
         (LOGGER, "99", "invalid_request"),
         (GROUP, "", "invalid_request"),
         (CLIENT_METRICS, "", "invalid_request"),
-        (0, "x", "invalid_request"),
-        (MALFORMED, "x", "invalid_request"),
     ],
 )
 def test_a_bad_resource_is_refused_beside_a_good_one(admin: Admin, resource_type: int, name: str, code: str) -> None:
@@ -97,6 +95,14 @@ def test_a_bad_resource_is_refused_beside_a_good_one(admin: Admin, resource_type
     bad = {"resource_type": resource_type, "resource_name": name, "configuration_keys": None}
     results = admin.ask(describe_configs, resources=[bad, good])["results"]
     assert [(result["error_code"], len(result["configs"])) for result in results] == [(code, 0), ("none", 1)]
+
+
+@pytest.mark.parametrize("resource_type", [0, MALFORMED])
+def test_a_type_that_does_not_exist_makes_the_request_malformed(admin: Admin, resource_type: int) -> None:
+    good = {"resource_type": BROKER, "resource_name": "1", "configuration_keys": ["num.partitions"]}
+    bad = {"resource_type": resource_type, "resource_name": "x", "configuration_keys": None}
+    results = admin.ask(describe_configs, resources=[bad, good])["results"]
+    assert [(result["error_code"], len(result["configs"])) for result in results] == [("invalid_request", 0)] * 2
 
 
 def test_an_answer_holds_only_so_many_configs(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
