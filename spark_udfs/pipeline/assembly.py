@@ -24,6 +24,7 @@ from spark_udfs.pipeline.model import (
     TopicLetters,
     TopicSource,
 )
+from spark_udfs.pipeline.parquet_columns import check_parquet_columns
 from spark_udfs.pipeline.polling import DatabaseFrames, database_frames
 from spark_udfs.pipeline.shape import Shape, shape_of
 from spark_udfs.pipeline.sinks.console import ConsoleWriter
@@ -69,7 +70,9 @@ def outline(spark: "SparkSession", pipeline: Pipeline, checkpoint: Checkpoint | 
                 database = frames[name] = database_frames(source)
                 schemas[name] = database.schema
     analysis = analyse(spark, pipeline, schemas)
-    return Outline(frames, analysis, shape_of(pipeline, analysis.stateful))
+    shape = shape_of(pipeline, analysis.stateful)
+    check_parquet_columns(pipeline, shape, analysis.schemas)
+    return Outline(frames, analysis, shape)
 
 
 def tables_of(outline_: Outline, pipeline: Pipeline, checkpoint: Checkpoint) -> dict[str, Table]:
