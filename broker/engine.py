@@ -17,6 +17,7 @@ from kio.serial.errors import DecodeError
 from broker.broker import Broker
 from broker.context import RequestContext
 from broker.deferred import Deferred
+from broker.handlers.fetch_again import RepeatedFetch
 from broker.handlers.produce_again import RepeatedProduce
 from broker.handlers.table import HANDLERS
 from broker.protocol.entities import (
@@ -34,6 +35,7 @@ logger = logging.getLogger("headgate.broker.engine")
 _PREFIX = struct.Struct(">hhi")
 _SIZE_AND_CORRELATION = struct.Struct(">ii")
 _PRODUCE = 0
+_FETCH = 1
 _API_VERSIONS = 18
 
 Outcome: TypeAlias = Answer | bytes | Payload | NoReply | Disconnect
@@ -53,6 +55,7 @@ class Engine:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._repeated_produce = RepeatedProduce(broker)
+        self._repeated_fetch = RepeatedFetch(broker)
         self._routes: dict[tuple[int, int], _Route] = {}
         broker.api_versions = tuple(
             {"api_key": api_key, "min_version": versions.start, "max_version": versions.stop - 1}
@@ -67,12 +70,13 @@ class Engine:
         route = self._routes.get((api_key, version)) or self._find_route(api_key, version)
         if route is None:
             return self._unsupported(api_key, version, correlation_id)
-        if api_key == _PRODUCE:
+        if api_key <= _FETCH:
+            repeated = self._repeated_fetch if api_key == _FETCH else self._repeated_produce
             try:
-                again = self._repeated_produce.answer(frame, version, connection_id)
+                again = repeated.answer(frame, version, connection_id)
             except Exception:
                 return _defect(api_key, version)
-            if isinstance(again, bytes):
+            if isinstance(again, bytes | Payload):
                 return _framed(again, api_key, version, correlation_id, route)
             if again is not None:
                 return _answered(again, api_key, version, correlation_id, route)
@@ -87,6 +91,8 @@ class Engine:
             outcome = route.handle(self._broker, context, request)
             if api_key == _PRODUCE:
                 self._repeated_produce.learn(frame, version, request)
+            elif api_key == _FETCH:
+                self._repeated_fetch.learn(frame, version, connection_id, request)
         except Exception:
             return _defect(api_key, version)
         return _answered(outcome, api_key, version, correlation_id, route)

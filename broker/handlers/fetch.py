@@ -13,6 +13,7 @@ matches is answered with CORRUPT_MESSAGE, where Kafka sends it and lets the clie
 """
 
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
@@ -34,6 +35,10 @@ API_KEY = 1
 VERSIONS = range(4, 19)
 
 READ_COMMITTED = 1
+TOPIC_IDS_SINCE_VERSION = 13
+
+# Marks the template of an answer that holds one partition and nothing else.
+_ALONE = 1
 
 
 def handle(broker: Broker, context: RequestContext, request: Request) -> bytes | Payload | Deferred[Payload]:
@@ -47,6 +52,42 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> bytes |
     if answer_now or found_bytes >= request.min_bytes or wait_ms <= 0 or not fetch.partitions:
         return payload
     return fetch.wait(request.min_bytes - found_bytes, wait_ms)
+
+
+class AskedPartition(NamedTuple):
+    """What a request asks of one partition, in the fields of the newest version."""
+
+    partition: int
+    current_leader_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int
+    partition_max_bytes: int
+
+
+def fetch_one(
+    broker: Broker,
+    topic: Topic,
+    asked: AskedPartition,
+    offset: int,
+    version: int,
+    max_bytes: int,
+    min_bytes: int,
+    isolation: int,
+) -> Payload | None:
+    """The answer to a fetch of one partition from `offset` on, if it can be given at once and holds records."""
+    partition = _find(topic, asked.partition)
+    if partition is None or offset == partition.log.log_end_offset:
+        return None
+    budget = min(max_bytes, broker.settings.fetch_max_bytes)
+    try:
+        region = _read(partition, asked, offset, budget, at_least_one=True)
+    except (_Refused, _Diverged):
+        return None
+    if region is None or region.length == 0:
+        return None
+    if region.length < min_bytes and not partition.log.has_more(region):
+        return None
+    return _shape(version).alone(partition, isolation, region)
 
 
 class _Fetch:
@@ -74,7 +115,7 @@ class _Fetch:
     def collect(self) -> tuple[Payload, int, bool]:
         """(the response as of now, how many bytes of records it has, whether something in it must not wait)."""
         request, shape = self._request, self._shape
-        by_id = shape.version >= 13
+        by_id = shape.version >= TOPIC_IDS_SINCE_VERSION
         topics = self._broker.topics
         isolation = request.isolation_level
         budget = min(request.max_bytes, self._broker.settings.fetch_max_bytes)
@@ -95,7 +136,7 @@ class _Fetch:
                 try:
                     if partition is None:
                         raise _Refused(_unknown(topic, by_id=by_id))
-                    region = _read(partition, asked, budget, at_least_one=found_bytes == 0)
+                    region = _read(partition, asked, asked.fetch_offset, budget, at_least_one=found_bytes == 0)
                 except _Refused as refusal:
                     answer_now = True
                     pieces.append(shape.failure(asked.partition, refusal, partition))
@@ -181,7 +222,9 @@ def _unknown(topic: Topic | None, *, by_id: bool) -> ErrorCode:
     return ErrorCode.unknown_topic_id if topic is None and by_id else ErrorCode.unknown_topic_or_partition
 
 
-def _read(partition: Partition, asked: Request, budget: int, *, at_least_one: bool) -> Region | None:
+def _read(
+    partition: Partition, asked: Request | AskedPartition, offset: int, budget: int, *, at_least_one: bool
+) -> Region | None:
     log = partition.log
     epoch = getattr(asked, "current_leader_epoch", -1)
     if epoch >= 0 and epoch != log.leader_epoch:
@@ -189,14 +232,14 @@ def _read(partition: Partition, asked: Request, budget: int, *, at_least_one: bo
         raise _Refused(ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch)
     last_epoch = getattr(asked, "last_fetched_epoch", -1)
     if last_epoch >= 0:
-        _check_epoch(partition, last_epoch, asked.fetch_offset)
+        _check_epoch(partition, last_epoch, offset)
     max_bytes = min(asked.partition_max_bytes, budget)
     if max_bytes <= 0 and not at_least_one:
-        if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
+        if not log.log_start_offset <= offset <= log.log_end_offset:
             raise _Refused(ErrorCode.offset_out_of_range)
         return None
     try:
-        return log.read(asked.fetch_offset, max(max_bytes, 0), at_least_one=at_least_one)
+        return log.read(offset, max(max_bytes, 0), at_least_one=at_least_one)
     except OffsetOutOfRange:
         raise _Refused(ErrorCode.offset_out_of_range) from None
     except CorruptBatch:
@@ -230,6 +273,7 @@ class _Shape:
         self._empty = b"\x01\x00" if self._flexible else b"\x00\x00\x00\x00"
         self.records_tail = b"\x00" if self._flexible else b""
         self.no_records = self._empty
+        self._tail_alone = self.records_tail + self.topic_tail + self.response.tail
 
     def records_length(self, length: int) -> bytes:
         return compact_length(length) if self._flexible else length.to_bytes(4)
@@ -257,11 +301,27 @@ class _Shape:
         template = partition.templates.get(key)
         if template is None:
             template = partition.templates[key] = self._partition_template(partition, isolation)
+        return self._filled(template, partition)
+
+    def _filled(self, template: NumbersTemplate, partition: Partition) -> bytes:
         log = partition.log
         end = log.log_end_offset
         if self.version >= 5:
             return template.head + template.pack(end, end, log.log_start_offset) + template.tail
         return template.head + template.pack(end, end) + template.tail
+
+    def alone(self, partition: Partition, isolation: int, region: Region) -> Payload:
+        """An answer with the records of one partition, as a whole."""
+        key = (API_KEY, self.version, isolation, _ALONE)
+        template = partition.templates.get(key)
+        if template is None:
+            before = self.response.head + self.response.length(1) + self.topic_head(partition.topic, None)
+            template = self._partition_template(partition, isolation).within(before + self.topic_length(1), b"")
+            partition.templates[key] = template
+        head = self._filled(template, partition) + self.records_length(region.length)
+        length = len(head) + region.length
+        tail = self._tail_alone
+        return Payload((head, region, tail), length + len(tail)) if tail else Payload((head, region), length)
 
     def _partition_template(self, partition: Partition, isolation: int) -> NumbersTemplate:
         template = NumbersTemplate(

@@ -5,16 +5,20 @@ its place. Bytes that this process did not write itself are checked against thei
 read, so that a bit that rotted on the disk is never served.
 """
 
+import struct
 from pathlib import Path
 from typing import NamedTuple
 
 from broker.log.files import LogFile, remove_file
 from broker.log.index import OffsetIndex, TimeIndex, read_entries, write_entries
 from broker.log.scan import scan
-from broker.protocol.record_batch import HEADER_BYTES, BatchHeader, CorruptBatch, read_header
+from broker.protocol.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, CorruptBatch, read_header
 
 # How much is read at once while looking for the batch that holds an offset: an index interval and a header.
 lookup_bytes = 4096 + HEADER_BYTES
+
+# Of a batch's header, what a search needs: base offset, length, last offset delta.
+_bounds = struct.Struct(">qi11xi").unpack_from
 
 
 class Region(NamedTuple):
@@ -141,10 +145,10 @@ class Segment:
                 chunk, chunk_start, inside = self.file.read(position, lookup_bytes), position, 0
                 if len(chunk) < HEADER_BYTES:
                     raise CorruptBatch(f"{self.path('log').name} is shorter than it was")
-            header = read_header(chunk, inside)
-            if header.base_offset + header.last_offset_delta >= offset:
-                return position, header
-            position += header.batch_length + 12
+            base_offset, batch_length, last_offset_delta = _bounds(chunk, inside)
+            if base_offset + last_offset_delta >= offset:
+                return position, read_header(chunk, inside)
+            position += batch_length + LOG_OVERHEAD_BYTES
         raise LookupError(offset)
 
     def adopt_indexes(self, index: OffsetIndex, time_index: TimeIndex) -> None:
@@ -281,4 +285,4 @@ class Segment:
 
 
 def _begins_with(chunk: bytes, base_offset: int) -> bool:
-    return len(chunk) >= HEADER_BYTES and read_header(chunk).base_offset == base_offset
+    return len(chunk) >= HEADER_BYTES and _bounds(chunk)[0] == base_offset

@@ -44,7 +44,7 @@ class Partition:
         self.log = log
         self.waiters: dict[object, Callable[[int], None]] = {}
         """Long polls to call when bytes arrive, with how many."""
-        self.templates: dict[tuple[int, int, int], NumbersTemplate] = {}
+        self.templates: dict[tuple[int, ...], NumbersTemplate] = {}
         """Responses about this partition, prepared per API, version and isolation level."""
 
     @property
