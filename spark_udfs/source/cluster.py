@@ -1,29 +1,35 @@
-"""The brokers, to be asked: topics, offsets, and fetches of raw batches. Connections, TLS and SASL are aiokafka's.
+"""The brokers, to be asked: topics, offsets, and fetches of raw batches. How they are found is
+`spark_udfs.source.connecting`'s.
 
 Everything is retried while it can pass by itself (a broker restarting, a leader elected), and then fails with what was
 tried. Asking about a topic never creates it. One `Cluster` lives on the loop of one process and is shared by its tasks.
 """
 
 import asyncio
-import contextlib
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from aiokafka import errors as kafka
-from aiokafka.client import AIOKafkaClient
-from aiokafka.conn import collect_hosts, create_conn
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
 from serdes.columnar import AbortedTransaction
+from spark_udfs.source.connecting import (
+    FIRST_CONNECTION_SECONDS_MAX,
+    REFUSED_CREDENTIALS,
+    RETRY_SECONDS,
+    RETRY_SECONDS_MAX,
+    attempts,
+    closed,
+    not_authenticated,
+    opened,
+)
 from spark_udfs.source.errors import (
     BrokerRefused,
     BrokerUnreachable,
-    NotAuthenticated,
     NotAuthorized,
     SourceError,
     TopicMissing,
@@ -34,25 +40,12 @@ from spark_udfs.source.offsets import Offsets, TopicIds
 from spark_udfs.source.options import ConnectionOptions, Isolation
 from spark_udfs.source.topics import Selection
 
-FIRST_CONNECTION_SECONDS_MAX = 3.0
-"""How long brokers that never answered are tried: a wrong address must not look like a slow job."""
-RETRY_SECONDS = 0.1
-RETRY_SECONDS_MAX = 2.0
 UNKNOWN_TOPIC_SECONDS_MAX = 1.0
 """How long a topic is looked for: one that was created a moment ago is not known to every broker at once."""
 UNKNOWN_TOPIC_PAUSE_SECONDS = 0.25
-CLOSE_SECONDS_MAX = 5.0
-METADATA_AGE_MS = 300_000
-IDLE_MS = 540_000
 
 Result = TypeVar("Result")
 
-_REFUSED_CREDENTIALS = (
-    kafka.AuthenticationFailedError,
-    kafka.SaslAuthenticationFailed,
-    kafka.IllegalSaslStateError,
-    kafka.UnsupportedSaslMechanismError,
-)
 _NOT_ALLOWED = (kafka.TopicAuthorizationFailedError, kafka.ClusterAuthorizationFailedError)
 
 
@@ -70,8 +63,9 @@ class Fetched:
 
 
 class Cluster:
-    def __init__(self, options: ConnectionOptions) -> None:
+    def __init__(self, options: ConnectionOptions, first_connection_seconds_max: float | None = None) -> None:
         self._options = options
+        self._first_connection_seconds_max = first_connection_seconds_max
         self._client: Any = None
         """An AIOKafkaClient, which has no types."""
         self._fetching: dict[int, FetchConnection] = {}
@@ -125,7 +119,7 @@ class Cluster:
         self._fetching.clear()
         client, self._client = self._client, None
         if client is not None:
-            await _closed(client)
+            await closed(client)
 
     async def _partitions_once(self, topics: list[str] | None) -> dict[str, set[int]]:
         client = await self._connected()
@@ -250,7 +244,7 @@ class Cluster:
             pause = min(2 * pause, RETRY_SECONDS_MAX)
 
     def _may_pass(self, error: Exception, waited: float) -> bool:
-        if isinstance(error, (*_REFUSED_CREDENTIALS, *_NOT_ALLOWED)):
+        if isinstance(error, (*REFUSED_CREDENTIALS, *_NOT_ALLOWED)):
             return False
         if isinstance(error, kafka.UnknownTopicOrPartitionError):
             return waited < UNKNOWN_TOPIC_SECONDS_MAX
@@ -260,14 +254,14 @@ class Cluster:
 
     async def _explained(self, error: Exception, what: str, waited: float) -> SourceError:
         text = str(error) or type(error).__name__
-        if isinstance(error, _REFUSED_CREDENTIALS):
-            return _not_authenticated(self._options, text)
+        if isinstance(error, REFUSED_CREDENTIALS):
+            return not_authenticated(self._options, text)
         if isinstance(error, _NOT_ALLOWED):
             return NotAuthorized(f"The brokers at {self._options.address} do not let this user read or write {text}.")
         if isinstance(error, kafka.UnknownTopicOrPartitionError):
             return TopicMissing(f"{text} is not, or no longer, in the cluster at {self._options.address}.")
         if _is_connection(error):
-            where = "; ".join(await _attempts(self._options))
+            where = "; ".join(await attempts(self._options))
             if not where and isinstance(error, kafka.NodeNotReadyError):
                 advertised = ", ".join(sorted(self._advertised))
                 where = f"they say that they are at {advertised} (advertised.listeners), and are not there"
@@ -278,97 +272,21 @@ class Cluster:
             )
         return BrokerRefused(f"The brokers at {self._options.address} were asked for {what} and said: {text}")
 
+    def _patience(self) -> float:
+        """How long, in seconds, to try to connect."""
+        longest = self._options.retry_ms / 1000
+        if self._advertised:
+            return longest
+        first = self._first_connection_seconds_max
+        return FIRST_CONNECTION_SECONDS_MAX if first is None else min(first, longest)
+
     async def _connected(self) -> Any:
         if self._client is not None:
             return self._client
         async with self._opening:
             if self._client is None:
-                patience = self._options.retry_ms / 1000 if self._advertised else FIRST_CONNECTION_SECONDS_MAX
-                self._client = await _opened(self._options, patience)
+                self._client = await opened(self._options, self._patience())
         return self._client
-
-
-async def _opened(options: ConnectionOptions, seconds_max: float) -> Any:
-    """A connected client. Raises `BrokerUnreachable`, `NotAuthenticated`."""
-    deadline = time.monotonic() + seconds_max
-    pause = RETRY_SECONDS
-    make: Any = AIOKafkaClient
-    while True:
-        client = make(
-            bootstrap_servers=list(options.servers),
-            client_id=options.client_id,
-            metadata_max_age_ms=METADATA_AGE_MS,
-            request_timeout_ms=options.request_timeout_ms,
-            connections_max_idle_ms=IDLE_MS,
-            **options.security.client_arguments(),
-        )
-        try:
-            await client.bootstrap()
-        except (kafka.KafkaError, OSError):
-            await _closed(client)
-        else:
-            return client
-        reasons = await _attempts(options)
-        if time.monotonic() > deadline:
-            raise _unreachable(options, "; ".join(reasons), "ask")
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, RETRY_SECONDS_MAX)
-
-
-async def explain_unreachable(options: ConnectionOptions, what: str) -> SourceError:
-    """Why no connection can be made. Raises `NotAuthenticated` where that is why."""
-    reasons = "; ".join(await _attempts(options)) or "it answers now, and did not a moment ago"
-    return _unreachable(options, reasons, what)
-
-
-def _unreachable(options: ConnectionOptions, reasons: str, what: str) -> BrokerUnreachable:
-    return BrokerUnreachable(
-        f"No broker to {what} can be reached at {options.address}: {reasons}. Check that bootstrap.servers is the "
-        "address of a running broker, that this machine (and every executor) can reach it, and that "
-        f"kafka.security.protocol is what it expects there (now {options.security.protocol})."
-    )
-
-
-async def _closed(client: Any) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(CLOSE_SECONDS_MAX):
-            await client.close()
-
-
-async def _attempts(options: ConnectionOptions) -> list[str]:
-    """Why each address does not work: aiokafka only says that none does. Raises `NotAuthenticated`."""
-    reasons: list[str] = []
-    connect: Any = create_conn
-    hosts: Any = collect_hosts
-    for host, port, _ in hosts(list(options.servers)):
-        try:
-            connection = await connect(
-                host,
-                port,
-                client_id=options.client_id,
-                request_timeout_ms=min(options.request_timeout_ms, int(1000 * FIRST_CONNECTION_SECONDS_MAX)),
-                **options.security.client_arguments(),
-            )
-        except _REFUSED_CREDENTIALS as error:
-            raise _not_authenticated(options, str(error)) from error
-        except ssl.SSLError as error:
-            raise NotAuthenticated(
-                f"No TLS connection to {host}:{port}: {error}. Check kafka.ssl.ca.location (the authority that signed "
-                "the broker's certificate), the host name in bootstrap.servers, and that the port speaks TLS."
-            ) from error
-        except (kafka.KafkaError, OSError, TimeoutError) as error:
-            reasons.append(f"{host}:{port}: {str(error) or type(error).__name__}")
-        else:
-            connection.close()
-    return reasons
-
-
-def _not_authenticated(options: ConnectionOptions, text: str) -> NotAuthenticated:
-    security = options.security
-    return NotAuthenticated(
-        f"The brokers at {options.address} refuse user {security.username!r} with {security.mechanism}: {text}. Check "
-        "kafka.sasl.username, kafka.sasl.password (or kafka.sasl.jaas.config) and kafka.sasl.mechanism."
-    )
 
 
 def _is_connection(error: Exception) -> bool:

@@ -6,6 +6,7 @@ as brokers are away, so the time is bounded here. Lives on the loop; the writer 
 
 import asyncio
 import contextlib
+import time
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,13 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka import errors as kafka
 
-from spark_udfs.source.cluster import explain_unreachable
+from spark_udfs.source.connecting import (
+    RETRY_SECONDS,
+    RETRY_SECONDS_MAX,
+    WORKER_CONNECTION_SECONDS_MAX,
+    connecting,
+    explain_unreachable,
+)
 from spark_udfs.source.errors import BrokerRefused, BrokerUnreachable, NotAuthorized, SourceError, TopicMissing
 from spark_udfs.source.options import WriteOptions
 
@@ -44,8 +51,27 @@ class TopicProducer:
     async def start(self) -> None:
         """Raises `BrokerUnreachable`, `NotAuthenticated`."""
         connection = self._options.connection
+        deadline = time.monotonic() + min(WORKER_CONNECTION_SECONDS_MAX, self._options.delivery_ms / 1000)
+        pause = RETRY_SECONDS
+        while True:
+            self._producer = self._made()
+            try:
+                async with asyncio.timeout(self._options.delivery_ms / 1000):
+                    with connecting(self._producer.client, connection):
+                        await self._producer.start()
+                    return
+            except (kafka.KafkaError, OSError) as error:
+                await self.abandon()
+                reason = await explain_unreachable(connection, "write")
+                if time.monotonic() + pause > deadline:
+                    raise reason from error
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, RETRY_SECONDS_MAX)
+
+    def _made(self) -> Any:
+        connection = self._options.connection
         make: Any = AIOKafkaProducer
-        self._producer = make(
+        return make(
             bootstrap_servers=list(connection.servers),
             client_id=connection.client_id,
             request_timeout_ms=connection.request_timeout_ms,
@@ -56,12 +82,6 @@ class TopicProducer:
             max_request_size=self._options.request_bytes_max,
             **connection.security.client_arguments(),
         )
-        try:
-            async with asyncio.timeout(self._options.delivery_ms / 1000):
-                await self._producer.start()
-        except (kafka.KafkaError, OSError) as error:
-            await self.abandon()
-            raise await explain_unreachable(connection, "write") from error
 
     async def partitions(self, topic: str) -> list[int]:
         """Raises `TopicMissing`, `NotAuthorized`."""

@@ -17,6 +17,7 @@ from serdes.columnar import BatchFault, BatchTooLarge, RecordRows, Scanned, scan
 from spark_udfs.decoding import Decoding
 from spark_udfs.source.cluster import Cluster
 from spark_udfs.source.columns import RowBatches, cut
+from spark_udfs.source.connecting import WORKER_CONNECTION_SECONDS_MAX
 from spark_udfs.source.errors import UnreadableBatch
 from spark_udfs.source.fetching import FetchOptions, Piece, RangeFetcher, lost, runs
 from spark_udfs.source.loop import loop_thread
@@ -83,7 +84,7 @@ def shared_cluster(connection: ConnectionOptions) -> Cluster:
 
 @cache
 def _cluster(_process_id: int, connection: ConnectionOptions) -> Cluster:
-    return Cluster(connection)
+    return Cluster(connection, WORKER_CONNECTION_SECONDS_MAX)
 
 
 def parts(records: RecordRows) -> Iterator[RecordRows]:

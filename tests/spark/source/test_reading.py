@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import struct
 import threading
 import time
@@ -24,7 +25,8 @@ from spark_udfs.source.options import ConnectionOptions, Isolation
 from spark_udfs.source.ranges import OffsetRange
 from spark_udfs.source.reading import ReadSpec, parts, read_range
 from tests.live.headgate import HeadgateBroker
-from tests.spark.source.topics import Topics, numbered
+from tests.live.ports import free_port
+from tests.spark.source.topics import Topics, numbered, rows_of
 
 AT = TopicPartition("orders", 0)
 CRC_AT = 17
@@ -229,6 +231,51 @@ def test_a_broker_that_comes_back_is_waited_for(broker: HeadgateBroker) -> None:
     killed.join()
     assert rows == list(range(3000))
     broker.stop()
+
+
+def test_a_broker_that_restarts_when_a_worker_is_new_is_waited_for(
+    broker: HeadgateBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Longer than the driver waits for brokers that it has never seen: they were there when the task was planned."""
+    topics = Topics(broker.address)
+    topic = topics.create()
+    topics.produce(topic, numbered(3))
+    source = topics.source(topic, kafka__client__id="a-worker-of-its-own")
+    reader = source.reader(source.schema())
+    planned = reader.partitions()
+    monkeypatch.setattr("spark_udfs.source.cluster.FIRST_CONNECTION_SECONDS_MAX", 0.1)
+    broker.kill()
+    back = threading.Timer(1.0, broker.start)
+    back.start()
+    assert [row["value"] for row in rows_of(reader.read(planned[0]))] == [b"v0", b"v1", b"v2"]
+    back.join()
+    broker.stop()
+
+
+def test_an_address_that_swallows_everything_is_given_up_before_a_request_would_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("spark_udfs.source.cluster.FIRST_CONNECTION_SECONDS_MAX", 0.1)
+    monkeypatch.setattr("spark_udfs.source.connecting.CONNECT_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("spark_udfs.source.connecting.PROBE_SECONDS_MAX", 0.1)
+    with socket.create_server(("127.0.0.1", free_port())) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        source = Topics(address).source("orders", kafka__request__timeout__ms="3600000")
+        with pytest.raises(BrokerUnreachable, match=f"{address}: no answer. Check that bootstrap.servers"):
+            source.reader(source.schema()).partitions()
+
+
+def test_an_address_that_swallows_everything_hides_no_broker_behind_it(
+    embedded: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_udfs.source.connecting.CONNECT_SECONDS_MAX", 0.2)
+    topic = embedded.create()
+    embedded.produce(topic, numbered(2))
+    with socket.create_server(("127.0.0.1", free_port())) as silent:
+        both = f"127.0.0.1:{silent.getsockname()[1]},{embedded.address}"
+        source = Topics(both).source(topic, kafka__request__timeout__ms="3600000")
+        reader = source.reader(source.schema())
+        assert [row["value"] for one in reader.partitions() for row in rows_of(reader.read(one))] == [b"v0", b"v1"]
 
 
 def test_a_broker_that_stays_away_fails_the_task_with_its_address(broker: HeadgateBroker) -> None:

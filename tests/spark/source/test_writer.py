@@ -1,5 +1,6 @@
 """Frames to topics, without Spark around them: what is written, where it goes, and what is refused."""
 
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -165,7 +166,20 @@ def test_a_topic_that_brokers_do_not_make_is_missing(tmp_path: Path) -> None:
 def test_a_broker_that_is_not_there_is_named() -> None:
     address = f"127.0.0.1:{free_port()}"
     with pytest.raises(BrokerUnreachable, match=address):
-        written(Topics(address), batch_of(value=pa.array([b"v"])), topic="t")
+        written(Topics(address), batch_of(value=pa.array([b"v"])), topic="t", kafka__delivery__timeout__ms="500")
+
+
+def test_a_broker_that_restarts_when_a_task_begins_is_waited_for(tmp_path: Path) -> None:
+    broker = HeadgateBroker(tmp_path)
+    broker.start()
+    topics = Topics(broker.address)
+    topic = topics.create()
+    broker.kill()
+    back = threading.Timer(0.5, broker.start)
+    back.start()
+    assert written(topics, batch_of(value=pa.array([b"v"])), topic=topic) == 1
+    back.join()
+    broker.stop()
 
 
 def test_records_that_are_not_acknowledged_fail_the_task(tmp_path: Path) -> None:
