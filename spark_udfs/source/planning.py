@@ -12,7 +12,7 @@ from spark_udfs.source.errors import BadOption, DataLost, TopicMissing
 from spark_udfs.source.fetching import lost
 from spark_udfs.source.offsets import Mark, Offsets, text_of
 from spark_udfs.source.options import ReadOptions
-from spark_udfs.source.positions import EARLIEST, LATEST, AtEdge, AtOffsets, AtTimes, Edge, NoMatch, Position
+from spark_udfs.source.positions import EARLIEST, LATEST, AtEdge, AtOffsets, AtTimes, Edge, NoMatch, Position, name_of
 from spark_udfs.source.ranges import OffsetRange, divided
 from spark_udfs.source.topics import Selection
 
@@ -44,9 +44,11 @@ async def batch_ranges(cluster: Cluster, options: ReadOptions) -> list[OffsetRan
     end = await resolved(cluster, options, options.end, Edge.END, places)
     ranges = [OffsetRange(at, start[at], end[at]) for at in places]
     for one in ranges:
-        if one.size < 0 and isinstance(options.start, AtOffsets) and isinstance(options.end, AtOffsets):
-            name = f"{one.at.topic}-{one.at.partition}"
-            raise BadOption("endingOffsets", f"{name} would end at {one.end}, before its start at {one.start}")
+        if one.size < 0:
+            raise BadOption(
+                name_of(Edge.END, options.end),
+                f"{text_of([one.at])} would end at offset {one.end}, before its start at {one.start}",
+            )
     return divided(ranges, options.partitions_min, options.records_per_partition_max)
 
 
@@ -134,7 +136,7 @@ def check_gone(options: ReadOptions, gone: Set[TopicPartition]) -> None:
 async def _by_number(
     cluster: Cluster, options: ReadOptions, position: AtOffsets, edge: Edge, places: list[TopicPartition]
 ) -> Offsets:
-    name = f"{edge.value}Offsets"
+    name = name_of(edge, position)
     _check_places(name, position.by_partition, places, "-2 stands for earliest, -1 for latest")
     first = await cluster.edges(places, EARLIEST, options.isolation)
     last = await cluster.edges(places, LATEST, options.isolation)
@@ -158,12 +160,11 @@ async def _by_number(
 async def _by_time(
     cluster: Cluster, options: ReadOptions, position: AtTimes, edge: Edge, places: list[TopicPartition]
 ) -> Offsets:
+    name = name_of(edge, position)
     if position.by_partition is not None:
-        name = f"{edge.value}OffsetsByTimestamp"
         _check_places(name, position.by_partition, places, "times are in milliseconds")
         times = {at: position.by_partition[at] for at in places}
     else:
-        name = f"{edge.value}Timestamp"
         times = dict.fromkeys(places, position.everywhere or 0)
     found = await cluster.offsets(times, options.isolation)
     last = await cluster.edges(places, LATEST, options.isolation)

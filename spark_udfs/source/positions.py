@@ -71,6 +71,13 @@ def read_position(edge: Edge, options: Mapping[str, str], *, is_streaming: bool)
     return AtEdge(EARLIEST if edge is Edge.START and not is_streaming else LATEST)
 
 
+def name_of(edge: Edge, position: Position) -> str:
+    """The option that a position comes from."""
+    if isinstance(position, AtTimes):
+        return f"{edge.value}{'Timestamp' if position.by_partition is None else 'OffsetsByTimestamp'}"
+    return f"{edge.value}Offsets"
+
+
 def _read_offsets(edge: Edge, name: str, text: str, *, is_streaming: bool) -> Position:
     forbidden = {Edge.START: None if is_streaming else LATEST, Edge.END: EARLIEST}[edge]
     word = {"earliest": EARLIEST, "latest": LATEST}.get(text.lower())

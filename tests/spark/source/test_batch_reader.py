@@ -237,8 +237,30 @@ def test_an_end_before_the_start_is_refused(embedded: Topics) -> None:
     topic = embedded.create()
     embedded.produce(topic, numbered(5))
     given = {"startingOffsets": json.dumps({topic: {0: 4}}), "endingOffsets": json.dumps({topic: {0: 2}})}
-    with pytest.raises(BadOption, match="would end at 2, before its start at 4"):
+    with pytest.raises(BadOption, match="would end at offset 2, before its start at 4"):
         read(embedded.source(topic, **given))
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ({"startingTimestamp": "{4}"}, {"endingTimestamp": "{2}"}),
+        ({"startingOffsetsByTimestamp": '{"{topic}": {"0": {4}}}'}, {"endingTimestamp": "{2}"}),
+        ({"startingOffsets": '{"{topic}": {"0": 4}}'}, {"endingOffsetsByTimestamp": '{"{topic}": {"0": {2}}}'}),
+    ],
+)
+def test_an_end_in_time_before_the_start_is_refused(topics: Topics, start: dict[str, str], end: dict[str, str]) -> None:
+    """An empty frame would hide that the two were mixed up."""
+    topic = topics.create(config={"retention.ms": "-1"})
+    began = 1_700_000_000_000
+    topics.produce(topic, [Message("k", "v", timestamp=began + n) for n in range(6)])
+    given = dict(start | end)
+    for name, text in given.items():
+        given[name] = text.replace("{topic}", topic).replace("{4}", str(began + 4)).replace("{2}", str(began + 2))
+    with pytest.raises(
+        BadOption, match=f"Option '{next(iter(end))}': {topic}-0 would end at offset 2, before its start"
+    ):
+        read(topics.source(topic, **given))
 
 
 def test_a_time_after_the_last_record_is_refused_unless_latest_will_do(embedded: Topics) -> None:
