@@ -153,6 +153,9 @@ def _change_broker(
 
     try:
         after = altered(BROKER_CONFIGS, before, alterations, default_text)
+    except InvalidConfig as error:
+        raise Refusal(ErrorCode.invalid_config, str(error)) from error
+    try:
         settings.check(after)
         if not validate_only and after != dict(current):
             settings.alter(scope, after)

@@ -5,6 +5,7 @@ What the request does not name goes back to its default. Kept for old clients; I
 Deviations:
 - Groups and client metrics have no configs yet: naming one is refused as unknown.
 - A broker's config that is not defined here is refused with INVALID_REQUEST; Kafka stores any name.
+- A number of threads may be changed to any other; Kafka at most doubles or halves it at a time.
 """
 
 from typing import TYPE_CHECKING

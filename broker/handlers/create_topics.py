@@ -5,6 +5,7 @@ A topic is on disk before the answer, so the timeout never strikes.
 
 Deviations:
 - `cleanup.policy=compact` is accepted and kept, but nothing is compacted yet: such a topic keeps every record.
+- Of two topics in one request whose names collide, the second is refused; Kafka makes both.
 - All topics together have at most headgate.partitions.max partitions, one topic headgate.topic.partitions.max: past
   them INVALID_PARTITIONS.
 """

@@ -31,14 +31,18 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
 
 
 def _delete_all(broker: "Broker", request: Request) -> Work:
-    topics: list[dict[str, object]] = []
+    # A partition that is named twice is cut at the last offset given, and a topic that is named twice answered once.
+    offsets: dict[str, dict[int, int]] = {}
     for asked in request.topics:
+        for partition in asked.partitions:
+            offsets.setdefault(asked.name, {})[partition.partition_index] = partition.offset
+    topics: list[dict[str, object]] = []
+    for name, wanted in offsets.items():
         partitions = []
-        # A partition that is named twice is cut at the last offset given.
-        for partition in {partition.partition_index: partition for partition in asked.partitions}.values():
+        for index, offset in wanted.items():
             yield
-            partitions.append(_delete(broker.topics.find(asked.name), partition.partition_index, partition.offset))
-        topics.append({"name": asked.name, "partitions": partitions})
+            partitions.append(_delete(broker.topics.find(name), index, offset))
+        topics.append({"name": name, "partitions": partitions})
     return {"topics": topics}
 
 

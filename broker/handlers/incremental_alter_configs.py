@@ -7,6 +7,8 @@ Deviations:
 - An operation that does not exist gets INVALID_REQUEST; Kafka fails with UNKNOWN_SERVER_ERROR.
 - Groups and client metrics have no configs yet: naming one is refused as unknown.
 - A broker's config that is not defined here is refused with INVALID_REQUEST; Kafka stores any name.
+- A number of threads may be changed to any other; Kafka at most doubles or halves it at a time.
+- The items of APPEND and SUBTRACT are taken without the spaces around them; Kafka compares them as they are.
 - Loggers carry this broker's module names.
 """
 

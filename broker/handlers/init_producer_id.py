@@ -1,6 +1,7 @@
 """InitProducerId v0-5: a producer id for an idempotent producer (KIP-98, KIP-360).
 
-Without a transactional id every request gets an id of its own with epoch 0, whatever id it names.
+Without a transactional id every request gets an id of its own with epoch 0, whatever id and epoch it names. One of the
+two without the other is INVALID_REQUEST.
 
 Deviations: a transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED until transactions exist.
 """
@@ -15,6 +16,9 @@ from broker.protocol.entities import Answer, Request
 API_KEY = 22
 VERSIONS = range(6)
 
+NONE = -1
+"""The producer id and epoch of who has none yet, as versions before 3 cannot have."""
+
 _FAILED = {"producer_id": -1, "producer_epoch": -1}
 
 
@@ -23,6 +27,8 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
         if request.transactional_id == "":
             return {"error_code": ErrorCode.invalid_request, **_FAILED}
         return {"error_code": ErrorCode.transactional_id_authorization_failed, **_FAILED}
+    if (getattr(request, "producer_id", NONE) == NONE) != (getattr(request, "producer_epoch", NONE) == NONE):
+        return {"error_code": ErrorCode.invalid_request, **_FAILED}
     try:
         producer_id = broker.producer_ids.take()
     except StorageError:

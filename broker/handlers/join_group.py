@@ -6,7 +6,8 @@ has no rebalance timeout; the session timeout takes its place.
 
 Deviations from Kafka: `group.initial.rebalance.delay.ms` is 0 unless set (Kafka's code says 3000, the configuration it
 ships says 0): the first member of a group starts at once and later ones rebalance. A protocol named twice counts once,
-more than 1000 are INVALID_REQUEST.
+more than 1000 are INVALID_REQUEST. Where as many members like one protocol best as another, the one that the earlier
+member likes is taken; in Kafka it hangs on the hashes of their names.
 An instance id longer than the journal can hold is INVALID_REQUEST. A JoinGroup that the same member has sent again over
 another connection is answered with REBALANCE_IN_PROGRESS instead of never.
 """
@@ -65,7 +66,8 @@ def render(result: JoinResult, no_protocol: str | None) -> Answer:
         "error_code": result.error,
         "generation_id": result.generation_id,
         "protocol_type": result.protocol_type,
-        "protocol_name": result.protocol_name if result.protocol_name is not None else no_protocol,
+        # A protocol may be named by nothing, which is told as none from the version on that can.
+        "protocol_name": result.protocol_name or no_protocol,
         "leader": result.leader,
         "skip_assignment": result.skip_assignment,
         "member_id": result.member_id,

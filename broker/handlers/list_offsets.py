@@ -5,7 +5,8 @@ Special timestamps: -1 latest, -2 earliest, -3 largest timestamp (v7+), -4 earli
 
 Deviations: a lookup by time that leads to a batch which is too much to look into (more than 50,000 records, or 16 MiB
 inflated), or not readable, is answered with the batch's first offset. Where DeleteRecords took the record with the
-largest timestamp, the answer is the log's first offset; Kafka tells of the one that is gone.
+largest timestamp, the answer is the log's first offset; Kafka tells of the one that is gone. An isolation level that
+does not exist counts as read_uncommitted; Kafka fails with UNKNOWN_SERVER_ERROR.
 """
 
 from collections import Counter
@@ -43,19 +44,19 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Answer 
 
 
 def _find_all(broker: Broker, context: RequestContext, request: Request) -> Work:
-    topics: list[Answer] = []
+    times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
+    # A topic that is named twice is answered once.
+    topics: dict[str, dict[int, Answer]] = {}
     for topic in request.topics:
-        times = Counter(asked.partition_index for asked in topic.partitions)
-        answers: dict[int, Answer] = {}
         for asked in topic.partitions:
             yield
             index = asked.partition_index
-            if times[index] > 1:
+            answers = topics.setdefault(topic.name, {})
+            if times[topic.name, index] > 1:
                 answers[index] = {"partition_index": index, "error_code": ErrorCode.invalid_request, **_UNKNOWN}
             else:
                 answers[index] = {"partition_index": index, **_answer(broker, context, topic.name, asked)}
-        topics.append({"name": topic.name, "partitions": tuple(answers.values())})
-    return {"topics": topics}
+    return {"topics": [{"name": name, "partitions": tuple(answers.values())} for name, answers in topics.items()]}
 
 
 def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) -> Answer:
@@ -66,7 +67,7 @@ def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) 
         return {"error_code": ErrorCode.unknown_topic_or_partition, **_UNKNOWN}
     log = topic.partitions[asked.partition_index].log
     epoch = getattr(asked, "current_leader_epoch", -1)
-    if epoch >= 0 and epoch != log.leader_epoch:
+    if epoch not in (-1, log.leader_epoch):
         fenced = epoch < log.leader_epoch
         return {"error_code": ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch, **_UNKNOWN}
     try:

@@ -84,8 +84,12 @@ def _topics(broker: Broker, context: RequestContext, request: Request) -> Iterab
     may_create = getattr(request, "allow_auto_topic_creation", True)
     creation = TopicCreation(broker)
     seen: set[object] = set()
+    by_id = any(getattr(wanted, "topic_id", None) is not None for wanted in asked)
     for wanted in asked:
         topic_id = getattr(wanted, "topic_id", None)
+        if by_id and wanted.name is not None and topic_id is None:
+            # Where one topic is named by its id, Kafka passes over those that are not.
+            continue
         identity = wanted.name if wanted.name is not None else topic_id
         if identity in seen:
             continue

@@ -55,6 +55,7 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
                     ],
                 }
                 for asked in request.topics
+                if asked.partitions
             ]
         }
 

@@ -33,7 +33,7 @@ def _answer(broker: Broker, name: str, asked: Request) -> Answer:
         return {"error_code": ErrorCode.unknown_topic_or_partition, "leader_epoch": -1, "end_offset": -1}
     log = topic.partitions[asked.partition].log
     current = getattr(asked, "current_leader_epoch", -1)
-    if current >= 0 and current != log.leader_epoch:
+    if current not in (-1, log.leader_epoch):
         fenced = current < log.leader_epoch
         error = ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch
         return {"error_code": error, "leader_epoch": -1, "end_offset": -1}

@@ -6,6 +6,7 @@ from typing import Any
 
 from broker.handlers import (
     alter_configs,
+    alter_partition_reassignments,
     api_versions,
     create_partitions,
     create_topics,
@@ -18,6 +19,7 @@ from broker.handlers import (
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
+    elect_leaders,
     fetch,
     find_coordinator,
     heartbeat,
@@ -65,7 +67,9 @@ MODULES: tuple[ModuleType, ...] = (
     describe_log_dirs,
     create_partitions,
     delete_groups,
+    elect_leaders,
     incremental_alter_configs,
+    alter_partition_reassignments,
     list_partition_reassignments,
     offset_delete,
     describe_cluster,

@@ -269,16 +269,22 @@ class PartitionLog:
         return None
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """(largest epoch at or before `epoch`, first offset after it); (-1, -1) when none is known."""
-        if epoch >= self.leader_epoch:
-            return (self.leader_epoch, self.log_end_offset) if epoch == self.leader_epoch else (-1, -1)
-        found, end = -1, -1
-        for position, (known, _) in enumerate(self.epochs):
-            if known > epoch:
-                break
-            found = known
-            end = self.epochs[position + 1][1] if position + 1 < len(self.epochs) else self.log_end_offset
-        return found, end
+        """(largest epoch at or before `epoch`, first offset after it); (-1, -1) when none is known.
+
+        Of an epoch from before all that the log still holds, it is that epoch and the first offset that there is.
+        """
+        if epoch == -1 or epoch > self.leader_epoch:
+            return -1, -1
+        entries = list(self.epochs)
+        if not entries or entries[-1][0] < self.leader_epoch:
+            entries.append((self.leader_epoch, self.log_end_offset))
+        # What deleted records took with them: of the epochs that begin at the log's start or before, the last is left.
+        gone = sum(start <= self.log_start_offset for _, start in entries)
+        entries = entries[max(gone - 1, 0) :]
+        position = bisect_right(entries, epoch, key=lambda entry: entry[0])
+        found = entries[position - 1][0] if position else epoch
+        end = entries[position][1] if position < len(entries) else self.log_end_offset
+        return found, max(end, self.log_start_offset)
 
     def epoch_of(self, offset: int) -> int:
         """The leader epoch in which `offset` was written; the current one at the end of the log."""

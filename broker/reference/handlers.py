@@ -32,7 +32,7 @@ def served_apis() -> list[ServedApi]:
 def _modules() -> Iterator[Any]:
     for found in pkgutil.iter_modules(broker.handlers.__path__):
         module = importlib.import_module(f"{broker.handlers.__name__}.{found.name}")
-        if hasattr(module, "API_KEY"):
+        if hasattr(module, "VERSIONS"):
             yield module
 
 

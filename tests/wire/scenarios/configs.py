@@ -316,3 +316,23 @@ def alter_configs_replaces_all(wire: Wire) -> None:
     wire.ask("alter_configs", 2, replace(77, "x", {"retention.ms": "5"}), label="unheard-of type")
     wire.ask("alter_configs", 2, replace(TOPIC, topic, {}), label="nothing named: all defaults")
     _see(wire, topic, "retention.ms", "604800000")
+
+
+def odd_changes_of_the_brokers_settings(wire: Wire) -> None:
+    tries: list[tuple[str, int, str | None]] = [
+        ("log.retention.ms", APPEND, "5"),
+        ("log.retention.ms", SUBTRACT, "5"),
+        ("log.cleanup.policy", APPEND, "compact"),
+        ("log.cleanup.policy", APPEND, "nonsense"),
+        ("log.retention.bytes", SET, "x"),
+        ("num.io.threads", SET, "0"),
+        ("broker.id", SET, "7"),
+        ("log.dirs", SET, "/x"),
+        ("message.max.bytes", SET, "1000000"),
+        ("log.retention.ms", DELETE, None),
+    ]
+    for name in ("", "1"):
+        for change_of_one in tries:
+            body = change(BROKER, name, change_of_one, validate_only=True)
+            wire.ask("incremental_alter_configs", 1, body)
+    wire.ask("incremental_alter_configs", 1, change(BROKER, "-1", tries[-1], validate_only=True), label="no broker")

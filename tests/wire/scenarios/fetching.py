@@ -328,3 +328,59 @@ def offsets_after_records_were_deleted(wire: Wire) -> None:
         part = {"partition_index": 0, "timestamp": timestamp}
         body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}
         wire.ask("list_offsets", 7, body, label=SPECIAL.get(timestamp, f"time {timestamp}"))
+
+
+def odd_lookups(wire: Wire) -> None:
+    topic = wire.topic("lookups", 2)
+    wire.produce(topic, Batch([NewRecord(b"x", timestamp=5), NewRecord(b"y", timestamp=7)]))
+
+    def named(*indexes: int, timestamp: int = -1, epoch: int = -1, name: str = topic) -> Plain:
+        parts = [{"partition_index": index, "timestamp": timestamp, "current_leader_epoch": epoch} for index in indexes]
+        return {"name": name, "partitions": parts}
+
+    def ask(label: str, *topics: Plain, version: int = 7, replica: int = -1) -> None:
+        wire.ask("list_offsets", version, {"replica_id": replica, "topics": list(topics)}, label=label)
+
+    for version in (4, 7, 8, 9, 11):
+        for timestamp in (*SPECIAL, 0, 6, 8):
+            for index in (0, 1):
+                ask(f"{SPECIAL.get(timestamp, timestamp)}", named(index, timestamp=timestamp), version=version)
+    for replica in (-2, 0, 1, 5):
+        ask(f"in the name of replica {replica}", named(0), replica=replica)
+    ask("no partition", named())
+    ask("a topic twice", named(0), named(1))
+    ask("a partition in two topics that are one", named(0), named(0, 1, timestamp=-2))
+    ask("an invalid name", named(0, name="bad name!"))
+    ask("an empty name, partition -1", named(-1, name=""), version=11)
+    for epoch in (-2, -3):
+        ask(f"current leader epoch {epoch}", named(0, epoch=epoch))
+
+
+def ends_of_epochs(wire: Wire) -> None:
+    topic = _filled(wire, "epochs", 1, 2)
+
+    def ask(label: str, *parts: tuple[int, int, int], name: str = topic, version: int = 4, replica: int = -1) -> None:
+        asked = [
+            {"partition": index, "current_leader_epoch": current, "leader_epoch": epoch}
+            for index, current, epoch in parts
+        ]
+        body = {"replica_id": replica, "topics": [{"topic": name, "partitions": asked}]}
+        wire.ask("offset_for_leader_epoch", version, body, label=label)
+
+    for version in (2, 3, 4):
+        for epoch in (-1, 0, 1, 5, -2, 2**31 - 1):
+            for current in (-1, 0, 1, -3):
+                ask(f"of epoch {epoch} in epoch {current}", (0, current, epoch), version=version)
+        ask("unknown topic", (0, -1, 0), name=wire.name("absent"), version=version)
+        ask("unknown partition", (9, -1, 0), version=version)
+    ask("a partition twice", (0, -1, 0), (0, -1, 1))
+    ask("no partition")
+    ask("in the name of a replica", (0, -1, 0), replica=1)
+    empty = wire.topic("epochs-empty")
+    for epoch in (-2, -1, 0, 1):
+        ask(f"of epoch {epoch} in an empty log", (0, -1, epoch), name=empty)
+    trimmed = _filled(wire, "epochs-trimmed", 2, 2)
+    body = {"topics": [{"name": trimmed, "partitions": [{"partition_index": 0, "offset": 3}]}], "timeout": 10_000}
+    wire.ask("delete_records", 2, body)
+    for epoch in (-2, 0):
+        ask(f"of epoch {epoch} where records were deleted", (0, -1, epoch), name=trimmed)

@@ -333,3 +333,119 @@ def subscriptions_are_kept(wire: Wire) -> None:
     member.heartbeat(want="REBALANCE_IN_PROGRESS")
     member.join()
     second.finish_join()
+
+
+def requests_that_do_not_fit_a_static_member(wire: Wire) -> None:
+    member = stable_group(wire, "unfit", instance="one")
+    right: Plain = {
+        "group_id": member.group,
+        "generation_id": member.generation,
+        "member_id": member.member_id,
+        "group_instance_id": "one",
+    }
+    changes: list[Plain] = [
+        {"group_instance_id": "other"},
+        {"member_id": "wrong"},
+        {"group_instance_id": None},
+        {"member_id": "wrong", "generation_id": 99},
+        {"generation_id": -1},
+        {"member_id": ""},
+        {"group_id": ""},
+        {"group_id": wire.name("absent")},
+    ]
+    for change in changes:
+        wire.ask("heartbeat", HEARTBEAT, {**right, **change})
+        wire.ask("sync_group", SYNC, {**member.sync_request(), **change})
+    for name in ("protocol_name", "protocol_type"):
+        for value in ("sticky", None):
+            wire.ask("sync_group", SYNC, {**member.sync_request(), name: value})
+    for member_id, instance in (("wrong", "one"), (member.member_id, "other"), ("", None), ("wrong", None)):
+        leaving = {"member_id": member_id, "group_instance_id": instance}
+        wire.ask("leave_group", LEAVE, {"group_id": member.group, "members": [leaving]})
+    for group in (member.group, "", wire.name("absent")):
+        wire.ask("leave_group", LEAVE, {"group_id": group, "members": []}, label="nobody leaves")
+        wire.ask("leave_group", 2, {"group_id": group, "member_id": "wrong"})
+    for member_id, instance in (("wrong", "one"), ("wrong", "two"), (member.member_id, "two")):
+        wire.ask("join_group", JOIN, join_body(member.group, member_id, group_instance_id=instance))
+    member.heartbeat()
+
+
+def a_leader_that_joins_again(wire: Wire) -> None:
+    first = stable_group(wire, "led")
+    second = Member(wire, first.group, "B")
+    second.start_join()
+    first.heartbeat(want="REBALANCE_IN_PROGRESS")
+    first.join()
+    second.finish_join()
+    second.start_sync()
+    first.sync({first.member_id: b"of A", second.member_id: b"of B"})
+    second.finish_sync()
+    first.start_join()
+    second.heartbeat(want="REBALANCE_IN_PROGRESS")
+    second.join()
+    first.finish_join()
+    second.join()
+    first.join()
+    second.start_sync()
+    first.sync({first.member_id: b"of A again"})
+    second.finish_sync()
+    second.leave()
+    first.heartbeat(want="REBALANCE_IN_PROGRESS")
+    first.join()
+    first.sync({first.member_id: b"everything"})
+    first.heartbeat()
+
+
+def static_members_that_come_back_changed(wire: Wire) -> None:
+    first = stable_group(wire, "changing", instance="one")
+    second = Member(wire, first.group, "B", instance="two")
+    second.start_join()
+    first.heartbeat(want="REBALANCE_IN_PROGRESS")
+    first.join()
+    second.finish_join()
+    second.start_sync()
+    first.sync({first.member_id: b"of A", second.member_id: b"of B"})
+    second.finish_sync()
+    changed = Member(wire, first.group, "B changed", instance="two", protocols=(("range", subscription("else")),))
+    changed.start_join()
+    first.heartbeat(want="REBALANCE_IN_PROGRESS")
+    first.join()
+    changed.finish_join()
+    second.heartbeat()
+    back = Member(wire, first.group, "B back", instance="two")
+    back.start_join()
+    first.heartbeat(want="REBALANCE_IN_PROGRESS")
+    first.join()
+    back.finish_join()
+    changed.heartbeat()
+    twice = [{"member_id": "", "group_instance_id": "two"}] * 2
+    wire.ask("leave_group", LEAVE, {"group_id": first.group, "members": twice}, label="the same one twice")
+
+
+def a_member_that_has_but_its_id(wire: Wire) -> None:
+    group = wire.group("only-an-id")
+    member_id = wire.ask("join_group", JOIN, join_body(group))["member_id"]
+    for generation in (0, -1):
+        body: Plain = {"group_id": group, "generation_id": generation, "member_id": member_id}
+        wire.ask("heartbeat", HEARTBEAT, body)
+        wire.ask("sync_group", SYNC, {**body, "protocol_type": "consumer", "protocol_name": "range"})
+    leaving = {"member_id": member_id, "group_instance_id": None}
+    wire.ask("leave_group", LEAVE, {"group_id": group, "members": [leaving]})
+    wire.ask("join_group", JOIN, join_body(group, member_id), label="the id is gone")
+    wire.ask("delete_groups", 2, {"groups_names": [group]})
+
+
+def odd_joins(wire: Wire) -> None:
+    joins: dict[str, Plain] = {
+        "another type": {"protocol_type": "other", "protocols": (("p", b"\x00"),)},
+        "a protocol without a name": {"protocols": (("", subscription("a")),)},
+        "the shortest session": {"session_timeout": 6_000},
+        "the longest session": {"session_timeout": 1_800_000},
+        "a reason": {"reason": "because"},
+    }
+    for i, (label, more) in enumerate(joins.items()):
+        for version in (6, JOIN):
+            known = {key: value for key, value in more.items() if key != "reason" or version == JOIN}
+            member = Member(wire, wire.group(f"odd-{i}-{version}"), label, **known)
+            member.join(version)
+            member.leave()

@@ -116,3 +116,21 @@ def metadata_creates_topics_when_asked(wire: Wire) -> None:
     wire.ask("metadata", 12, forbidden, label="and not made afterwards")
     internal = {"topics": [{"name": "__transaction_state"}], "allow_auto_topic_creation": False}
     wire.ask("metadata", 12, internal, keep=lambda answer: {"internal": answer["topics"][0]["is_internal"]})
+
+
+def ids_and_names_at_once(wire: Wire) -> None:
+    topic = wire.topic("both-ways")
+    topic_id = wire.topic_id(topic)
+    by_id: Plain = {"topic_id": topic_id, "name": None}
+    asked: dict[str, list[Plain]] = {
+        "an id and a name in one": [{"topic_id": topic_id, "name": topic}],
+        "an id twice": [by_id, by_id],
+        "an id, and an unknown name": [by_id, {"name": wire.name("absent")}],
+        "an id, and its name": [{"name": topic}, by_id],
+        "a name twice": [{"name": topic}, {"name": topic}],
+        "names good and bad": [{"name": topic}, {"name": wire.name("absent")}, {"name": "bad name!"}],
+    }
+    for version in (12, 13):
+        for label, topics in asked.items():
+            body = {"topics": topics, "allow_auto_topic_creation": False}
+            wire.ask("metadata", version, body, label=label)

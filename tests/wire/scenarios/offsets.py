@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.wire.entities import Plain
-from tests.wire.scenarios.membership import stable_group
+from tests.wire.scenarios.membership import Member, stable_group, subscription
 from tests.wire.transcript import Wire
 
 NOBODY = "00000000-0000-4000-8000-00000000dead"
@@ -181,3 +181,110 @@ def offsets_of_a_deleted_topic(wire: Wire) -> None:
         settled=lambda answer: not answer["topics"],
         label="they go with the topic",
     )
+
+
+def offsets_that_are_named_twice(wire: Wire) -> None:
+    topic, group = wire.topic("twice", 2), wire.group("twice")
+    body = commit_body(group, topic, part(0, 1), part(0, 9), part(1, 3))
+    wire.ask("offset_commit", 9, body, label="a partition twice")
+    asked: Plain = {"name": topic, "partition_indexes": [0, 0, 1]}
+    wire.ask("offset_fetch", 9, fetch_offsets(group, [asked]), label="a partition twice")
+    body = commit_body(group, topic, part(0, 11))
+    body["topics"] += commit_body(group, topic, part(1, 12))["topics"]
+    wire.ask("offset_commit", 9, body, label="a topic twice")
+    both = [{"name": topic, "partition_indexes": [index]} for index in (0, 1)]
+    wire.ask("offset_fetch", 9, fetch_offsets(group, both), label="a topic twice")
+    wire.ask("offset_fetch", 7, fetch_offsets(group, [{"name": topic, "partition_indexes": []}]), label="no partition")
+    deleted = [{"partition_index": index} for index in (0, 0, 7)]
+    body = {"group_id": group, "topics": [{"name": topic, "partitions": deleted}]}
+    wire.ask("offset_delete", 0, body, label="a partition twice, and one that is not there")
+    body = {"group_id": group, "topics": [{"name": topic, "partitions": []}]}
+    wire.ask("offset_delete", 0, body, label="no partition")
+    wire.ask("offset_fetch", 9, fetch_offsets(group, None), label="what is left")
+    wire.ask("delete_groups", 2, {"groups_names": [group, group]}, label="the group twice")
+
+
+def odd_commits(wire: Wire) -> None:
+    topic, group = wire.topic("odd", 2), wire.group("odd")
+
+    def ask(label: str, name: str, *parts: Plain) -> None:
+        wire.ask("offset_commit", 9, commit_body(group, name, *parts), label=label)
+
+    ask("an invalid name", "bad name!")
+    ask("an empty name", "")
+    ask("partition -1", topic, part(-1, 1))
+    ask("the largest offset, an epoch", topic, part(0, 2**63 - 1, "", 5))
+    ask("metadata of 4096 bytes in fewer characters", topic, part(0, 5, "\u00e9" * 2048))
+    ask("metadata of 4096 characters in more bytes", topic, part(0, 5, "\u00e9" * 4096))
+    ask("metadata too large for one of two", topic, part(1, 5, "fits"), part(0, 5, "x" * 5000))
+    wire.ask("offset_fetch", 9, fetch_offsets(group, None), label="what was kept")
+
+
+def commits_of_static_members(wire: Wire) -> None:
+    topic = wire.topic("fenced")
+    member = stable_group(wire, "fences", topic, instance="one")
+    tries: list[tuple[str, str | None, int]] = [
+        (member.member_id, "one", member.generation),
+        ("wrong", "one", member.generation),
+        ("", "one", -1),
+        ("", "one", member.generation),
+        (member.member_id, None, member.generation),
+        (member.member_id, "one", -1),
+        (member.member_id, None, -1),
+        ("", None, member.generation),
+        ("wrong", None, -1),
+        (member.member_id, "other", member.generation),
+        ("wrong", "other", 99),
+    ]
+    for version in (7, 9):
+        for member_id, instance, generation in tries:
+            who: Plain = {"member_id": member_id, "group_instance_id": instance}
+            who["generation_id_or_member_epoch"] = generation
+            wire.ask("offset_commit", version, commit_body(member.group, topic, **who))
+    member.leave()
+    for member_id, instance, generation in tries:
+        who = {"member_id": member_id, "group_instance_id": instance, "generation_id_or_member_epoch": generation}
+        wire.ask("offset_commit", 9, commit_body(member.group, topic, **who), label="once empty")
+
+
+def commits_during_a_rebalance(wire: Wire) -> None:
+    topic = wire.topic("moving")
+    first = stable_group(wire, "moving", topic)
+    second = Member(wire, first.group, "B", protocols=(("range", subscription(topic)),))
+
+    def commit(label: str, member_id: str, generation: int) -> None:
+        who: Plain = {"member_id": member_id, "generation_id_or_member_epoch": generation}
+        wire.ask("offset_commit", 9, commit_body(first.group, topic, **who), label=label)
+
+    second.start_join()
+    first.heartbeat(want="REBALANCE_IN_PROGRESS")
+    commit("members are awaited: by A", first.member_id, first.generation)
+    commit("members are awaited: by B", second.member_id, first.generation)
+    commit("members are awaited: by nobody", "", -1)
+    deleted = {"group_id": first.group, "topics": [{"name": topic, "partitions": [{"partition_index": 0}]}]}
+    wire.ask("offset_delete", 0, deleted, label="members are awaited")
+    wire.ask("delete_groups", 2, {"groups_names": [first.group]}, label="members are awaited")
+    first.join()
+    second.finish_join()
+    commit("the assignment is awaited: by A", first.member_id, first.generation)
+    commit("the assignment is awaited: by A of before", first.member_id, first.generation - 1)
+    commit("the assignment is awaited: by nobody", "", -1)
+    first.heartbeat()
+    first.heartbeat(generation_id=first.generation - 1)
+    second.start_sync()
+    first.sync({first.member_id: b"of A"})
+    second.finish_sync()
+    commit("all is well: by B", second.member_id, second.generation)
+    wire.ask("offset_fetch", 7, fetch_offsets(first.group, None), label="what was kept")
+
+
+def offsets_of_a_group_that_is_no_consumer(wire: Wire) -> None:
+    topic, group = wire.topic("connected"), wire.group("connects")
+    member = Member(wire, group, "A", protocol_type="connect", protocols=(("p", b"\x01\x02"),))
+    member.join()
+    who: Plain = {"member_id": member.member_id, "generation_id_or_member_epoch": member.generation}
+    wire.ask("offset_commit", 9, commit_body(group, topic, **who))
+    deleted = {"group_id": group, "topics": [{"name": topic, "partitions": [{"partition_index": 0}]}]}
+    wire.ask("offset_delete", 0, deleted, label="with a member")
+    member.leave()
+    wire.ask("offset_delete", 0, deleted, label="once empty")

@@ -126,3 +126,15 @@ def describe_producers(wire: Wire) -> None:
 
 def _blank_time(answer: Plain) -> Plain:
     return answer
+
+
+def init_producer_id_of_who_names_one(wire: Wire) -> None:
+    wire.until("init_producer_id", 4, {"transactional_id": None, "transaction_timeout": 60_000}, _has_ids)
+
+    def shape(answer: Plain) -> Plain:
+        return {**answer, "producer_id": "an id" if answer["producer_id"] >= 0 else "none"}
+
+    for version in (3, 4, 5):
+        for producer, epoch in ((-1, -1), (5, -1), (-1, 5), (5, 3), (0, 0), (1, 32_767), (-2, -1), (-1, -2), (-5, -5)):
+            body = {"transaction_timeout": 60_000, "producer_id": producer, "producer_epoch": epoch}
+            wire.ask("init_producer_id", version, body, label=f"id {producer}, epoch {epoch}", keep=shape)

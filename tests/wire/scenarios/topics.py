@@ -1,5 +1,6 @@
 """CreateTopics, DeleteTopics, CreatePartitions, DeleteRecords and the answers that describe topics."""
 
+from collections.abc import Callable
 from typing import Any
 
 from tests.wire.entities import Plain
@@ -301,3 +302,152 @@ def list_partition_reassignments(wire: Wire) -> None:
     wire.ask("list_partition_reassignments", 0, body, label="one")
     body = {"timeout": 10_000, "topics": [{"name": wire.name("absent"), "partition_indexes": [0]}]}
     wire.ask("list_partition_reassignments", 0, body, label="unknown")
+
+
+def _elect(kind: int, asked: dict[str, list[int]] | None) -> Plain:
+    topics = None if asked is None else [{"topic": name, "partitions": parts} for name, parts in asked.items()]
+    return {"election_type": kind, "topic_partitions": topics, "timeout": 10_000}
+
+
+def _only(name: str) -> Callable[[Plain], Plain]:
+    """The answer without the topics of others."""
+
+    def of_the_topic(answer: Plain) -> Plain:
+        results = [result for result in answer["replica_election_results"] if result["topic"] == name]
+        return {**answer, "replica_election_results": results}
+
+    return of_the_topic
+
+
+def elect_leaders(wire: Wire) -> None:
+    name, absent = wire.topic("led", 2), wire.name("absent")
+    for version in range(3):
+        wire.ask("elect_leaders", version, _elect(0, {name: [0, 1]}), label="preferred")
+        wire.ask("elect_leaders", version, _elect(0, {absent: [0]}), label="unknown topic")
+        wire.ask("elect_leaders", version, _elect(0, {name: [0, 9, -1]}), label="unknown partitions among good")
+        wire.ask("elect_leaders", version, _elect(0, {}), label="none")
+        wire.ask("elect_leaders", version, _elect(0, {name: []}), label="no partition of a topic")
+        wire.ask("elect_leaders", version, _elect(0, None), label="all that need one", keep=_only(name))
+    for version in (1, 2):
+        wire.ask("elect_leaders", version, _elect(1, {name: [0], absent: [0]}), label="unclean")
+        wire.ask("elect_leaders", version, _elect(1, None), label="unclean, all that need one", keep=_only(name))
+        for kind in (2, -1, 127):
+            wire.ask("elect_leaders", version, _elect(kind, {name: [0]}), label=f"no such kind of election: {kind}")
+            wire.ask("elect_leaders", version, _elect(kind, {name: []}), label=f"no such kind, no partition: {kind}")
+            wire.ask("elect_leaders", version, _elect(kind, {}), label=f"no such kind of election, of nothing: {kind}")
+            wire.ask("elect_leaders", version, _elect(kind, None), label=f"no such kind of election, of all: {kind}")
+    wire.ask("elect_leaders", 2, _elect(0, {name: [1, 1]}), label="the same partition twice")
+    twice = _elect(0, {name: [0]})
+    twice["topic_partitions"] *= 2
+    wire.ask("elect_leaders", 2, twice, label="the same topic twice")
+    wire.ask("elect_leaders", 2, _elect(0, {"": [0], "bad name!": [0]}), label="names that no topic has")
+
+
+def _move(*topics: tuple[str, dict[int, list[int] | None]], **more: Any) -> Plain:
+    asked = [
+        {
+            "name": name,
+            "partitions": [{"partition_index": index, "replicas": replicas} for index, replicas in parts.items()],
+        }
+        for name, parts in topics
+    ]
+    return {"timeout": 10_000, "topics": asked, **more}
+
+
+def alter_partition_reassignments(wire: Wire) -> None:
+    name, absent = wire.topic("moved", 2), wire.name("absent")
+
+    def ask(label: str, *topics: tuple[str, dict[int, list[int] | None]], **more: Any) -> None:
+        for version in (0, 1):
+            wire.ask("alter_partition_reassignments", version, _move(*topics, **more), label=label)
+
+    ask("to where it is", (name, {0: [1]}))
+    ask("cancel what is not under way", (name, {0: None}))
+    ask("to a broker that is not there", (name, {0: [2]}))
+    ask("to one more broker", (name, {0: [1, 2]}))
+    ask("to the same broker twice", (name, {0: [1, 1]}))
+    ask("to no broker", (name, {0: []}))
+    ask("to a negative broker", (name, {0: [-1]}))
+    ask("good and bad", (name, {0: [1], 1: [7], 9: [1], -1: [1]}))
+    ask("an unknown topic", (absent, {0: [1], 1: None, 2: [5]}))
+    ask("an unknown partition", (name, {9: [1]}))
+    ask("cancel on an unknown partition", (name, {9: None}))
+    ask("nothing")
+    ask("no partition of a topic", (name, {}))
+    ask("names that no topic has", ("", {0: [1]}), ("bad name!", {0: [1]}))
+    ask("the same topic twice", (name, {0: [1]}), (name, {1: [1]}))
+    for allowed in (True, False):
+        more = {"allow_replication_factor_change": allowed}
+        wire.ask("alter_partition_reassignments", 1, _move((name, {0: [1]}), **more), label=f"as it is, {allowed}")
+        wire.ask("alter_partition_reassignments", 1, _move((name, {0: [1, 2]}), **more), label=f"one more, {allowed}")
+        wire.ask("alter_partition_reassignments", 1, _move((name, {0: None}), **more), label=f"cancel, {allowed}")
+    twice = _move((name, {0: [1]}))
+    twice["topics"][0]["partitions"] += [{"partition_index": 0, "replicas": [9]}]
+    wire.ask("alter_partition_reassignments", 0, twice, label="the same partition twice")
+    body: Plain = {"timeout": 10_000, "topics": [{"name": name, "partition_indexes": [0, 1]}]}
+    wire.ask("list_partition_reassignments", 0, body, label="nothing is under way")
+
+
+def _trim(name: str, *cuts: tuple[int, int]) -> Plain:
+    partitions = [{"partition_index": index, "offset": offset} for index, offset in cuts]
+    return {"topics": [{"name": name, "partitions": partitions}], "timeout": 10_000}
+
+
+def odd_deletions_of_records(wire: Wire) -> None:
+    name = wire.topic("cut", 2)
+    wire.produce(name, Batch([NewRecord(b"x") for _ in range(5)]))
+    wire.ask("delete_records", 2, _trim(name, (0, 2), (0, 4)), label="a partition twice")
+    wire.ask("delete_records", 2, _trim(name, (0, 2), (5, 4), (1, 0)), label="one bad among good")
+    both = _trim(name, (0, 3))
+    both["topics"] += _trim(name, (1, 0))["topics"]
+    wire.ask("delete_records", 2, both, label="a topic twice")
+    wire.ask("delete_records", 2, _trim(name), label="no partition")
+    wire.ask("delete_records", 2, {"topics": [], "timeout": 1}, label="nothing")
+    wire.ask("delete_records", 2, _trim("bad name!", (0, 0)), label="an invalid name")
+    wire.ask("delete_records", 2, _trim("", (0, 0)), label="an empty name")
+    wire.ask("delete_records", 2, _trim(name, (0, -5), (-1, 0), (1, 2**63 - 1)), label="impossible numbers")
+    wire.ask("delete_records", 2, {**_trim(name, (0, 5)), "timeout": -1}, label="no time at all")
+    kept = wire.topic("cut-and-kept", configs={"cleanup.policy": "compact,delete"})
+    wire.ask("delete_records", 2, _trim(kept, (0, 0)), label="compacted and deleted")
+
+
+def odd_partitions(wire: Wire) -> None:
+    one, two = wire.topic("odd-one"), wire.topic("odd-two")
+
+    def ask(label: str, *topics: tuple[str, int, list[list[int]] | None], validate_only: bool = False) -> None:
+        asked: list[Plain] = [{"name": name, "count": count, "assignments": None} for name, count, _ in topics]
+        for entry, (_, _, brokers) in zip(asked, topics, strict=True):
+            if brokers is not None:
+                entry["assignments"] = [{"broker_ids": ids} for ids in brokers]
+        body = {"topics": asked, "timeout": 10_000, "validate_only": validate_only}
+        wire.ask("create_partitions", 3, body, label=label)
+
+    ask("good and bad", (one, 2, None), (wire.name("absent"), 3, None), (two, 0, None))
+    ask("nothing")
+    ask("no broker", (two, 2, [[]]))
+    ask("a negative broker", (two, 2, [[-1]]))
+    ask("one broker too many", (two, 2, [[1, 2]]))
+    ask("an assignment for no more", (two, 1, [[1]]))
+    ask("an empty name", ("", 2, None))
+    ask("a topic twice, and another", (one, 5, None), (one, 6, None), (two, 9, None), validate_only=True)
+
+
+def pages_of_partitions(wire: Wire) -> None:
+    three, two, one = wire.topic("page-a", 3), wire.topic("page-b", 2), wire.topic("page-c", 1)
+
+    def ask(label: str, *names: str, limit: int = 100, cursor: tuple[str, int] | None = None) -> None:
+        body: Plain = {"topics": [{"name": name} for name in names], "response_partition_limit": limit}
+        body["cursor"] = cursor and {"topic_name": cursor[0], "partition_index": cursor[1]}
+        wire.ask("describe_topic_partitions", 0, body, label=label)
+
+    for limit in (1, 2, 3, 4, 5, 6, 7, 0, -1):
+        ask(f"{limit} at a time", one, three, two, limit=limit)
+    for index in (0, 1, 3, 99, -1):
+        for limit in (2, 100):
+            ask(f"from partition {index} on, {limit} at a time", two, three, one, limit=limit, cursor=(three, index))
+    for name in (wire.name("page-aa"), wire.name("zz"), ""):
+        ask("from a topic that is not there on", two, three, one, cursor=(name, 0))
+    ask("from a topic that was not asked for on", two, cursor=(three, 1))
+    ask("an unknown one among them", three, wire.name("page-ab"), two, limit=4)
+    ask("an invalid one among them", three, "bad name!", two, limit=4)
+    ask("from an unknown one on", wire.name("page-ab"), two, limit=4, cursor=(wire.name("page-ab"), 0))

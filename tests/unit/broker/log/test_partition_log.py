@@ -216,3 +216,23 @@ def test_a_segment_whose_index_is_full_is_sealed(tmp_path: Path) -> None:
     assert len(log.segments) > 3
     assert all(segment.index_bytes <= 40 for segment in log.segments)
     assert_dense(log)
+
+
+def test_the_end_of_an_epoch_that_is_gone_is_where_the_log_begins(tmp_path: Path) -> None:
+    log = open_at(tmp_path, leader_epoch=2)
+    assert log.end_offset_for_epoch(0) == (0, 0)
+    fill(log, 2)
+    log.leader_epoch = 4
+    fill(log, 2)
+    log.leader_epoch = 6
+    assert log.end_offset_for_epoch(1) == (1, 0)
+    assert log.end_offset_for_epoch(3) == (2, 6)
+    log.delete_records(5)
+    assert log.end_offset_for_epoch(1) == (1, 5)
+    assert log.end_offset_for_epoch(2) == (2, 6)
+    log.delete_records(8)
+    assert log.end_offset_for_epoch(2) == (2, 8)
+    assert log.end_offset_for_epoch(5) == (4, 12)
+    log.delete_records(12)
+    assert log.end_offset_for_epoch(4) == (4, 12)
+    assert log.end_offset_for_epoch(6) == (6, 12)

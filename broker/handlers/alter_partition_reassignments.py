@@ -1,0 +1,59 @@
+"""AlterPartitionReassignments (45), versions 0-1: with one node a partition can only stay where it is.
+
+Deviations:
+- None that a client sees; the messages are in our words.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.protocol.entities import Answer, Request
+from broker.protocol.payload import Disconnect
+from broker.turns import Work, in_turns
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 45
+VERSIONS = range(2)
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+    return in_turns(broker, _judge_all(broker, request))
+
+
+def _judge_all(broker: "Broker", request: Request) -> Work:
+    responses: list[Answer] = []
+    for asked in request.topics:
+        partitions: list[Answer] = []
+        for partition in asked.partitions:
+            yield
+            code, message = _judge(broker, asked.name, partition.partition_index, partition.replicas)
+            index = partition.partition_index
+            partitions.append({"partition_index": index, "error_code": code, "error_message": message})
+        responses.append({"name": asked.name, "partitions": partitions})
+    return {
+        "allow_replication_factor_change": getattr(request, "allow_replication_factor_change", True),
+        "error_code": ErrorCode.none,
+        "error_message": None,
+        "responses": responses,
+    }
+
+
+# No message tells the name: a few bytes name a partition, and a name may be long.
+def _judge(broker: "Broker", name: str, index: int, replicas: Sequence[int] | None) -> tuple[ErrorCode, str | None]:
+    topic = broker.topics.find(name)
+    if topic is None or not 0 <= index < len(topic.partitions):
+        return ErrorCode.unknown_topic_or_partition, "There is no such partition."
+    if replicas is None:
+        return ErrorCode.no_reassignment_in_progress, "No partition reassignment is in progress."
+    if tuple(replicas) == (broker.node_id,):
+        return ErrorCode.none, None
+    return (
+        ErrorCode.invalid_replica_assignment,
+        f"The partition cannot be elsewhere: broker {broker.node_id} is the only one.",
+    )

@@ -1,0 +1,60 @@
+"""ElectLeaders (43), versions 0-2: with one node every partition is led by its preferred and only replica, for good.
+
+So no election is needed: asked for all partitions (null), each topic is named with none that had one.
+
+Deviations:
+- None that a client sees; the messages are in our words.
+"""
+
+from typing import TYPE_CHECKING
+
+from kio.schema.errors import ErrorCode
+
+from broker.context import RequestContext
+from broker.deferred import Deferred
+from broker.protocol.entities import Answer, Request
+from broker.protocol.payload import Disconnect
+from broker.turns import Work, in_turns
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+API_KEY = 43
+VERSIONS = range(3)
+
+_PREFERRED, _UNCLEAN = 0, 1
+
+
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+    return in_turns(broker, _judge_all(broker, request))
+
+
+def _judge_all(broker: "Broker", request: Request) -> Work:
+    election = getattr(request, "election_type", _PREFERRED)
+    is_known = election in (_PREFERRED, _UNCLEAN)
+    wanted = request.topic_partitions
+    results: list[Answer] = []
+    if wanted is None and is_known:
+        results += [{"topic": topic.name, "partition_result": ()} for topic in broker.topics.all()]
+    for asked in wanted or ():
+        partitions: list[Answer] = []
+        for index in asked.partitions:
+            yield
+            code, message = _judge(broker, asked.topic, index, None if is_known else election)
+            partitions.append({"partition_id": index, "error_code": code, "error_message": message})
+        results.append({"topic": asked.topic, "partition_result": partitions})
+    refused = not is_known and (wanted is None or len(wanted) > 0)
+    code = ErrorCode.invalid_request if refused else ErrorCode.none
+    return {"error_code": code, "replica_election_results": results}
+
+
+# No message tells the name: a few bytes name a partition, and a name may be long.
+def _judge(broker: "Broker", name: str, index: int, unknown_election: int | None) -> tuple[ErrorCode, str | None]:
+    if unknown_election is not None:
+        return ErrorCode.invalid_request, f"Election type {unknown_election} is not known."
+    topic = broker.topics.find(name)
+    if topic is None:
+        return ErrorCode.unknown_topic_or_partition, "There is no such topic."
+    if not 0 <= index < len(topic.partitions):
+        return ErrorCode.unknown_topic_or_partition, "The topic has no such partition."
+    return ErrorCode.election_not_needed, "Leader election not needed for topic partition."
