@@ -7,6 +7,7 @@ from typing import Any
 from broker.handlers import (
     alter_configs,
     alter_partition_reassignments,
+    alter_replica_log_dirs,
     api_versions,
     create_partitions,
     create_topics,
@@ -64,6 +65,7 @@ MODULES: tuple[ModuleType, ...] = (
     offset_for_leader_epoch,
     describe_configs,
     alter_configs,
+    alter_replica_log_dirs,
     describe_log_dirs,
     create_partitions,
     delete_groups,

@@ -26,6 +26,7 @@ NEWEST_SENT: Mapping[int, tuple[int | None, ...]] = {
     23: (None, None, None, 4, 4),
     32: (1, 2, 4, 4, None),
     33: (None, 1, None, None, None),
+    34: (None, None, None, 2, None),
     35: (None, None, None, 5, None),
     37: (2, 1, 3, 3, None),
     42: (2, 2, 2, 2, 2),

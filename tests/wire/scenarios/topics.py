@@ -451,3 +451,33 @@ def pages_of_partitions(wire: Wire) -> None:
     ask("an unknown one among them", three, wire.name("page-ab"), two, limit=4)
     ask("an invalid one among them", three, "bad name!", two, limit=4)
     ask("from an unknown one on", wire.name("page-ab"), two, limit=4, cursor=(wire.name("page-ab"), 0))
+
+
+def alter_replica_log_dirs(wire: Wire) -> None:
+    name, absent, elsewhere = wire.topic("settled", 2), wire.name("absent"), "/no/such/directory"
+    here: str = wire.main.ask("describe_log_dirs", 4, {"topics": []})["results"][0]["log_dir"]
+    wire.learn(here, "<the directory>")
+
+    def ask(label: str, *moves: tuple[str, list[tuple[str, list[int]]]]) -> None:
+        for version in (1, 2):
+            dirs = [
+                {"path": path, "topics": [{"name": topic, "partitions": indexes} for topic, indexes in topics]}
+                for path, topics in moves
+            ]
+            wire.ask("alter_replica_log_dirs", version, {"dirs": dirs}, label=label)
+
+    ask("to where they are", (here, [(name, [0, 1])]))
+    ask("to where it is, spelled in another way", (f"{here}/", [(name, [0])]))
+    for path in (elsewhere, "relative", ""):
+        ask(f"to '{path}'", (path, [(name, [0])]))
+    ask("unknown partitions", (here, [(name, [9, -1, 0])]))
+    ask("an unknown topic", (here, [(absent, [0])]))
+    ask("unknown ones to elsewhere", (elsewhere, [(absent, [0]), (name, [9])]))
+    ask("names that no topic has", (here, [("", [0]), ("bad name!", [0])]))
+    ask("here, then elsewhere", (here, [(name, [0])]), (elsewhere, [(name, [0, 1])]))
+    ask("elsewhere, then here", (elsewhere, [(name, [0, 1])]), (here, [(name, [0])]))
+    ask("a partition twice", (here, [(name, [0, 0])]))
+    ask("a topic twice", (here, [(name, [0]), (name, [1])]))
+    ask("nothing")
+    ask("no topic", (here, []))
+    ask("no partition", (here, [(name, [])]))
