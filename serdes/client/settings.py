@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +56,21 @@ class RegistrySettings:
     def __post_init__(self) -> None:
         if not self.urls or not all(url.startswith(("http://", "https://")) for url in self.urls):
             raise ValueError("a registry needs at least one address that begins with http:// or https://")
+        if not all(_is_address(url) for url in self.urls):
+            # Not quoted: where a password holds what ends a host's name, no part of the address is sure to be public.
+            raise ValueError(
+                "an address of a registry is http://host:port, with user:password@ before the host if need be; "
+                "in these write / as %2F, ? as %3F and # as %23"
+            )
         if self.attempts_max < 1 or self.schemas_max < 1 or self.timeout_seconds <= 0:
             raise ValueError("attempts_max, schemas_max and timeout_seconds are at least 1")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        # Read, so that it is looked at: a port that is none raises.
+        has_place = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return has_place and "@" not in parts.path + parts.query + parts.fragment

@@ -36,6 +36,8 @@ from spark_udfs.pipeline.sources import TopicFrames
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+_CREDENTIALS = re.compile(r"(?<=://)(?:(?!,\w+://)\S)*@")
+"""Up to the last @ of each address: a password may hold one, or a slash, as it is."""
 _SECRET = ("password", "secret", "token", "user.info", "jaas")
 
 
@@ -157,7 +159,7 @@ def shown_value(name: str, value: str) -> str:
     """Without what nobody else should read."""
     if any(part in name.lower() for part in _SECRET):
         return "…"
-    return re.sub(r"(?<=://)[^/@\s]*@", "…@", value)
+    return _CREDENTIALS.sub("…@", value)
 
 
 def _columns(schema: "StructType") -> tuple[tuple[str, str], ...]:
