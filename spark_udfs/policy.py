@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
 
-NEW_VERSION_MARK = "HEADGATE_NEW_VERSION"
-"""In the text of `NewVersionError`: Spark hands on the text of a failed task, not its exception."""
+RESTART_SENTENCE = "The query ends so that it can start again with the new schema, as on_new_version='RESTART' asks"
+"""In the text of `NewVersionError`, and known by it: Spark hands on the text of a failed task, not its exception."""
 
 RESTARTS_MAX = 1000
 """Restarts of one query for new versions: more than any subject has versions in a query's life. A loop has an end."""
@@ -76,10 +76,14 @@ class NewVersionError(RuntimeError):
         self.policy = policy
 
     def __str__(self) -> str:
+        arrived = (
+            f"version {self.version} of {self.subject} (schema {self.writer}) arrived; version {self.known} was the "
+            "latest when the query began. Nothing was written past the last checkpoint. "
+        )
+        if self.policy is OnNewVersion.RESTART:
+            return f"{arrived}{RESTART_SENTENCE}; run_restarting starts it."
         return (
-            f"{NEW_VERSION_MARK} {self.policy}: version {self.version} of {self.subject} (schema {self.writer}) "
-            f"arrived; version {self.known} was the latest when the query began. Nothing was written past the last "
-            "checkpoint. Start the query again to read with the new schema, checking first that what follows can take "
+            f"{arrived}Start the query again to read with the new schema, checking first that what follows can take "
             "its columns; on_new_version='RESTART' with run_restarting does so by itself, on_new_version='KEEP' reads "
             "on with the old schema."
         )
@@ -87,7 +91,7 @@ class NewVersionError(RuntimeError):
 
 def is_new_version(error: BaseException) -> bool:
     """Whether a query ended for `OnNewVersion.RESTART`."""
-    return f"{NEW_VERSION_MARK} {OnNewVersion.RESTART}" in str(error)
+    return RESTART_SENTENCE in str(error)
 
 
 def run_restarting(start: "Callable[[], StreamingQuery]", *, restarts_max: int = RESTARTS_MAX) -> "StreamingQuery":

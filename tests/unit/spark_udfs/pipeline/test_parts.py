@@ -19,7 +19,7 @@ from spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
 from spark_udfs.pipeline.model import FunctionSink
 from spark_udfs.pipeline.plan import shown_value
 from spark_udfs.pipeline.sinks.function import find_function
-from spark_udfs.policy import NEW_VERSION_MARK
+from spark_udfs.policy import RESTART_SENTENCE
 from spark_udfs.source.errors import BrokerUnreachable
 
 
@@ -96,9 +96,8 @@ def test_an_error_names_the_step_that_it_comes_from_once() -> None:
         raise OSError("no room")
     with pytest.raises(PipelineError, match=r"^sink lake: full\. try later$"), naming("sink lake"):
         raise PipelineError("sink lake: full", advice="try later")
-    new_version = f"{NEW_VERSION_MARK} RESTART"
-    with pytest.raises(RuntimeError, match=new_version), naming("sink lake"):
-        raise RuntimeError(new_version)
+    with pytest.raises(RuntimeError, match=f"^{RESTART_SENTENCE}$"), naming("sink lake"):
+        raise RuntimeError(RESTART_SENTENCE)
 
 
 def test_a_gate_lets_the_batch_in_flight_finish_and_no_other_begin() -> None:
