@@ -1,7 +1,8 @@
 """How fast do registered payloads become rows in Spark, beside what people use today?
 
 (a) Framed payloads in Parquet, against spark-avro's `from_avro` with a CASE over the schema ids: all fifteen fields,
-and five of them, which `from_avro` is asked for by a query, or by a reader's schema made for it by hand.
+and five of them, which `from_avro` is asked for by a query, or by a reader's schema made for it by hand. Ours in both
+forms: `parquet_…` is the frame's (`decode_frame`), `column_…` the column's (`from_registry_avro`).
 (b) A topic, through the `headgate` source, against spark-sql-kafka and `from_avro`: on the embedded broker and on
 Apache Kafka 4.3.1. (c) The Parquet of (a), against fastavro in a pandas UDF.
 
@@ -173,12 +174,12 @@ class Bench:
             "8 % poison, counts of 10^9, lengths of 2^31 and a megabyte of 0xFF among it: from_avro ends the JVM",
         )  # fmt: skip
 
-    def column_form(self) -> None:
-        """`from_registry_avro` as a column, for those who want no other form; the frame's form is the faster one."""
-        frame = self.ground.parquet(self.spark, "clean")
-        ours = ways.ours_as_column(frame, self.ground.registry_url)
-        peer = self.ground.peer_on_parquet(self.spark, "clean")
-        self.compare("parquet_15_clean_column", ours, peer, FROM_AVRO, peer_rows=self.rows)
+    def column(self, name: str, fields: Sequence[str] | None, label: str) -> None:
+        """`from_registry_avro`, the form that looks like `from_avro`; the frame's form is the faster one."""
+        ours = ways.ours_as_column(self.ground.parquet(self.spark, name), self.ground.registry_url, fields)
+        peer = self.ground.peer_on_parquet(self.spark, name, fields)
+        check(ours, peer, self.rows, is_clean=name == "clean")
+        self.compare(f"column_{label}_{name}", ours, peer, FROM_AVRO, peer_rows=self.rows)
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -301,11 +302,12 @@ def run(*, quick: bool = False, only: str = "", rows: int = ROWS) -> Report:
             questions[f"parquet {name}"] = lambda name=name: bench.parquet(name)  # type: ignore[misc]
             questions[f"few {name}"] = lambda name=name: bench.few(name, is_narrow=False)  # type: ignore[misc]
             questions[f"narrow {name}"] = lambda name=name: bench.few(name, is_narrow=True)  # type: ignore[misc]
+            questions[f"column {name}"] = lambda name=name: bench.column(name, None, "15")  # type: ignore[misc]
+            questions[f"column few {name}"] = lambda name=name: bench.column(name, FEW_FIELDS, "5_of_15")  # type: ignore[misc]
             questions[f"embedded {name}"] = lambda name=name: bench.topic(EMBEDDED, name)  # type: ignore[misc]
             questions[f"kafka {name}"] = lambda name=name: bench.topic(KAFKA, name)  # type: ignore[misc]
             questions[f"pandas {name}"] = lambda name=name: bench.pandas(name)  # type: ignore[misc]
         questions["killers"] = bench.killers
-        questions["column"] = bench.column_form
         questions["memory"] = lambda: memory(report, ground, quick=quick)
         chosen = [name for name in questions if not wanted or name.split(" ", maxsplit=1)[0] in wanted]
         for number, name in enumerate(chosen, 1):

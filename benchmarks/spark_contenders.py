@@ -3,7 +3,7 @@
 From Parquet, all give the fifteen (or five) fields of the reader's schema as columns; from a topic, the decoded value
 as one column, its partition and offset. They go to Spark's `noop` sink, which takes every row and keeps none. Ours keep
 what they say of each row besides (its reason; from a frame also the schema id): it is made anyway, and taking it out
-again would be work that nobody asked for.
+again would be work that nobody asked for. The form of columns is asked for the fields alone, as `from_avro` is.
 """
 
 import io
@@ -158,13 +158,15 @@ def pandas_on_frame(frame: DataFrame, schema_ids: Sequence[int], result: StructT
 
 
 def ours_on_frame(frame: DataFrame, registry_url: str, fields: Sequence[str] | None = None) -> DataFrame:
+    """The form of whole frames."""
     # The bytes of bad rows are nothing that the peers give back.
     return decode_frame(frame, SUBJECT, registry=registry_url, fields=fields, flat=True, on_poison="NULL")
 
 
-def ours_as_column(frame: DataFrame, registry_url: str) -> DataFrame:
-    decoded = from_registry_avro(frame["value"], SUBJECT, registry=registry_url)
-    return flat(frame.select(decoded.alias("decoded")).select("decoded.value"))
+def ours_as_column(frame: DataFrame, registry_url: str, fields: Sequence[str] | None = None) -> DataFrame:
+    """The form of columns, as the guide shows it first: the mode is the default, which sends bad rows' bytes back."""
+    decoded = from_registry_avro(frame["value"], SUBJECT, registry=registry_url, fields=fields)
+    return frame.select(decoded.alias("decoded")).select("decoded.value.*")
 
 
 def ours_on_topic(spark: SparkSession, address: str, topic: str, registry_url: str) -> DataFrame:

@@ -2,7 +2,8 @@
 
 They work on any frame with a binary column: Spark's Kafka source, Parquet, Delta. Where a whole frame is decoded,
 `spark_udfs.frame` is faster: a function's result is joined to its row again by Spark. Schemas are fetched on the
-driver, when the column is made; see `spark_udfs.policy` for what evolution means.
+driver, when the column is made; see `spark_udfs.policy` for what evolution means. Making a column also turns one of the
+session's settings off that would double its cost, where nobody has set it: `spark_udfs.session_settings`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from serdes import SchemaDefinition
 from spark_udfs.extra import MissingExtra, need_spark
+from spark_udfs.session_settings import feed_functions_by_rows
 
 if TYPE_CHECKING:
     from pyarrow import lib as pa
@@ -201,7 +203,10 @@ def arrow_function(function: "Callable[[Iterator[pa.Array]], Iterator[pa.Array]]
         from spark_udfs.pandas_bridge import pandas_function
 
         return pandas_function(function, kind)
+    from pyspark.sql import SparkSession
     from pyspark.sql.pandas.functions import arrow_udf
+
+    feed_functions_by_rows(SparkSession.getActiveSession())
 
     # PySpark reads from the annotations which kind of function this is.
     def call(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from serdes import SchemaDefinition
 from spark_udfs.extra import need_spark
 from spark_udfs.frame import FrameError
+from spark_udfs.session_settings import feed_functions_by_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,6 +74,7 @@ def register_function(
     choice = choice_of(subject, version, schema_id, schema, fields)
     options = resolve(registry, None, spark)
     decoding = plan_decoding(choice, options, on_poison=on_poison, on_new_version=on_new_version)
+    feed_functions_by_rows(spark)
     spark.udf.register(name, decoding_function(decoding))
 
 

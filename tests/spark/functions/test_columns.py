@@ -1,6 +1,8 @@
 """`from_registry_avro`, `poison_reason` and `schema_id` on a real Spark."""
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +16,7 @@ from spark_udfs import (
     poison_reason,
     schema_id,
 )
+from spark_udfs.session_settings import COLUMNAR_INPUT
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.spark.functions.payloads import CUSTOMER_V2, CUSTOMERS, customers, frame_of, register, rows_of
 
@@ -127,6 +130,46 @@ def test_poison_reasons_come_by_themselves(spark: "SparkSession", registry: Head
     reason = poison_reason("value", "columns-value", registry=registry.url)
     found = rows_of(df.select("n", reason.alias("r")))
     assert [row.r for row in found] == [None, "TRUNCATED", "TOO_SHORT", None]
+
+
+@pytest.fixture
+def unset(spark: "SparkSession") -> Iterator[None]:
+    """Nobody has said how functions take their input, as in a session of a user's."""
+    before = spark.conf.getAll.get(COLUMNAR_INPUT)
+    spark.conf.unset(COLUMNAR_INPUT)
+    yield
+    if before is None:
+        spark.conf.unset(COLUMNAR_INPUT)
+    else:
+        spark.conf.set(COLUMNAR_INPUT, before)
+
+
+def stored(spark: "SparkSession", folder: Path, payloads: list[bytes]) -> "DataFrame":
+    frame_of(spark, payloads).write.parquet(str(folder / "stored"))
+    return spark.read.parquet(str(folder / "stored"))
+
+
+@pytest.mark.usefixtures("unset")
+def test_payloads_in_parquet_become_rows_once(
+    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int], tmp_path: Path
+) -> None:
+    df = stored(spark, tmp_path, customers(ids))
+    decoded = df.select("n", from_registry_avro("value", "columns-value", registry=registry.url).alias("d"))
+    plan = decoded.select("d.value.*")._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("ArrowEvalPython") == 1, "the fields come from one call"
+    assert "ColumnarToRow" in plan.partition("ArrowEvalPython")[2], "Spark would make rows, columns and rows of it"
+    assert [row["value"]["id"] for row in structs_of(decoded)] == [1, 2**40, 3]
+
+
+@pytest.mark.usefixtures("unset")
+def test_a_session_that_says_how_functions_take_their_input_is_left_as_it_is(
+    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int], tmp_path: Path
+) -> None:
+    spark.conf.set(COLUMNAR_INPUT, "true")
+    column = from_registry_avro("value", "columns-value", registry=registry.url)
+    assert spark.conf.get(COLUMNAR_INPUT) == "true"
+    decoded = stored(spark, tmp_path, customers(ids)).select("n", column.alias("d"))
+    assert [row["value"]["id"] for row in structs_of(decoded)] == [1, 2**40, 3]
 
 
 def test_the_registry_is_found_in_sparks_configuration(
