@@ -18,7 +18,7 @@ lines_per_interval = 100
 interval_ms = 10_000
 
 LIMITED_LOGGERS = tuple(
-    f"headgate.broker{part}" for part in ("", ".engine", ".log", ".server", ".timers", ".topics", ".turns")
+    f"headgate.broker{part}" for part in ("", ".engine", ".groups", ".log", ".server", ".timers", ".topics", ".turns")
 )
 
 _Kind: TypeAlias = tuple[str, int, str]

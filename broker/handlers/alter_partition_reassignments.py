@@ -37,7 +37,9 @@ def _judge_all(broker: "Broker", request: Request) -> Work:
             partitions.append({"partition_index": index, "error_code": code, "error_message": message})
         responses.append({"name": asked.name, "partitions": partitions})
     return {
-        "allow_replication_factor_change": getattr(request, "allow_replication_factor_change", True),
+        # Of no topic, Kafka does not look at it.
+        "allow_replication_factor_change": not request.topics
+        or getattr(request, "allow_replication_factor_change", True),
         "error_code": ErrorCode.none,
         "error_message": None,
         "responses": responses,

@@ -1,6 +1,7 @@
 """DescribeProducers (61), version 0: the idempotent producers that a partition remembers (KIP-664).
 
 Deviations:
+- A partition that is named twice is described once.
 - There are no transactions yet: coordinator_epoch and current_txn_start_offset are always -1.
 """
 

@@ -3,7 +3,8 @@
 The answer waits until the offsets are durable. Members name their generation; without one (-1) anybody may commit to a
 group that has no members. Version 10 names topics by id. Versions 2 to 4 may bring their own retention time.
 
-Deviations from Kafka: more than 100,000 topics and partitions in one request end the connection.
+Deviations from Kafka: more than 100,000 topics and partitions in one request end the connection. A partition that is
+named twice is committed as it was named last, and answered so both times.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,6 +56,9 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
     def render(results: Mapping[tuple[str, int], ErrorCode]) -> Answer:
         answers = []
         for asked, topic in zip(request.topics, topics, strict=True):
+            if topic is not None and not asked.partitions:
+                # Kafka tells of such a topic only if it does not exist.
+                continue
             partitions = []
             for partition in asked.partitions:
                 index = partition.partition_index

@@ -55,7 +55,8 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
                     ],
                 }
                 for asked in request.topics
-                if asked.partitions
+                # Kafka tells of a topic without partitions only if it does not exist.
+                if asked.partitions or broker.topics.find(asked.name) is None
             ]
         }
 

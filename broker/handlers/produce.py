@@ -67,9 +67,9 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
         pieces.append(shape.topic_length(len(partition_data)))
         for data in partition_data:
             try:
+                partition = _partition(topic, data.index, version)
                 if acks not in (-1, 0, 1):
                     raise Refused(ErrorCode.invalid_required_acks, "acks must be -1, 0 or 1")
-                partition = _partition(topic, data.index, version)
                 offset, append_time = _append(partition, data.records, version, now_ms)
             except Refused as refusal:
                 # Not the exception: it would keep what was inflated for as long as this frame is kept by it.

@@ -44,7 +44,7 @@ from broker.state.groups.states import GroupState
 from broker.state.groups.subscription import CONSUMER_PROTOCOL_TYPE
 from broker.state.groups.syncing import Syncing
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("headgate.broker.groups")
 
 
 class GroupCoordinator:
@@ -136,15 +136,16 @@ class GroupCoordinator:
 
     def commit(self, request: CommitRequest) -> Deferred[Mapping[TopicPartition, ErrorCode]]:
         """The error of each partition, when what was accepted is durable."""
-        error = self._admit_commit(request)
+        too_large = [self._is_metadata_too_large(each) for each in request.partitions]
+        error = self._admit_commit(request, has_something=not all(too_large))
         if error is not ErrorCode.none:
             return Deferred.of({(each.topic, each.partition): error for each in request.partitions})
         now_ms = self._clock.wall_ms()
         expire_ms = now_ms + request.retention_ms if request.retention_ms is not None else None
         results: dict[TopicPartition, ErrorCode] = {}
         changes: list[Change] = []
-        for each in request.partitions:
-            if self._is_metadata_too_large(each):
+        for each, is_too_large in zip(request.partitions, too_large, strict=True):
+            if is_too_large:
                 results[each.topic, each.partition] = ErrorCode.offset_metadata_too_large
                 continue
             results[each.topic, each.partition] = ErrorCode.none
@@ -302,7 +303,8 @@ class GroupCoordinator:
         self._rebalance.forget(group, group.members[member_id])
         return ErrorCode.none
 
-    def _admit_commit(self, request: CommitRequest) -> ErrorCode:
+    def _admit_commit(self, request: CommitRequest, *, has_something: bool) -> ErrorCode:
+        """Whether the sender may commit; makes the group if there is something to be kept."""
         group = self._groups.get(request.group_id)
         if group is None:
             if len(request.group_id.encode()) > GROUP_ID_BYTES_MAX:
@@ -310,8 +312,7 @@ class GroupCoordinator:
             if request.generation_id >= 0:
                 return request.unknown_group_error
             # A consumer that assigns its own partitions, or an administrator: the group is there for its offsets.
-            _, error = self._create(request.group_id)
-            return error
+            return self._create(request.group_id)[1] if has_something else ErrorCode.none
         if request.generation_id < 0 and group.state is GroupState.EMPTY:
             return ErrorCode.none
         is_anonymous = (

@@ -25,7 +25,7 @@ from broker.state.groups.settings import (
 )
 from broker.state.groups.states import GroupState
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("headgate.broker.groups")
 
 
 class Joining:

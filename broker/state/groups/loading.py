@@ -24,7 +24,7 @@ from broker.state.groups.records import (
 from broker.state.groups.states import GroupState
 from broker.state.groups.wire import Malformed
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("headgate.broker.groups")
 
 
 class Loading:

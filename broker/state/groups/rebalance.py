@@ -19,7 +19,7 @@ from broker.state.groups.sessions import Sessions
 from broker.state.groups.settings import REJOIN_RETRY_MS_MIN, GroupConfig
 from broker.state.groups.states import GroupState
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("headgate.broker.groups")
 
 
 class Rebalance:

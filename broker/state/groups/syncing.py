@@ -12,7 +12,7 @@ from broker.state.groups.outbox import Outbox
 from broker.state.groups.rebalance import Rebalance
 from broker.state.groups.states import GroupState
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("headgate.broker.groups")
 
 
 class Syncing:

@@ -1,12 +1,15 @@
 """A flood of what goes wrong does not become a flood of lines, and what is left out is counted."""
 
 import logging
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import broker
 from broker.clock import ManualClock, Timers
-from broker.line_limit import LineLimit, interval_ms, lines_at_once_max, lines_per_interval
+from broker.line_limit import LIMITED_LOGGERS, LineLimit, interval_ms, lines_at_once_max, lines_per_interval
 
 NAME = "headgate.broker.line_limit_test"
 logger = logging.getLogger(NAME)
@@ -78,3 +81,9 @@ def test_what_was_left_out_is_told_when_the_broker_stops(caplog: pytest.LogCaptu
     caplog.clear()
     flood(2 * lines_at_once_max)
     assert len(caplog.messages) == 2 * lines_at_once_max
+
+
+def test_every_logger_of_the_broker_is_limited() -> None:
+    sources = (path.read_text(encoding="utf-8") for path in Path(broker.__file__).parent.rglob("*.py"))
+    named = {name for source in sources for name in re.findall(r"= logging\.getLogger\((.*)\)", source)}
+    assert named == {f'"{name}"' for name in LIMITED_LOGGERS}

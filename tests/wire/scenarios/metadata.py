@@ -124,6 +124,8 @@ def ids_and_names_at_once(wire: Wire) -> None:
     by_id: Plain = {"topic_id": topic_id, "name": None}
     asked: dict[str, list[Plain]] = {
         "an id and a name in one": [{"topic_id": topic_id, "name": topic}],
+        "an id and another name in one": [{"topic_id": topic_id, "name": wire.name("absent")}],
+        "an id that nobody has, and a name": [{"topic_id": NOBODY, "name": topic}],
         "an id twice": [by_id, by_id],
         "an id, and an unknown name": [by_id, {"name": wire.name("absent")}],
         "an id, and its name": [{"name": topic}, by_id],

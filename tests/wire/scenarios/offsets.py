@@ -198,8 +198,9 @@ def offsets_that_are_named_twice(wire: Wire) -> None:
     deleted = [{"partition_index": index} for index in (0, 0, 7)]
     body = {"group_id": group, "topics": [{"name": topic, "partitions": deleted}]}
     wire.ask("offset_delete", 0, body, label="a partition twice, and one that is not there")
-    body = {"group_id": group, "topics": [{"name": topic, "partitions": []}]}
-    wire.ask("offset_delete", 0, body, label="no partition")
+    for name in (topic, wire.name("absent")):
+        body = {"group_id": group, "topics": [{"name": name, "partitions": []}]}
+        wire.ask("offset_delete", 0, body, label="no partition")
     wire.ask("offset_fetch", 9, fetch_offsets(group, None), label="what is left")
     wire.ask("delete_groups", 2, {"groups_names": [group, group]}, label="the group twice")
 
@@ -212,6 +213,11 @@ def odd_commits(wire: Wire) -> None:
 
     ask("an invalid name", "bad name!")
     ask("an empty name", "")
+    body = commit_body(group, topic, part(0, 3))
+    body["topics"] += [{"name": name, "partitions": []} for name in (topic, wire.name("absent"))]
+    wire.ask("offset_commit", 9, body, label="topics without partitions")
+    body["topics"] = body["topics"][1:]
+    wire.ask("offset_commit", 9, body, label="no partition at all")
     ask("partition -1", topic, part(-1, 1))
     ask("the largest offset, an epoch", topic, part(0, 2**63 - 1, "", 5))
     ask("metadata of 4096 bytes in fewer characters", topic, part(0, 5, "\u00e9" * 2048))
@@ -288,3 +294,15 @@ def offsets_of_a_group_that_is_no_consumer(wire: Wire) -> None:
     wire.ask("offset_delete", 0, deleted, label="with a member")
     member.leave()
     wire.ask("offset_delete", 0, deleted, label="once empty")
+
+
+def commits_that_make_no_group(wire: Wire) -> None:
+    topic = wire.topic("unmade", 2)
+    for label, parts in {
+        "unknown partitions": [part(7)],
+        "metadata too large": [part(0, 5, "x" * 5000)],
+        "metadata too large for one of two": [part(0, 5, "x" * 5000), part(1, 5)],
+    }.items():
+        group = wire.group(label.replace(" ", "-"))
+        wire.ask("offset_commit", 9, commit_body(group, topic, *parts), label=label)
+        wire.ask("describe_groups", 6, {"groups": [group]}, label=label)

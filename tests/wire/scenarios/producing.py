@@ -44,6 +44,8 @@ def acknowledgements(wire: Wire) -> None:
     topic = wire.topic("acks")
     for acks in (2, -2, 32767):
         _produce(wire, topic, Batch(), acks=acks, label=f"acks={acks}")
+        _produce(wire, topic, Batch(), acks=acks, partition=9, label=f"acks={acks}, unknown partition")
+        _produce(wire, wire.name("absent"), Batch(), acks=acks, label=f"acks={acks}, unknown topic")
     connection = wire.connect()
     connection.send("produce", 9, produce_body(topic, Batch([NewRecord(b"unanswered")]), acks=0), answered=False)
     latest = {"replica_id": -1, "topics": [{"name": topic, "partitions": [{"partition_index": 0, "timestamp": -1}]}]}

@@ -378,6 +378,7 @@ def alter_partition_reassignments(wire: Wire) -> None:
     ask("the same topic twice", (name, {0: [1]}), (name, {1: [1]}))
     for allowed in (True, False):
         more = {"allow_replication_factor_change": allowed}
+        wire.ask("alter_partition_reassignments", 1, _move(**more), label=f"nothing, {allowed}")
         wire.ask("alter_partition_reassignments", 1, _move((name, {0: [1]}), **more), label=f"as it is, {allowed}")
         wire.ask("alter_partition_reassignments", 1, _move((name, {0: [1, 2]}), **more), label=f"one more, {allowed}")
         wire.ask("alter_partition_reassignments", 1, _move((name, {0: None}), **more), label=f"cancel, {allowed}")
