@@ -71,7 +71,8 @@ def outline(spark: "SparkSession", pipeline: Pipeline, checkpoint: Checkpoint | 
                 schemas[name] = database.schema
     analysis = analyse(spark, pipeline, schemas)
     shape = shape_of(pipeline, analysis.stateful)
-    check_parquet_columns(pipeline, shape, analysis.schemas)
+    is_case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
+    check_parquet_columns(pipeline, shape, analysis.schemas, is_case_sensitive=is_case_sensitive)
     return Outline(frames, analysis, shape)
 
 

@@ -40,6 +40,8 @@ class JdbcWriter:
         self._dialect: Dialect = dialect_of(sink.database)
 
     def check(self, schema: "StructType") -> None:
+        if not schema.names:
+            raise PipelineError(f"sink {self._sink.name}: the rows have no columns, and a table needs one")
         for key in self._sink.keys:
             if key not in schema.names:
                 raise PipelineError(

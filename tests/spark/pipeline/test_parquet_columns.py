@@ -83,3 +83,33 @@ select = { orders = "count(*)" }
 """
     with pytest.raises(PipelineError, match=r"orders, whose rows wait in files for minutes: .* the column note"):
         outline(place.spark, place.pipeline(SOURCE + window + to_console.replace("{}", "minutes")), None)
+
+
+def test_fields_that_differ_in_case_only_are_refused_where_spark_must_read_them_again(place: Place) -> None:
+    pair = {"type": "record", "name": "Pair", "fields": [{"name": "a", "type": "int"}, {"name": "A", "type": "int"}]}
+    place.register("orders", order({"type": "array", "items": pair}))
+    table = SOURCE.replace("on_poison", 'read = "table"\non_poison') + '[sinks.c]\ntype = "console"\nfrom = "orders"\n'
+    with pytest.raises(PipelineError, match=r"a table: the columns a and A of note\.element differ in case only"):
+        outline(place.spark, place.pipeline(table), None)
+    outline(place.spark, place.pipeline(SOURCE + TO_PARQUET), None)
+    place.spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        outline(place.spark, place.pipeline(table), None)
+    finally:
+        place.spark.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.parametrize(
+    ("sink", "told"),
+    [
+        (TO_PARQUET, "sink lake: the rows have no columns, and Parquet needs one"),
+        (
+            '[sinks.base]\ntype = "jdbc"\nfrom = "orders"\nurl = "sqlite:{folder}/o.db"\ntable = "o"\n',
+            "sink base: the rows have no columns, and a table needs one",
+        ),
+    ],
+)
+def test_rows_without_columns_are_refused(place: Place, sink: str, told: str) -> None:
+    place.register("orders", json.dumps(NOTHING))
+    with pytest.raises(PipelineError, match=told):
+        place.run(SOURCE + sink)
