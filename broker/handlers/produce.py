@@ -11,11 +11,11 @@ Deviations: batches are kept as sent whatever `compression.type` says; Kafka com
 record; here batches of up to 32 records (compressed: and up to 16 KiB) are walked, in uncompressed ones of up to 1,024
 the records are counted, larger ones have their count held against their bytes, and all are walked where
 `cleanup.policy` or the timestamp limits need it.
-Offset deltas with gaps, which Kafka takes, and records that do not decompress, which it answers with
-UNKNOWN_SERVER_ERROR, are INVALID_RECORD, and so are more than 200,000 records in a batch that has to be walked. A
-header whose largest timestamp is past `message.timestamp.after.max.ms` is INVALID_TIMESTAMP although no record has it;
-Kafka corrects it. Transactional batches are refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED until transactions
-exist.
+Offset deltas with gaps and, in compressed batches, records that do not fill their lengths, which Kafka takes, and
+records that do not decompress, which it answers with UNKNOWN_SERVER_ERROR, are INVALID_RECORD, and so are more than
+200,000 records in a batch that has to be walked. A header whose largest timestamp is past
+`message.timestamp.after.max.ms` is INVALID_TIMESTAMP although no record has it; Kafka corrects it.
+Transactional batches are refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED until transactions exist.
 """
 
 from collections.abc import Callable, Mapping

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from broker.protocol.record_batch import BatchHeader, inflate, records
+from broker.protocol.record_batch import LOG_APPEND_TIME_FLAG, BatchHeader, inflate, records
 from broker.protocol.record_walk import InvalidBatch, walk
 from broker.state.configs.effective import TopicSettings
 
 _UNLIMITED = 2**63 - 1
+_REJECTED_TIMESTAMPS = "One or more records have been rejected due to invalid timestamp"
 
 # Records of one batch that are looked at, at a few microseconds each, while everybody waits. The largest batches of
 # real producers have some ten thousand; a bomb of `max.message.bytes` has twenty million.
@@ -43,15 +44,21 @@ class RecordError:
 def check_records(
     batch: bytes | memoryview, header: BatchHeader, settings: TopicSettings, partition: str, now_ms: int
 ) -> None:
-    """Raises Refused. Timestamps are the broker's own under LogAppendTime, so nobody's fault."""
-    if not settings.uses_log_append_time and header.max_timestamp >= 0:
+    """Raises Refused. Timestamps are the broker's own under LogAppendTime, so nobody's fault but who claims them."""
+    # Records count their times from the header's first one, whatever it says of the last.
+    latest = max(header.max_timestamp, header.base_timestamp)
+    if latest >= 0 and not settings.uses_log_append_time:
         after_ms, before_ms = settings.message_timestamp_after_max_ms, settings.message_timestamp_before_max_ms
-        if header.max_timestamp - now_ms > after_ms or before_ms != _UNLIMITED:
+        if latest - now_ms > after_ms or before_ms != _UNLIMITED:
             _check_count(header)
             _check_timestamps(batch, now_ms - before_ms, now_ms + after_ms)
             if header.max_timestamp - now_ms > after_ms:
                 # No record has it, and the segment would never grow old.
                 raise Refused(ErrorCode.invalid_timestamp, f"no record has the time {header.max_timestamp}")
+    if settings.uses_log_append_time and header.attributes & LOG_APPEND_TIME_FLAG:
+        reason = "Producer should not set timestamp type to LogAppendTime."
+        faults = [RecordError(index, reason) for index in range(min(header.records_count, record_errors_max))]
+        raise Refused(ErrorCode.invalid_timestamp, _REJECTED_TIMESTAMPS, faults)
     if settings.is_compacted:
         _check_count(header)
         _check_keys(batch, header, partition)
@@ -77,8 +84,7 @@ def _check_timestamps(batch: bytes | memoryview, earliest: int, latest: int) -> 
     except InvalidBatch as error:
         raise Refused(ErrorCode.invalid_record, str(error)) from error
     if faults:
-        message = "One or more records have been rejected due to invalid timestamp"
-        raise Refused(ErrorCode.invalid_timestamp, message, faults[:record_errors_max])
+        raise Refused(ErrorCode.invalid_timestamp, _REJECTED_TIMESTAMPS, faults[:record_errors_max])
 
 
 def _check_keys(batch: bytes | memoryview, header: BatchHeader, partition: str) -> None:

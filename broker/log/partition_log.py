@@ -103,7 +103,10 @@ class PartitionLog:
         settings = self.settings
         offset = self.log_end_offset
         if settings.uses_log_append_time:
-            batch, header = _stamped(batch, header, now_ms)
+            batch, header = _stamped(batch, header.attributes | LOG_APPEND_TIME_FLAG, now_ms)
+        elif header.attributes & LOG_APPEND_TIME_FLAG:
+            # The time is the client's, whatever it says.
+            batch, header = _stamped(batch, header.attributes & ~LOG_APPEND_TIME_FLAG, header.max_timestamp)
         segment = self.segments[-1]
         size = header.batch_length + 12
         if self._must_roll(segment, size, header, offset, now_ms):
@@ -381,11 +384,10 @@ class PartitionLog:
         self.directory.rmdir()
 
 
-def _stamped(batch: bytes | memoryview, header: BatchHeader, now_ms: int) -> tuple[bytes, BatchHeader]:
-    """The batch with the broker's time in its header (message.timestamp.type=LogAppendTime), checksummed again."""
+def _stamped(batch: bytes | memoryview, attributes: int, max_timestamp: int) -> tuple[bytes, BatchHeader]:
+    """The batch with another kind of time in its header (message.timestamp.type), checksummed again."""
     stamped = bytearray(batch)
-    attributes = header.attributes | LOG_APPEND_TIME_FLAG
     struct.pack_into(">h", stamped, 21, attributes)
-    struct.pack_into(">q", stamped, 35, now_ms)
+    struct.pack_into(">q", stamped, 35, max_timestamp)
     struct.pack_into(">I", stamped, 17, crc32c(memoryview(stamped)[CHECKSUMMED_FROM:]))
     return bytes(stamped), read_header(stamped)

@@ -194,10 +194,9 @@ def _walk_each(data: bytes, count: int) -> None:
                         inside += 1
                 if not length & 1:
                     inside += length >> 1
-            if inside < position and data[inside] == 0:
-                inside += 1
-            elif inside < position:
-                inside = _skip_headers(data, inside, position)
+            if inside >= position:
+                raise InvalidBatch(f"record {index} ends before the number of its headers")
+            inside = inside + 1 if data[inside] == 0 else _skip_headers(data, inside, position)
             if inside != position:
                 raise InvalidBatch(f"the fields of record {index} do not fill its bytes")
     except IndexError:

@@ -1,5 +1,6 @@
 """Produce: what is taken, what is refused and how, idempotence, and the rules of timestamps."""
 
+import gzip
 import time
 from typing import Any
 
@@ -187,6 +188,53 @@ def broken_batches(wire: Wire) -> None:
         )
 
 
+def records_that_are_not_whole(wire: Wire) -> None:
+    good = b"\x0c\x00\x00\x00\x01\x01\x00"
+    bodies: dict[str, bytes] = {
+        "good": good,
+        "no number of headers behind a value": b"\x0c\x00\x00\x00\x00\x02\x00",
+        "no number of headers behind a key": b"\x0c\x00\x00\x00\x02x\x01",
+        "no number of headers behind a long time": b"\x0c\x00\xff\x00\x00\x00\x00",
+        "no number of headers in the second": good + b"\x0c\x00\x00\x02\x00\x02\x00",
+        "one header too few": b"\x0c\x00\x00\x00\x01\x01\x02",
+        "a negative number of headers": b"\x0c\x00\x00\x00\x01\x01\x01",
+        "a header without a key": b"\x10\x00\x00\x00\x01\x01\x02\x01\x01",
+        "a header whose value is cut off": b"\x12\x00\x00\x00\x01\x01\x02\x02h\x04",
+        "a value longer than its record": b"\x0e\x00\x00\x00\x01\x08x\x00",
+        "a byte left over in the record": b"\x0e\x00\x00\x00\x01\x01\x00\x00",
+        "numbers longer than they need be": b"\x12\x00\x80\x00\x80\x00\x01\x81\x00\x00",
+        "a time of eleven bytes": b"\x20\x00" + b"\xff" * 10 + b"\x01\x00\x01\x01\x00",
+    }
+    for codec in ("none", "gzip"):
+        topic = wire.topic(f"unwhole-{codec}", len(bodies))
+        for partition, (label, body) in enumerate(bodies.items()):
+            count = 2 if "second" in label else 1
+            packed = body if codec == "none" else gzip.compress(body, mtime=0)
+            batch = Batch([NewRecord(None)] * count, codec=codec, body=packed)
+            _produce(wire, topic, batch, label=f"{codec}: {label}", partition=partition)
+
+
+def times_that_only_records_tell(wire: Wire) -> None:
+    free = wire.topic("time-free")
+    future = 1_700_000_000_000 + 100 * 365 * 24 * 3_600_000
+    then = _record(b"\x00\x00\x01\x01\x00")
+    one = [NewRecord(None)]
+    for label, batch in {
+        "the first time is far ahead, and so is the record's": Batch(one, base_timestamp=future, body=then),
+        "nothing is told of the last": Batch(one, base_timestamp=future, max_timestamp=-1, body=then),
+        "the first time is far ahead, the record's is not": Batch(one, base_timestamp=future),
+        "there is no first time": Batch(one, base_timestamp=-1),
+        "neither first nor last": Batch(one, base_timestamp=-1, max_timestamp=-1, body=then),
+    }.items():
+        _produce(wire, free, batch, label=label)
+    own = wire.topic("time-own", configs={"message.timestamp.type": "LogAppendTime"})
+    _produce(wire, own, Batch(one, base_timestamp=future, body=then), label="where the broker's time counts")
+
+
+def _record(behind_attributes: bytes) -> bytes:
+    return varint(1 + len(behind_attributes)) + b"\x00" + behind_attributes
+
+
 def too_large(wire: Wire) -> None:
     topic = wire.topic("large", configs={"max.message.bytes": "1000"})
     for size in (900, 931, 932, 1000, 5000):
@@ -234,6 +282,20 @@ def log_append_time(wire: Wire) -> None:
     wire.ask("fetch", 11, fetch_body(topic, 0), keep=_batch_times, label="what consumers see")
     by_time = {"replica_id": -1, "topics": [{"name": topic, "partitions": [{"partition_index": 0, "timestamp": 7}]}]}
     wire.ask("list_offsets", 7, by_time, label="all were appended after time 7")
+
+
+def log_append_time_that_the_client_claims(wire: Wire) -> None:
+    records = [NewRecord(b"a", timestamp=5), NewRecord(b"b", timestamp=10)]
+    for kind in ("LogAppendTime", "CreateTime"):
+        topic = wire.topic(f"claimed-{kind}", configs={"message.timestamp.type": kind})
+        for codec in ("none", "gzip"):
+            batch = Batch(records, codec=codec, attributes=LOG_APPEND_TIME)
+            for version in (7, 9):
+                _produce(wire, topic, batch, label=f"to a topic with {kind}, {codec}", version=version)
+        wire.ask("fetch", 11, fetch_body(topic, 0), keep=_batch_times, label=f"read from the topic with {kind}")
+        part = {"partition_index": 0, "timestamp": 7}
+        body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [part]}]}
+        wire.ask("list_offsets", 7, body, label=f"time 7 in the topic with {kind}")
 
 
 def _batch_times(answer: Plain) -> Any:

@@ -8,6 +8,7 @@ import pytest
 from broker.errors import StorageError
 from broker.log.files import LogFile
 from broker.log.partition_log import OffsetOutOfRange, PartitionLog
+from broker.protocol.record_batch import LOG_APPEND_TIME_FLAG, checksum, read_header, records
 from tests.unit.broker.log.logs import NOW_MS, append, assert_dense, fill, numbered, open_at, values_from
 from tests.wire.record_batches import Batch, NewRecord
 
@@ -236,3 +237,14 @@ def test_the_end_of_an_epoch_that_is_gone_is_where_the_log_begins(tmp_path: Path
     log.delete_records(12)
     assert log.end_offset_for_epoch(4) == (4, 12)
     assert log.end_offset_for_epoch(6) == (6, 12)
+
+
+def test_a_client_cannot_claim_the_brokers_time(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    append(log, numbered(0, 2, attributes=LOG_APPEND_TIME_FLAG))
+    region = log.read(0, 1 << 20, at_least_one=True)
+    assert region is not None
+    batch = region.file.read(region.position, region.length)
+    assert not read_header(batch).attributes & LOG_APPEND_TIME_FLAG
+    assert checksum(batch) == read_header(batch).crc
+    assert [record.timestamp for record in records(batch)] == [NOW_MS, NOW_MS + 1]

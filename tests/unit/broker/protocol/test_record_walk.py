@@ -124,3 +124,11 @@ def test_a_header_count_beyond_the_record_is_refused() -> None:
     body = b"\x00\x00\x00\x01\x01" + encode_varint(50)
     with pytest.raises(InvalidBatch, match="headers"):
         walk(encode_varint(len(body)) + body, 1)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_record_that_ends_before_the_number_of_its_headers_is_invalid(count: int) -> None:
+    whole = b"".join(bytes((0x0C, 0, 0, 2 * index, 1, 1, 0)) for index in range(count - 1))
+    walk(whole + bytes((0x0C, 0, 0, 2 * (count - 1), 1, 1, 0)), count)
+    with pytest.raises(InvalidBatch, match="headers"):
+        walk(whole + bytes((0x0C, 0, 0, 2 * (count - 1), 0, 2, 0)), count)
