@@ -72,10 +72,6 @@ def from_json(nested: Mapping[str, Any]) -> Mark:
     return Mark(offsets, dict(ids))
 
 
-def initial_of(nested: Mapping[str, Any]) -> Mark | None:
-    return from_json(nested[INITIAL]) if INITIAL in nested else None
-
-
 def read(text: str, *, least: int) -> Offsets:
     """A user's JSON; numbers from `least` on. Raises ValueError, saying what is wrong and where."""
     try:

@@ -59,6 +59,7 @@ _READ = (
     "minPartitions",
     "maxRecordsPerPartition",
     "failOnDataLoss",
+    "checkTopicIds",
     "includeHeaders",
     "columns",
     "flat",
@@ -128,6 +129,8 @@ class ReadOptions:
     partitions_min: int | None = None
     records_per_partition_max: int | None = None
     is_loss_fatal: bool = True
+    checks_topic_ids: bool = True
+    """A stream tells topics of one name apart, and keeps their ids in its checkpoint."""
     has_headers: bool = False
     columns: tuple[str, ...] | None = None
     is_flat: bool = False
@@ -161,6 +164,7 @@ def read_options(given: Mapping[str, str], *, is_streaming: bool) -> ReadOptions
         partitions_min=_number(options, "minPartitions", most=INT_32_MAX),
         records_per_partition_max=_number(options, "maxRecordsPerPartition"),
         is_loss_fatal=_flag(options, "failOnDataLoss", default=True),
+        checks_topic_ids=_flag(options, "checkTopicIds", default=True),
         has_headers=_flag(options, "includeHeaders", default=False),
         columns=_columns(options),
         is_flat=_flag(options, "flat", default=False),

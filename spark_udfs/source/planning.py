@@ -20,7 +20,7 @@ from spark_udfs.source.topics import Selection
 async def partitions_and_latest(cluster: Cluster, options: ReadOptions) -> Mark:
     """Every partition there is now, with its end. Topics that are gone are data loss, which the plan tells of."""
     places = await cluster.partitions(options.selection, may_miss=not options.is_loss_fatal)
-    ids = cluster.topic_ids(places)
+    ids = cluster.topic_ids(places) if options.checks_topic_ids else {}
     return Mark(await cluster.edges(places, LATEST, options.isolation), ids)
 
 
@@ -82,14 +82,14 @@ def check_anew(options: ReadOptions, start: Mark, end: Mark) -> None:
     """Partitions that are not those that were read. Raises `DataLost`."""
     others = start.other_topics(end)
     for at in sorted(start.made_anew(end)):
-        sign = f"now ends at {end.offsets[at]}"
+        sign, advice = f"now ends at {end.offsets[at]}", ""
         if at.topic in others:
-            sign = (
-                f"topic {at.topic} had the id {start.topic_ids[at.topic]} then, and has {end.topic_ids[at.topic]} now"
-            )
+            before, after = start.topic_ids[at.topic], end.topic_ids[at.topic]
+            sign = f"topic {at.topic} had the id {before} then, and has {after} now"
+            advice = " Where it is a copy with the same offsets, in another cluster, set checkTopicIds to false."
         lost(
             f"{text_of([at])} was read up to offset {start.offsets[at]} and {sign}: the topic was deleted and made "
-            "anew.",
+            f"anew.{advice}",
             is_fatal=options.is_loss_fatal,
         )
 

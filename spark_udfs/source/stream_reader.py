@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from spark_udfs.source.cluster import Cluster
 from spark_udfs.source.loop import loop_thread
-from spark_udfs.source.offsets import INITIAL, Mark, Offsets, from_json, initial_of, to_json
+from spark_udfs.source.offsets import INITIAL, Mark, Offsets, from_json, to_json
 from spark_udfs.source.options import ReadOptions
 from spark_udfs.source.planning import check_anew, check_gone, partitions_and_latest, resolved, stream_ranges
 from spark_udfs.source.positions import EARLIEST, AtEdge, AtOffsets, Edge
@@ -45,7 +45,7 @@ class StreamPositions:
         """Where a batch from `start` on ends; `start` itself where there is nothing to read."""
         is_first = self._begun_at is not None and start == self._begun_at
         self._begun_at = None
-        begin = from_json(start)
+        begin = self._mark(start)
         latest = self._target if self._target is not None else self._thread.run(self._ends())
         self.latest = latest.offsets
         if self._options.is_loss_fatal:
@@ -72,8 +72,8 @@ class StreamPositions:
         self._target = self._thread.run(self._ends())
 
     def ranges(self, start: OffsetJson, end: OffsetJson) -> list[RangePartition]:
-        begin = initial_of(end) or from_json(start)
-        found = self._thread.run(stream_ranges(self._cluster, self._options, begin, from_json(end)))
+        begin = self._mark(end.get(INITIAL, start))
+        found = self._thread.run(stream_ranges(self._cluster, self._options, begin, self._mark(end)))
         return [RangePartition(one) for one in found]
 
     def close(self) -> None:
@@ -84,9 +84,13 @@ class StreamPositions:
         start = self._options.start
         return not isinstance(start, AtOffsets) and start != AtEdge(EARLIEST)
 
+    def _mark(self, nested: OffsetJson) -> Mark:
+        mark = from_json(nested)
+        return mark if self._options.checks_topic_ids else Mark(mark.offsets)
+
     async def _initial(self) -> Mark:
         places = await self._cluster.partitions(self._options.selection)
-        ids = self._cluster.topic_ids(places)
+        ids = self._cluster.topic_ids(places) if self._options.checks_topic_ids else {}
         return Mark(await resolved(self._cluster, self._options, self._options.start, Edge.START, places), ids)
 
     async def _ends(self) -> Mark:

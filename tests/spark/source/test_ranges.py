@@ -5,7 +5,7 @@ from aiokafka.structs import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_udfs.source.offsets import INITIAL, Mark, from_json, initial_of, to_json
+from spark_udfs.source.offsets import INITIAL, Mark, from_json, to_json
 from spark_udfs.source.ranges import OffsetRange, divided, limited
 
 A, B, C = (TopicPartition("orders", partition) for partition in range(3))
@@ -73,8 +73,6 @@ def test_offsets_survive_a_checkpoint_in_one_order(positions: dict[TopicPartitio
     mark = Mark(positions, ids)
     nested = to_json(mark)
     assert from_json({**nested, INITIAL: nested}) == mark
-    assert initial_of({**nested, INITIAL: nested}) == mark
-    assert initial_of(nested) is None
     turned = Mark(dict(reversed(positions.items())), dict(reversed(ids.items())))
     assert str(to_json(turned)) == str(nested)
 

@@ -339,6 +339,25 @@ def test_a_checkpoint_without_ids_of_topics_goes_on(topics: Topics) -> None:
     idle.stop()
 
 
+def test_a_stream_may_go_on_with_a_copy_of_its_topic_in_another_cluster(embedded: Topics) -> None:
+    topic = embedded.create()
+    embedded.produce(topic, numbered(4))
+    query = Query(embedded.source(topic, startingOffsets="earliest"))
+    assert query.values() == names(0, 4)
+    query.stop()
+    embedded.delete(topic)
+    embedded.create(name=topic)
+    embedded.produce(topic, numbered(6))
+    failing = Query(embedded.source(topic), list(query.checkpoint))
+    with pytest.raises(DataLost, match="a copy with the same offsets, in another cluster, set checkTopicIds to false"):
+        failing.batch()
+    failing.stop()
+    moved = Query(embedded.source(topic, checkTopicIds="false"), query.checkpoint)
+    assert moved.values() == names(4, 6)
+    assert json.loads(moved.checkpoint[-1]) == {topic: {"0": 6}}, "as Spark's own source has it"
+    moved.stop()
+
+
 def test_a_stream_of_brokers_that_know_no_ids_keeps_none(embedded: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kafka before 2.8 is asked for the newest version that aiokafka itself speaks."""
     monkeypatch.setattr(TopicsRequest, "_CLASSES", TopicsRequest._CLASSES[:-1])
