@@ -87,14 +87,14 @@ def _topics(broker: Broker, context: RequestContext, request: Request) -> Iterab
     by_id = any(getattr(wanted, "topic_id", None) is not None for wanted in asked)
     for wanted in asked:
         topic_id = getattr(wanted, "topic_id", None)
-        if by_id and wanted.name is not None and topic_id is None:
+        if by_id and topic_id is None:
             # Where one topic is named by its id, Kafka passes over those that are not.
             continue
         identity = wanted.name if topic_id is None else topic_id
         if identity in seen:
             continue
         seen.add(identity)
-        if topic_id is not None or wanted.name is None:
+        if by_id or wanted.name is None:
             found = broker.topics.find_by_id(topic_id)
             if found is None:
                 yield {"error_code": ErrorCode.unknown_topic_id, "name": None, "topic_id": topic_id, "partitions": ()}

@@ -129,6 +129,7 @@ def ids_and_names_at_once(wire: Wire) -> None:
         "an id twice": [by_id, by_id],
         "an id, and an unknown name": [by_id, {"name": wire.name("absent")}],
         "an id, and its name": [{"name": topic}, by_id],
+        "an id, and nothing": [by_id, {"name": None}],
         "a name twice": [{"name": topic}, {"name": topic}],
         "names good and bad": [{"name": topic}, {"name": wire.name("absent")}, {"name": "bad name!"}],
     }
