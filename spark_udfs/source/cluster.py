@@ -6,6 +6,7 @@ tried. Asking about a topic never creates it. One `Cluster` lives on the loop of
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -22,8 +23,11 @@ from spark_udfs.source.connecting import (
     REFUSED_CREDENTIALS,
     RETRY_SECONDS,
     RETRY_SECONDS_MAX,
+    addresses,
     attempts,
     closed,
+    connecting,
+    misdirected,
     not_authenticated,
     opened,
 )
@@ -72,7 +76,9 @@ class Cluster:
         """By the broker's number, those that lead a partition which is read."""
         self._opening = asyncio.Lock()
         self._advertised: list[str] = []
-        """Where the brokers say that they are; empty until one has answered."""
+        """Where the brokers say that they are; empty until one was found."""
+        self._has_answered = False
+        """One of them, at such a place."""
         self._topic_ids: TopicIds = {}
 
     async def partitions(self, selection: Selection, *, may_miss: bool = False) -> list[TopicPartition]:
@@ -213,7 +219,8 @@ class Cluster:
         error: Exception = kafka.KafkaConnectionError("no broker is known")
         for node in nodes:
             try:
-                answer = await client.send(node, TopicsRequest(topics))
+                with contextlib.nullcontext() if self._has_answered else connecting(client, self._options):
+                    answer = await client.send(node, TopicsRequest(topics))
             except (kafka.KafkaError, OSError) as failed:
                 error = failed
                 continue
@@ -221,7 +228,8 @@ class Cluster:
             client.cluster.update_metadata(known)
             asked = self._topic_ids.keys() if topics is None else set(topics)
             self._topic_ids = {topic: id_ for topic, id_ in self._topic_ids.items() if topic not in asked} | ids
-            self._advertised = [f"{broker.host}:{broker.port}" for broker in client.cluster.brokers()]
+            self._advertised = addresses(client)
+            self._has_answered = True
             return
         raise error
 
@@ -250,7 +258,7 @@ class Cluster:
             return waited < UNKNOWN_TOPIC_SECONDS_MAX
         if isinstance(error, kafka.KafkaError) and not error.retriable and not _is_connection(error):
             return False
-        return waited < self._options.retry_ms / 1000
+        return waited < (self._patience() if _is_connection(error) else self._options.retry_ms / 1000)
 
     async def _explained(self, error: Exception, what: str, waited: float) -> SourceError:
         text = str(error) or type(error).__name__
@@ -261,10 +269,9 @@ class Cluster:
         if isinstance(error, kafka.UnknownTopicOrPartitionError):
             return TopicMissing(f"{text} is not, or no longer, in the cluster at {self._options.address}.")
         if _is_connection(error):
-            where = "; ".join(await attempts(self._options))
-            if not where and isinstance(error, kafka.NodeNotReadyError):
-                advertised = ", ".join(sorted(self._advertised))
-                where = f"they say that they are at {advertised} (advertised.listeners), and are not there"
+            where = "; ".join(await attempts(self._options, self._options.servers))
+            if not where and (elsewhere := await misdirected(self._options, self._advertised)) is not None:
+                return elsewhere
             where = where or text
             return BrokerUnreachable(
                 f"The brokers at {self._options.address} did not answer for {waited:.0f} s, asked for {what}: {where}. "
@@ -275,7 +282,7 @@ class Cluster:
     def _patience(self) -> float:
         """How long, in seconds, to try to connect."""
         longest = self._options.retry_ms / 1000
-        if self._advertised:
+        if self._has_answered:
             return longest
         first = self._first_connection_seconds_max
         return FIRST_CONNECTION_SECONDS_MAX if first is None else min(first, longest)
@@ -286,6 +293,7 @@ class Cluster:
         async with self._opening:
             if self._client is None:
                 self._client = await opened(self._options, self._patience())
+                self._advertised = addresses(self._client)
         return self._client
 
 

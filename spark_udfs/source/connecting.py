@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from aiokafka import errors as kafka
@@ -24,6 +24,8 @@ CONNECT_SECONDS_MAX = 10.0
 it is sent must not take the time of a request."""
 PROBE_SECONDS_MAX = 3.0
 """For an address that has failed already, to say why."""
+PROBES_MAX = 3
+"""Addresses that are asked why: of a large cluster's brokers, the others have nothing new to say."""
 RETRY_SECONDS = 0.1
 RETRY_SECONDS_MAX = 2.0
 CLOSE_SECONDS_MAX = 5.0
@@ -59,7 +61,7 @@ async def opened(options: ConnectionOptions, seconds_max: float) -> Any:
             await closed(client)
         else:
             return client
-        reasons = await attempts(options)
+        reasons = await attempts(options, options.servers)
         if time.monotonic() > deadline:
             raise _unreachable(options, reasons, "ask")
         await asyncio.sleep(pause)
@@ -76,9 +78,28 @@ def connecting(client: Any, options: ConnectionOptions) -> Iterator[None]:
         client._request_timeout_ms = options.request_timeout_ms
 
 
-async def explain_unreachable(options: ConnectionOptions, what: str) -> SourceError:
+async def explain_unreachable(options: ConnectionOptions, what: str, advertised: Iterable[str] = ()) -> SourceError:
     """Why no connection can be made. Raises `NotAuthenticated` where that is why."""
-    return _unreachable(options, await attempts(options), what)
+    reasons = await attempts(options, options.servers)
+    return (None if reasons else await misdirected(options, advertised)) or _unreachable(options, reasons, what)
+
+
+def addresses(client: Any) -> list[str]:
+    """Where the brokers say that they are, which is where a client goes once it has asked the first."""
+    return sorted(f"{broker.host}:{broker.port}" for broker in client.cluster.brokers())
+
+
+async def misdirected(options: ConnectionOptions, advertised: Iterable[str]) -> BrokerUnreachable | None:
+    """The error, where brokers answer and send their clients to where nobody does."""
+    places = list(advertised)
+    reasons = await attempts(options, places) if places else []
+    if not reasons:
+        return None
+    return BrokerUnreachable(
+        f"The brokers at {options.address} answer, and say that they are at {', '.join(places)}, where none can be "
+        f"reached: {'; '.join(reasons)}. Set their advertised.listeners to addresses that this machine (and every "
+        "executor) can reach."
+    )
 
 
 def _unreachable(options: ConnectionOptions, reasons: list[str], what: str) -> BrokerUnreachable:
@@ -96,12 +117,13 @@ async def closed(client: Any) -> None:
             await client.close()
 
 
-async def attempts(options: ConnectionOptions) -> list[str]:
-    """Why each address does not work: aiokafka only says that none does. Raises `NotAuthenticated`."""
+async def attempts(options: ConnectionOptions, places: Sequence[str]) -> list[str]:
+    """Why addresses do not work, as far as they do not: aiokafka only says that none does. Raises
+    `NotAuthenticated`."""
     reasons: list[str] = []
     connect: Any = create_conn
     hosts: Any = collect_hosts
-    for host, port, _ in hosts(list(options.servers)):
+    for host, port, _ in hosts(list(places[:PROBES_MAX])):
         try:
             connection = await connect(
                 host,

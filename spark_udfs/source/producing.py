@@ -18,6 +18,7 @@ from spark_udfs.source.connecting import (
     RETRY_SECONDS,
     RETRY_SECONDS_MAX,
     WORKER_CONNECTION_SECONDS_MAX,
+    addresses,
     connecting,
     explain_unreachable,
 )
@@ -56,13 +57,15 @@ class TopicProducer:
         while True:
             self._producer = self._made()
             try:
-                async with asyncio.timeout(self._options.delivery_ms / 1000):
+                # It would look for brokers that are not where they say without an end.
+                async with asyncio.timeout(max(deadline - time.monotonic(), RETRY_SECONDS_MAX)):
                     with connecting(self._producer.client, connection):
                         await self._producer.start()
                     return
             except (kafka.KafkaError, OSError) as error:
+                advertised = addresses(self._producer.client)
                 await self.abandon()
-                reason = await explain_unreachable(connection, "write")
+                reason = await explain_unreachable(connection, "write", advertised)
                 if time.monotonic() + pause > deadline:
                     raise reason from error
             await asyncio.sleep(pause)

@@ -278,6 +278,22 @@ def test_an_address_that_swallows_everything_hides_no_broker_behind_it(
         assert [row["value"] for one in reader.partitions() for row in rows_of(reader.read(one))] == [b"v0", b"v1"]
 
 
+def test_brokers_that_send_their_clients_elsewhere_are_told_of_before_they_would_be_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a container whose advertised.listeners is a name that only its own network knows."""
+    monkeypatch.setattr("spark_udfs.source.cluster.FIRST_CONNECTION_SECONDS_MAX", 0.1)
+    elsewhere = f"127.0.0.1:{free_port()}"
+    broker = HeadgateBroker(tmp_path, {"advertised.listeners": f"PLAINTEXT://{elsewhere}"})
+    broker.start()
+    source = Topics(broker.address).source("orders", kafka__default__api__timeout__ms="3600000")
+    with pytest.raises(
+        BrokerUnreachable, match=f"{broker.address} answer, and say that they are at {elsewhere}, "
+    ):
+        source.reader(source.schema()).partitions()
+    broker.stop()
+
+
 def test_a_broker_that_stays_away_fails_the_task_with_its_address(broker: HeadgateBroker) -> None:
     topics = Topics(broker.address)
     topic = topics.create()

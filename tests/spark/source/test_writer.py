@@ -169,6 +169,18 @@ def test_a_broker_that_is_not_there_is_named() -> None:
         written(Topics(address), batch_of(value=pa.array([b"v"])), topic="t", kafka__delivery__timeout__ms="500")
 
 
+def test_brokers_that_send_their_clients_elsewhere_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_udfs.source.producing.WORKER_CONNECTION_SECONDS_MAX", 0.1)
+    elsewhere = f"127.0.0.1:{free_port()}"
+    broker = HeadgateBroker(tmp_path, {"advertised.listeners": f"PLAINTEXT://{elsewhere}"})
+    broker.start()
+    with pytest.raises(
+        BrokerUnreachable, match=f"{broker.address} answer, and say that they are at {elsewhere}, "
+    ):
+        written(Topics(broker.address), batch_of(value=pa.array([b"v"])), topic="t")
+    broker.stop()
+
+
 def test_a_broker_that_restarts_when_a_task_begins_is_waited_for(tmp_path: Path) -> None:
     broker = HeadgateBroker(tmp_path)
     broker.start()
