@@ -129,14 +129,26 @@ def decoding_function(decoding: "Decoding") -> Any:
 
     from spark_udfs.types import spark_type
 
+    value = value_type(decoding)
     kinds: dict[str, spark.DataType] = {
-        "value": spark_type(decoding.decoder().type),
+        "value": spark_type(value),
         "reason": spark.StringType(),
         "schema_id": spark.LongType(),
         "raw": spark.BinaryType(),
     }
     made = spark.StructType([spark.StructField(name, kinds[name], True) for name in decoding.outcome_names])
-    return arrow_function(ColumnDecoding(decoding), made)
+    return arrow_function(ColumnDecoding(decoding, value), made)
+
+
+def value_type(decoding: "Decoding") -> "pa.DataType":
+    """The Arrow type of the values in a function's result. It says which fields are never null where that is known."""
+    kind = decoding.decoder().type
+    if decoding.reader.language != "AVRO" or not has_arrow_functions():
+        return kind
+    from spark_udfs.avro_columns import reader_schema
+    from spark_udfs.required_fields import with_required
+
+    return with_required(kind, reader_schema(decoding.reader))
 
 
 def reason_function(decoding: "Decoding") -> Any:
@@ -148,16 +160,20 @@ def reason_function(decoding: "Decoding") -> Any:
 class ColumnDecoding:
     """What runs in the executors: payloads in, structs out, in pieces where one would be too large."""
 
-    def __init__(self, decoding: "Decoding") -> None:
+    def __init__(self, decoding: "Decoding", value: "pa.DataType") -> None:
         self._decoding = decoding
+        self._value = value
 
     def __call__(self, arrays: "Iterator[pa.Array]") -> "Iterator[pa.Array]":
         from pyarrow import lib as pa
 
+        from spark_udfs.required_fields import retyped
+
         for payloads in arrays:
             for start, columns in self._decoding.in_pieces(payloads):
                 taken = payloads.slice(start, len(columns.reasons))
-                outcome = self._decoding.outcome(columns, taken)
+                value, *others = self._decoding.outcome(columns, taken)
+                outcome = [retyped(value, self._value), *others]
                 yield pa.StructArray.from_arrays(outcome, names=list(self._decoding.outcome_names))
 
 

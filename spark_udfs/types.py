@@ -31,13 +31,11 @@ NANOSECONDS_PER_MICROSECOND = 1000
 def spark_arrow_type(kind: pa.DataType) -> pa.DataType:
     """The Arrow type that Spark takes for a column of this one."""
     if kinds.is_struct(kind):
-        return pa.struct(
-            [(kind.field(at).name, spark_arrow_type(kind.field(at).type)) for at in range(kind.num_fields)]
-        )
+        return pa.struct([pa.field(field.name, spark_arrow_type(field.type), field.nullable) for field in kind])
     if kinds.is_map(kind):
         return pa.map_(spark_arrow_type(kind.key_type), spark_arrow_type(kind.item_type))
     if kinds.is_list(kind) or kinds.is_large_list(kind):
-        return pa.list_(spark_arrow_type(kind.value_type))
+        return pa.list_(pa.field(kind.value_field.name, spark_arrow_type(kind.value_type), kind.value_field.nullable))
     if kinds.is_dictionary(kind):
         return spark_arrow_type(kind.value_type)
     if kinds.is_fixed_size_binary(kind) or kinds.is_large_binary(kind):
@@ -142,11 +140,13 @@ def spark_type(kind: pa.DataType) -> "DataType":
 
     kind = spark_arrow_type(kind)
     if kinds.is_struct(kind):
-        return spark.StructType([spark.StructField(field.name, spark_type(field.type), True) for field in kind])
+        return spark.StructType(
+            [spark.StructField(field.name, spark_type(field.type), field.nullable) for field in kind]
+        )
     if kinds.is_map(kind):
         return spark.MapType(spark_type(kind.key_type), spark_type(kind.item_type), True)
     if kinds.is_list(kind):
-        return spark.ArrayType(spark_type(kind.value_type), True)
+        return spark.ArrayType(spark_type(kind.value_type), kind.value_field.nullable)
     if kinds.is_decimal128(kind):
         return spark.DecimalType(kind.precision, kind.scale)
     if kinds.is_timestamp(kind):
