@@ -45,23 +45,27 @@ def check_records(
     batch: bytes | memoryview, header: BatchHeader, settings: TopicSettings, partition: str, now_ms: int
 ) -> None:
     """Raises Refused. Timestamps are the broker's own under LogAppendTime, so nobody's fault but who claims them."""
-    # Records count their times from the header's first one, whatever it says of the last.
-    latest = max(header.max_timestamp, header.base_timestamp)
-    if latest >= 0 and not settings.uses_log_append_time:
-        after_ms, before_ms = settings.message_timestamp_after_max_ms, settings.message_timestamp_before_max_ms
-        if latest - now_ms > after_ms or before_ms != _UNLIMITED:
+    if settings.uses_log_append_time:
+        if header.attributes & LOG_APPEND_TIME_FLAG:
+            raise _claims_log_append_time(header.records_count)
+    else:
+        before_ms, latest = settings.message_timestamp_before_max_ms, now_ms + settings.message_timestamp_after_max_ms
+        # Records count their times from the header's first one, whatever it says of the last.
+        if header.max_timestamp > latest or header.base_timestamp > latest or before_ms != _UNLIMITED:
             _check_count(header)
-            _check_timestamps(batch, now_ms - before_ms, now_ms + after_ms)
-            if header.max_timestamp - now_ms > after_ms:
+            _check_timestamps(batch, now_ms - before_ms, latest)
+            if header.max_timestamp > latest:
                 # No record has it, and the segment would never grow old.
                 raise Refused(ErrorCode.invalid_timestamp, f"no record has the time {header.max_timestamp}")
-    if settings.uses_log_append_time and header.attributes & LOG_APPEND_TIME_FLAG:
-        reason = "Producer should not set timestamp type to LogAppendTime."
-        faults = [RecordError(index, reason) for index in range(min(header.records_count, record_errors_max))]
-        raise Refused(ErrorCode.invalid_timestamp, _REJECTED_TIMESTAMPS, faults)
     if settings.is_compacted:
         _check_count(header)
         _check_keys(batch, header, partition)
+
+
+def _claims_log_append_time(records_count: int) -> Refused:
+    reason = "Producer should not set timestamp type to LogAppendTime."
+    faults = [RecordError(index, reason) for index in range(min(records_count, record_errors_max))]
+    return Refused(ErrorCode.invalid_timestamp, _REJECTED_TIMESTAMPS, faults)
 
 
 def _check_count(header: BatchHeader) -> None:
