@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 GENERATIONS_KEPT = 3
 """The newest, and those that a micro-batch under way may still read."""
 
-_KEY, _PARTITION, _OFFSET, _TIME = "__key", "__partition", "__offset", "__time"
+_KEY, _PARTITION, _OFFSET, _TIME, _IS_NEW = "__key", "__partition", "__offset", "__time", "__is_new"
 
 
 class Table(Protocol):
@@ -91,11 +91,14 @@ class TopicTable:
                 f.col("timestamp").alias(_TIME),
                 row.alias("value"),
             )
+            made = made.withColumn(_IS_NEW, f.lit(True))
             old = self._rows(rows.sparkSession)
-            both = made if old is None else old.unionByName(made)
+            both = made if old is None else old.withColumn(_IS_NEW, f.lit(False)).unionByName(made)
             record = f.struct(_KEY, _PARTITION, _OFFSET, _TIME, "value")
-            # Within a partition offsets decide. Between partitions, where a key has moved, only time can.
-            by_partition = both.groupBy(_KEY, _PARTITION).agg(f.max_by(record, f.col(_OFFSET)).alias("last"))
+            # Within a partition a later batch decides, whatever its offsets are, since a topic may be made anew; in a
+            # batch offsets do. Between partitions, where a key has moved, only time can.
+            latest = f.struct(_IS_NEW, _OFFSET)
+            by_partition = both.groupBy(_KEY, _PARTITION).agg(f.max_by(record, latest).alias("last"))
             newest_first = f.struct(f.col(f"last.{_TIME}"), f.col(f"last.{_OFFSET}"))
             last = by_partition.groupBy(_KEY).agg(f.max_by("last", newest_first).alias("last"))
             kept = last.select("last.*").where("value IS NOT NULL")

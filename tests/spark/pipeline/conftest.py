@@ -95,6 +95,13 @@ class Place:
             producer.produce(self.topic(topic), payload, key=keys[at] if keys else str(at))
         assert producer.flush(20) == 0
 
+    def delete(self, topic: str) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        name = self.topic(topic)
+        admin = AdminClient({"bootstrap.servers": self.broker})
+        admin.delete_topics([name], operation_timeout=20)[name].result(20)
+
     def records(self, topic: str) -> list[Any]:
         return self.all_records(self.topic(topic))
 

@@ -136,3 +136,29 @@ path = "{folder}/dead"
         place.run(text.replace("metadata", 'key = ["valu"]\nmetadata'), checkpoint=str(place.folder / "other"))
     assert place.run(text)["sources"]["names"]["read"] == 4
     assert sorted((row["id"], row["name"]) for row in place.parquet("named")) == [(1, "Ada"), (2, "Bob"), (3, None)]
+
+
+def test_a_table_takes_the_values_of_a_topic_that_was_made_anew(place: Place) -> None:
+    """Their offsets are smaller than those of the values that it had."""
+    text = """
+[sources.customers]
+type = "topic"
+topic = "{customers}"
+read = "table"
+options = { failOnDataLoss = "false" }
+[sinks.people]
+type = "jdbc"
+from = "customers"
+url = "sqlite:{folder}/people.db"
+table = "people"
+mode = "replace"
+"""
+    place.register("customers", CUSTOMER)
+    before = [{"id": "ada", "name": name} for name in ("A", "Ad", "Ada")]
+    place.send("customers", CUSTOMER, before, keys=["ada"] * 3)
+    place.run(text, on_poison="DROP")
+    assert sqlite_rows(place.folder / "people.db", "SELECT * FROM people") == [("ada", "Ada")]
+    place.delete("customers")
+    place.send("customers", CUSTOMER, [{"id": "ada", "name": "Countess"}], keys=["ada"])
+    assert place.run(text, on_poison="DROP")["read"] == 1
+    assert sqlite_rows(place.folder / "people.db", "SELECT * FROM people") == [("ada", "Countess")]

@@ -287,9 +287,7 @@ def test_brokers_that_send_their_clients_elsewhere_are_told_of_before_they_would
     broker = HeadgateBroker(tmp_path, {"advertised.listeners": f"PLAINTEXT://{elsewhere}"})
     broker.start()
     source = Topics(broker.address).source("orders", kafka__default__api__timeout__ms="3600000")
-    with pytest.raises(
-        BrokerUnreachable, match=f"{broker.address} answer, and say that they are at {elsewhere}, "
-    ):
+    with pytest.raises(BrokerUnreachable, match=f"{broker.address} answer, and say that they are at {elsewhere}, "):
         source.reader(source.schema()).partitions()
     broker.stop()
 
