@@ -2,7 +2,7 @@
 
 The decoder's Arrow types leave every field nullable, since a bad row has no values at all. In the struct of
 `from_registry_avro` that is said once, by the value itself; of a field below it Spark asks "is it null?" for every row
-unless the type says that it never is, and that takes a tenth of the time that it needs for the whole column. A field
+unless the type says that it never is, and that takes a twentieth to a tenth of the column's whole time. A field
 that Avro gives a union is left nullable, and so is whatever lies in a map or in a union of several types.
 """
 
