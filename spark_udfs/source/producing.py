@@ -87,17 +87,34 @@ class TopicProducer:
         )
 
     async def partitions(self, topic: str) -> list[int]:
-        """Raises `TopicMissing`, `NotAuthorized`."""
+        """Raises `TopicMissing`, `NotAuthorized`, `BrokerUnreachable`."""
+        connection = self._options.connection
+        deadline = time.monotonic() + self._options.delivery_ms / 1000
+        while True:
+            try:
+                async with asyncio.timeout(TOPIC_SECONDS_MAX):
+                    return sorted(await self._producer.partitions_for(topic))
+            except kafka.TopicAuthorizationFailedError as error:
+                raise NotAuthorized(f"This user may not write to topic {topic}.") from error
+            except (kafka.KafkaError, OSError) as error:
+                if await self._is_missing(topic):
+                    raise TopicMissing(
+                        f"Topic {topic} is not in the cluster at {connection.address}, and the brokers do not create "
+                        "it by themselves. Create it first, or check the name."
+                    ) from error
+                if time.monotonic() > deadline:
+                    raise await explain_unreachable(connection, "write", addresses(self._producer.client)) from error
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _is_missing(self, topic: str) -> bool:
+        """Whether the brokers say so, rather than nothing at all."""
+        client = self._producer.client
         try:
             async with asyncio.timeout(TOPIC_SECONDS_MAX):
-                return sorted(await self._producer.partitions_for(topic))
-        except kafka.TopicAuthorizationFailedError as error:
-            raise NotAuthorized(f"This user may not write to topic {topic}.") from error
-        except (kafka.KafkaError, OSError) as error:
-            raise TopicMissing(
-                f"Topic {topic} is not in the cluster at {self._options.connection.address}, and the brokers do not "
-                "create it by themselves. Create it first, or check the name."
-            ) from error
+                has_answered = await client.force_metadata_update()
+        except (kafka.KafkaError, OSError):
+            return False
+        return bool(has_answered) and not client.cluster.partitions_for_topic(topic)
 
     def batch(self) -> Any:
         """An empty BatchBuilder."""

@@ -192,6 +192,30 @@ def test_a_broker_that_restarts_when_a_task_begins_is_waited_for(tmp_path: Path)
     broker.stop()
 
 
+def test_a_broker_that_is_away_for_long_is_not_taken_for_a_missing_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_udfs.source.producing.TOPIC_SECONDS_MAX", 0.2)
+    broker = HeadgateBroker(tmp_path)
+    broker.start()
+    topics = Topics(broker.address)
+    topic = topics.create()
+    options = {"bootstrap.servers": broker.address, "topic": topic}
+    back = threading.Timer(1.0, broker.start)
+
+    def rows() -> Any:
+        broker.kill()
+        back.start()
+        yield batch_of(value=pa.array([b"v"]))
+
+    assert write_batches(write_options(options), rows()) == Written(1)
+    back.join()
+    broker.kill()
+    gone = write_options({**options, "kafka.delivery.timeout.ms": "500"})
+    with pytest.raises(BrokerUnreachable, match=broker.address):
+        write_batches(gone, [batch_of(value=pa.array([b"v"]))])
+
+
 def test_records_that_are_not_acknowledged_fail_the_task(tmp_path: Path) -> None:
     broker = HeadgateBroker(tmp_path)
     broker.start()
