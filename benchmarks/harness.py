@@ -1,5 +1,7 @@
 """Side-by-side timing for every benchmark: warm up, then alternate the contenders, and compare their medians.
 
+The best round of each is kept beside its median: where a machine has slow spells of its own, the two differ.
+
 Alternating matters more than repeating: a machine that slows down for a second slows both. A benchmark builds a
 `Report`, calls `compare` for each question, and `write`s the table to `benchmarks/results/<name>.md`. Every comparison
 also prints one line, `RESULT <metric> <ours> <peer> <ratio>`, for scripts; the ratio is above 1 where ours is better.
@@ -12,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -25,6 +28,13 @@ class Contender:
     work: float
 
 
+class Measured(NamedTuple):
+    """What the rounds of one contender came to."""
+
+    median: float
+    best: float
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     metric: str
@@ -34,6 +44,8 @@ class Row:
     peer_name: str
     ratio: float | None
     note: str
+    best: tuple[float, float] | None = None
+    """Ours and the peer's."""
 
 
 def seconds_of(run: Callable[[], object]) -> float:
@@ -42,8 +54,8 @@ def seconds_of(run: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def alternate(contenders: list[Contender], rounds: int, warm_ups: int) -> list[float]:
-    """Median units per second of each contender, timed in turn so that a slow moment of the machine hits them all."""
+def alternate(contenders: list[Contender], rounds: int, warm_ups: int) -> list[Measured]:
+    """Units per second of each contender, timed in turn so that a slow moment of the machine hits them all."""
     for contender in contenders:
         for _ in range(warm_ups):
             contender.run()
@@ -52,7 +64,10 @@ def alternate(contenders: list[Contender], rounds: int, warm_ups: int) -> list[f
         turn = range(len(contenders)) if round_number % 2 == 0 else range(len(contenders) - 1, -1, -1)
         for index in turn:
             seconds[index].append(seconds_of(contenders[index].run))
-    return [contender.work / statistics.median(times) for contender, times in zip(contenders, seconds, strict=True)]
+    return [
+        Measured(contender.work / statistics.median(times), contender.work / min(times))
+        for contender, times in zip(contenders, seconds, strict=True)
+    ]
 
 
 def number(value: float | None) -> str:
@@ -81,8 +96,31 @@ class Report:
         note: str = "",
     ) -> float:
         """Time both, print the RESULT line, keep the row; the ratio of rates, ours over the peer's."""
-        our_rate, peer_rate = alternate([ours, peer], rounds, warm_ups)
-        return self.record(metric, our_rate, peer_rate, unit=unit, peer_name=peer.name, note=note)
+        rates = alternate([ours, peer], rounds, warm_ups)
+        return self.record_rounds(metric, *rates, unit=unit, peer_name=peer.name, note=note)
+
+    def record_rounds(
+        self,
+        metric: str,
+        ours: Measured,
+        peer: Measured,
+        *,
+        unit: str,
+        peer_name: str,
+        higher_is_better: bool = True,
+        note: str = "",
+    ) -> float:
+        """Keep what several rounds of two contenders came to; the ratio is that of the medians."""
+        return self.record(
+            metric,
+            ours.median,
+            peer.median,
+            unit=unit,
+            peer_name=peer_name,
+            higher_is_better=higher_is_better,
+            note=note,
+            best=(ours.best, peer.best),
+        )
 
     def record(
         self,
@@ -94,10 +132,11 @@ class Report:
         peer_name: str,
         higher_is_better: bool = True,
         note: str = "",
+        best: tuple[float, float] | None = None,
     ) -> float:
         """Keep two figures measured elsewhere (latencies, sizes); a ratio above 1 is in our favour."""
         ratio = ours / peer if higher_is_better else peer / ours
-        self.rows.append(Row(metric, unit, ours, peer, peer_name, ratio, note))
+        self.rows.append(Row(metric, unit, ours, peer, peer_name, ratio, note, best))
         print(f"RESULT {metric} {ours:.6g} {peer:.6g} {ratio:.3f}", flush=True)
         return ratio
 
@@ -116,14 +155,15 @@ class Report:
             f"{platform.python_implementation()} {platform.python_version()}, {platform.machine()}, "
             f"{os.cpu_count()} cores. Medians of alternating runs.",
             "",
-            "| metric | unit | ours | peer | against | ratio | note |",
-            "|---|---|---:|---:|---|---:|---|",
+            "| metric | unit | ours | peer | against | ratio | best rounds | note |",
+            "|---|---|---:|---:|---|---:|---|---|",
         ]
         for row in self.rows:
             ratio = "-" if row.ratio is None else f"{row.ratio:.2f}x"
+            best = "-" if row.best is None else " / ".join(map(number, row.best))
             lines.append(
                 f"| {row.metric} | {row.unit} | {number(row.ours)} | {number(row.peer)} | {row.peer_name or '-'} "
-                f"| {ratio} | {row.note} |"
+                f"| {ratio} | {best} | {row.note} |"
             )
         path = RESULTS / f"{self.name}.md"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")

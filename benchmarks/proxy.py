@@ -243,7 +243,7 @@ class Bench:
             1,
         )
         name = f"one_record_{connections}_connections"
-        self.report.record(f"{name}_rate", *rates, unit="requests/s", peer_name=ECHO)
+        self.report.record_rounds(f"{name}_rate", *rates, unit="requests/s", peer_name=ECHO)
         for share, label in ((0.5, "p50"), (0.99, "p99")):
             found = [percentile(load.seconds, share) for load in (ours, peer)]
             self.report.record(f"{name}_{label}", *found, unit="ms", peer_name=ECHO, higher_is_better=False)
