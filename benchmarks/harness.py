@@ -1,20 +1,20 @@
-"""Side-by-side timing for every benchmark: warm up, then alternate the contenders, and compare their medians.
+"""Side-by-side timing for every benchmark: warm up, then alternate the contenders, and compare round by round.
 
-The best round of each is kept beside its median: where a machine has slow spells of its own, the two differ.
+Alternating matters more than repeating: a machine that slows down for a second slows both. So a ratio is the median of
+the rounds' own ratios, of two runs that followed each other; beside it stand each contender's median and best round.
 
-Alternating matters more than repeating: a machine that slows down for a second slows both. A benchmark builds a
-`Report`, calls `compare` for each question, and `write`s the table to `benchmarks/results/<name>.md`. Every comparison
-also prints one line, `RESULT <metric> <ours> <peer> <ratio>`, for scripts; the ratio is above 1 where ours is better.
+A benchmark builds a `Report`, calls `compare` for each question, and `write`s the table to
+`benchmarks/results/<name>.md`. Every comparison also prints one line, `RESULT <metric> <ours> <peer> <ratio>`, for
+scripts; the ratio is above 1 where ours is better.
 """
 
 import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -26,13 +26,6 @@ class Contender:
     name: str
     run: Callable[[], object]
     work: float
-
-
-class Measured(NamedTuple):
-    """What the rounds of one contender came to."""
-
-    median: float
-    best: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +47,8 @@ def seconds_of(run: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def alternate(contenders: list[Contender], rounds: int, warm_ups: int) -> list[Measured]:
-    """Units per second of each contender, timed in turn so that a slow moment of the machine hits them all."""
+def alternate(contenders: list[Contender], rounds: int, warm_ups: int) -> list[list[float]]:
+    """Units per second of each contender's rounds, timed in turn so that a slow moment of the machine hits all."""
     for contender in contenders:
         for _ in range(warm_ups):
             contender.run()
@@ -64,10 +57,7 @@ def alternate(contenders: list[Contender], rounds: int, warm_ups: int) -> list[M
         turn = range(len(contenders)) if round_number % 2 == 0 else range(len(contenders) - 1, -1, -1)
         for index in turn:
             seconds[index].append(seconds_of(contenders[index].run))
-    return [
-        Measured(contender.work / statistics.median(times), contender.work / min(times))
-        for contender, times in zip(contenders, seconds, strict=True)
-    ]
+    return [[contender.work / taken for taken in times] for contender, times in zip(contenders, seconds, strict=True)]
 
 
 def number(value: float | None) -> str:
@@ -102,24 +92,28 @@ class Report:
     def record_rounds(
         self,
         metric: str,
-        ours: Measured,
-        peer: Measured,
+        ours: Sequence[float],
+        peer: Sequence[float],
         *,
         unit: str,
         peer_name: str,
         higher_is_better: bool = True,
         note: str = "",
     ) -> float:
-        """Keep what several rounds of two contenders came to; the ratio is that of the medians."""
-        return self.record(
-            metric,
-            ours.median,
-            peer.median,
-            unit=unit,
-            peer_name=peer_name,
-            higher_is_better=higher_is_better,
-            note=note,
-            best=(ours.best, peer.best),
+        """Keep what the rounds of two contenders came to, in the order in which they were run."""
+        ratios = [our / their if higher_is_better else their / our for our, their in zip(ours, peer, strict=True)]
+        best = max if higher_is_better else min
+        return self._keep(
+            Row(
+                metric,
+                unit,
+                statistics.median(ours),
+                statistics.median(peer),
+                peer_name,
+                statistics.median(ratios),
+                note,
+                (best(ours), best(peer)),
+            )
         )
 
     def record(
@@ -132,13 +126,17 @@ class Report:
         peer_name: str,
         higher_is_better: bool = True,
         note: str = "",
-        best: tuple[float, float] | None = None,
     ) -> float:
         """Keep two figures measured elsewhere (latencies, sizes); a ratio above 1 is in our favour."""
         ratio = ours / peer if higher_is_better else peer / ours
-        self.rows.append(Row(metric, unit, ours, peer, peer_name, ratio, note, best))
-        print(f"RESULT {metric} {ours:.6g} {peer:.6g} {ratio:.3f}", flush=True)
-        return ratio
+        return self._keep(Row(metric, unit, ours, peer, peer_name, ratio, note))
+
+    def _keep(self, row: Row) -> float:
+        assert row.peer is not None
+        assert row.ratio is not None
+        self.rows.append(row)
+        print(f"RESULT {row.metric} {row.ours:.6g} {row.peer:.6g} {row.ratio:.3f}", flush=True)
+        return row.ratio
 
     def state(self, metric: str, value: float, unit: str, note: str = "") -> None:
         """Keep a figure that has no peer (a compile time, memory); its RESULT line has `-` for peer and ratio."""
@@ -153,7 +151,7 @@ class Report:
             self.question,
             "",
             f"{platform.python_implementation()} {platform.python_version()}, {platform.machine()}, "
-            f"{os.cpu_count()} cores. Medians of alternating runs.",
+            f"{os.cpu_count()} cores. Medians of alternating runs; a ratio is the median of the rounds' own.",
             "",
             "| metric | unit | ours | peer | against | ratio | best rounds | note |",
             "|---|---|---:|---:|---|---:|---|---|",

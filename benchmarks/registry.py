@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.harness import Measured, Report
+from benchmarks.harness import Report
 from benchmarks.http_load import HAS_WRK, Request, rate
 from tests.live.registry import ROOT, RegistryProcess, free_port
 
@@ -130,8 +130,7 @@ class Bench:
                 measured = rate(base, asked, self.seconds)
                 if number:
                     rates[index].append(measured)
-        measured_rates = [Measured(statistics.median(one), max(one)) for one in rates]
-        return self.report.record_rounds(metric, *measured_rates, unit="requests/s", peer_name=PEER)
+        return self.report.record_rounds(metric, *rates, unit="requests/s", peer_name=PEER)
 
     def run(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

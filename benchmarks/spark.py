@@ -126,10 +126,10 @@ class Bench:
             rounds=self.rounds,
             warm_ups=warm_ups,
         )
-        self.report.record(
+        self.report.record_rounds(
             f"{metric}_cpu",
-            statistics.median(our_runs.cpu_us_per_row[warm_ups:]),
-            statistics.median(peer_runs.cpu_us_per_row[warm_ups:]),
+            our_runs.cpu_us_per_row[warm_ups:],
+            peer_runs.cpu_us_per_row[warm_ups:],
             unit="µs/row",
             peer_name=peer_name,
             higher_is_better=False,
