@@ -5,6 +5,7 @@ its place. Bytes that this process did not write itself are checked against thei
 read, so that a bit that rotted on the disk is never served.
 """
 
+import errno
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +28,17 @@ class Region(NamedTuple):
     file: LogFile
     position: int
     length: int
+
+    def content(self) -> bytes:
+        """All of its bytes. Raises OSError."""
+        content = self.file.read(self.position, self.length)
+        if len(content) < self.length:
+            raise self.shortened()
+        return content
+
+    def shortened(self) -> OSError:
+        """For whoever finds fewer bytes than there were."""
+        return OSError(errno.EIO, f"{self.file.path.name} is shorter than it was")
 
 
 class Segment:

@@ -5,7 +5,6 @@ cache to the socket with sendfile. Requests are executed as they arrive; an answ
 fsync) holds back later answers, not the execution of later requests, up to a limit.
 """
 
-import errno
 import logging
 import os
 import socket
@@ -17,6 +16,7 @@ from broker.deferred import Deferred
 from broker.engine import Engine, Reply
 from broker.log.segment import Region
 from broker.protocol.payload import Chunk, Disconnect, NoReply, Payload
+from broker.server.other_protocols import other_protocol
 from broker.server.unfinished import SIZE, Memory, NoRoom, UnfinishedFrame
 
 logger = logging.getLogger("headgate.broker.server")
@@ -33,9 +33,6 @@ turn_ms_max = 50
 sendfile_bytes_min = 16 * 1024
 
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
-
-_TLS_HANDSHAKE, _TLS_MAJOR_VERSION = 0x16, 0x03
-_HTTP_BEGINNINGS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI ")
 
 
 class Poller(Protocol):
@@ -152,7 +149,7 @@ class Connection:
         if 0 <= size <= self._memory.frame_bytes_max:
             return True
         limit = self._memory.frame_bytes_max
-        self.close(f"a frame of {size} bytes; socket.request.max.bytes is {limit}{_other_protocol(size)}")
+        self.close(f"a frame of {size} bytes; socket.request.max.bytes is {limit}{other_protocol(size)}")
         return False
 
     def _set_aside(self, rest: memoryview) -> None:
@@ -271,7 +268,7 @@ class Connection:
     def _send_joined(self, chunks: Sequence[Chunk]) -> None:
         """A small answer: one copy costs less than a system call for each chunk."""
         try:
-            parts = [_content(chunk) if isinstance(chunk, Region) else chunk for chunk in chunks]
+            parts = [chunk.content() if isinstance(chunk, Region) else chunk for chunk in chunks]
         except OSError as error:
             self.close(f"send failed: {error.strerror}")
             return
@@ -330,10 +327,10 @@ class Connection:
     def _send_region(self, region: Region, *, last: bool) -> int:
         if region.length < sendfile_bytes_min:
             # Told of more to come, the kernel holds the bytes back for 200 ms.
-            return self._socket.send(_content(region), 0 if last else _MSG_MORE)
+            return self._socket.send(region.content(), 0 if last else _MSG_MORE)
         sent = os.sendfile(self._fd, region.file.fd, region.position, region.length)
         if sent == 0:
-            raise _shortened()
+            raise region.shortened()
         return sent
 
     def _pause_reading(self) -> None:
@@ -384,28 +381,7 @@ class _Slot:
         self.reply: Reply | None = None
 
 
-def _content(region: Region) -> bytes:
-    content = region.file.read(region.position, region.length)
-    if len(content) < region.length:
-        raise _shortened()
-    return content
-
-
-def _shortened() -> OSError:
-    return OSError(errno.EIO, "the segment is shorter than it was")
-
-
 def _length(reply: Reply) -> int:
     if isinstance(reply, bytes):
         return len(reply)
     return reply.length if isinstance(reply, Payload) else 0
-
-
-def _other_protocol(size: int) -> str:
-    """What the first bytes of a connection were if they were no length: the usual mistakes of configuration."""
-    first = size.to_bytes(4, signed=True)
-    if first[0] == _TLS_HANDSHAKE and first[1] == _TLS_MAJOR_VERSION:
-        return "; this looks like TLS, and this listener speaks PLAINTEXT"
-    if first in _HTTP_BEGINNINGS:
-        return "; this looks like HTTP, and this port speaks Kafka's protocol"
-    return ""

@@ -2,8 +2,7 @@
 
 The form is that of Spark's own Kafka source: the offset of a partition is that of the next record to read. What a
 stream remembers besides stands under names that no topic can have. Spark compares offsets as texts, so the order is
-always the same. Pure functions; who asks the brokers is
-`spark_udfs.source.cluster`.
+always the same. Pure functions; who asks the brokers is `spark_udfs.source.cluster`.
 """
 
 import json

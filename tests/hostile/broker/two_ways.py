@@ -41,10 +41,7 @@ class Side:
             engine._repeated_fetch._last.clear()
         reply = engine.execute(memoryview(frame).toreadonly(), "127.0.0.1", 1)
         if isinstance(reply, Payload):
-            return b"".join(
-                chunk.file.read(chunk.position, chunk.length) if isinstance(chunk, Region) else chunk
-                for chunk in reply.chunks
-            )
+            return b"".join(chunk.content() if isinstance(chunk, Region) else chunk for chunk in reply.chunks)
         if isinstance(reply, Deferred):
             reply.abandon()
         return reply if isinstance(reply, bytes) else repr(type(reply))

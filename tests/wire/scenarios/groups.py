@@ -125,9 +125,8 @@ def an_eager_rebalance(wire: Wire) -> None:
     _describe(wire, first.group, "empty")
 
 
-def a_follower_that_joins_again_alone(wire: Wire) -> None:
-    first = stable_group(wire, "again")
-    second = Member(wire, first.group, "B")
+def _takes_in(first: Member, second: Member) -> None:
+    """A stable group of one becomes a stable group of two."""
     second.start_join()
     first.heartbeat(want="REBALANCE_IN_PROGRESS")
     first.join()
@@ -135,6 +134,12 @@ def a_follower_that_joins_again_alone(wire: Wire) -> None:
     second.start_sync()
     first.sync({first.member_id: b"of A", second.member_id: b"of B"})
     second.finish_sync()
+
+
+def a_follower_that_joins_again_alone(wire: Wire) -> None:
+    first = stable_group(wire, "again")
+    second = Member(wire, first.group, "B")
+    _takes_in(first, second)
     leader, follower = first, second
     follower.join()
     leader.heartbeat()
@@ -207,13 +212,7 @@ def static_members(wire: Wire) -> None:
 def two_static_members(wire: Wire) -> None:
     first = stable_group(wire, "statics", instance="one")
     second = Member(wire, first.group, "B", instance="two")
-    second.start_join()
-    first.heartbeat(want="REBALANCE_IN_PROGRESS")
-    first.join()
-    second.finish_join()
-    second.start_sync()
-    first.sync({first.member_id: b"of A", second.member_id: b"of B"})
-    second.finish_sync()
+    _takes_in(first, second)
     restarted = Member(wire, first.group, "B restarted", instance="two")
     restarted.join()
     restarted.sync()
@@ -373,13 +372,7 @@ def requests_that_do_not_fit_a_static_member(wire: Wire) -> None:
 def a_leader_that_joins_again(wire: Wire) -> None:
     first = stable_group(wire, "led")
     second = Member(wire, first.group, "B")
-    second.start_join()
-    first.heartbeat(want="REBALANCE_IN_PROGRESS")
-    first.join()
-    second.finish_join()
-    second.start_sync()
-    first.sync({first.member_id: b"of A", second.member_id: b"of B"})
-    second.finish_sync()
+    _takes_in(first, second)
     first.start_join()
     second.heartbeat(want="REBALANCE_IN_PROGRESS")
     second.join()
@@ -399,13 +392,7 @@ def a_leader_that_joins_again(wire: Wire) -> None:
 def static_members_that_come_back_changed(wire: Wire) -> None:
     first = stable_group(wire, "changing", instance="one")
     second = Member(wire, first.group, "B", instance="two")
-    second.start_join()
-    first.heartbeat(want="REBALANCE_IN_PROGRESS")
-    first.join()
-    second.finish_join()
-    second.start_sync()
-    first.sync({first.member_id: b"of A", second.member_id: b"of B"})
-    second.finish_sync()
+    _takes_in(first, second)
     changed = Member(wire, first.group, "B changed", instance="two", protocols=(("range", subscription("else")),))
     changed.start_join()
     first.heartbeat(want="REBALANCE_IN_PROGRESS")
