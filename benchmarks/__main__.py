@@ -7,7 +7,9 @@ import time
 from pathlib import Path
 
 # What a benchmark is built from is not one itself.
-PARTS = frozenset({"__init__", "__main__", "harness", "raw_load", "http_load", "spark_contenders", "spark_data"})
+PARTS = frozenset(
+    {"__init__", "__main__", "harness", "raw_load", "rdkafka_load", "http_load", "spark_contenders", "spark_data"}
+)
 
 
 def names() -> list[str]:

@@ -19,9 +19,7 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-
-from benchmarks import raw_load
+from benchmarks import raw_load, rdkafka_load
 from benchmarks.harness import Contender, Report
 from tests.live.apache_kafka import KafkaNode
 from tests.live.headgate import HeadgateBroker
@@ -98,28 +96,32 @@ class Bench:
         )
 
     def clients(self) -> None:
-        """librdkafka, as an application uses it."""
-        for size, records in ((100, self.amount(1_000_000)), (1024, self.amount(300_000))):
+        """librdkafka, which most applications use."""
+        for size, records in ((100, self.amount(2_000_000)), (1024, self.amount(600_000))):
             for codec in ("none", "lz4"):
                 self.client_pair(f"{size}B_{codec}", size, records, codec, partitions=1)
-        self.client_pair("1024B_100_partitions", 1024, self.amount(200_000), "none", partitions=100)
+        self.client_pair("1024B_100_partitions", 1024, self.amount(400_000), "none", partitions=100)
 
     def client_pair(self, label: str, size: int, records: int, codec: str, partitions: int) -> None:
         topics: list[tuple[Broker, str]] = []
+        # One after the other, more of them than a codec's window holds.
+        values = half_random(size, DIFFERENT_VALUES)
 
         def produce(broker: Broker, client: Executor) -> None:
             name = f"bench-{next(self._numbers)}"
             raw_load.create_topic(broker.address, name, partitions)
             topics.append((broker, name))
-            client.submit(rdkafka_produce, broker.address, name, size, records, codec, partitions).result()
+            client.submit(rdkafka_load.produce, broker.address, name, values, records, codec, partitions).result()
 
         self.compare_clients(f"rdkafka_produce_{label}", produce, size * records)
         for broker, name in topics:
+            arrived = raw_load.count_records(broker.address, name, partitions)
+            assert arrived == records, f"{arrived} of {records} records arrived at {broker.name}"
             raw_load.delete_topic(broker.address, name)
         stored = self.stored(size, records, codec, partitions)
 
         def consume(broker: Broker, client: Executor) -> None:
-            client.submit(rdkafka_consume, broker.address, stored[broker.name], records, partitions).result()
+            client.submit(rdkafka_load.consume, broker.address, stored[broker.name], records, partitions).result()
 
         self.compare_clients(f"rdkafka_consume_{label}", consume, size * records)
         for broker in self.brokers:
@@ -129,13 +131,14 @@ class Bench:
         # What was written before goes to the disk before and not meanwhile.
         os.sync()
         # A process of its own: one that has produced a gigabyte consumes a fifth slower than a fresh one.
-        with ProcessPoolExecutor(1, get_context("spawn")) as client:
+        with rdkafka_load.allocator() as allocator, ProcessPoolExecutor(1, get_context("spawn")) as client:
             self.report.compare(
                 metric,
                 Contender(self.ours.name, partial(once, self.ours, client), work / MEGABYTE),
                 Contender(self.kafka.name, partial(once, self.kafka, client), work / MEGABYTE),
                 unit="MB/s",
                 rounds=self.rounds + CLIENT_ROUNDS_MORE,
+                note=f"client with {allocator}",
             )
 
     def stored(self, size: int, records: int, codec: str, partitions: int) -> dict[str, str]:
@@ -246,49 +249,6 @@ class Bench:
 def half_random(size: int, number: int) -> list[bytes]:
     """Values that are half random, half zeros: they compress about two to one, as text does."""
     return [os.urandom(size // 2).ljust(size, b"\x00") for _ in range(number)]
-
-
-def rdkafka_produce(address: str, topic: str, size: int, records: int, codec: str, partitions: int) -> None:
-    producer = Producer(
-        {
-            "bootstrap.servers": address,
-            "acks": 1,
-            "linger.ms": 5,
-            "compression.type": codec,
-            "queue.buffering.max.messages": 2_000_000,
-            "queue.buffering.max.kbytes": 1_048_576,
-        }
-    )
-    # One after the other, more of them than a codec's window holds.
-    values = half_random(size, DIFFERENT_VALUES)
-    produce = producer.produce
-    for number in range(records):
-        produce(topic, values[number % DIFFERENT_VALUES], partition=number % partitions)
-        if number % 10_000 == 0:
-            producer.poll(0)
-    left = producer.flush(120)
-    assert left == 0, f"{left} records were not delivered"
-
-
-def rdkafka_consume(address: str, topic: str, records: int, partitions: int) -> None:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": address,
-            "group.id": "bench",
-            "enable.auto.commit": False,
-            # Otherwise librdkafka pauses for a second when its queue is full, and the pause is what is measured. What
-            # it holds lasts for fifty milliseconds; to look every millisecond costs it time, the more the sooner its
-            # queue is full. The queue's bounds are the default ones: without, its memory's growth would be measured.
-            "fetch.queue.backoff.ms": 10,
-        }
-    )
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
-    seen = 0
-    deadline = time.monotonic() + 120
-    while seen < records:
-        seen += len(consumer.consume(10_000, 1.0))
-        assert time.monotonic() < deadline, f"{seen} of {records} records came"
-    consumer.close()
 
 
 def start_times(folder: Path, report: Report, rounds: int) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tests.wire.entities import API_KEYS, encode_request, request_is_flexible
 from tests.wire.raw_client import RawConnection, request_header
@@ -90,17 +90,25 @@ def create_topic(address: str, topic: str, partitions: int = 1, configs: Sequenc
         answer = connection.ask("create_topics", 5, {"topics": [wanted], "timeout": 30_000, "validate_only": False})
         assert answer["topics"][0]["error_code"] == "NONE", answer
         # Kafka answers before the partitions have a leader.
-        asked = [
-            {"partition_index": number, "timestamp": -1, "current_leader_epoch": -1} for number in range(partitions)
-        ]
         deadline = time.monotonic() + 30
         while True:
-            body = {"replica_id": -1, "isolation_level": 0, "topics": [{"name": topic, "partitions": asked}]}
-            listed = connection.ask("list_offsets", 5, body)["topics"][0]["partitions"]
+            listed = _end_offsets(connection, topic, partitions)
             if all(partition["error_code"] == "NONE" for partition in listed):
                 return
             assert time.monotonic() < deadline, listed
             time.sleep(0.02)
+
+
+def count_records(address: str, topic: str, partitions: int) -> int:
+    with RawConnection(address) as connection:
+        return sum(partition["offset"] for partition in _end_offsets(connection, topic, partitions))
+
+
+def _end_offsets(connection: RawConnection, topic: str, partitions: int) -> list[Any]:
+    asked = [{"partition_index": number, "timestamp": -1, "current_leader_epoch": -1} for number in range(partitions)]
+    body = {"replica_id": -1, "isolation_level": 0, "topics": [{"name": topic, "partitions": asked}]}
+    listed: list[Any] = connection.ask("list_offsets", 5, body)["topics"][0]["partitions"]
+    return listed
 
 
 def delete_topic(address: str, topic: str) -> None:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # System parts the tests use and no Python package brings: a JDK 17+ and Maven, to fetch and run Apache Kafka; Chromium,
 # which reads the proxy's streams as a browser does; PostgreSQL, which pipelines write to; curl, kcat and bash, for the
-# lines of the README.
+# lines of the README; jemalloc, for the clients of the broker's benchmark.
 # Installed with the machine's package manager where that is allowed; elsewhere a printed reason, and the tests that
 # need them are skipped with the same reason (never under CI=true).
 missing=""
@@ -13,6 +13,7 @@ command -v bash >/dev/null 2>&1 || missing="$missing bash"
 command -v chromium >/dev/null 2>&1 || command -v chromium-headless-shell >/dev/null 2>&1 ||
   command -v google-chrome >/dev/null 2>&1 || missing="$missing chromium"
 command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
+ldconfig -p 2>/dev/null | grep -q libjemalloc || missing="$missing libjemalloc2"
 [ -z "$missing" ] && exit 0
 if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
   echo "installing$missing"
