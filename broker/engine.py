@@ -76,7 +76,11 @@ class Engine:
                 again = repeated.answer(frame, version, connection_id)
             except Exception:
                 return _defect(api_key, version)
-            if isinstance(again, bytes | Payload):
+            if isinstance(again, bytes):
+                # Nearly always, so what `_framed` makes of it is made here.
+                tail = route.header_tail
+                return _SIZE_AND_CORRELATION.pack(4 + len(tail) + len(again), correlation_id) + tail + again
+            if isinstance(again, Payload):
                 return _framed(again, api_key, version, correlation_id, route)
             if again is not None:
                 return _answered(again, api_key, version, correlation_id, route)

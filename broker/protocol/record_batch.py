@@ -109,7 +109,8 @@ class OversizedBatch(InvalidBatch):
 
 
 def read_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
-    return BatchHeader._make(HEADER.unpack_from(buffer, position))
+    # What `_make` does, without its calls.
+    return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
 
 
 def checksum(batch: bytes | memoryview) -> int:
@@ -129,36 +130,37 @@ def validate_produced(payload: Buffer, *, takes_zstd: bool = True) -> tuple[Buff
             raise InvalidBatch(f"record batches must have magic 2, not {batch[16]}")
         raise InvalidBatch(f"{size} bytes hold no record batch")
     header = read_header(batch)
-    if header.magic != MAGIC:
-        if header.magic in (0, 1):
-            raise InvalidBatch(f"record batches must have magic 2, not {header.magic}")
-        raise CorruptBatch(f"magic {header.magic} does not exist")
-    if header.batch_length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
-        raise CorruptBatch(f"a batch length of {header.batch_length} is shorter than a batch header")
-    claimed = header.batch_length + LOG_OVERHEAD_BYTES
+    (base_offset, batch_length, _, magic, crc, attributes, last_offset_delta, _, _, producer_id, _, base_sequence,
+     records_count) = header  # fmt: skip
+    if magic != MAGIC:
+        if magic in (0, 1):
+            raise InvalidBatch(f"record batches must have magic 2, not {magic}")
+        raise CorruptBatch(f"magic {magic} does not exist")
+    if batch_length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
+        raise CorruptBatch(f"a batch length of {batch_length} is shorter than a batch header")
+    claimed = batch_length + LOG_OVERHEAD_BYTES
     if claimed > size:
         raise InvalidBatch(f"the batch says {claimed} bytes and {size} came")
-    codec = header.attributes & CODEC_MASK
+    codec = attributes & CODEC_MASK
     if codec == ZSTD and not takes_zstd:
         raise UnsupportedCodec("zstd is for version 7 and later (KIP-110)")
     if claimed < size:
         batch = _first_of(payload, claimed)
         size = claimed
-    if crc32c(memoryview(batch)[CHECKSUMMED_FROM:]) != header.crc:
+    if crc32c(memoryview(batch)[CHECKSUMMED_FROM:]) != crc:
         raise CorruptBatch("the checksum does not match the bytes")
-    if header.last_offset_delta < 0:
+    if last_offset_delta < 0:
         raise InvalidBatch("the batch has an invalid offset range")
-    records_count = header.records_count
     if records_count <= 0:
         raise InvalidBatch(f"the batch says it holds {records_count} records")
-    if records_count != header.last_offset_delta + 1:
-        raise InvalidBatch(f"the batch says {records_count} records over {header.last_offset_delta + 1} offsets")
-    if header.attributes & CONTROL_FLAG:
+    if records_count != last_offset_delta + 1:
+        raise InvalidBatch(f"the batch says {records_count} records over {last_offset_delta + 1} offsets")
+    if attributes & CONTROL_FLAG:
         raise InvalidBatch("clients may not write control records")
-    if header.producer_id >= 0 and header.base_sequence < 0:
-        raise InvalidBatch(f"sequence number {header.base_sequence} with producer id {header.producer_id}")
-    if header.base_offset:
-        raise InvalidBatch(f"the base offset of a produced batch is 0, not {header.base_offset}")
+    if producer_id >= 0 and base_sequence < 0:
+        raise InvalidBatch(f"sequence number {base_sequence} with producer id {producer_id}")
+    if base_offset:
+        raise InvalidBatch(f"the base offset of a produced batch is 0, not {base_offset}")
     is_small = records_count <= walked_records_max
     if codec == 0:
         if records_count * record_bytes_min > size - HEADER_BYTES:
