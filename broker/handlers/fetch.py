@@ -2,9 +2,9 @@
 
 A fetch is answered at once when it has `min_bytes`, all that its limits allow, an error, or no time to wait; else when
 enough bytes arrive in one of its partitions or `max_wait_ms` has passed. Records are stretches of segment files, sent
-without being read. Where `partition_max_bytes` ends in a large batch, that batch is left for the next fetch; a small
-one may be cut, as the protocol allows. The first batch of a response is whole however large (KIP-74). Who names the
-epoch it fetched last is told where its log and this one part (KIP-595).
+without being read. A batch that the limits would cut, which the protocol allows, is left for the next fetch. The first
+one of a response is whole however large (KIP-74). Who names the epoch it fetched last is told where its log and this
+one part (KIP-595).
 
 Deviations: fetch sessions (KIP-227) are refused as the protocol provides: every answer carries session id 0, so
 clients send full requests. An epoch that continues a session gets FETCH_SESSION_ID_NOT_FOUND. There are no
@@ -12,6 +12,7 @@ followers to fetch from, and requests in the name of one are served like a consu
 matches is answered with CORRUPT_MESSAGE, where Kafka sends it and lets the client find out.
 """
 
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -100,6 +101,7 @@ class _Fetch:
         "_request",
         "_shape",
         "_timer",
+        "_topics",
         "partitions",
     )
 
@@ -107,6 +109,7 @@ class _Fetch:
         self._broker = broker
         self._request = request
         self._shape = shape
+        self._topics = _each_once(request.topics, by_id=shape.version >= TOPIC_IDS_SINCE_VERSION)
         self.partitions: list[Partition] = []
         self._missing_bytes = 0
         self._answer: Deferred[Payload] = Deferred()
@@ -122,13 +125,9 @@ class _Fetch:
         found_bytes, answer_now = 0, False
         self.partitions = waiting = []
         chunks: list[Chunk] = []
-        pieces: list[bytes] = [shape.response.head, shape.response.length(len(request.topics))]
-        for wanted in request.topics:
+        pieces: list[bytes] = [shape.response.head, shape.response.length(len(self._topics))]
+        for wanted, asked_partitions in self._topics:
             topic = topics.find_by_id(wanted.topic_id) if by_id else topics.find(wanted.topic)
-            asked_partitions = wanted.partitions
-            if len(asked_partitions) > 1:
-                # The same partition twice: the later one counts, as in Kafka.
-                asked_partitions = {asked.partition: asked for asked in asked_partitions}.values()
             pieces.append(shape.topic_head(topic, wanted))
             pieces.append(shape.topic_length(len(asked_partitions)))
             for asked in asked_partitions:
@@ -212,6 +211,24 @@ class _Diverged(Exception):
         self.partition = partition
         self.epoch = epoch
         self.end_offset = end_offset
+
+
+def _each_once(topics: Iterable[Request], *, by_id: bool) -> list[tuple[Request, list[Request]]]:
+    """Topics with what is asked of their partitions. As in Kafka, a partition that is named twice is fetched as it was
+    named last, in the place where it was named first, and a topic that is named twice in a row is one."""
+    partitions: dict[tuple[object, int], tuple[Request, Request]] = {}
+    for wanted in topics:
+        name = wanted.topic_id if by_id else wanted.topic
+        for asked in wanted.partitions:
+            partitions[name, asked.partition] = wanted, asked
+    grouped: list[tuple[Request, list[Request]]] = []
+    last: object = None
+    for (name, _), (wanted, asked) in partitions.items():
+        if not grouped or name != last:
+            grouped.append((wanted, []))
+            last = name
+        grouped[-1][1].append(asked)
+    return grouped
 
 
 def _find(topic: Topic | None, index: int) -> Partition | None:

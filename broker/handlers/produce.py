@@ -18,7 +18,7 @@ records that do not decompress, which it answers with UNKNOWN_SERVER_ERROR, are 
 Transactional batches are refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED until transactions exist.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, lru_cache, partial
 
 from kio.index import load_response_schema
@@ -54,15 +54,12 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
     version = context.api_version
     now_ms = broker.clock.wall_ms()
     shape = _shape(version)
-    pieces: list[bytes] = [shape.response.head, shape.response.length(len(request.topic_data))]
+    topics = _each_once(request.topic_data, version)
+    pieces: list[bytes] = [shape.response.head, shape.response.length(len(topics))]
     unflushed: dict[int, Partition] = {}
     refused: ErrorCode | None = None
-    for topic_data in request.topic_data:
+    for topic_data, partition_data in topics:
         topic = broker.topics.find_by_id(topic_data.topic_id) if version >= 13 else broker.topics.find(topic_data.name)
-        partition_data = topic_data.partition_data
-        if len(partition_data) > 1:
-            # The same partition twice: the later one counts, as in Kafka.
-            partition_data = {data.index: data for data in partition_data}.values()
         pieces.append(shape.topic_head(topic, topic_data))
         pieces.append(shape.topic_length(len(partition_data)))
         for data in partition_data:
@@ -113,6 +110,18 @@ def produce_one(
         )
     )
     return answer
+
+
+def _each_once(topic_data: Iterable[Request], version: int) -> list[tuple[Request, Collection[Request]]]:
+    """Topics with what is for their partitions. As in Kafka, a topic that is named twice is one, and of two batches
+    for one partition the later counts."""
+    topics: dict[object, tuple[Request, dict[int, Request]]] = {}
+    for data in topic_data:
+        name = data.topic_id if version >= 13 else data.name
+        _, partitions = topics.setdefault(name, (data, {}))
+        for partition in data.partition_data:
+            partitions[partition.index] = partition
+    return [(data, partitions.values()) for data, partitions in topics.values() if partitions]
 
 
 def _partition(topic: Topic | None, index: int, version: int) -> Partition:

@@ -124,6 +124,33 @@ def several_batches_and_partitions(wire: Wire) -> None:
     _read(wire, topic)
 
 
+def what_is_named_twice(wire: Wire) -> None:
+    """Each topic and partition is answered once, and of two batches for a partition only the later is appended."""
+    for version in (7, 9, 13):
+        names = {part: wire.topic(f"twice-{part}{version}", 2) for part in ("a", "b")}
+        ids = {part: wire.topic_id(name) for part, name in names.items()}
+        names["x"], ids["x"] = wire.name("absent"), NOBODY
+
+        def data(
+            part: str, *batches: tuple[int, bytes], names: dict[str, str] = names, ids: dict[str, str] = ids
+        ) -> Plain:
+            made = [{"index": index, "records": Batch([NewRecord(value)]).encode()} for index, value in batches]
+            return {"name": names[part], "topic_id": ids[part], "partition_data": made}
+
+        for label, topics in {
+            "a topic, another, the first again": (data("a", (0, b"1")), data("b", (0, b"1")), data("a", (1, b"1"))),
+            "a partition twice": (data("a", (0, b"lost"), (0, b"kept")),),
+            "a partition in a topic named twice": (data("a", (0, b"lost")), data("b"), data("a", (0, b"kept"))),
+            "an unknown partition twice": (data("a", (9, b"")), data("a", (0, b"3"), (9, b""))),
+            "an unknown topic twice": (data("x", (0, b"")), data("a", (0, b"4")), data("x", (0, b""), (1, b""))),
+            "no partition": (data("a"), data("b", (0, b"2"))),
+            "nothing but no partition": (data("a"),),
+        }.items():
+            body = {"acks": -1, "timeout": 5000, "topic_data": list(topics)}
+            wire.ask("produce", version, body, label=label)
+        wire.ask("fetch", 11, fetch_body(names["a"], 0), label=f"what v{version} appended", keep=_values)
+
+
 def broken_batches(wire: Wire) -> None:
     good = Batch([NewRecord(b"a"), NewRecord(b"b")])
     raw = good.encode()
