@@ -177,8 +177,7 @@ class PartitionLog:
         return [segment.file for segment in self.segments[max(first, 0) :] if segment.size_bytes]
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Region | None:
-        """The batches from the one that holds `offset` on, as many as `max_bytes` takes, the last one cut there if
-        it is small; None at the end.
+        """The batches from the one that holds `offset` on, as many as `max_bytes` takes; None at the end.
 
         With `at_least_one`, the first batch is whole however large. Raises OffsetOutOfRange, CorruptBatch.
         """
@@ -190,8 +189,8 @@ class PartitionLog:
             # A consumer at the tail asks for the batch that was just written.
             segment, position = self.segments[-1], self._tail_position
             length = segment.size_bytes - position
-            if length > max_bytes:
-                length = length if at_least_one else max_bytes
+            if length > max_bytes and not at_least_one:
+                length = 0
             return segment.region(position, length, offset)
         number = bisect_right(self._base_offsets, offset) - 1
         while number < len(self.segments):

@@ -1,6 +1,7 @@
 """The log as a consumer and a retention run see it."""
 
 import errno
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -42,12 +43,40 @@ def test_a_large_batch_that_the_limit_would_cut_is_left_for_the_next_read(tmp_pa
     assert (again.position, again.length) == (3 * len(large), len(large))
 
 
-def test_small_batches_fill_a_read_to_its_limit(tmp_path: Path) -> None:
+def test_small_batches_fill_a_read_to_the_last_that_fits(tmp_path: Path) -> None:
     log = open_at(tmp_path)
     fill(log, 200)
-    region = log.read(0, 10_000, at_least_one=True)
+    everything = log.read(0, 1 << 20, at_least_one=True)
+    assert everything is not None
+    ends = list(accumulate(header.size_bytes for _, _, header in log.batches_from(0)))
+    for limit in (*range(4_000, 4_400, 7), 10_000, everything.length - 1):
+        region = log.read(0, limit, at_least_one=True)
+        assert region is not None
+        assert region.length == max(end for end in ends if end <= limit)
+
+
+@pytest.mark.parametrize("first_bytes", [10, 20_000])
+def test_a_small_batch_between_large_ones_is_read_with_the_one_before_it(tmp_path: Path, first_bytes: int) -> None:
+    log = open_at(tmp_path)
+    sizes = [len(Batch([NewRecord(bytes(size))]).encode()) for size in (first_bytes, 20_000, 100, 20_000, 100)]
+    for size in (first_bytes, 20_000, 100, 20_000, 100):
+        append(log, Batch([NewRecord(bytes(size))]).encode())
+    for limit in (sum(sizes[:3]), sum(sizes[:3]) + 15_000):
+        region = log.read(0, limit, at_least_one=True)
+        assert region is not None
+        assert region.length == sum(sizes[:3])
+
+
+def test_a_length_that_rotted_behind_the_limit_cuts_the_read_and_no_more(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    fill(log, 200)
+    _, position, _ = next(log.batches_from(50))
+    with log.segments[0].path("log").open("r+b") as file:
+        file.seek(position + 8)
+        file.write(b"\xff\xff\xff\xf4")
+    region = log.read(0, position + 10, at_least_one=True)
     assert region is not None
-    assert region.length == 10_000
+    assert region.length == position + 10
 
 
 def test_a_read_inside_a_batch_returns_the_whole_batch(tmp_path: Path) -> None:
