@@ -54,14 +54,15 @@ class ProducerStates:
         if header.producer_epoch < state.epoch:
             raise StaleProducerEpoch(f"epoch {header.producer_epoch} is older than {state.epoch}")
         if header.producer_epoch > state.epoch:
-            if header.base_sequence != 0:
+            if header.base_sequence != 0 and state.epoch >= 0:
                 raise OutOfOrderSequence(f"a new epoch begins with sequence 0, not {header.base_sequence}")
             return None
         last_sequence = header.last_sequence
         for mark in state.batches:
             if mark.base_sequence == header.base_sequence and mark.last_sequence == last_sequence:
                 return mark
-        if state.batches:
+        # Before its first epoch (-1) a producer writes any sequence.
+        if state.batches and state.epoch >= 0:
             expected = (state.batches[-1].last_sequence + 1) & 0x7FFFFFFF
             if header.base_sequence != expected:
                 raise OutOfOrderSequence(f"sequence {header.base_sequence} where {expected} was due")

@@ -76,6 +76,16 @@ def _values(answer: Plain) -> Any:
     }
 
 
+def no_epoch(wire: Wire) -> None:
+    producer = Producer(wire, wire.topic("no-epoch"))
+    producer.send("without an epoch", producer.batch(5, producer_epoch=-1))
+    producer.send("without an epoch again", producer.batch(5, producer_epoch=-1))
+    producer.send("without an epoch, a gap", producer.batch(7, producer_epoch=-1))
+    producer.send("its first epoch begins with any sequence", producer.batch(9))
+    producer.send("without an epoch once more", producer.batch(6, producer_epoch=-1))
+    producer.send("the next epoch does not", producer.batch(3, producer_epoch=1))
+
+
 def epochs(wire: Wire) -> None:
     producer = Producer(wire, wire.topic("epochs"))
     producer.send("epoch 0", producer.batch(0))
