@@ -125,6 +125,9 @@ def _report_fault(error: Exception) -> int:
         return _report(explained(error))
     if isinstance(error, OSError):
         return _report(CommandError(str(error.strerror or error), why=str(error.filename or "")))
+    if isinstance(error, UnicodeEncodeError):
+        # Bytes of the command line or the environment that became a name.
+        return _report(UsageError(f"{error.object!r} is not text in UTF-8"))
     raise error
 
 

@@ -1,5 +1,6 @@
 """`headgate consume`: records of a topic on standard output."""
 
+import os
 import re
 import time
 from collections.abc import Callable
@@ -93,6 +94,7 @@ def consume(
     if group is None:
         reading.by_assignment(where, partition)
         return
+    group.encode()  # Or the client's own tasks would fail, late and at length.
     if partition:
         raise UsageError("a group hands out the partitions itself", next_step="leave out --partition or --group")
     if not where.beginning and not where.end:
@@ -133,6 +135,6 @@ def _renderer(text: str, null: str, *, json: bool, base64: bool) -> "Callable[[R
     from gateway.records.format import BadFormat, compile_format
 
     try:
-        return compile_format(text, null.encode())
+        return compile_format(text, os.fsencode(null))
     except BadFormat as error:
         raise UsageError(str(error)) from error

@@ -1,5 +1,6 @@
 """`headgate produce`: lines of standard input or of files become records."""
 
+import os
 import time
 from enum import StrEnum
 from pathlib import Path
@@ -72,7 +73,7 @@ def produce(
             base64=base64,
             key_separator=None if key_separator is None else unescape(key_separator),
             empty_as_null=empty_as_null,
-            key=None if key is None else key.encode(),
+            key=None if key is None else os.fsencode(key),
             headers=tuple(_header(pair) for pair in header or []),
             partition=partition,
             timestamp_ms=None if timestamp is None else parse_moment(timestamp, time.time_ns() // 1_000_000),
@@ -80,11 +81,11 @@ def produce(
     except (NotAMoment, BadFormat) as error:
         raise UsageError(str(error)) from error
     sending = Sending(bootstrap_server, topic, acks, compression, print_receipts=json)
-    sending.run(line_format, files or [], None if value is None else value.encode())
+    sending.run(line_format, files or [], None if value is None else os.fsencode(value))
 
 
 def _header(pair: str) -> tuple[str, bytes | None]:
     name, equals, value = pair.partition("=")
     if not name or not equals:
         raise UsageError(f"--header {pair!r} is not NAME=VALUE", next_step="-H source=shop")
-    return name, value.encode()
+    return name, os.fsencode(value)

@@ -12,6 +12,7 @@
 | `\\n` `\\r` `\\t` `\\0` `\\\\` `\\xNN` | bytes |
 """
 
+import os
 import re
 import struct
 from collections.abc import Callable, Sequence
@@ -49,7 +50,7 @@ def _pieces(text: str, null: bytes) -> Sequence[bytes | Piece]:
     last = 0
     fields = _fields(null)
     for token in _TOKEN.finditer(text):
-        pieces.append(text[last : token.start()].encode())
+        pieces.append(os.fsencode(text[last : token.start()]))
         last = token.end()
         field, hexadecimal, escape = token.groups()
         if field is not None:
@@ -62,7 +63,7 @@ def _pieces(text: str, null: bytes) -> Sequence[bytes | Piece]:
             if escape not in _ESCAPES:
                 raise BadFormat(rf"\{escape} means nothing in a format; there are \n \r \t \0 \\ \xNN")
             pieces.append(_ESCAPES[escape])
-    pieces.append(text[last:].encode())
+    pieces.append(os.fsencode(text[last:]))
     return pieces
 
 

@@ -1,5 +1,6 @@
 import base64
 import json
+import os
 import signal
 import subprocess
 
@@ -60,6 +61,24 @@ def test_keys_headers_partition_and_time_can_be_given_and_printed(cli: Cli) -> N
     assert plain.lines == ["1000|a=b|k|v", "1000|a=b|n|NULL"]
     encoded = cli("consume", "cli-fields", "-n", "1", "--json", "--base64", "-p", "2")
     assert json.loads(encoded.out)["value_base64"] == base64.b64encode(b"v").decode()
+
+
+def test_keys_values_and_formats_may_be_any_bytes_and_names_may_not(cli: Cli) -> None:
+    def given(raw: bytes) -> str:
+        return os.fsdecode(raw)
+
+    cli("produce", "cli-bytes", "-k", given(b"k\xff"), "-v", given(b"v\xfe"), "-H", given(b"h=\xfd"))
+    assert cli("consume", "cli-bytes", "-e", "-f", given(b"%k %s %h\xfc")).out == b"k\xff v\xfe h=\xfd\xfc"
+    name = given(b"n\xff")
+    for arguments in (
+        ("topic", "create", name),
+        ("topic", "describe", name),
+        ("topic", "list", "-b", name),
+        ("group", "describe", name),
+        ("consume", "cli-bytes", "-e", "-g", name),
+        ("produce", "cli-bytes", "-v", "x", "-H", f"{name}=1"),
+    ):
+        assert "is not text in UTF-8" in cli(*arguments, code=2).err, arguments
 
 
 def test_reading_starts_at_a_moment(cli: Cli) -> None:
