@@ -30,7 +30,7 @@ class LogFile:
         try:
             self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise StorageError(f"cannot open {path.name}: {error.strerror}", error.errno) from error
+            raise StorageError(f"cannot open {path.parent.name}/{path.name}: {error.strerror}", error.errno) from error
 
     def __del__(self) -> None:
         if self.fd >= 0:

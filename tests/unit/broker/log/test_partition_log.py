@@ -277,3 +277,10 @@ def test_a_client_cannot_claim_the_brokers_time(tmp_path: Path) -> None:
     assert not read_header(batch).attributes & LOG_APPEND_TIME_FLAG
     assert checksum(batch) == read_header(batch).crc
     assert [record.timestamp for record in records(batch)] == [NOW_MS, NOW_MS + 1]
+
+
+def test_a_file_that_cannot_be_opened_is_named_with_its_partition(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0" / "00000000000000000000.log"
+    path.mkdir(parents=True)
+    with pytest.raises(StorageError, match=r"orders-0/00000000000000000000\.log"):
+        LogFile(path)
