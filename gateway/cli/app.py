@@ -63,6 +63,7 @@ def root(
 
 def main() -> None:
     """The entry point of the `headgate` script."""
+    _open_closed_streams()
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -71,6 +72,16 @@ def main() -> None:
             code = _report_fault(error)
         _forget_stdout()
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """A standard stream that was closed counts as empty, and its number must not become another file's."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def parser() -> Any:

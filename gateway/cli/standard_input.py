@@ -7,6 +7,7 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 from gateway.cli.errors import CommandError
@@ -42,8 +43,8 @@ async def _chunks_of(source: Path) -> AsyncIterator[bytes]:
                 item = error
             try:
                 asyncio.run_coroutine_threadsafe(queue.put(item), loop).result()
-            except RuntimeError:
-                return  # the loop is closed: nobody listens any more
+            except (RuntimeError, CancelledError):
+                return  # the loop is closed, or about to be: nobody listens any more
 
     threading.Thread(target=read, daemon=True).start()
     try:

@@ -1,8 +1,12 @@
 import base64
+import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
+import threading
+from typing import IO
 
 import pytest
 
@@ -147,3 +151,38 @@ def test_interruption_has_its_own_exit_code(cli: Cli) -> None:
     consuming.send_signal(signal.SIGINT)
     _, err = consuming.communicate(timeout=30)
     assert (consuming.returncode, err) == (130, b"")
+
+
+def test_input_that_is_still_coming_is_interrupted_quietly(cli: Cli) -> None:
+    sending = cli.start(["produce", "cli-interrupt-input"])
+    assert sending.stdin is not None
+    read_ahead = threading.Event()
+
+    def feed(pipe: IO[bytes]) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            for number in range(100_000):
+                pipe.write(b"x\n" * 5_000)
+                # So much is read ahead, and the thread that reads waits with more.
+                if number == 36:
+                    read_ahead.set()
+
+    feeding = threading.Thread(target=feed, args=(sending.stdin,))
+    feeding.start()
+    assert read_ahead.wait(60)
+    sending.send_signal(signal.SIGINT)
+    assert sending.stdout is not None
+    assert sending.stderr is not None
+    with sending.stdout, sending.stderr:
+        assert sending.wait(30) == 130
+        feeding.join()
+        assert sending.stderr.read() == b""
+    with contextlib.suppress(BrokenPipeError):
+        sending.stdin.close()
+
+
+def test_streams_that_are_closed_count_as_empty(cli: Cli) -> None:
+    cli("produce", "cli-closed", "-v", "x")
+    for command in ("consume cli-closed -n 1 >&-", "produce cli-closed <&-", "topic list 2>&- >&-"):
+        line = f"{shlex.join(HEADGATE)} {command}"
+        done = subprocess.run(["sh", "-c", line], capture_output=True, cwd=cli.folder, env=cli.environment, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), command
