@@ -56,7 +56,8 @@ def _cut(topic: Topic | None, index: int, offset: int) -> tuple[ErrorCode, int]:
         return ErrorCode.unknown_topic_or_partition, -1
     if topic.internal:
         return ErrorCode.invalid_topic_exception, -1
-    if not topic.settings.deletes_old_segments:
+    # A topic without any policy keeps everything by itself, and may still be cut.
+    if topic.settings.is_compacted and not topic.settings.deletes_old_segments:
         return ErrorCode.policy_violation, -1
     try:
         return ErrorCode.none, topic.partitions[index].log.delete_records(offset)

@@ -5,7 +5,7 @@ A type of resource that does not exist is a malformed request: no resource is de
 
 Deviations:
 - The broker's configs are those that mean something here: those of replication, the controller quorum, tiered storage,
-  share and streams groups, SASL, TLS and quotas are not listed.
+  share and streams groups, SASL, TLS, quotas and the log cleaner's work are not listed.
 - `headgate.` configs are listed that Kafka lacks.
 - These defaults differ: group.initial.rebalance.delay.ms is 0, offsets.topic.replication.factor is 1,
   group.coordinator.rebalance.protocols is `classic`, socket.listen.backlog.size is 1024,

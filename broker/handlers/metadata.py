@@ -6,7 +6,8 @@ allow it. v0 with an empty list and v1+ with null mean all topics.
 Deviations: one broker is all there is, so every leader, replica and ISR is it; a topic that is created by the request
 is there at once, where Kafka answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION first and lets the client ask
 again. One request creates a hundred topics; the others get LEADER_NOT_AVAILABLE, upon which clients ask again. A topic
-named by neither name nor id is UNKNOWN_TOPIC_ID; Kafka fails with UNKNOWN_SERVER_ERROR.
+named by neither name nor id is UNKNOWN_TOPIC_ID; Kafka fails with UNKNOWN_SERVER_ERROR. `__consumer_offsets` has one
+partition, Kafka's fifty.
 """
 
 from collections.abc import Iterable

@@ -410,6 +410,9 @@ def odd_deletions_of_records(wire: Wire) -> None:
     wire.ask("delete_records", 2, {**_trim(name, (0, 5)), "timeout": -1}, label="no time at all")
     kept = wire.topic("cut-and-kept", configs={"cleanup.policy": "compact,delete"})
     wire.ask("delete_records", 2, _trim(kept, (0, 0)), label="compacted and deleted")
+    free = wire.topic("cut-and-free", configs={"cleanup.policy": ""})
+    wire.produce(free, Batch([NewRecord(b"x") for _ in range(5)]))
+    wire.ask("delete_records", 2, _trim(free, (0, 3)), label="neither compacted nor deleted")
 
 
 def odd_partitions(wire: Wire) -> None:

@@ -161,6 +161,8 @@ def test_no_partition_is_ever_reassigned(admin: Admin) -> None:
 def test_delete_records_refuses_what_is_not_there_and_what_may_not_be_cut(admin: Admin, version: int) -> None:
     admin.create("a")
     admin.create("compacted", cleanup_policy="compact")
+    admin.create("compacted-and-deleted", cleanup_policy="compact,delete")
+    admin.create("without-a-policy", cleanup_policy="")
     admin.create("__consumer_offsets")
 
     def cut(name: str, index: int, offset: int) -> tuple[str, int]:
@@ -177,4 +179,6 @@ def test_delete_records_refuses_what_is_not_there_and_what_may_not_be_cut(admin:
     assert cut("a", -1, 0) == ("unknown_topic_or_partition", -1)
     assert cut("absent", 0, 0) == ("unknown_topic_or_partition", -1)
     assert cut("compacted", 0, 0) == ("policy_violation", -1)
+    assert cut("compacted-and-deleted", 0, 0) == ("none", 0)
+    assert cut("without-a-policy", 0, 0) == ("none", 0)
     assert cut("__consumer_offsets", 0, 0) == ("invalid_topic_exception", -1)
