@@ -4,7 +4,8 @@ The answer waits until the offsets are durable. Members name their generation; w
 group that has no members. Version 10 names topics by id. Versions 2 to 4 may bring their own retention time.
 
 Deviations from Kafka: more than 100,000 topics and partitions in one request end the connection. A partition that is
-named twice is committed as it was named last, and answered so both times.
+named twice is committed as it was named last, and answered so both times. A commit of which nothing is kept (its
+metadata is too large) makes no group; in Kafka an empty one shows up with the next write to the same offsets partition.
 """
 
 from collections.abc import Mapping, Sequence
