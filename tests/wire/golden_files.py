@@ -15,7 +15,19 @@ from tests.live.apache_kafka import KafkaNode
 from tests.wire.transcript import Scenario, run_scenario
 
 GOLDEN = Path(__file__).with_name("golden")
-AREAS = ("configs", "fetching", "framing", "groups", "metadata", "offsets", "producers", "producing", "topics")
+AREAS = (
+    "configs",
+    "fetching",
+    "framing",
+    "groups",
+    "metadata",
+    "offsets",
+    "placement",
+    "producers",
+    "producing",
+    "static_members",
+    "topics",
+)
 # Recorded as well, but compared setting by setting: test_broker_settings.py.
 BROKER_SETTINGS = "broker_settings"
 # No wait for more members before a first rebalance: the scenarios join one by one.

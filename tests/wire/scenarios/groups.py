@@ -4,7 +4,18 @@ import time
 from typing import Any
 
 from tests.wire.entities import Plain
-from tests.wire.scenarios.membership import HEARTBEAT, JOIN, LEAVE, SYNC, Member, join_body, stable_group, subscription
+from tests.wire.scenarios.membership import (
+    HEARTBEAT,
+    JOIN,
+    LEAVE,
+    SYNC,
+    Member,
+    describe,
+    join_body,
+    stable_group,
+    subscription,
+    take_in,
+)
 from tests.wire.transcript import Wire
 
 
@@ -104,42 +115,31 @@ def an_eager_rebalance(wire: Wire) -> None:
     )
     second.start_join()
     first.heartbeat(want="REBALANCE_IN_PROGRESS")
-    _describe(wire, first.group, "while members are awaited")
+    describe(wire, first.group, "while members are awaited")
     first.sync()
     first.join()
     second.finish_join()
     first.heartbeat()
-    _describe(wire, first.group, "while the leader's assignment is awaited")
+    describe(wire, first.group, "while the leader's assignment is awaited")
     second.start_sync()
     first.sync({first.member_id: b"of A", second.member_id: b"of B"})
     second.finish_sync()
     first.heartbeat()
     second.heartbeat()
     second.sync()
-    _describe(wire, first.group, "stable")
+    describe(wire, first.group, "stable")
     second.leave()
     first.heartbeat(want="REBALANCE_IN_PROGRESS")
     first.join()
     first.sync({first.member_id: b"all"})
     first.leave()
-    _describe(wire, first.group, "empty")
-
-
-def _takes_in(first: Member, second: Member) -> None:
-    """A stable group of one becomes a stable group of two."""
-    second.start_join()
-    first.heartbeat(want="REBALANCE_IN_PROGRESS")
-    first.join()
-    second.finish_join()
-    second.start_sync()
-    first.sync({first.member_id: b"of A", second.member_id: b"of B"})
-    second.finish_sync()
+    describe(wire, first.group, "empty")
 
 
 def a_follower_that_joins_again_alone(wire: Wire) -> None:
     first = stable_group(wire, "again")
     second = Member(wire, first.group, "B")
-    _takes_in(first, second)
+    take_in(first, second)
     leader, follower = first, second
     follower.join()
     leader.heartbeat()
@@ -174,66 +174,14 @@ def a_new_member_while_the_assignment_is_awaited(wire: Wire) -> None:
     second.finish_join()
 
 
-def static_members(wire: Wire) -> None:
-    group = wire.group("static")
-    first = Member(wire, group, "A", instance="one")
-    first.join()
-    first.sync({first.member_id: b"everything"})
-    first.heartbeat()
-    _describe(wire, group, "with a static member")
-    again = Member(wire, group, "A restarted", instance="one")
-    again.join()
-    again.sync()
-    again.heartbeat()
-    first.heartbeat()
-    first.sync()
-    wire.ask("join_group", JOIN, first.join_request(), label="A joins with the replaced id", on=first.connection)
-    commit = {
-        "group_id": group,
-        "generation_id_or_member_epoch": first.generation,
-        "member_id": first.member_id,
-        "group_instance_id": "one",
-        "topics": [{"name": wire.topic("static"), "partitions": [{"partition_index": 0, "committed_offset": 1}]}],
-    }
-    wire.ask("offset_commit", 9, commit, label="A commits with the replaced id")
-    first.leave()
-    again.heartbeat()
-    other = Member(
-        wire, group, "restarted with other protocols", instance="one", protocols=(("range", subscription("changed")),)
-    )
-    other.join()
-    other.sync({other.member_id: b"everything"})
-    by_instance = {"group_id": group, "members": [{"member_id": "", "group_instance_id": "one"}]}
-    wire.ask("leave_group", LEAVE, by_instance, label="removed by its instance id alone")
-    other.heartbeat()
-    _describe(wire, group, "empty")
-
-
-def two_static_members(wire: Wire) -> None:
-    first = stable_group(wire, "statics", instance="one")
-    second = Member(wire, first.group, "B", instance="two")
-    _takes_in(first, second)
-    restarted = Member(wire, first.group, "B restarted", instance="two")
-    restarted.join()
-    restarted.sync()
-    first.heartbeat()
-    both = [{"member_id": "", "group_instance_id": name} for name in ("one", "two", "three")]
-    wire.ask("leave_group", LEAVE, {"group_id": first.group, "members": both}, label="all removed, and one unknown")
-
-
 def a_join_with_an_id_never_used_expires_nothing(wire: Wire) -> None:
     group = wire.group("pending")
     wire.ask("join_group", 5, join_body(group), label="an id is handed out")
-    _describe(wire, group, "with a pending member")
+    describe(wire, group, "with a pending member")
     member = Member(wire, group, "A")
     member.join()
     member.sync({member.member_id: b"everything"})
     member.leave()
-
-
-def _describe(wire: Wire, group: str, label: str) -> None:
-    body = {"groups": [group], "include_authorized_operations": False}
-    wire.ask("describe_groups", 5, body, label=label)
 
 
 def describe_groups_at_every_version(wire: Wire) -> None:
@@ -326,7 +274,7 @@ def a_session_that_ends(wire: Wire) -> None:
 def subscriptions_are_kept(wire: Wire) -> None:
     topic = wire.topic("subscribed")
     member = stable_group(wire, "subscribing", topic)
-    _describe(wire, member.group, "with what it subscribes to")
+    describe(wire, member.group, "with what it subscribes to")
     second = Member(wire, member.group, "B", protocols=(("range", subscription(topic, wire.name("other"))),))
     second.start_join()
     member.heartbeat(want="REBALANCE_IN_PROGRESS")
@@ -334,45 +282,10 @@ def subscriptions_are_kept(wire: Wire) -> None:
     second.finish_join()
 
 
-def requests_that_do_not_fit_a_static_member(wire: Wire) -> None:
-    member = stable_group(wire, "unfit", instance="one")
-    right: Plain = {
-        "group_id": member.group,
-        "generation_id": member.generation,
-        "member_id": member.member_id,
-        "group_instance_id": "one",
-    }
-    changes: list[Plain] = [
-        {"group_instance_id": "other"},
-        {"member_id": "wrong"},
-        {"group_instance_id": None},
-        {"member_id": "wrong", "generation_id": 99},
-        {"generation_id": -1},
-        {"member_id": ""},
-        {"group_id": ""},
-        {"group_id": wire.name("absent")},
-    ]
-    for change in changes:
-        wire.ask("heartbeat", HEARTBEAT, {**right, **change})
-        wire.ask("sync_group", SYNC, {**member.sync_request(), **change})
-    for name in ("protocol_name", "protocol_type"):
-        for value in ("sticky", None):
-            wire.ask("sync_group", SYNC, {**member.sync_request(), name: value})
-    for member_id, instance in (("wrong", "one"), (member.member_id, "other"), ("", None), ("wrong", None)):
-        leaving = {"member_id": member_id, "group_instance_id": instance}
-        wire.ask("leave_group", LEAVE, {"group_id": member.group, "members": [leaving]})
-    for group in (member.group, "", wire.name("absent")):
-        wire.ask("leave_group", LEAVE, {"group_id": group, "members": []}, label="nobody leaves")
-        wire.ask("leave_group", 2, {"group_id": group, "member_id": "wrong"})
-    for member_id, instance in (("wrong", "one"), ("wrong", "two"), (member.member_id, "two")):
-        wire.ask("join_group", JOIN, join_body(member.group, member_id, group_instance_id=instance))
-    member.heartbeat()
-
-
 def a_leader_that_joins_again(wire: Wire) -> None:
     first = stable_group(wire, "led")
     second = Member(wire, first.group, "B")
-    _takes_in(first, second)
+    take_in(first, second)
     first.start_join()
     second.heartbeat(want="REBALANCE_IN_PROGRESS")
     second.join()
@@ -387,26 +300,6 @@ def a_leader_that_joins_again(wire: Wire) -> None:
     first.join()
     first.sync({first.member_id: b"everything"})
     first.heartbeat()
-
-
-def static_members_that_come_back_changed(wire: Wire) -> None:
-    first = stable_group(wire, "changing", instance="one")
-    second = Member(wire, first.group, "B", instance="two")
-    _takes_in(first, second)
-    changed = Member(wire, first.group, "B changed", instance="two", protocols=(("range", subscription("else")),))
-    changed.start_join()
-    first.heartbeat(want="REBALANCE_IN_PROGRESS")
-    first.join()
-    changed.finish_join()
-    second.heartbeat()
-    back = Member(wire, first.group, "B back", instance="two")
-    back.start_join()
-    first.heartbeat(want="REBALANCE_IN_PROGRESS")
-    first.join()
-    back.finish_join()
-    changed.heartbeat()
-    twice = [{"member_id": "", "group_instance_id": "two"}] * 2
-    wire.ask("leave_group", LEAVE, {"group_id": first.group, "members": twice}, label="the same one twice")
 
 
 def a_member_that_has_but_its_id(wire: Wire) -> None:

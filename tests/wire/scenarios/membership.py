@@ -125,3 +125,19 @@ def stable_group(wire: Wire, part: str, *topics: str, instance: str | None = Non
     member.sync({member.member_id: b"everything"})
     del wire.steps[steps:]
     return member
+
+
+def take_in(first: Member, second: Member) -> None:
+    """A stable group of one becomes a stable group of two."""
+    second.start_join()
+    first.heartbeat(want="REBALANCE_IN_PROGRESS")
+    first.join()
+    second.finish_join()
+    second.start_sync()
+    first.sync({first.member_id: b"of A", second.member_id: b"of B"})
+    second.finish_sync()
+
+
+def describe(wire: Wire, group: str, label: str) -> None:
+    body = {"groups": [group], "include_authorized_operations": False}
+    wire.ask("describe_groups", 5, body, label=label)
