@@ -52,7 +52,9 @@ def deviations_page(apis: Iterable[ServedApi]) -> str:
         "before they are answered, so the timeouts of admin requests never strike, and what was changed is visible at "
         "once.\n",
         "Not there yet, and not advertised: transactions, compaction of user topics, groups of the consumer protocol "
-        "(KIP-848), share and streams groups, SASL, TLS, ACLs, quotas, tiered storage.\n",
+        "(KIP-848), share and streams groups, SASL, TLS, ACLs, quotas, tiered storage. Of a controller quorum and of "
+        "feature levels there is nothing to tell: `kafka-metadata-quorum` finds no such API, `kafka-features` an empty "
+        "list.\n",
         f"A request that names more than {request_items_max:,} things (topics, partitions, configs …; in the APIs of "
         f"groups {group_request_items_max:,}) ends its connection with a line in the log. Requests that wait for "
         "their answers on one connection are bounded, too: the broker reads no more until the client has read.\n",
