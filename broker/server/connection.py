@@ -10,13 +10,13 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from broker.deferred import Deferred
 from broker.engine import Engine, Reply
 from broker.log.segment import Region
 from broker.protocol.payload import Chunk, Disconnect, NoReply, Payload
 from broker.server.other_protocols import other_protocol
+from broker.server.readiness import Readiness
 from broker.server.unfinished import SIZE, Memory, NoRoom, UnfinishedFrame
 
 logger = logging.getLogger("headgate.broker.server")
@@ -32,17 +32,10 @@ turn_ms_max = 50
 # Below this, a copy of records costs less than the extra system call of sendfile.
 sendfile_bytes_min = 16 * 1024
 
+# Larger answers go out at once. The others wait for those of other connections, where a turn has several.
+held_answer_bytes_max = 16 * 1024
+
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
-
-
-class Poller(Protocol):
-    """What a connection needs of the event loop."""
-
-    def add_reader(self, fd: int, callback: Callable[[], None]) -> None: ...
-    def remove_reader(self, fd: int) -> bool: ...
-    def add_writer(self, fd: int, callback: Callable[[], None]) -> None: ...
-    def remove_writer(self, fd: int) -> bool: ...
-    def call_soon(self, callback: Callable[[], None]) -> object: ...
 
 
 class Connection:
@@ -54,7 +47,7 @@ class Connection:
         "_memory",
         "_on_close",
         "_output",
-        "_poller",
+        "_readiness",
         "_reading",
         "_receive",
         "_slots",
@@ -73,7 +66,7 @@ class Connection:
         number: int,
         host: str,
         engine: Engine,
-        poller: Poller,
+        readiness: Readiness,
         memory: Memory,
         on_close: Callable[["Connection"], None],
     ) -> None:
@@ -85,7 +78,7 @@ class Connection:
         self._receive = sock.recv_into
         self._fd = sock.fileno()
         self._engine = engine
-        self._poller = poller
+        self._readiness = readiness
         self._memory = memory
         self._on_close = on_close
         self._frame: UnfinishedFrame | None = None
@@ -95,7 +88,7 @@ class Connection:
         self._output: deque[Chunk | memoryview] = deque()
         self._reading = True
         self._writing = False
-        poller.add_reader(self._fd, self._on_readable)
+        readiness.add_reader(self._fd, self._on_readable)
 
     @property
     def unfinished_bytes(self) -> int:
@@ -125,6 +118,7 @@ class Connection:
 
     def _take(self, data: memoryview) -> None:
         """Execute the whole frames in `data`, which is read-only; keep the rest."""
+        self._readiness.release()
         started_ms = self.last_active_ms = self._memory.now_ms()
         position, end = 0, len(data)
         while not self.closed:
@@ -160,7 +154,7 @@ class Connection:
         self._backlog = bytes(rest)
         self._pause_reading()
         if not self._is_full():
-            self._poller.call_soon(self._go_on)
+            self._readiness.call_soon(self._go_on)
 
     def _go_on(self) -> None:
         """Execute what was set aside."""
@@ -202,6 +196,7 @@ class Connection:
             if size:
                 return count
         self._frame = None
+        self._readiness.release()
         self._execute(frame.request)
         frame.release()
         return count
@@ -276,8 +271,15 @@ class Connection:
 
     def _send_whole(self, frame: bytes) -> None:
         """An answer in one piece, of which the socket nearly always takes all."""
-        if self._writing:
+        if self._output:
             self._output.append(frame)
+            if not self._writing:
+                # The one before was held back. A second is not, so that they cannot pile up.
+                self._flush()
+            return
+        if self._readiness.is_busy and len(frame) <= held_answer_bytes_max:
+            self._output.append(frame)
+            self._readiness.hold(self, self.last_active_ms)
             return
         try:
             sent = self._socket.send(frame)
@@ -288,6 +290,11 @@ class Connection:
             return
         if sent < len(frame):
             self._output.append(memoryview(frame)[sent:])
+            self._flush()
+
+    def send_held(self) -> None:
+        """Send an answer that waited for those of others."""
+        if self._output and not self._writing:
             self._flush()
 
     def _flush(self) -> None:
@@ -311,16 +318,17 @@ class Connection:
         except BlockingIOError:
             if not self._writing:
                 self._writing = True
-                self._poller.add_writer(self._fd, self._flush)
+                self._readiness.add_writer(self._fd, self._flush)
                 self._pause_reading()
             return
         except OSError as error:
+            output.clear()
             self.close(f"send failed: {error.strerror}")
             return
         self.last_active_ms = self._memory.now_ms()
         if self._writing:
             self._writing = False
-            self._poller.remove_writer(self._fd)
+            self._readiness.remove_writer(self._fd)
             if not self._is_full():
                 self._resume_reading()
 
@@ -336,26 +344,27 @@ class Connection:
     def _pause_reading(self) -> None:
         if self._reading and not self.closed:
             self._reading = False
-            self._poller.remove_reader(self._fd)
+            self._readiness.remove_reader(self._fd)
 
     def _resume_reading(self) -> None:
         if self._backlog is not None:
             # In a turn of its own: this one may be in the middle of another client's request.
-            self._poller.call_soon(self._go_on)
+            self._readiness.call_soon(self._go_on)
         elif not self._reading and not self.closed:
             self._reading = True
-            self._poller.add_reader(self._fd, self._on_readable)
+            self._readiness.add_reader(self._fd, self._on_readable)
 
     def close(self, reason: str | None) -> None:
         """End the connection; `reason` is logged, None is the client's own good-bye."""
+        self.send_held()
         if self.closed:
             return
         self.closed = True
         if reason is not None:
             logger.warning("closing connection %d from %s: %s", self.number, self.host, reason)
-        self._poller.remove_reader(self._fd)
+        self._readiness.remove_reader(self._fd)
         if self._writing:
-            self._poller.remove_writer(self._fd)
+            self._readiness.remove_writer(self._fd)
         self._output.clear()
         slots, self._slots = self._slots, deque()
         for slot in slots:

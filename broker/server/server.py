@@ -13,6 +13,7 @@ from broker.broker import Broker
 from broker.engine import Engine
 from broker.line_limit import LineLimit, interval_ms
 from broker.server.connection import Connection
+from broker.server.readiness import Readiness
 from broker.settings import BrokerSettings
 
 logger = logging.getLogger("headgate.broker.server")
@@ -43,6 +44,7 @@ class Server:
         self.broker = Broker(data_directory, settings, self._post)
         self.now_ms = self.broker.clock.monotonic_ms
         self._engine = Engine(self.broker)
+        self._readiness = Readiness(self._loop)
         self._listen_at = (host, port)
         self._listener: socket.socket | None = None
         self._connections: dict[int, Connection] = {}
@@ -91,6 +93,7 @@ class Server:
             self._timer.cancel()
         for connection in list(self._connections.values()):
             connection.close(None)
+        self._readiness.close()
         self.broker.timers.on_earlier = None
         self._line_limit.uninstall()
         self.broker.close()
@@ -180,7 +183,7 @@ class Server:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         number = next(self._numbers)
         self._per_host[host] = self._per_host.get(host, 0) + 1
-        self._connections[number] = Connection(sock, number, host, self._engine, self._loop, self, self._forget)
+        self._connections[number] = Connection(sock, number, host, self._engine, self._readiness, self, self._forget)
 
     def _forget(self, connection: Connection) -> None:
         del self._connections[connection.number]

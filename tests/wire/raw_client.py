@@ -85,6 +85,11 @@ class RawConnection:
     def close(self) -> None:
         self._socket.close()
 
+    def reset(self) -> None:
+        """Be gone without a good-bye."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.close()
+
     def __enter__(self) -> Self:
         return self
 
