@@ -26,6 +26,8 @@ class Contender:
     name: str
     run: Callable[[], object]
     work: float
+    prepare: Callable[[], object] = lambda: None
+    """Called before each run, and not timed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,13 @@ def alternate(contenders: list[Contender], rounds: int, warm_ups: int) -> list[l
     """Units per second of each contender's rounds, timed in turn so that a slow moment of the machine hits all."""
     for contender in contenders:
         for _ in range(warm_ups):
+            contender.prepare()
             contender.run()
     seconds: list[list[float]] = [[] for _ in contenders]
     for round_number in range(rounds):
         turn = range(len(contenders)) if round_number % 2 == 0 else range(len(contenders) - 1, -1, -1)
         for index in turn:
+            contenders[index].prepare()
             seconds[index].append(seconds_of(contenders[index].run))
     return [[contender.work / taken for taken in times] for contender, times in zip(contenders, seconds, strict=True)]
 

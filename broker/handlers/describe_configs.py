@@ -9,7 +9,7 @@ Deviations:
 - `headgate.` configs are listed that Kafka lacks.
 - These defaults differ: group.initial.rebalance.delay.ms is 0, offsets.topic.replication.factor is 1,
   group.coordinator.rebalance.protocols is `classic`, socket.listen.backlog.size is 1024,
-  fetch.max.bytes is 16 MiB: clients read an answer when all of it is there, so smaller ones reach programs sooner.
+  fetch.max.bytes is 4 MiB: clients read an answer when all of it is there, so smaller ones reach programs sooner.
 - min.insync.replicas is an ordinary config; a Kafka with eligible leader replicas (KIP-966) keeps it for all brokers.
 - Groups and client metrics have no configs yet: their list is empty.
 - Loggers carry this broker's module names.

@@ -188,7 +188,7 @@ TOPICS = (
         "Partitions in one answer of DescribeTopicPartitions.",
         at_least(1),
     ),
-    whole("fetch.max.bytes", 16_777_216, "The most one Fetch answer holds, whatever the client asks.", at_least(1024)),
+    whole("fetch.max.bytes", 4_194_304, "The most one Fetch answer holds, whatever the client asks.", at_least(1024)),
     whole(
         "max.incremental.fetch.session.cache.slots",
         1000,
