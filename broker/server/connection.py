@@ -256,6 +256,7 @@ class Connection:
         if reply.length < sendfile_bytes_min:
             self._send_joined(reply.chunks)
             return
+        self._readiness.release()
         self._output.extend(reply.chunks)
         if not self._writing:
             self._flush()

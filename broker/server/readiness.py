@@ -86,10 +86,11 @@ class Readiness:
             self.release()
 
     def release(self) -> None:
-        """Send what is held back. For who is about to do what may take a while, too."""
-        held, self._held = self._held, []
-        for sender in held:
-            sender.send_held()
+        """Send what is held back; also for who is about to do what may take a while."""
+        if self._held:
+            held, self._held = self._held, []
+            for sender in held:
+                sender.send_held()
 
     def _turn(self) -> None:
         ready = self._epoll.poll(0, ready_per_turn_max)
@@ -101,9 +102,10 @@ class Readiness:
                 if events & _READ and (reader := readers.get(fd)) is not None:
                     reader()
                 if events & _WRITE and (writer := writers.get(fd)) is not None:
+                    # Megabytes, most likely.
+                    self.release()
                     writer()
             except Exception as error:
                 self._loop.call_exception_handler({"message": "serving a connection failed", "exception": error})
         self.is_busy = False
-        if self._held:
-            self.release()
+        self.release()

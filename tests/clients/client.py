@@ -1,8 +1,12 @@
 """What the suites ask of a client, so that the same tests run with every one of them."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+T0 = int(time.time() - 3_600) * 1_000
+"""For records with times of their own: not so long ago that retention takes them away in the middle of a test."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from tests.clients.client import Sent
+from tests.clients.client import T0, Sent
 from tests.clients.confluent import ConfluentClient
 from tests.clients.conftest import MakeTopic
 from tests.clients.waiting import eventually
@@ -27,7 +27,6 @@ admin: Any = import_module("confluent_kafka.admin")
 
 T = TypeVar("T")
 SECONDS_MAX = 30.0
-T0 = 1_700_000_000_000
 
 
 def result(future: Future[T]) -> T:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.client import Sent
+from tests.clients.client import T0, Sent
 from tests.clients.conftest import MakeTopic
 from tests.clients.kafka_python import KafkaPythonClient, errors, structs
 from tests.clients.waiting import eventually
@@ -17,8 +17,6 @@ from tests.clients.waiting import eventually
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     admin: Any = import_module("kafka.admin")
-
-T0 = 1_700_000_000_000
 
 
 @pytest.fixture

@@ -2,11 +2,12 @@
 
 import json
 import secrets
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from tests.clients.client import Sent
+from tests.clients.client import T0, Sent
 from tests.clients.confluent import ConfluentClient
 from tests.clients.conftest import MakeTopic
 from tests.clients.java import JavaMember, JavaTools
@@ -14,7 +15,6 @@ from tests.clients.waiting import eventually
 
 pytestmark = pytest.mark.java
 
-T0 = 1_700_000_000_000
 PARTITIONS = 4
 
 # The newest version of each API that Java 4.3.1 and this broker share, and so the one that Java sends.
@@ -149,7 +149,8 @@ def test_a_group_resumes_is_described_reset_and_deleted(
         return row["NEW-OFFSET"]
 
     assert state() == ("6", "10", "4")
-    assert reset("--to-datetime", "2023-11-14T22:13:23.000Z", "--dry-run") == "3"
+    moment = datetime.fromtimestamp(T0 / 1000 + 3, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    assert reset("--to-datetime", moment, "--dry-run") == "3"
     assert reset("--shift-by", "-2", "--execute") == "4"
     assert state() == ("4", "10", "6")
     assert [row["STATE"] for row in java.table(java.groups("--list", "--state")) if row["GROUP"] == group] == ["Empty"]

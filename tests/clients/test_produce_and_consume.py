@@ -4,12 +4,11 @@ import time
 
 import pytest
 
-from tests.clients.client import Client, Got, Sent
+from tests.clients.client import T0, Client, Got, Sent
 from tests.clients.conftest import MakeTopic
 from tests.clients.waiting import eventually
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-T0 = 1_700_000_000_000
 
 
 def contents(records: list[Got]) -> list[tuple[bytes | None, bytes | None]]:

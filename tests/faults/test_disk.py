@@ -86,7 +86,8 @@ def create_topic(connection: Asker, name: str) -> None:
 
 def test_a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room(small_disk: Path) -> None:
     ballast = small_disk / "ballast"
-    broker = HeadgateBroker(small_disk)
+    # All that fits is read in one answer.
+    broker = HeadgateBroker(small_disk, {"fetch.max.bytes": "50000000"})
     broker.start()
     with RawConnection(broker.address) as connection:
         create_topic(connection, "full")
