@@ -1,8 +1,8 @@
 """Load through librdkafka without a Python object per record, so that the broker is what is measured.
 
-confluent-kafka's own classes spend four fifths of a consumer's time on making an object of each record, and as much of
-a producer's on the call for each: through them two brokers look alike. Here the C library that confluent-kafka brings
-is called directly: records go in by the ten thousand, and come out into a callback that is a C function too.
+confluent-kafka's own classes spend four fifths of a consumer's time on making an object of each record, and take a call
+for each that is produced: through them two brokers look alike. Here the C library that confluent-kafka brings is called
+directly: records go in by the ten thousand, and come out into a callback that is a C function too.
 
 What is left to a consumer is mostly to free, in one thread, what another has allocated. glibc's allocator makes the
 two wait for each other, the more the sooner the broker answers; so clients run with jemalloc where it is installed.
