@@ -1,12 +1,15 @@
 #!/bin/sh
 # System parts the tests use and no Python package brings: a JDK 17+ and Maven, to fetch and run Apache Kafka; Chromium,
-# which reads the proxy's streams as a browser does; PostgreSQL, which pipelines write to; curl, kcat and bash, for the
-# lines of the README; jemalloc, for the clients of the broker's benchmark.
+# which reads the proxy's streams as a browser does; PostgreSQL, which pipelines write to; Node.js and npm, to fetch and
+# run Confluent's JavaScript client; curl, kcat and bash, for the lines of the README; jemalloc, for the clients of the
+# broker's benchmark.
 # Installed with the machine's package manager where that is allowed; elsewhere a printed reason, and the tests that
 # need them are skipped with the same reason (never under CI=true).
 missing=""
 command -v java >/dev/null 2>&1 || missing="$missing openjdk-17-jdk-headless"
 command -v mvn >/dev/null 2>&1 || missing="$missing maven"
+command -v node >/dev/null 2>&1 || missing="$missing nodejs"
+command -v npm >/dev/null 2>&1 || missing="$missing npm"
 command -v curl >/dev/null 2>&1 || missing="$missing curl"
 command -v kcat >/dev/null 2>&1 || missing="$missing kcat"
 command -v bash >/dev/null 2>&1 || missing="$missing bash"

@@ -1,0 +1,1 @@
+"""Shared by all HTTP servers: which requests are let in, before any route sees them."""
