@@ -3,6 +3,7 @@
 import argparse
 import gc
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument("--stop-at-eof", action="store_true", help="stop when standard input ends, as on SIGTERM")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    os.umask(0o077)  # Records are for this user alone.
     host, _, port = arguments.listen.rpartition(":")
     static = dict(pair.partition("=")[::2] for pair in arguments.set)
     try:

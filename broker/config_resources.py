@@ -23,6 +23,7 @@ from broker.state.configs.effective import check_topic_overrides, topic_default
 from broker.state.configs.topic_definitions import TOPIC_CONFIGS
 from broker.state.configs.values import InvalidConfig, text_of
 from broker.state.topic_names import topic_name_fault
+from broker.topic_creation import report_compaction
 from broker.turns import Work
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def _change_topic(
         raise Refusal(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     if not validate_only and after != dict(topic.overrides):
         broker.topics.set_overrides(topic, after)
+        report_compaction(broker, topic)
 
 
 def _check_topic_name(name: str) -> None:

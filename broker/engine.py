@@ -22,6 +22,7 @@ from broker.handlers.produce_again import RepeatedProduce
 from broker.handlers.table import HANDLERS
 from broker.protocol.entities import (
     Answer,
+    ApiVersionRange,
     MalformedRequest,
     read_request,
     response_header_is_flexible,
@@ -54,11 +55,13 @@ class _Route(NamedTuple):
 class Engine:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self.cold_reads = broker.cold_reads
+        """For responses with records that are not in the page cache."""
         self._repeated_produce = RepeatedProduce(broker)
         self._repeated_fetch = RepeatedFetch(broker)
         self._routes: dict[tuple[int, int], _Route] = {}
         broker.api_versions = tuple(
-            {"api_key": api_key, "min_version": versions.start, "max_version": versions.stop - 1}
+            ApiVersionRange(api_key, versions.start, versions.stop - 1)
             for api_key, (versions, _) in sorted(HANDLERS.items())
         )
 
@@ -121,7 +124,7 @@ class Engine:
             )
         answer: Answer = {
             "error_code": ErrorCode.unsupported_version,
-            "api_keys": [entry for entry in self._broker.api_versions if entry["api_key"] == _API_VERSIONS],
+            "api_keys": [entry._asdict() for entry in self._broker.api_versions if entry.api_key == _API_VERSIONS],
         }
         body = response_writer(_API_VERSIONS, 0)(answer)
         return _SIZE_AND_CORRELATION.pack(4 + len(body), correlation_id) + body

@@ -8,11 +8,16 @@ class BrokerError(Exception):
 
 
 class StorageError(BrokerError):
-    """The disk said no. `recoverable` when nothing was left half done and a later try may succeed (a full disk)."""
+    """The disk refused an operation. `recoverable`: nothing was left half done and a retry may succeed, for example
+    because the disk is full or no file descriptor is left."""
 
     def __init__(self, message: str, error_number: int | None = None) -> None:
         super().__init__(message)
         self.error_number = error_number
+
+    @property
+    def is_out_of_space(self) -> bool:
+        return self.error_number in (errno.ENOSPC, errno.EDQUOT)
 
     @property
     def recoverable(self) -> bool:

@@ -18,7 +18,8 @@ lines_per_interval = 100
 interval_ms = 10_000
 
 LIMITED_LOGGERS = tuple(
-    f"headgate.broker{part}" for part in ("", ".engine", ".groups", ".log", ".server", ".timers", ".topics", ".turns")
+    f"headgate.broker{part}"
+    for part in ("", ".engine", ".groups", ".log", ".server", ".timers", ".topics", ".turns", ".unsupported")
 )
 
 _Kind: TypeAlias = tuple[str, int, str]

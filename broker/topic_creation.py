@@ -3,15 +3,16 @@
 One object serves one request, so that a request cannot make more partitions than a request may.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
 from broker.errors import StorageError
 from broker.refusal import Refusal
-from broker.state.topic_names import METADATA_TOPIC, TakenNames, topic_name_fault
-from broker.state.topics import Topic
+from broker.state.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, TakenNames, topic_name_fault
+from broker.state.topics import Topic, finish
+from broker.unsupported_features import Feature
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -24,6 +25,12 @@ AUTO_CREATED_MAX = 100
 """Topics that one Metadata request brings into being. The client asks again for the rest, as it does in Kafka."""
 
 
+def report_compaction(broker: "Broker", topic: Topic) -> None:
+    """Log that `cleanup.policy=compact` has no effect. Internal topics are compacted by their journals."""
+    if topic.settings.is_compacted and not topic.internal:
+        broker.unsupported.report(Feature.COMPACTION, f"topic {topic.name}")
+
+
 class TopicCreation:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
@@ -32,13 +39,13 @@ class TopicCreation:
         # Looked up only when a topic is to be made: most Metadata requests make none.
         self._taken: TakenNames | None = None
 
-    def auto_create(self, name: str) -> Topic:
-        """The topic that a client named before anybody created it. Raises Refusal."""
+    def auto_creating(self, name: str) -> Generator[None, None, None]:
+        """Create, in steps, the topic that a client named before anybody created it. Raises Refusal."""
         self.check_name(name)
         if self._auto_creations_left == 0:
             raise Refusal(ErrorCode.leader_not_available, "Too many topics to create for one request: ask again.")
         self._auto_creations_left -= 1
-        return self.create(name, self._broker.settings.num_partitions, {})
+        yield from self.creating(name, self._broker.settings.num_partitions, {})
 
     def check_name(self, name: str) -> None:
         """Raises Refusal unless a topic of this name can be made."""
@@ -56,14 +63,18 @@ class TopicCreation:
         if other is not None:
             raise Refusal(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topic: {other}")
 
-    def create(self, name: str, partition_count: int, overrides: Mapping[str, str]) -> Topic:
-        """Make a topic whose name and configs are checked. Raises Refusal."""
+    def creating(self, name: str, partition_count: int, overrides: Mapping[str, str]) -> Generator[None, None, Topic]:
+        """Create, in steps, a topic whose name and configs are checked. Raises Refusal."""
         self.take(already=0, total=partition_count)
         try:
-            topic = self._broker.topics.create(name, partition_count, overrides)
+            self._broker.check_space()
+            steps = self._broker.topics.creating(name, partition_count, overrides)
+            # In one go: the group coordinator creates its topic too, and does not wait.
+            topic = finish(steps) if name in INTERNAL_TOPICS else (yield from steps)
         except StorageError as error:
             raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error
         self.reserve(name)
+        report_compaction(self._broker, topic)
         return topic
 
     def reserve(self, name: str) -> None:
@@ -71,11 +82,12 @@ class TopicCreation:
         if self._taken is not None:
             self._taken.add(name)
 
-    def add_partitions(self, topic: Topic, total: int) -> None:
-        """Raises Refusal."""
+    def adding_partitions(self, topic: Topic, total: int) -> Generator[None, None, None]:
+        """Add partitions in steps. Raises Refusal."""
         self.take(already=len(topic.partitions), total=total)
         try:
-            self._broker.topics.add_partitions(topic, total)
+            self._broker.check_space()
+            yield from self._broker.topics.adding_partitions(topic, total)
         except StorageError as error:
             raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error
 

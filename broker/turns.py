@@ -1,13 +1,16 @@
-"""Long work in short turns, so that one request does not hold up everyone else.
+"""Time slicing: long work runs in short slices, so that one request does not delay every other client.
 
-A request may create ten thousand partitions or change the configs of as many topics, each on disk before the answer.
-Its handler is a generator that yields wherever others may come between; what it returns is the answer.
+A request may create ten thousand partitions or change the configs of as many topics, each on disk before the response.
+Its handler is a generator that yields wherever other requests may be served; its return value is the response. All
+such work shares one slice per event-loop iteration, round robin.
 """
 
 import logging
-from collections.abc import Generator
+from collections import deque
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, TypeAlias
 
+from broker.clock import Clock, Timers
 from broker.deferred import Deferred
 from broker.protocol.entities import Answer
 from broker.protocol.payload import Disconnect
@@ -17,43 +20,107 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("headgate.broker.turns")
 
-# Long enough that the work of ordinary requests is done in one turn, short enough that nobody notices the wait.
-turn_ms_max = 50
+# Long enough that the work of ordinary requests is done in the first slice, short enough that clients do not notice.
+# This is for all work together.
+slice_ms_max = 5
 
 Work: TypeAlias = Generator[None, None, Answer]
 
 
-def in_turns(broker: "Broker", work: Work) -> Answer | Deferred[Answer | Disconnect]:
-    """The answer when the first turn is enough, else the promise of it."""
-    answer = _turn(broker, work)
-    if answer is not None:
-        return answer
-    promise: Deferred[Answer | Disconnect] = Deferred()
+class _Job:
+    __slots__ = ("is_exclusive", "on_done", "on_failure", "work")
 
-    def go_on() -> None:
-        try:
-            later = _turn(broker, work)
-        except Exception:
-            logger.exception("a request failed after its first turn")
-            promise.complete(Disconnect("the request failed; see the traceback above"))
-            return
-        if later is None:
-            broker.timers.after(0, go_on)
+    def __init__(
+        self, work: Work, *, is_exclusive: bool, on_done: Callable[[Answer], None], on_failure: Callable[[], None]
+    ) -> None:
+        self.work = work
+        self.is_exclusive = is_exclusive
+        self.on_done = on_done
+        self.on_failure = on_failure
+
+
+class TimeSlices:
+    """The work that goes on after its first slice.
+
+    Exclusive work (changes to topics) runs one after the other, as in Kafka's controller: none sees the half-done
+    work of another.
+    """
+
+    def __init__(self, clock: Clock, timers: Timers) -> None:
+        self._clock = clock
+        self._timers = timers
+        self._running: deque[_Job] = deque()
+        self._exclusive_waiting: deque[_Job] = deque()
+        self._has_exclusive = False
+        self._is_planned = False
+
+    def run(self, work: Work, *, is_exclusive: bool = False) -> Answer | Deferred[Answer | Disconnect]:
+        """The response when the first slice is enough, otherwise the promise of it."""
+        if not (is_exclusive and self._has_exclusive):
+            until_ms = self._clock.monotonic_ms() + slice_ms_max
+            while True:
+                try:
+                    next(work)
+                except StopIteration as done:
+                    answer: Answer = done.value
+                    return answer
+                if self._clock.monotonic_ms() >= until_ms:
+                    break
+        promise: Deferred[Answer | Disconnect] = Deferred()
+        disconnect = Disconnect("the request failed; see the traceback above")
+        self._add(
+            _Job(
+                work,
+                is_exclusive=is_exclusive,
+                on_done=promise.complete,
+                on_failure=lambda: promise.complete(disconnect),
+            )
+        )
+        return promise
+
+    def _add(self, job: _Job) -> None:
+        if job.is_exclusive and self._has_exclusive:
+            self._exclusive_waiting.append(job)
         else:
-            promise.complete(later)
+            self._has_exclusive = self._has_exclusive or job.is_exclusive
+            self._running.append(job)
+        self._plan()
 
-    broker.timers.after(0, go_on)
-    return promise
+    def _plan(self) -> None:
+        if not self._is_planned:
+            self._is_planned = True
+            self._timers.after(0, self._slice)
 
+    def _slice(self) -> None:
+        self._is_planned = False
+        until_ms = self._clock.monotonic_ms() + slice_ms_max
+        running = self._running
+        while running:
+            job = running.popleft()
+            if self._step(job):
+                running.append(job)
+            elif job.is_exclusive:
+                self._has_exclusive = bool(self._exclusive_waiting)
+                if self._exclusive_waiting:
+                    running.append(self._exclusive_waiting.popleft())
+            if self._clock.monotonic_ms() >= until_ms:
+                break
+        if running:
+            self._plan()
 
-def _turn(broker: "Broker", work: Work) -> Answer | None:
-    """Go on with the work until it is done or the turn is over."""
-    until_ms = broker.clock.monotonic_ms() + turn_ms_max
-    while True:
+    def _step(self, job: _Job) -> bool:
+        """Do one step of a job; whether there are more."""
         try:
-            next(work)
+            next(job.work)
+            return True
         except StopIteration as done:
-            answer: Answer = done.value
-            return answer
-        if broker.clock.monotonic_ms() >= until_ms:
-            return None
+            job.on_done(done.value)
+        except Exception:
+            logger.exception("a request failed after its first slice")
+            job.on_failure()
+        return False
+
+
+def in_turns(broker: "Broker", work: Work, *, is_exclusive: bool = False) -> Answer | Deferred[Answer | Disconnect]:
+    """Run work in slices, together with all other such work of the broker."""
+    return broker.slices.run(work, is_exclusive=is_exclusive)

@@ -5,22 +5,31 @@ client can ask again with what is listed. No features are advertised: clients th
 and the first transaction protocol.
 """
 
+from functools import lru_cache
+
 from kio.schema.errors import ErrorCode
 
 from broker.broker import Broker
 from broker.context import RequestContext
-from broker.protocol.entities import Answer, Request
+from broker.protocol.entities import Answer, ApiVersionRange, Request, response_writer
 
 API_KEY = 18
 VERSIONS = range(5)
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: Request) -> Answer | bytes:
     name = getattr(request, "client_software_name", "none")
     version = getattr(request, "client_software_version", "none")
     if context.api_version >= 3 and not (_is_software_word(name) and _is_software_word(version)):
         return {"error_code": ErrorCode.invalid_request, "api_keys": ()}
-    return {"error_code": ErrorCode.none, "api_keys": broker.api_versions}
+    return _listing(context.api_version, broker.api_versions)
+
+
+@lru_cache(maxsize=16)
+def _listing(version: int, api_versions: tuple[ApiVersionRange, ...]) -> bytes:
+    """The response's body: the same for every client, and costly to encode."""
+    api_keys = [entry._asdict() for entry in api_versions]
+    return response_writer(API_KEY, version)({"error_code": ErrorCode.none, "api_keys": api_keys})
 
 
 def _is_software_word(word: str) -> bool:

@@ -8,6 +8,7 @@ Deviations:
 """
 
 from collections import Counter
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
@@ -30,7 +31,7 @@ VERSIONS = range(4)
 
 
 def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
-    return in_turns(broker, _grow_all(broker, request))
+    return in_turns(broker, _grow_all(broker, request), is_exclusive=True)
 
 
 def _grow_all(broker: "Broker", request: Request) -> Work:
@@ -44,14 +45,16 @@ def _grow_all(broker: "Broker", request: Request) -> Work:
         try:
             if times[name] > 1:
                 raise Refusal(ErrorCode.invalid_request, "Duplicate topic name.")
-            _grow(broker, creation, asked, validate_only=request.validate_only)
+            yield from _growing(broker, creation, asked, validate_only=request.validate_only)
         except Refusal as refusal:
             code, message = refusal.code, clipped(refusal.message)
         answers.append({"name": name, "error_code": code, "error_message": message})
     return {"results": answers}
 
 
-def _grow(broker: "Broker", creation: TopicCreation, asked: Request, *, validate_only: bool) -> None:
+def _growing(
+    broker: "Broker", creation: TopicCreation, asked: Request, *, validate_only: bool
+) -> Generator[None, None, None]:
     topic = broker.topics.find(asked.name)
     if topic is None:
         raise Refusal(ErrorCode.unknown_topic_or_partition, None)
@@ -68,7 +71,7 @@ def _grow(broker: "Broker", creation: TopicCreation, asked: Request, *, validate
     if validate_only:
         creation.take(already=already, total=asked.count)
     else:
-        creation.add_partitions(topic, asked.count)
+        yield from creation.adding_partitions(topic, asked.count)
 
 
 def _check_assignments(broker: "Broker", assignments: Request, new: int) -> None:

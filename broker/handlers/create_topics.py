@@ -12,7 +12,7 @@ Deviations:
 
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
@@ -38,7 +38,7 @@ VERSIONS = range(2, 8)
 
 
 def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
-    return in_turns(broker, _create_all(broker, request))
+    return in_turns(broker, _create_all(broker, request), is_exclusive=True)
 
 
 def _create_all(broker: "Broker", request: Request) -> Work:
@@ -54,7 +54,8 @@ def _create_all(broker: "Broker", request: Request) -> Work:
                 raise Refusal(ErrorCode.invalid_request, "Duplicate topic name.")
             if excessive:
                 raise Refusal(ErrorCode.policy_violation, "Excessively large number of partitions per request.")
-            answers.append(_create(broker, creation, topic, validate_only=request.validate_only))
+            answer = yield from _creating(broker, creation, topic, validate_only=request.validate_only)
+            answers.append(answer)
         except Refusal as refusal:
             answers.append(
                 {
@@ -77,7 +78,9 @@ def _partitions_asked(broker: "Broker", topics: Mapping[str, Request]) -> int:
     )
 
 
-def _create(broker: "Broker", creation: TopicCreation, topic: Request, *, validate_only: bool) -> dict[str, object]:
+def _creating(
+    broker: "Broker", creation: TopicCreation, topic: Request, *, validate_only: bool
+) -> Generator[None, None, dict[str, object]]:
     name = topic.name
     creation.check_name(name)
     overrides = _checked_configs(broker, topic)
@@ -88,7 +91,7 @@ def _create(broker: "Broker", creation: TopicCreation, topic: Request, *, valida
         # Kafka draws an id for a trial, too.
         topic_id = uuid.uuid4()
     else:
-        topic_id = creation.create(name, partition_count, overrides).topic_id
+        topic_id = (yield from creation.creating(name, partition_count, overrides)).topic_id
     return {
         "name": name,
         "topic_id": topic_id,

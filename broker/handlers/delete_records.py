@@ -1,6 +1,6 @@
 """DeleteRecords (21), versions 0-2: moves the start of partitions up to an offset; -1 is the high watermark.
 
-What lies before the new start is never served again, and its segments are dropped by retention.
+What lies before the new start is never served again, and the disk space of whole segments before it is free at once.
 
 Deviations:
 - None that a client sees; the timeout never strikes.
@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.errors import StorageError
+from broker.log.log_deletion import remove_deleted_tail
 from broker.log.partition_log import OffsetOutOfRange
 from broker.protocol.entities import Answer, Request
 from broker.protocol.payload import Disconnect
@@ -41,17 +42,17 @@ def _delete_all(broker: "Broker", request: Request) -> Work:
         partitions = []
         for index, offset in wanted.items():
             yield
-            partitions.append(_delete(broker.topics.find(name), index, offset))
+            partitions.append(_delete(broker, name, index, offset))
         topics.append({"name": name, "partitions": partitions})
     return {"topics": topics}
 
 
-def _delete(topic: Topic | None, index: int, offset: int) -> dict[str, object]:
-    code, low_watermark = _cut(topic, index, offset)
+def _delete(broker: "Broker", name: str, index: int, offset: int) -> dict[str, object]:
+    code, low_watermark = _cut(broker, broker.topics.find(name), index, offset)
     return {"partition_index": index, "low_watermark": low_watermark, "error_code": code}
 
 
-def _cut(topic: Topic | None, index: int, offset: int) -> tuple[ErrorCode, int]:
+def _cut(broker: "Broker", topic: Topic | None, index: int, offset: int) -> tuple[ErrorCode, int]:
     if topic is None or not 0 <= index < len(topic.partitions):
         return ErrorCode.unknown_topic_or_partition, -1
     if topic.internal:
@@ -59,8 +60,11 @@ def _cut(topic: Topic | None, index: int, offset: int) -> tuple[ErrorCode, int]:
     # A topic without any policy keeps everything by itself, and may still be cut.
     if topic.settings.is_compacted and not topic.settings.deletes_old_segments:
         return ErrorCode.policy_violation, -1
+    log = topic.partitions[index].log
     try:
-        return ErrorCode.none, topic.partitions[index].log.delete_records(offset)
+        low_watermark = broker.reserve.use(lambda: log.delete_records(offset))
+        broker.reserve.use(lambda: remove_deleted_tail(log, broker.clock.wall_ms()))
+        return ErrorCode.none, low_watermark
     except OffsetOutOfRange:
         return ErrorCode.offset_out_of_range, -1
     except StorageError:

@@ -34,7 +34,7 @@ UNKNOWN_ID = "This server does not host this topic ID."
 
 
 def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
-    return in_turns(broker, _delete_all(broker, request))
+    return in_turns(broker, _delete_all(broker, request), is_exclusive=True)
 
 
 def _delete_all(broker: "Broker", request: Request) -> Work:

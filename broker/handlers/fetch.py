@@ -1,5 +1,8 @@
 """Fetch v4-18: batches from an offset on, waiting for them if asked to (topic ids from v13, KIP-516).
 
+Consumers see batches up to the high watermark: those with acks=all when they are on the disk, others at once unless
+they come after one that is not. A fetch from the high watermark on is empty, as in Kafka.
+
 A fetch is answered at once when it has `min_bytes`, all that its limits allow, an error, or no time to wait; else when
 enough bytes arrive in one of its partitions or `max_wait_ms` has passed. Records are stretches of segment files, sent
 without being read. A batch that the limits would cut, which the protocol allows, is left for the next fetch. The first
@@ -13,10 +16,8 @@ matches is answered with CORRUPT_MESSAGE, where Kafka sends it and lets the clie
 """
 
 from collections.abc import Iterable
-from functools import cache, lru_cache
 from typing import NamedTuple
 
-from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
 from broker.broker import Broker
@@ -24,35 +25,31 @@ from broker.clock import Timer
 from broker.context import RequestContext
 from broker.deferred import Deferred
 from broker.errors import StorageError
+from broker.handlers.fetch_response import Diverged, Refused, ResponseLayout, response_layout
+from broker.log.page_cache import ColdRead, cold_read_bytes
 from broker.log.partition_log import OffsetOutOfRange
-from broker.log.segment import Region
-from broker.protocol.entities import Answer, Request, milliseconds
+from broker.log.region import Region
+from broker.protocol.entities import Request, milliseconds
 from broker.protocol.payload import Chunk, Payload
 from broker.protocol.record_batch import CorruptBatch
-from broker.protocol.templates import ArrayTemplate, NumbersTemplate, compact_length, encode, item_type
 from broker.state.topics import Partition, Topic
 
 API_KEY = 1
 VERSIONS = range(4, 19)
 
-READ_COMMITTED = 1
 TOPIC_IDS_SINCE_VERSION = 13
 
-# Marks the template of an answer that holds one partition and nothing else.
-_ALONE = 1
+# How often a fetch waits for cold data, for all its partitions together: for the lookup of its offset, for the lookup
+# of the response's end, and for data that was evicted meanwhile. After that it reads without checking the page cache.
+cold_rounds_max = 4
 
 
 def handle(broker: Broker, context: RequestContext, request: Request) -> bytes | Payload | Deferred[Payload]:
     version = context.api_version
-    shape = _shape(version)
+    shape = response_layout(version)
     if getattr(request, "session_epoch", -1) > 0:
         return shape.refusal(ErrorCode.fetch_session_id_not_found)
-    fetch = _Fetch(broker, request, shape)
-    payload, found_bytes, answer_now = fetch.collect()
-    wait_ms = milliseconds(request.max_wait)
-    if answer_now or found_bytes >= request.min_bytes or wait_ms <= 0 or not fetch.partitions:
-        return payload
-    return fetch.wait(request.min_bytes - found_bytes, wait_ms)
+    return _Fetch(broker, request, shape).start()
 
 
 class AskedPartition(NamedTuple):
@@ -77,18 +74,18 @@ def fetch_one(
 ) -> Payload | None:
     """The answer to a fetch of one partition from `offset` on, if it can be given at once and holds records."""
     partition = _find(topic, asked.partition)
-    if partition is None or offset == partition.log.log_end_offset:
+    if partition is None or offset == partition.log.high_watermark:
         return None
     budget = min(max_bytes, broker.settings.fetch_max_bytes)
     try:
-        region = _read(partition, asked, offset, budget, at_least_one=True)
-    except (_Refused, _Diverged):
+        region = _read(partition, asked, offset, budget, at_least_one=True, wait=False)
+    except (Refused, Diverged, ColdRead):
         return None
     if region is None or region.length == 0:
         return None
     if region.length < min_bytes and not partition.log.has_more(region):
         return None
-    return _shape(version).alone(partition, isolation, region)
+    return response_layout(version).alone(partition, isolation, region)
 
 
 class _Fetch:
@@ -97,6 +94,8 @@ class _Fetch:
     __slots__ = (
         "_answer",
         "_broker",
+        "_cold",
+        "_cold_rounds",
         "_missing_bytes",
         "_request",
         "_shape",
@@ -105,7 +104,7 @@ class _Fetch:
         "partitions",
     )
 
-    def __init__(self, broker: Broker, request: Request, shape: "_Shape") -> None:
+    def __init__(self, broker: Broker, request: Request, shape: "ResponseLayout") -> None:
         self._broker = broker
         self._request = request
         self._shape = shape
@@ -114,15 +113,47 @@ class _Fetch:
         self._missing_bytes = 0
         self._answer: Deferred[Payload] = Deferred()
         self._timer: Timer | None = None
+        self._cold: list[ColdRead] = []
+        self._cold_rounds = 0
 
-    def collect(self) -> tuple[Payload, int, bool]:
-        """(the response as of now, how many bytes of records it has, whether something in it must not wait)."""
+    def start(self) -> Payload | Deferred[Payload]:
+        """The response, if it is complete or must not wait."""
+        payload, found_bytes, answer_now = self.collect(wait=self._cold_rounds >= cold_rounds_max)
+        if self._cold and self._load():
+            return self._answer
+        request = self._request
+        wait_ms = milliseconds(request.max_wait)
+        if answer_now or found_bytes >= request.min_bytes or wait_ms <= 0 or not self.partitions:
+            return payload
+        return self.wait(request.min_bytes - found_bytes, wait_ms)
+
+    def _load(self) -> bool:
+        """Have threads read the cold data; False if its files cannot be opened."""
+        self._cold_rounds += 1
+        try:
+            pending = self._broker.cold_reads.load(self._cold, self._loaded)
+        except OSError:
+            return False
+        self._answer.on_abandon = pending.cancel
+        return True
+
+    def _loaded(self) -> None:
+        outcome = self.start()
+        if not isinstance(outcome, Deferred):
+            self._answer.complete(outcome)
+
+    def collect(self, *, wait: bool) -> tuple[Payload, int, bool]:
+        """(the response as of now, how many bytes of records it has, whether something in it must not wait).
+
+        Without `wait`, cold data that has to be read first is in `_cold` afterwards.
+        """
         request, shape = self._request, self._shape
         by_id = shape.version >= TOPIC_IDS_SINCE_VERSION
         topics = self._broker.topics
         isolation = request.isolation_level
         budget = min(request.max_bytes, self._broker.settings.fetch_max_bytes)
         found_bytes, answer_now = 0, False
+        self._cold = []
         self.partitions = waiting = []
         chunks: list[Chunk] = []
         pieces: list[bytes] = [shape.response.head, shape.response.length(len(self._topics))]
@@ -134,13 +165,22 @@ class _Fetch:
                 partition = _find(topic, asked.partition)
                 try:
                     if partition is None:
-                        raise _Refused(_unknown(topic, by_id=by_id))
-                    region = _read(partition, asked, asked.fetch_offset, budget, at_least_one=found_bytes == 0)
-                except _Refused as refusal:
+                        raise Refused(_unknown(topic, by_id=by_id))
+                    region = _read(
+                        partition, asked, asked.fetch_offset, budget, at_least_one=found_bytes == 0, wait=wait
+                    )
+                except ColdRead as cold:
+                    found_bytes += cold.length
+                    budget -= cold.length
+                    answer_now = True
+                    self._cold.append(cold)
+                    pieces.append(shape.failure(asked.partition, Refused(ErrorCode.kafka_storage_error), partition))
+                    continue
+                except Refused as refusal:
                     answer_now = True
                     pieces.append(shape.failure(asked.partition, refusal, partition))
                     continue
-                except _Diverged as parting:
+                except Diverged as parting:
                     answer_now = True
                     pieces.append(shape.parting(parting))
                     continue
@@ -148,7 +188,7 @@ class _Fetch:
                 pieces.append(shape.success(partition, isolation))
                 # What its limits kept out does not come by waiting.
                 if region is None:
-                    answer_now = answer_now or asked.fetch_offset < partition.log.log_end_offset
+                    answer_now = answer_now or asked.fetch_offset < partition.log.high_watermark
                     pieces.append(shape.no_records)
                     continue
                 answer_now = answer_now or partition.log.has_more(region)
@@ -188,29 +228,13 @@ class _Fetch:
         if self._answer.done:
             return
         self._stop_waiting()
-        self._answer.complete(self.collect()[0])
+        self._answer.complete(self.collect(wait=True)[0])
 
     def _stop_waiting(self) -> None:
         for partition in self.partitions:
             partition.waiters.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
-
-
-class _Refused(Exception):
-    def __init__(self, error: ErrorCode) -> None:
-        super().__init__(error.name)
-        self.error = error
-
-
-class _Diverged(Exception):
-    """The log that the client has is not a part of this one: the last epoch of both, and where it ends here."""
-
-    def __init__(self, partition: Partition, epoch: int, end_offset: int) -> None:
-        super().__init__(f"epoch {epoch} ends at {end_offset}")
-        self.partition = partition
-        self.epoch = epoch
-        self.end_offset = end_offset
 
 
 def _each_once(topics: Iterable[Request], *, by_id: bool) -> list[tuple[Request, list[Request]]]:
@@ -240,156 +264,38 @@ def _unknown(topic: Topic | None, *, by_id: bool) -> ErrorCode:
 
 
 def _read(
-    partition: Partition, asked: Request | AskedPartition, offset: int, budget: int, *, at_least_one: bool
+    partition: Partition, asked: Request | AskedPartition, offset: int, budget: int, *, at_least_one: bool, wait: bool
 ) -> Region | None:
     log = partition.log
     epoch = getattr(asked, "current_leader_epoch", -1)
     if epoch >= 0 and epoch != log.leader_epoch:
         fenced = epoch < log.leader_epoch
-        raise _Refused(ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch)
+        raise Refused(ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch)
     last_epoch = getattr(asked, "last_fetched_epoch", -1)
     if last_epoch >= 0:
         _check_epoch(partition, last_epoch, offset)
     max_bytes = min(asked.partition_max_bytes, budget)
     if max_bytes <= 0 and not at_least_one:
         if not log.log_start_offset <= offset <= log.log_end_offset:
-            raise _Refused(ErrorCode.offset_out_of_range)
+            raise Refused(ErrorCode.offset_out_of_range)
         return None
     try:
-        return log.read(offset, max(max_bytes, 0), at_least_one=at_least_one)
+        return log.read(offset, max(max_bytes, 0), at_least_one=at_least_one, wait=wait)
+    except ColdRead as cold:
+        # Not only the lookup: the records of the response are likely to be cold as well.
+        cold.length = max(cold.length, min(max_bytes, cold_read_bytes))
+        raise
     except OffsetOutOfRange:
-        raise _Refused(ErrorCode.offset_out_of_range) from None
+        raise Refused(ErrorCode.offset_out_of_range) from None
     except CorruptBatch:
-        raise _Refused(ErrorCode.corrupt_message) from None
+        raise Refused(ErrorCode.corrupt_message) from None
     except (StorageError, OSError):
-        raise _Refused(ErrorCode.kafka_storage_error) from None
+        raise Refused(ErrorCode.kafka_storage_error) from None
 
 
 def _check_epoch(partition: Partition, last_epoch: int, offset: int) -> None:
     epoch, end_offset = partition.log.end_offset_for_epoch(last_epoch)
     if epoch < 0 or offset < partition.log.log_start_offset:
-        raise _Refused(ErrorCode.offset_out_of_range)
+        raise Refused(ErrorCode.offset_out_of_range)
     if epoch < last_epoch or end_offset < offset:
-        raise _Diverged(partition, epoch, end_offset)
-
-
-class _Shape:
-    """The response's layout at one version, as templates."""
-
-    def __init__(self, version: int) -> None:
-        self.version = version
-        self._schema = load_response_schema(API_KEY, version)
-        self._topic_schema = item_type(self._schema, "responses")
-        self._partition_schema = item_type(self._topic_schema, "partitions")
-        self.response = ArrayTemplate(self._schema, {}, "responses", {"partitions": ()})
-        self._any_topic = probe = self._topic_template("", None)
-        self.topic_tail = probe.tail
-        self.topic_length = probe.length
-        # The records are a partition's last field: a length, the bytes and, in flexible versions, no tagged fields.
-        self._flexible = probe.flexible
-        self._empty = b"\x01\x00" if self._flexible else b"\x00\x00\x00\x00"
-        self.records_tail = b"\x00" if self._flexible else b""
-        self.no_records = self._empty
-        self._tail_alone = self.records_tail + self.topic_tail + self.response.tail
-
-    def records_length(self, length: int) -> bytes:
-        return compact_length(length) if self._flexible else length.to_bytes(4)
-
-    def refusal(self, error: ErrorCode) -> bytes:
-        return encode(self._schema, {"error_code": error, "responses": ()})
-
-    def _topic_template(self, name: str, topic_id: object) -> ArrayTemplate:
-        fields: Answer = {"topic": name, "topic_id": topic_id}
-        return ArrayTemplate(self._topic_schema, fields, "partitions", {"aborted_transactions": None})
-
-    def topic_head(self, topic: Topic | None, wanted: Request) -> bytes:
-        if topic is None:
-            named = {"topic": getattr(wanted, "topic", ""), "topic_id": getattr(wanted, "topic_id", None)}
-            return self._any_topic.head_of(encode(self._topic_schema, named))
-        key = (API_KEY, self.version)
-        head = topic.templates.get(key)
-        if head is None:
-            head = topic.templates[key] = self._topic_template(topic.name, topic.topic_id).head
-        return head
-
-    def success(self, partition: Partition, isolation: int) -> bytes:
-        """A partition without an error, up to the length of its records."""
-        key = (API_KEY, self.version, isolation)
-        template = partition.templates.get(key)
-        if template is None:
-            template = partition.templates[key] = self._partition_template(partition, isolation)
-        return self._filled(template, partition)
-
-    def _filled(self, template: NumbersTemplate, partition: Partition) -> bytes:
-        log = partition.log
-        end = log.log_end_offset
-        if self.version >= 5:
-            return template.head + template.pack(end, end, log.log_start_offset) + template.tail
-        return template.head + template.pack(end, end) + template.tail
-
-    def alone(self, partition: Partition, isolation: int, region: Region) -> Payload:
-        """An answer with the records of one partition, as a whole."""
-        key = (API_KEY, self.version, isolation, _ALONE)
-        template = partition.templates.get(key)
-        if template is None:
-            before = self.response.head + self.response.length(1) + self.topic_head(partition.topic, None)
-            template = self._partition_template(partition, isolation).within(before + self.topic_length(1), b"")
-            partition.templates[key] = template
-        head = self._filled(template, partition) + self.records_length(region.length)
-        length = len(head) + region.length
-        tail = self._tail_alone
-        return Payload((head, region, tail), length + len(tail)) if tail else Payload((head, region), length)
-
-    def _partition_template(self, partition: Partition, isolation: int) -> NumbersTemplate:
-        template = NumbersTemplate(
-            self._partition_schema,
-            {
-                "partition_index": partition.index,
-                "error_code": ErrorCode.none,
-                "aborted_transactions": () if isolation == READ_COMMITTED else None,
-                "preferred_read_replica": -1,
-                "records": b"",
-            },
-            ("high_watermark", "last_stable_offset", "log_start_offset"),
-        )
-        template.tail = template.tail.removesuffix(self._empty)
-        return template
-
-    def parting(self, parting: _Diverged) -> bytes:
-        partition, log = parting.partition, parting.partition.log
-        fields: Answer = {
-            "partition_index": partition.index,
-            "high_watermark": log.high_watermark,
-            "last_stable_offset": log.last_stable_offset,
-            "log_start_offset": log.log_start_offset,
-            "diverging_epoch": {"epoch": parting.epoch, "end_offset": parting.end_offset},
-            "aborted_transactions": None,
-            "preferred_read_replica": -1,
-            "records": b"",
-        }
-        return encode(self._partition_schema, fields)
-
-    def failure(self, index: int, refusal: _Refused, partition: Partition | None) -> bytes:
-        out_of_range = refusal.error is ErrorCode.offset_out_of_range and partition is not None
-        start = partition.log.log_start_offset if out_of_range and partition is not None else -1
-        # The index is the first field. A request can name thousands of partitions that do not exist.
-        return index.to_bytes(4, signed=True) + self._failure_behind_index(refusal.error, start)
-
-    @lru_cache(maxsize=64)  # noqa: B019  # there is one shape per version, for good
-    def _failure_behind_index(self, error: ErrorCode, log_start_offset: int) -> bytes:
-        failure = {
-            "partition_index": 0,
-            "error_code": error,
-            "high_watermark": -1,
-            "last_stable_offset": -1,
-            "log_start_offset": log_start_offset,
-            "aborted_transactions": None,
-            "preferred_read_replica": -1,
-            "records": b"",
-        }
-        return encode(self._partition_schema, failure)[4:]
-
-
-@cache
-def _shape(version: int) -> _Shape:
-    return _Shape(version)
+        raise Diverged(partition, epoch, end_offset)

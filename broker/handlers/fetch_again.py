@@ -13,7 +13,8 @@ from uuid import UUID
 from kio.index import load_request_schema
 
 from broker.broker import Broker
-from broker.handlers.fetch import API_KEY, READ_COMMITTED, TOPIC_IDS_SINCE_VERSION, AskedPartition, fetch_one
+from broker.handlers.fetch import TOPIC_IDS_SINCE_VERSION, AskedPartition, fetch_one
+from broker.handlers.fetch_response import API_KEY, READ_COMMITTED
 from broker.protocol.entities import Request
 from broker.protocol.payload import Payload
 from broker.protocol.templates import encode

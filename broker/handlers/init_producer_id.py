@@ -3,7 +3,8 @@
 Without a transactional id every request gets an id of its own with epoch 0, whatever id and epoch it names. One of the
 two without the other is INVALID_REQUEST.
 
-Deviations: a transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED until transactions exist.
+Deviations: a transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED until transactions exist, and the
+broker logs that transactions are not supported.
 """
 
 from kio.schema.errors import ErrorCode
@@ -12,6 +13,8 @@ from broker.broker import Broker
 from broker.context import RequestContext
 from broker.errors import StorageError
 from broker.protocol.entities import Answer, Request
+from broker.protocol.messages import clipped
+from broker.unsupported_features import Feature
 
 API_KEY = 22
 VERSIONS = range(6)
@@ -26,6 +29,7 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
     if request.transactional_id is not None:
         if request.transactional_id == "":
             return {"error_code": ErrorCode.invalid_request, **_FAILED}
+        broker.unsupported.report(Feature.TRANSACTIONS, clipped(f"producer {request.transactional_id!r}"))
         return {"error_code": ErrorCode.transactional_id_authorization_failed, **_FAILED}
     if (getattr(request, "producer_id", NONE) == NONE) != (getattr(request, "producer_epoch", NONE) == NONE):
         return {"error_code": ErrorCode.invalid_request, **_FAILED}

@@ -74,7 +74,7 @@ def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) 
         found = _find(log, asked.timestamp)
     except InvalidBatch:
         return {"error_code": ErrorCode.corrupt_message, **_UNKNOWN}
-    except StorageError:
+    except (StorageError, OSError):
         return {"error_code": ErrorCode.kafka_storage_error, **_UNKNOWN}
     if found is None:
         return {"error_code": ErrorCode.none, **_UNKNOWN}

@@ -10,18 +10,21 @@ named by neither name nor id is UNKNOWN_TOPIC_ID; Kafka fails with UNKNOWN_SERVE
 partition, Kafka's fifty.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kio.schema.errors import ErrorCode
 
 from broker.broker import Broker
 from broker.context import RequestContext
+from broker.deferred import Deferred
 from broker.protocol.entities import Answer, Request
+from broker.protocol.payload import Disconnect
 from broker.refusal import Refusal
 from broker.state.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, UNASKED_OPERATIONS
 from broker.state.topic_names import INTERNAL_TOPICS, topic_name_fault
 from broker.state.topics import Topic
 from broker.topic_creation import TopicCreation
+from broker.turns import Work, in_turns
 
 API_KEY = 3
 VERSIONS = range(14)
@@ -30,16 +33,48 @@ VERSIONS = range(14)
 IDS_SINCE_VERSION = 12
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
     if context.api_version < IDS_SINCE_VERSION and any(_names_by_id(wanted) for wanted in request.topics or ()):
         return _refused(request)
+    if _creates_topics(broker, request):
+        return in_turns(broker, _create_then_answer(broker, context, request), is_exclusive=True)
+    return _answer(broker, context, request, {})
+
+
+def _creates_topics(broker: Broker, request: Request) -> bool:
+    """Whether the request names a topic that does not exist and may be created."""
+    asked = request.topics
+    if not asked or not getattr(request, "allow_auto_topic_creation", True):
+        return False
+    if not broker.settings.auto_create_topics_enable or any(_names_by_id(wanted) for wanted in asked):
+        return False
+    find = broker.topics.find
+    return any(find(wanted.name) is None for wanted in asked)
+
+
+def _create_then_answer(broker: Broker, context: RequestContext, request: Request) -> Work:
+    creation = TopicCreation(broker)
+    refused: dict[str, ErrorCode] = {}
+    for name in dict.fromkeys(wanted.name for wanted in request.topics):
+        yield
+        # Look it up late: another request may have created it meanwhile.
+        if broker.topics.find(name) is None and topic_name_fault(name) is None:
+            try:
+                yield from creation.auto_creating(name)
+            except Refusal as refusal:
+                refused[name] = refusal.code
+    return _answer(broker, context, request, refused)
+
+
+def _answer(broker: Broker, context: RequestContext, request: Request, refused: Mapping[str, ErrorCode]) -> Answer:
+    """The response as of now. `refused` holds the errors of topics that could not be created."""
     host, port = broker.advertised()
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
     return {
         "brokers": ({"node_id": broker.node_id, "host": host, "port": port, "rack": broker.settings.broker_rack},),
         "cluster_id": broker.cluster_id,
         "controller_id": broker.node_id,
-        "topics": tuple(_with_operations(_topics(broker, context, request), request)),
+        "topics": tuple(_with_operations(_topics(broker, context, request, refused), request)),
         "cluster_authorized_operations": CLUSTER_OPERATIONS if cluster_operations else UNASKED_OPERATIONS,
     }
 
@@ -76,14 +111,14 @@ def _with_operations(topics: Iterable[Answer], request: Request) -> Iterable[Ans
     )
 
 
-def _topics(broker: Broker, context: RequestContext, request: Request) -> Iterable[Answer]:
+def _topics(
+    broker: Broker, context: RequestContext, request: Request, refused: Mapping[str, ErrorCode]
+) -> Iterable[Answer]:
     asked = request.topics
     if asked is None or (context.api_version == 0 and not asked):
         for topic in sorted(broker.topics.all(), key=lambda topic: topic.name):
             yield _describe(broker, topic)
         return
-    may_create = getattr(request, "allow_auto_topic_creation", True)
-    creation = TopicCreation(broker)
     seen: set[object] = set()
     by_id = any(getattr(wanted, "topic_id", None) is not None for wanted in asked)
     for wanted in asked:
@@ -102,22 +137,17 @@ def _topics(broker: Broker, context: RequestContext, request: Request) -> Iterab
             else:
                 yield _describe(broker, found)
             continue
-        yield _by_name(broker, creation, wanted.name, may_create=may_create)
+        yield _by_name(broker, wanted.name, refused)
 
 
-def _by_name(broker: Broker, creation: TopicCreation, name: str, *, may_create: bool) -> Answer:
+def _by_name(broker: Broker, name: str, refused: Mapping[str, ErrorCode]) -> Answer:
     found = broker.topics.find(name)
     if found is not None:
         return _describe(broker, found)
     if topic_name_fault(name) is not None:
         error = ErrorCode.invalid_topic_exception
-    elif not (may_create and broker.settings.auto_create_topics_enable):
-        error = ErrorCode.unknown_topic_or_partition
     else:
-        try:
-            return _describe(broker, creation.auto_create(name))
-        except Refusal as refusal:
-            error = refusal.code
+        error = refused.get(name, ErrorCode.unknown_topic_or_partition)
     return {"error_code": error, "name": name, "is_internal": name in INTERNAL_TOPICS, "partitions": ()}
 
 

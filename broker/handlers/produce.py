@@ -2,7 +2,9 @@
 
 acks=0 is not answered (and a fault closes the connection, the only way to tell), acks=1 is answered from the page
 cache, acks=all when the batch is on the disk: the fdatasync is shared with every other batch that waits for one.
-`headgate.acks.all.fsync=false` relaxes acks=all to acks=1.
+Consumers see a batch with acks=all from then on, and one with acks=0 or 1 at once, unless it comes after one that
+waits.
+`headgate.acks.all.fsync=false` relaxes acks=all to acks=1, for producers and consumers.
 
 Each partition takes exactly one v2 batch, verified (checksum, counts, sizes, timestamps, sequence) and appended as it
 is. A repeated batch of an idempotent producer is answered with the offset it got the first time.
@@ -15,10 +17,12 @@ Offset deltas with gaps and, in compressed batches, records that do not fill the
 records that do not decompress, which it answers with UNKNOWN_SERVER_ERROR, are INVALID_RECORD, and so are more than
 200,000 records in a batch that has to be walked. A header whose largest timestamp is past
 `message.timestamp.after.max.ms` is INVALID_TIMESTAMP although no record has it; Kafka corrects it.
+Two batches for one partition in one request are both rejected with INVALID_REQUEST. Kafka appends the later one, drops
+the other one and acknowledges both with one answer.
 Transactional batches are refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED until transactions exist.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache, partial
 
 from kio.index import load_response_schema
@@ -44,6 +48,7 @@ ZSTD_SINCE_VERSION = 7
 START_OFFSET_SINCE_VERSION = 5
 
 _DISK_FAILED = Refused(ErrorCode.kafka_storage_error, "the disk failed; see the broker's log")
+_READ_ONLY = "the disk is full: the broker is read-only until there is space"
 _DELETED = Refused(ErrorCode.unknown_topic_or_partition, "the topic was deleted before the batch was on the disk")
 
 Outcome = bytes | NoReply | Disconnect | Deferred[bytes]
@@ -53,8 +58,9 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
     acks = request.acks
     version = context.api_version
     now_ms = broker.clock.wall_ms()
+    fsynced = acks == -1 and broker.settings.headgate_acks_all_fsync
     shape = _shape(version)
-    topics = _each_once(request.topic_data, version)
+    topics = _by_topic(request.topic_data, version)
     pieces: list[bytes] = [shape.response.head, shape.response.length(len(topics))]
     unflushed: dict[int, Partition] = {}
     refused: ErrorCode | None = None
@@ -62,25 +68,31 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
         topic = broker.topics.find_by_id(topic_data.topic_id) if version >= 13 else broker.topics.find(topic_data.name)
         pieces.append(shape.topic_head(topic, topic_data))
         pieces.append(shape.topic_length(len(partition_data)))
-        for data in partition_data:
+        for index, data in partition_data.items():
             try:
-                partition = _partition(topic, data.index, version)
+                partition = _partition(topic, index, version)
+                if data is None:
+                    raise Refused(ErrorCode.invalid_request, "the request has several batches for this partition")
                 if acks not in (-1, 0, 1):
                     raise Refused(ErrorCode.invalid_required_acks, "acks must be -1, 0 or 1")
-                offset, append_time = _append(partition, data.records, version, now_ms)
+                if not broker.reserve.has_space():
+                    raise Refused(ErrorCode.kafka_storage_error, _READ_ONLY)
+                offset, append_time = _append(partition, data.records, version, now_ms, awaits_flush=fsynced)
             except Refused as refusal:
                 # Not the exception: it would keep what was inflated for as long as this frame is kept by it.
                 refused = refusal.error
-                pieces.append(shape.failure(data.index, refusal))
+                pieces.append(shape.failure(index, refusal))
                 continue
-            if acks == -1 or partition.log.is_flush_due:
+            if fsynced or partition.log.is_flush_due:
                 unflushed[len(pieces)] = partition
             pieces.append(shape.success(partition, offset, append_time))
         pieces.append(shape.topic_tail)
     pieces.append(shape.response.tail)
     if acks == 0:
+        for partition in unflushed.values():
+            broker.group_commit.flush(partition.log)
         return NO_REPLY if refused is None else Disconnect(f"produce with acks=0 failed: {refused.name}")
-    if not unflushed or (acks == -1 and not broker.settings.headgate_acks_all_fsync):
+    if not unflushed:
         return b"".join(pieces)
     return _when_flushed(broker, unflushed, pieces, version)
 
@@ -89,18 +101,18 @@ def produce_one(
     broker: Broker, topic: Topic | None, index: int, batch: memoryview, acks: int, version: int
 ) -> bytes | Deferred[bytes] | None:
     """The same for a single batch that is to be answered, None where it is refused: that takes the ordinary way."""
+    if broker.reserve.is_released:
+        return None
+    fsynced = acks == -1 and broker.settings.headgate_acks_all_fsync
     try:
         partition = _partition(topic, index, version)
-        offset, append_time = _append(partition, batch, version, broker.clock.wall_ms())
+        offset, append_time = _append(partition, batch, version, broker.clock.wall_ms(), awaits_flush=fsynced)
     except Refused:
         return None
     log = partition.log
     template = partition.templates.get((API_KEY, version, 1)) or _shape(version).whole_template(partition)
     body = _filled(template, version, offset, append_time, log.log_start_offset)
-    if acks == -1:
-        if not broker.settings.headgate_acks_all_fsync:
-            return body
-    elif not log.is_flush_due:
+    if not fsynced and not log.is_flush_due:
         return body
     flushed = broker.group_commit.flush(log)
     answer: Deferred[bytes] = Deferred()
@@ -112,16 +124,18 @@ def produce_one(
     return answer
 
 
-def _each_once(topic_data: Iterable[Request], version: int) -> list[tuple[Request, Collection[Request]]]:
-    """Topics with what is for their partitions. As in Kafka, a topic that is named twice is one, and of two batches
-    for one partition the later counts."""
-    topics: dict[object, tuple[Request, dict[int, Request]]] = {}
+def _by_topic(topic_data: Iterable[Request], version: int) -> list[tuple[Request, Mapping[int, Request | None]]]:
+    """Topics with their batches by partition, None for a partition that has more than one batch.
+
+    As in Kafka, a topic that the request contains twice is answered once.
+    """
+    topics: dict[object, tuple[Request, dict[int, Request | None]]] = {}
     for data in topic_data:
         name = data.topic_id if version >= 13 else data.name
         _, partitions = topics.setdefault(name, (data, {}))
         for partition in data.partition_data:
-            partitions[partition.index] = partition
-    return [(data, partitions.values()) for data, partitions in topics.values() if partitions]
+            partitions[partition.index] = None if partition.index in partitions else partition
+    return [(data, partitions) for data, partitions in topics.values() if partitions]
 
 
 def _partition(topic: Topic | None, index: int, version: int) -> Partition:
@@ -136,7 +150,9 @@ def _partition(topic: Topic | None, index: int, version: int) -> Partition:
     return topic.partitions[index]
 
 
-def _append(partition: Partition, batch: bytes | memoryview | None, version: int, now_ms: int) -> tuple[int, int]:
+def _append(
+    partition: Partition, batch: bytes | memoryview | None, version: int, now_ms: int, *, awaits_flush: bool
+) -> tuple[int, int]:
     """(base offset, log append time or -1)"""
     log = partition.log
     settings = log.settings
@@ -165,10 +181,10 @@ def _append(partition: Partition, batch: bytes | memoryview | None, version: int
         if repeated is not None:
             return repeated.base_offset, repeated.timestamp
     try:
-        offset = log.append(batch, header, now_ms)
+        offset = log.append(batch, header, now_ms, awaits_flush=awaits_flush)
     except StorageError as error:
         raise Refused(ErrorCode.kafka_storage_error, str(error)) from error
-    if partition.waiters:
+    if partition.waiters and log.hidden.first is None:
         partition.notify(len(batch))
     return offset, now_ms if settings.uses_log_append_time else -1
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from broker.protocol.record_batch import LOG_APPEND_TIME_FLAG, BatchHeader, inflate, records
+from broker.protocol.record_batch import LOG_APPEND_TIME_FLAG, BatchHeader, inflate, inflated_records
 from broker.protocol.record_walk import InvalidBatch, walk
 from broker.state.configs.effective import TopicSettings
 
@@ -45,6 +45,7 @@ def check_records(
     batch: bytes | memoryview, header: BatchHeader, settings: TopicSettings, partition: str, now_ms: int
 ) -> None:
     """Raises Refused. Timestamps are the broker's own under LogAppendTime, so nobody's fault but who claims them."""
+    data: bytes | memoryview | None = None
     if settings.uses_log_append_time:
         if header.attributes & LOG_APPEND_TIME_FLAG:
             raise _claims_log_append_time(header.records_count)
@@ -52,14 +53,13 @@ def check_records(
         before_ms, latest = settings.message_timestamp_before_max_ms, now_ms + settings.message_timestamp_after_max_ms
         # Records count their times from the header's first one, whatever it says of the last.
         if header.max_timestamp > latest or header.base_timestamp > latest or before_ms != _UNLIMITED:
-            _check_count(header)
-            _check_timestamps(batch, now_ms - before_ms, latest)
+            data = _inflated(batch, header)
+            _check_timestamps(data, header, now_ms - before_ms, latest)
             if header.max_timestamp > latest:
                 # No record has it, and the segment would never grow old.
                 raise Refused(ErrorCode.invalid_timestamp, f"no record has the time {header.max_timestamp}")
     if settings.is_compacted:
-        _check_count(header)
-        _check_keys(batch, header, partition)
+        _check_keys(_inflated(batch, header) if data is None else data, header, partition)
 
 
 def _claims_log_append_time(records_count: int) -> Refused:
@@ -74,7 +74,16 @@ def _check_count(header: BatchHeader) -> None:
         raise Refused(ErrorCode.invalid_record, f"{count} records in a batch; this topic takes {looked_at_records_max}")
 
 
-def _check_timestamps(batch: bytes | memoryview, earliest: int, latest: int) -> None:
+def _inflated(batch: bytes | memoryview, header: BatchHeader) -> bytes | memoryview:
+    """The decompressed records. This is expensive, so a batch is decompressed once for all checks."""
+    _check_count(header)
+    try:
+        return inflate(batch, header)
+    except InvalidBatch as error:
+        raise Refused(ErrorCode.invalid_record, str(error)) from error
+
+
+def _check_timestamps(data: bytes | memoryview, header: BatchHeader, earliest: int, latest: int) -> None:
     try:
         faults = [
             RecordError(
@@ -82,7 +91,7 @@ def _check_timestamps(batch: bytes | memoryview, earliest: int, latest: int) -> 
                 f"Timestamp {record.timestamp} of message with offset {index} is out of range. "
                 f"The timestamp should be within [{earliest}, {latest}]",
             )
-            for index, record in enumerate(records(batch))
+            for index, record in enumerate(inflated_records(data, header))
             if not earliest <= record.timestamp <= latest and record.timestamp >= 0
         ]
     except InvalidBatch as error:
@@ -91,10 +100,10 @@ def _check_timestamps(batch: bytes | memoryview, earliest: int, latest: int) -> 
         raise Refused(ErrorCode.invalid_timestamp, _REJECTED_TIMESTAMPS, faults[:record_errors_max])
 
 
-def _check_keys(batch: bytes | memoryview, header: BatchHeader, partition: str) -> None:
+def _check_keys(data: bytes | memoryview, header: BatchHeader, partition: str) -> None:
     try:
-        walk(bytes(inflate(batch, header)), header.records_count)
-        keyless = [index for index, record in enumerate(records(batch)) if record.key is None]
+        walk(bytes(data), header.records_count)
+        keyless = [index for index, record in enumerate(inflated_records(data, header)) if record.key is None]
     except InvalidBatch as error:
         raise Refused(ErrorCode.invalid_record, str(error)) from error
     if keyless:

@@ -1,38 +1,58 @@
 """The data directory: who owns it, how the last owner left it, and where each partition lies.
 
 One process per directory, held by a lock that the kernel releases with the process. A marker says that the last stop
-was clean; the machine's boot id says whether the page cache can have survived since.
+was clean; the machine's boot id says whether the page cache can have survived since. Every file here has a checksum
+(`broker.log.checked_file`). Where a file is damaged or missing, the broker assumes whatever deletes nothing.
 """
 
-import base64
 import fcntl
 import json
+import logging
 import os
+import re
 import uuid
 from pathlib import Path
+from typing import NamedTuple
 
 from broker.errors import DataDirectoryLocked, StorageError
-from broker.log.files import remove_file, replace_file, sync_directory
-from broker.log.index import read_entries
+from broker.log.checked_file import DamagedFile, Stored, read_checked, write_checked
+from broker.log.disk_reserve import DiskReserve
+from broker.log.files import remove_file, sync_directory
 from broker.log.recovery import LastRun
 
+logger = logging.getLogger("headgate.broker.log")
+
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_BOOT_ID_FORM = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|unknown")
 _DELETED_SUFFIX = "-delete"
+_STRAY_SUFFIX = "-stray"
+_PARTITION_NAME = re.compile(r"(.+)-(0|[1-9][0-9]{0,8})")
+
+
+class Owner(NamedTuple):
+    """Whose directory it is."""
+
+    topic: str
+    topic_id: uuid.UUID
+    partition: int
 
 
 class DataDirectory:
     def __init__(self, path: Path, boot_id: str | None = None) -> None:
         self.path = path
-        self._boot_id = boot_id if boot_id is not None else _read_text(_BOOT_ID) or "unknown"
+        self._boot_id = boot_id if boot_id is not None else _machine_boot_id()
         self._lock_fd = -1
+        self.reserve = DiskReserve(path)
         self.last_run = LastRun(stopped_cleanly=False, same_boot=False)
         self.recovery_points: dict[str, int] = {}
+        self._has_sound_points = False
 
     def open(self) -> None:
         """Take the directory, creating it if need be, and read how it was left."""
+        missing = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock_fd = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock_fd = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StorageError(f"cannot use data directory {self.path}: {error.strerror}", error.errno) from error
         try:
@@ -43,34 +63,40 @@ class DataDirectory:
             raise DataDirectoryLocked(
                 f"{self.path} is in use by another process; stop it, or give this one another data directory"
             ) from error
-        marker = self.path / "clean-shutdown"
+        self.reserve.open()
+        mode = self.path.stat().st_mode & 0o777
+        if mode & 0o077:
+            logger.warning(
+                "Other users can access the data directory %s (mode %04o). To change it: chmod -R go= %s",
+                self.path,
+                mode,
+                self.path,
+            )
+        for path in missing:
+            _sync_new_name(path)
+        self.recovery_points, points_are_known = self._read_recovery_points()
+        marker, boot_id = self.path / "clean-shutdown", self._stored_boot_id()
         self.last_run = LastRun(
-            stopped_cleanly=marker.exists(), same_boot=_read_text(self.path / "boot-id") == self._boot_id
+            stopped_cleanly=_is_clean(marker),
+            same_boot=boot_id is None or boot_id == self._boot_id,
+            recovery_points_known=points_are_known,
         )
-        self.recovery_points = self._read_recovery_points()
         remove_file(marker)
-        replace_file(self.path / "boot-id", self._boot_id.encode())
+        if boot_id != self._boot_id:
+            self.reserve.write(lambda: write_checked(self.path / "boot-id", self._boot_id.encode()))
+        if not self._has_sound_points:
+            self.reserve.write(lambda: self._store_recovery_points(self.recovery_points))
+        # The marker must not come back after a power cut.
+        sync_directory(self.path)
 
     def close(self, *, clean: bool) -> None:
-        if clean:
-            replace_file(self.path / "clean-shutdown", b"")
-        if self._lock_fd >= 0:
-            os.close(self._lock_fd)
-            self._lock_fd = -1
-
-    def identity(self) -> tuple[str, int]:
-        """(cluster id, how many times the directory was left uncleanly): made at first, counted on."""
-        path = self.path / "meta.json"
-        known = _read_json(path)
-        cluster_id, crashes = known.get("cluster_id"), known.get("unclean_starts")
-        first_time = not isinstance(cluster_id, str)
-        if not isinstance(cluster_id, str):
-            cluster_id = _new_cluster_id()
-        crashes = crashes if isinstance(crashes, int) else 0
-        if not self.last_run.stopped_cleanly and not first_time:
-            crashes += 1
-        replace_file(path, json.dumps({"cluster_id": cluster_id, "unclean_starts": crashes, "version": 1}).encode())
-        return cluster_id, crashes
+        try:
+            if clean:
+                self.reserve.use(lambda: write_checked(self.path / "clean-shutdown", b"clean"))
+        finally:
+            if self._lock_fd >= 0:
+                os.close(self._lock_fd)
+                self._lock_fd = -1
 
     def partition_path(self, topic: str, index: int) -> Path:
         return self.path / f"{topic}-{index}"
@@ -81,37 +107,60 @@ class DataDirectory:
         try:
             for index in indexes:
                 path = self.partition_path(topic, index)
-                path.mkdir(exist_ok=True)
-                replace_file(path / "partition.metadata", _partition_note(topic, topic_id), durable=False)
+                if path.exists():
+                    self._move_out_of_the_way(path)
+                path.mkdir()
+                self.write_note(path, topic, topic_id)
         except OSError as error:
             raise StorageError(f"cannot create partitions of {topic}: {error.strerror}", error.errno) from error
         sync_directory(self.path)
 
-    def owner(self, path: Path) -> tuple[str, uuid.UUID, int] | None:
-        """(topic, topic id, partition) that a directory belongs to, from its note; None when it says nothing."""
-        note = _read_json(path / "partition.metadata")
+    def write_note(self, path: Path, topic: str, topic_id: uuid.UUID) -> None:
+        """Write the note by which a directory is found again if the metadata journal is lost.
+
+        Not fsynced: the note is checked at each start and written again if a power cut took it.
+        """
+        note = json.dumps({"topic": topic, "topic_id": str(topic_id), "version": 1}).encode()
+        write_checked(path / "partition.metadata", note, durable=False)
+
+    def repair_note(self, path: Path, topic: str, topic_id: uuid.UUID) -> None:
+        """The same at start, where it can wait until there is space."""
+        self.reserve.write(lambda: self.write_note(path, topic, topic_id))
+
+    def owner(self, path: Path) -> Owner | None:
+        """The partition that a directory belongs to, from its note; None without one. Raises DamagedFile."""
+        note_path = path / "partition.metadata"
+        stored = read_checked(note_path)
+        if stored is None:
+            return None
+        note = _json_object(note_path, stored)
         topic, topic_id = note.get("topic"), note.get("topic_id")
         index = path.name.rpartition("-")[2]
         if not isinstance(topic, str) or not isinstance(topic_id, str) or path.name != f"{topic}-{index}":
-            return None
+            raise DamagedFile(note_path, "it is not the note of this directory")
         try:
-            return topic, uuid.UUID(topic_id), int(index)
+            return Owner(topic, uuid.UUID(topic_id), int(index))
         except ValueError:
-            return None
+            raise DamagedFile(note_path, "it is not the note of this directory") from None
 
     def partition_paths(self) -> list[Path]:
-        return sorted(path for path in self.path.iterdir() if path.is_dir() and not path.name.endswith(_DELETED_SUFFIX))
+        return sorted(
+            path
+            for path in self.path.iterdir()
+            if path.is_dir() and not path.name.endswith((_DELETED_SUFFIX, _STRAY_SUFFIX))
+        )
 
     def set_aside(self, path: Path) -> Path:
         """Rename a partition's directory so that its name is free at once; the files go when nobody reads them."""
-        aside = path.with_name(f"{path.name[:180]}.{uuid.uuid4().hex}{_DELETED_SUFFIX}")
-        try:
-            path.rename(aside)
-        except FileNotFoundError:
-            return aside
-        except OSError as error:
-            raise StorageError(f"cannot remove {path.name}: {error.strerror}", error.errno) from error
-        return aside
+        return _rename(path, _DELETED_SUFFIX)
+
+    def _move_out_of_the_way(self, path: Path) -> None:
+        """Free the name of a directory that no topic owns. Records in it are kept for the operator."""
+        if any(segment.stat().st_size for segment in path.glob("*.log")):
+            stray = _rename(path, _STRAY_SUFFIX)
+            logger.warning("%s holds records of no known topic; they are kept in %s", path.name, stray.name)
+        else:
+            self.set_aside(path)
 
     def remove_set_aside(self) -> None:
         """Delete for good what was set aside, now or by an earlier process."""
@@ -123,8 +172,19 @@ class DataDirectory:
 
     def write_recovery_points(self, points: dict[str, int]) -> None:
         if points != self.recovery_points:
-            replace_file(self.path / "recovery-points", json.dumps(points).encode())
-            self.recovery_points = points
+            self._store_recovery_points(points)
+
+    def _store_recovery_points(self, points: dict[str, int]) -> None:
+        """Replace the file. The version before stays: its points are lower, hence as true, should this one rot."""
+        path, previous = self.path / "recovery-points", self.path / "recovery-points.previous"
+        if self._has_sound_points:
+            try:
+                previous.unlink(missing_ok=True)
+                os.link(path, previous)
+            except OSError as error:
+                logger.warning("cannot keep a copy of recovery-points: %s", error.strerror)
+        write_checked(path, json.dumps(points).encode())
+        self.recovery_points, self._has_sound_points = points, True
 
     def _forget_recovery_points(self, names: set[str]) -> None:
         """What an earlier partition of the same name had on the disk says nothing about a new one."""
@@ -132,32 +192,92 @@ class DataDirectory:
             left = {name: point for name, point in self.recovery_points.items() if name not in names}
             self.write_recovery_points(left)
 
-    def _read_recovery_points(self) -> dict[str, int]:
-        return {
-            name: offset
-            for name, offset in _read_json(self.path / "recovery-points").items()
-            if isinstance(offset, int)
-        }
+    def _read_recovery_points(self) -> tuple[dict[str, int], bool]:
+        """The points, and whether they are certain: read from the newest file and confirmed by its checksum."""
+        newest = self.path / "recovery-points"
+        for path in (newest, newest.with_name("recovery-points.previous")):
+            try:
+                stored = read_checked(path)
+                if stored is None:
+                    continue
+                points = _points(path, stored)
+            except DamagedFile as error:
+                logger.error("%s; recovery reads more of the logs and cuts nothing out of their middle", error)
+                continue
+            self._has_sound_points = path == newest and stored.is_checked
+            return points, self._has_sound_points
+        return {}, False
+
+    def _stored_boot_id(self) -> str | None:
+        """None when it is not known. The page cache is then taken to have survived: nothing is cut that need not be."""
+        path = self.path / "boot-id"
+        try:
+            stored = read_checked(path)
+            if stored is None:
+                return None
+            if not stored.is_checked and not _BOOT_ID_FORM.fullmatch(stored.content.strip()):
+                raise DamagedFile(path, "it holds no boot id")
+        except DamagedFile as error:
+            logger.error("%s; damage in the middle of a log is kept as after kill -9", error)
+            return None
+        return stored.content.decode(errors="replace").strip()
 
 
-def _partition_note(topic: str, topic_id: uuid.UUID) -> bytes:
-    return json.dumps({"topic": topic, "topic_id": str(topic_id), "version": 1}).encode()
+def topic_of(path: Path) -> tuple[str, int] | None:
+    """(topic, partition) as the name of a partition's directory says, for when its note is lost."""
+    match = _PARTITION_NAME.fullmatch(path.name)
+    return (match[1], int(match[2])) if match is not None else None
 
 
-def _new_cluster_id() -> str:
-    """A random UUID in Kafka's spelling: 22 characters of URL-safe base64."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-
-
-def _read_text(path: Path) -> str | None:
-    content = read_entries(path)
-    return content.decode(errors="replace").strip() if content is not None else None
-
-
-def _read_json(path: Path) -> dict[str, object]:
-    """A small file of ours; one that is missing or damaged says nothing."""
+def _rename(path: Path, suffix: str) -> Path:
+    renamed = path.with_name(f"{path.name[:180]}.{uuid.uuid4().hex}{suffix}")
     try:
-        parsed = json.loads(read_entries(path) or b"{}")
+        path.rename(renamed)
+    except FileNotFoundError:
+        return renamed
+    except OSError as error:
+        raise StorageError(f"cannot remove {path.name}: {error.strerror}", error.errno) from error
+    return renamed
+
+
+def _sync_new_name(path: Path) -> None:
+    """Make a directory that was just created survive a power cut, where its parent allows an fsync."""
+    try:
+        sync_directory(path.parent)
+    except StorageError as error:
+        logger.warning("%s may be lost by a power cut: %s", path, error)
+
+
+def _is_clean(marker: Path) -> bool:
+    try:
+        stored = read_checked(marker)
+        if stored is not None and stored.content != (b"clean" if stored.is_checked else b""):
+            raise DamagedFile(marker)
+    except DamagedFile as error:
+        logger.error("%s; recovering as after a crash", error)
+        return False
+    return stored is not None
+
+
+def _points(path: Path, stored: Stored) -> dict[str, int]:
+    points = _json_object(path, stored)
+    if not all(type(offset) is int and offset >= 0 for offset in points.values()):
+        raise DamagedFile(path, "a recovery point is not an offset")
+    return points  # type: ignore[return-value]
+
+
+def _json_object(path: Path, stored: Stored) -> dict[str, object]:
+    try:
+        parsed = json.loads(stored.content)
     except ValueError:
-        return {}
-    return parsed if isinstance(parsed, dict) else {}
+        raise DamagedFile(path, "it is not JSON") from None
+    if not isinstance(parsed, dict):
+        raise DamagedFile(path, "it is not a JSON object")
+    return parsed
+
+
+def _machine_boot_id() -> str:
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return "unknown"

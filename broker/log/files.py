@@ -1,110 +1,216 @@
-"""The broker's door to the disk: files that close themselves, and changes that survive a power cut.
+"""Disk access: log files, and changes that survive a power cut.
 
 Everything that reaches the disk goes through here, so that a test can make it fail.
 """
 
+import contextlib
 import errno
 import os
 from pathlib import Path
 
 from broker.errors import StorageError
+from broker.log.open_files import Descriptor, open_files
+from broker.log.page_cache import cached_bytes, read_cached
+
+# How much is read and written again at once after a crash.
+rewrite_bytes = 1024 * 1024
 
 # A write may be cut short; how often to go on before calling it a failure.
 write_attempts_max = 16
 
 
 class LogFile:
-    """An open file that is closed when the last one who holds it lets go.
+    """A file that opens on demand and may be closed between two uses (`broker.log.open_files`).
 
-    A fetch that is still being sent, or an fsync under way, keeps a deleted segment readable without any count of its
-    own: Python's reference is the count.
+    A discarded file is never opened again, because its name may belong to another file by then. If it is open, it
+    stays open until the last reader has finished.
     """
 
-    __slots__ = ("_name_unsynced", "fd", "path")
+    __slots__ = (
+        "__weakref__",
+        "_descriptor",
+        "_exists",
+        "_failure",
+        "_name_unsynced",
+        "is_dirty",
+        "is_discarded",
+        "path",
+        "recently_used",
+    )
 
     def __init__(self, path: Path, *, is_new: bool = False) -> None:
-        """`is_new` says that the file is being created, so that its first sync has to cover its name as well."""
+        """`is_new`: the file is being created, so its first sync has to cover its name as well."""
         self.path = path
-        self.fd = -1
+        self.is_dirty = False
+        """Written since the last sync."""
+        self.is_discarded = False
+        self.recently_used = True
+        self._exists = False
+        self._failure: str | None = None
         self._name_unsynced = is_new
+        self._descriptor: Descriptor | None = None
         try:
-            self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._open()
         except OSError as error:
             raise StorageError(f"cannot open {path.parent.name}/{path.name}: {error.strerror}", error.errno) from error
 
-    def __del__(self) -> None:
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+    def _open(self) -> Descriptor:
+        if self.is_discarded:
+            raise FileNotFoundError(errno.ENOENT, "the file was deleted", str(self.path))
+        # Never created twice: if the file is gone, an empty one in its place would hide the loss.
+        flags = os.O_RDWR if self._exists else os.O_RDWR | os.O_CREAT
+        descriptor = Descriptor(open_files.open(self.path, flags))
+        self._exists = True
+        self._descriptor = descriptor
+        open_files.add(self, descriptor)
+        return descriptor
+
+    def descriptor(self) -> Descriptor:
+        """The open descriptor. It stays open while the caller holds the reference. Raises OSError."""
+        self.recently_used = True
+        return self._descriptor or self._open()
+
+    def release(self) -> None:
+        """Close the file to free its descriptor; it opens again on the next use.
+
+        Unsynced writes are synced first. If their writeback failed while no descriptor is open, the kernel could
+        forget the error, and a later fsync would report success.
+        """
+        if self.is_dirty and not self.is_discarded:
+            with contextlib.suppress(StorageError):
+                self._sync_content()
+        self._descriptor = None
+
+    def discard(self) -> None:
+        """The file was removed or renamed: never open it again."""
+        self.is_discarded = True
 
     def size(self) -> int:
-        return os.fstat(self.fd).st_size
+        return os.fstat(self.descriptor().number).st_size
 
     def read(self, position: int, length: int) -> bytes:
-        return os.pread(self.fd, length, position)
+        """Raises OSError."""
+        self.recently_used = True
+        descriptor = self._descriptor or self._open()
+        return os.pread(descriptor.number, length, position)
+
+    def read_cached(self, position: int, length: int) -> bytes | bytearray | None:
+        """The bytes, which the file has, if no read of the disk is needed for them. Raises OSError."""
+        return read_cached(self.descriptor(), position, length)
+
+    def cached_bytes(self, position: int, length: int) -> int:
+        """The number of leading bytes of a range that are in the page cache. Raises OSError."""
+        return cached_bytes(self.descriptor(), position, length)
+
+    def send(self, socket_descriptor: int, position: int, length: int) -> int:
+        """sendfile; the number of bytes sent. Raises OSError."""
+        descriptor = self.descriptor()
+        return os.sendfile(socket_descriptor, descriptor.number, position, length)
 
     def write(self, position: int, head: bytes, rest: memoryview) -> int:
-        """Write both at `position`, or nothing: what a failed write left is cut off again."""
+        """Write both at `position`, or nothing: a failed write is cut off again."""
+        self.recently_used = self.is_dirty = True
         try:
-            written = os.pwritev(self.fd, (head, rest), position)
-            if written != len(head) + len(rest):
-                written = self._write_rest(position, b"".join((head, rest)), written)
+            descriptor = self._descriptor or self._open()
         except OSError as error:
-            self._cut_off(position)
+            raise StorageError(f"cannot open {self.path.name}: {error.strerror}", error.errno) from error
+        try:
+            written = os.pwritev(descriptor.number, (head, rest), position)
+            if written != len(head) + len(rest):
+                written = _write_rest(descriptor, position, b"".join((head, rest)), written)
+        except OSError as error:
+            self._cut_off(descriptor, position)
             raise StorageError(f"cannot write {self.path.name}: {error.strerror}", error.errno) from error
+        # Again: a sync in another thread may have begun before the write and cleared the mark meanwhile.
+        self.is_dirty = True
         return written
 
-    def _write_rest(self, position: int, data: bytes, written: int) -> int:
-        for _ in range(write_attempts_max):
-            if written == len(data):
-                return written
-            done = os.pwrite(self.fd, memoryview(data)[written:], position + written)
-            if done == 0:
-                break
-            written += done
-        raise OSError(errno.EIO, "the write stays short")
-
-    def _cut_off(self, position: int) -> None:
+    def _cut_off(self, descriptor: Descriptor, position: int) -> None:
         try:
-            os.ftruncate(self.fd, position)
+            os.ftruncate(descriptor.number, position)
         except OSError as error:
             # A tail that is neither written nor removed: only recovery can say what is there.
             raise StorageError(f"cannot cut {self.path.name} back: {error.strerror}", errno.EIO) from error
 
+    def rewrite(self, start: int, end: int) -> None:
+        """Write the bytes of a range again, unchanged. The next sync then writes them, whatever the kernel thinks of
+        their pages: a failed fsync marks pages clean that never reached the disk.
+        """
+        self.is_dirty = True
+        try:
+            descriptor = self.descriptor()
+            for position in range(start, end, rewrite_bytes):
+                data = os.pread(descriptor.number, min(rewrite_bytes, end - position), position)
+                if len(data) < min(rewrite_bytes, end - position):
+                    raise OSError(errno.EIO, "the file is shorter than it was")
+                _write_rest(descriptor, position, data, 0)
+        except OSError as error:
+            raise StorageError(f"cannot rewrite {self.path.name}: {error.strerror}", error.errno) from error
+
     def truncate(self, size: int) -> None:
         try:
-            os.ftruncate(self.fd, size)
+            descriptor = self.descriptor()
+            os.ftruncate(descriptor.number, size)
         except OSError as error:
             raise StorageError(f"cannot truncate {self.path.name}: {error.strerror}", error.errno) from error
 
     def sync(self) -> None:
-        """Onto the disk. A failure is final: the kernel may have dropped the pages, so a second try would lie."""
+        """Flush to the disk.
+
+        A failed fsync is final: the kernel may have dropped the pages, so a second try could report success. A missing
+        descriptor is not: nothing was tried, and the error is recoverable.
+        """
+        self._sync_content()
+        if self._name_unsynced:
+            sync_directory(self.path.parent)
+            self._name_unsynced = False
+
+    def _sync_content(self) -> None:
+        if self._failure is not None:
+            raise StorageError(self._failure, errno.EIO)
         try:
-            os.fdatasync(self.fd)
-            if self._name_unsynced:
-                sync_directory(self.path.parent)
-                self._name_unsynced = False
+            descriptor = self.descriptor()
         except OSError as error:
-            raise StorageError(f"fsync of {self.path.name} failed: {error.strerror}", errno.EIO) from error
+            raise StorageError(f"cannot open {self.path.name} to sync it: {error.strerror}", error.errno) from error
+        self.is_dirty = False
+        try:
+            os.fdatasync(descriptor.number)
+        except OSError as error:
+            # The text alone: the exception would refer to this frame, and the file would never be closed.
+            self._failure = f"fsync of {self.path.name} failed: {error.strerror}"
+            raise StorageError(self._failure, errno.EIO) from error
+
+
+def _write_rest(descriptor: Descriptor, position: int, data: bytes, written: int) -> int:
+    for _ in range(write_attempts_max):
+        if written == len(data):
+            return written
+        done = os.pwrite(descriptor.number, memoryview(data)[written:], position + written)
+        if done == 0:
+            break
+        written += done
+    raise OSError(errno.EIO, "the write stays short")
 
 
 def sync_directory(path: Path) -> None:
     """Make names created, renamed or removed in `path` survive a power cut."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        fd = open_files.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise StorageError(f"cannot open directory {path.name} to sync it: {error.strerror}", error.errno) from error
+    try:
+        os.fsync(fd)
     except OSError as error:
         raise StorageError(f"fsync of directory {path.name} failed: {error.strerror}", errno.EIO) from error
+    finally:
+        os.close(fd)
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Write `content` under `path`: the old file or the new one, never a mixture."""
+    """Atomic replace: write a temporary file, fsync it, rename it."""
     temporary = path.with_name(path.name + ".tmp")
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        fd = open_files.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             view = memoryview(content)
             while view:
@@ -115,9 +221,39 @@ def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
             os.close(fd)
         os.replace(temporary, path)
     except OSError as error:
+        # On a full disk the temporary file would keep the last free blocks.
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise StorageError(f"cannot write {path.name}: {error.strerror}", error.errno) from error
     if durable:
         sync_directory(path.parent)
+
+
+def read_file(path: Path) -> bytes | None:
+    """The content; None if the file is missing or cannot be read.
+
+    Raises StorageError if no file descriptor is left: the file must not pass for a missing one then.
+    """
+    try:
+        fd = open_files.open(path, os.O_RDONLY)
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise StorageError(f"cannot open {path.name}: {error.strerror}", error.errno) from error
+        return None
+    try:
+        with open(fd, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def list_directory(path: Path) -> list[str]:
+    """The names in a directory. Raises OSError."""
+    fd = open_files.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        return os.listdir(fd)
+    finally:
+        os.close(fd)
 
 
 def remove_file(path: Path) -> None:

@@ -7,8 +7,9 @@ runs, more batches arrive and share the next one. Callers and completions live o
 
 import queue
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from broker.deferred import Deferred
 from broker.errors import PartitionDeleted, StorageError
@@ -17,6 +18,10 @@ from broker.log.partition_log import PartitionLog
 
 # The disk overlaps a few syncs of different files; more threads only wait on its journal.
 worker_threads = 4
+
+# A sync that finds no file descriptor is retried for about ten seconds, then its producers get a retriable error.
+sync_attempts_max = 100
+sync_retry_ms = 100
 
 Post = Callable[[Callable[[], None]], None]
 
@@ -76,12 +81,7 @@ class GroupCommit:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             waiting, files, offset = job
-            error: StorageError | None = None
-            try:
-                for file in files:
-                    file.sync()
-            except StorageError as failure:
-                error = failure
+            error = _sync_all(files)
             del files, job
             self._post(lambda waiting=waiting, offset=offset, error=error: self._done(waiting, offset, error))  # type: ignore[misc]
 
@@ -97,7 +97,7 @@ class GroupCommit:
             while deferreds:
                 deferreds.popleft()[1].complete(error)
             return
-        log.flushed_offset = max(log.flushed_offset, offset)
+        shown_bytes = log.note_flushed(offset)
         ready = []
         while deferreds and deferreds[0][0] <= offset:
             ready.append(deferreds.popleft()[1])
@@ -107,6 +107,22 @@ class GroupCommit:
             del self._waiting[id(log)]
         for deferred in ready:
             deferred.complete(None)
+        if shown_bytes and log.on_visible is not None:
+            log.on_visible(shown_bytes)
+
+
+def _sync_all(files: Sequence[LogFile]) -> StorageError | None:
+    """Sync the files. If no descriptor is left, wait and retry: nothing has failed yet."""
+    for attempt in range(sync_attempts_max):
+        try:
+            for file in files:
+                file.sync()
+            return None
+        except StorageError as error:
+            if not error.recoverable or attempt == sync_attempts_max - 1:
+                return error
+        time.sleep(sync_retry_ms / 1000)
+    return None
 
 
 def _deleted(log: PartitionLog) -> PartitionDeleted:

@@ -13,7 +13,7 @@ from operator import lt
 from pathlib import Path
 from typing import Self
 
-from broker.log.files import replace_file
+from broker.log.files import read_file, replace_file
 
 OFFSET_ENTRY_BYTES = 8
 _TIME_ENTRY = struct.Struct(">qi")
@@ -122,6 +122,14 @@ class TimeIndex:
                 high = middle
         return int(unpack(entries, (low - 1) * 12)[1]) if low else 0
 
+    def last_before(self, relative_offset: int) -> tuple[int, int]:
+        """The last entry before `relative_offset`; (-1, 0) if there is none."""
+        for start in range(len(self.entries) - 12, -1, -12):
+            found: tuple[int, int] = _TIME_ENTRY.unpack_from(self.entries, start)
+            if found[1] < relative_offset:
+                return found
+        return -1, 0
+
     def truncate(self, relative_offset: int) -> None:
         while self.entries and self.last()[1] >= relative_offset:
             del self.entries[-12:]
@@ -138,10 +146,7 @@ class TimeIndex:
 
 
 def read_entries(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None
+    return read_file(path)
 
 
 def write_entries(path: Path, entries: bytes) -> None:

@@ -3,8 +3,13 @@
 The newest value of a key counts, a null value removes it. The state itself is small and in memory, so compaction is a
 snapshot: everything that is live is written to a new segment and flushed, then the older ones go. A crash in between
 leaves both, and reading both gives the same state.
+
+Every batch is checked against its checksum when it is read. A damaged one is skipped and reported (`damage`), never
+applied. `replace_damaged` then writes the remaining state to a new segment and keeps the damaged files.
 """
 
+import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kio.schema.errors import ErrorCode
@@ -12,9 +17,15 @@ from kio.schema.errors import ErrorCode
 from broker.clock import Clock
 from broker.deferred import Deferred
 from broker.errors import StorageError
+from broker.log.disk_reserve import DiskReserve
 from broker.log.group_commit import GroupCommit
 from broker.log.partition_log import PartitionLog
-from broker.protocol.record_batch import encode_batch, read_header, records
+from broker.log.scan import Scanned, scan
+from broker.log.segment import Segment
+from broker.protocol.record_batch import Record, encode_batch, read_header, records
+from broker.protocol.record_walk import InvalidBatch
+
+logger = logging.getLogger("headgate.broker.log")
 
 Entry = tuple[bytes, bytes | None]
 
@@ -31,16 +42,52 @@ class Journal:
         self.log = log
         self.group_commit: GroupCommit | None = None
         """Set once the threads run; until then every append is flushed at once."""
+        self.reserve: DiskReserve | None = None
+        """Space for `append_now` on a full disk."""
         self._clock = clock
         self._snapshot = snapshot
         self._compact_at_bytes = compact_bytes_min
+        self.damage: list[str] = []
+        """What `entries` could not read, one description each."""
 
     def entries(self) -> Iterator[Entry]:
-        """All that was ever appended and not compacted away, oldest first."""
-        for segment, position, header in self.log.batches_from(self.log.log_start_offset):
-            for record in records(segment.file.read(position, header.size_bytes)):
-                if record.key is not None:
-                    yield record.key, record.value
+        """All that was ever appended and not compacted away, oldest first, without what is damaged."""
+        self.damage = [loss.description for loss in self.log.losses]
+        for segment in self.log.segments:
+            for found in scan(segment.file, 0, segment.size_bytes, segment.base_offset, check=True):
+                for record in self._records(segment, found):
+                    if record.key is not None and record.offset >= self.log.log_start_offset:
+                        yield record.key, record.value
+
+    def _records(self, segment: Segment, found: Scanned) -> list[Record]:
+        where = f"{self.log.name}/{segment.path('log').name}, position {found.position}"
+        if found.header is None:
+            self._report(f"{where}: {found.end - found.position} bytes are damaged; the entries in them are skipped")
+            return []
+        try:
+            return list(records(segment.file.read(found.position, found.header.size_bytes)))
+        except InvalidBatch as error:
+            self._report(f"{where}, offset {found.header.base_offset}: the batch is skipped: {error}")
+            return []
+
+    def _report(self, damage: str) -> None:
+        logger.error("%s", damage)
+        self.damage.append(damage)
+
+    def replace_damaged(self) -> None:
+        """After the entries were read: keep copies of the damaged files, and write the state that is left anew.
+
+        If that fails, the damage is found again at the next start.
+        """
+        try:
+            for segment in self.log.segments:
+                copy = segment.path("log.damaged")
+                if segment.size_bytes and not copy.exists():
+                    os.link(segment.path("log"), copy)
+                    logger.error("%s: the damaged journal is kept as %s", self.log.name, copy.name)
+            self.compact()
+        except (StorageError, OSError) as error:
+            logger.error("%s: the damaged journal stays in use: %s", self.log.name, error)
 
     def append(self, entries: Sequence[Entry]) -> Deferred[ErrorCode]:
         """Write entries together: after a crash all of them are there, or none. Completes when they are durable."""
@@ -60,22 +107,36 @@ class Journal:
 
     def append_now(self, entries: Sequence[Entry]) -> None:
         """The same, on the disk when it returns; for rare changes. Raises StorageError."""
-        self._write(entries)
+        reserve, end_before = self.reserve, self.log.log_end_offset
+        size_bytes = self._write(entries) if reserve is None else reserve.use(lambda: self._write(entries))
         try:
             self._sync()
         except StorageError as error:
             self.log.fail(error)
+            self._take_back(end_before, size_bytes)
             raise
 
-    def _write(self, entries: Sequence[Entry]) -> None:
+    def _take_back(self, end_before: int, size_bytes: int) -> None:
+        """Cut off an entry that could not be made durable, so that a restart does not find what was denied.
+
+        The journal is stopped already, unless only a file descriptor was missing: later entries then follow where this
+        one was. A power cut may still bring the entry back.
+        """
+        try:
+            self.log.take_back(end_before, self.log.segments[-1].size_bytes - size_bytes)
+        except StorageError as error:
+            logger.error("%s: %s; a change that was answered with an error may exist", self.log.name, error)
+
+    def _write(self, entries: Sequence[Entry]) -> int:
         now_ms = self._clock.wall_ms()
         batch = encode_batch(entries, now_ms)
-        self.log.append(batch, read_header(batch), now_ms)
+        self.log.append(batch, read_header(batch), now_ms, awaits_flush=True)
+        return len(batch)
 
     def _sync(self) -> None:
         for file in self.log.unflushed_files():
             file.sync()
-        self.log.flushed_offset = self.log.log_end_offset
+        self.log.note_flushed(self.log.log_end_offset)
 
     def compact_if_due(self) -> None:
         """Called now and then. Waits for a moment when every append is durable, hence part of the state."""

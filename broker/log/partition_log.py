@@ -7,19 +7,26 @@ after a crash by `broker.log.recovery`.
 
 import logging
 import struct
+import sys
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from crc32c import crc32c
 
 from broker.errors import StorageError
-from broker.log.files import LogFile, remove_file, replace_file
+from broker.log.files import LogFile
+from broker.log.high_watermark import HiddenBatch, HiddenBatches
 from broker.log.index import OFFSET_ENTRY_BYTES
+from broker.log.leader_epochs import end_of_epoch, epoch_at, write_epochs
+from broker.log.log_deletion import move_start, remove_old_segments
+from broker.log.region import Region
 from broker.log.scan import scan
-from broker.log.segment import Region, Segment
+from broker.log.segment import Segment
+from broker.log.segment_manifest import write_manifest
 from broker.log.snapshots import write_snapshot
-from broker.log.time_search import batch_as_a_whole, first_at, misleading_batches_max
+from broker.log.time_search import find_largest_timestamp, find_timestamp
 from broker.protocol.record_batch import (
     CHECKSUMMED_FROM,
     LOG_APPEND_TIME_FLAG,
@@ -46,6 +53,13 @@ class OffsetOutOfRange(Exception):
     """The offset asked for is not in the log, nor its end."""
 
 
+class Loss(NamedTuple):
+    """Records that were on the disk, from `offset` on, and cannot be read."""
+
+    offset: int
+    description: str
+
+
 class PartitionLog:
     def __init__(self, directory: Path, settings: TopicSettings) -> None:
         self.directory = directory
@@ -56,6 +70,9 @@ class PartitionLog:
         self.log_end_offset = 0
         self.flushed_offset = 0
         """Everything before it is on the disk."""
+        self.hidden = HiddenBatches()
+        self.on_visible: Callable[[int], None] | None = None
+        """Called when a flush moves the high watermark, with the number of bytes that became visible."""
         self.unflushed_since_ms = 0
         """When it was last seen with nothing left to flush, on the monotonic clock."""
         self.producers = ProducerStates()
@@ -66,6 +83,8 @@ class PartitionLog:
         """Set when the disk failed in a way that only a restart can judge."""
         self.is_deleted = False
         """Its topic is gone, and the name of its directory may belong to another: nothing more is written there."""
+        self.losses: list[Loss] = []
+        """What recovery found missing or damaged."""
         self._base_offsets: list[int] = []
         self._open_sealed: list[Segment] = []
         self._tail_offset = -1
@@ -73,13 +92,14 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """One node, no followers: what is written is committed."""
-        return self.log_end_offset
+        """Consumers see everything before it (`broker.log.high_watermark`)."""
+        hidden = self.hidden.first
+        return self.log_end_offset if hidden is None else hidden.base_offset
 
     @property
     def last_stable_offset(self) -> int:
-        """No open transactions can exist yet, so every record is decided."""
-        return self.log_end_offset
+        """No open transactions can exist yet, so every visible record is decided."""
+        return self.high_watermark
 
     @property
     def size_bytes(self) -> int:
@@ -96,8 +116,11 @@ class PartitionLog:
         self._base_offsets = [segment.base_offset for segment in segments]
         self._tail_offset = -1
 
-    def append(self, batch: bytes | memoryview, header: BatchHeader, now_ms: int) -> int:
-        """Write a validated batch to the page cache; its base offset."""
+    def append(self, batch: bytes | memoryview, header: BatchHeader, now_ms: int, *, awaits_flush: bool = False) -> int:
+        """Write a validated batch to the page cache; its base offset.
+
+        With `awaits_flush`, consumers see the batch when it is on the disk. So they do if `flush.messages` asks for it.
+        """
         if self.failure is not None:
             raise self.failure
         settings = self.settings
@@ -128,15 +151,43 @@ class PartitionLog:
             self.producers.record(header, offset, now_ms)
         self._tail_offset = offset
         self._tail_position = segment.size_bytes - size
-        self.log_end_offset = offset + header.last_offset_delta + 1
+        self.log_end_offset = end = offset + header.last_offset_delta + 1
+        awaits_flush = awaits_flush or end - self.flushed_offset >= settings.flush_messages
+        if awaits_flush or self.hidden.first is not None:
+            self.hidden.add(HiddenBatch(offset, end, segment, size, awaits_flush=awaits_flush))
         return offset
+
+    def take_back(self, offset: int, position: int) -> None:
+        """Undo the last append: truncate the last segment to `position` and the log to `offset`.
+
+        The batch was never visible, and everything before it is on the disk. Raises StorageError.
+        """
+        self.segments[-1].cut(position, offset)
+        self.log_end_offset, self._tail_offset = offset, -1
+        self.hidden = HiddenBatches()
+
+    def note_flushed(self, offset: int) -> int:
+        """Everything before `offset` is on the disk. Returns the number of bytes that consumers see from now on."""
+        self.flushed_offset = max(self.flushed_offset, offset)
+        return self.hidden.flushed(self.flushed_offset)
 
     def fail(self, error: StorageError) -> None:
         if error.recoverable:
-            logger.error("%s: %s; writes are refused until there is room", self.name, error)
+            # The text alone: a log handler that keeps the exception would keep the segment's file open.
+            logger.error("%s: %s; the write is refused, and later ones are tried again", self.name, str(error))
         elif self.failure is None:
             self.failure = error
             logger.critical("%s: %s; the partition is stopped until the broker restarts", self.name, error)
+
+    def stop(self, error: StorageError) -> None:
+        """Refuse every write until a restart, whatever the error was."""
+        self.failure = error
+        logger.critical("%s: %s; the partition is stopped until the broker restarts", self.name, error)
+
+    def lose(self, offset: int, description: str) -> None:
+        """Note and log a loss that recovery found."""
+        self.losses.append(Loss(offset, description))
+        logger.error("%s: from offset %d on: %s", self.name, offset, description)
 
     def _must_roll(self, segment: Segment, size: int, header: BatchHeader, offset: int, now_ms: int) -> bool:
         if segment.size_bytes == 0:
@@ -162,10 +213,13 @@ class PartitionLog:
         try:
             sealed.write_indexes()
             write_snapshot(self.directory, self.log_end_offset, self.producers)
-            segment = Segment(self.directory, self.log_end_offset, now_ms)
+            write_manifest(self.directory, self.segments, self.log_end_offset)
         except StorageError as error:
             self.fail(error)
-            raise
+            # Both can be rebuilt. A full disk must not keep retention from removing the segment.
+            if not error.is_out_of_space:
+                raise
+        segment = Segment(self.directory, self.log_end_offset, now_ms)
         self.segments.append(segment)
         self._base_offsets.append(segment.base_offset)
         self._tail_offset = -1
@@ -176,41 +230,62 @@ class PartitionLog:
         first = bisect_right(self._base_offsets, self.flushed_offset) - 1
         return [segment.file for segment in self.segments[max(first, 0) :] if segment.size_bytes]
 
-    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> Region | None:
-        """The batches from the one that holds `offset` on, as many as `max_bytes` takes; None at the end.
+    def unflushed_ranges(self) -> Iterator[tuple[Segment, int]]:
+        """The segments with offsets not yet on the disk, each with a position at or before the first of them."""
+        first = bisect_right(self._base_offsets, self.flushed_offset) - 1
+        for segment in self.segments[max(first, 0) :]:
+            if segment.size_bytes:
+                yield segment, segment.index.floor(max(self.flushed_offset - segment.base_offset, 0))[1]
 
-        With `at_least_one`, the first batch is whole however large. Raises OffsetOutOfRange, CorruptBatch.
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool, wait: bool = True) -> Region | None:
+        """The batches from the one that holds `offset` on, as many as `max_bytes` takes; None from the high
+        watermark to the end.
+
+        With `at_least_one`, the first batch is whole however large. Raises OffsetOutOfRange, CorruptBatch. Without
+        `wait`, raises ColdRead if a lookup would wait for the disk.
         """
-        if offset == self.log_end_offset:
-            return None
-        if not self.log_start_offset <= offset < self.log_end_offset:
+        if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(offset)
+        hidden = self.hidden.first
+        if offset >= (self.log_end_offset if hidden is None else hidden.base_offset):
+            return None
         if offset == self._tail_offset:
             # A consumer at the tail asks for the batch that was just written.
             segment, position = self.segments[-1], self._tail_position
             length = segment.size_bytes - position
             if length > max_bytes and not at_least_one:
                 length = 0
-            return segment.region(position, length, offset)
+            return segment.region(position, length, offset, length, wait=wait)
         number = bisect_right(self._base_offsets, offset) - 1
         while number < len(self.segments):
             segment = self._opened(number)
             try:
-                position, header = segment.locate(offset)
+                position, header = segment.locate(offset, wait=wait)
             except LookupError:
                 number += 1
                 continue
             first = header.batch_length + 12
             if max_bytes < first and not at_least_one:
                 return Region(segment.file, position, 0)
-            length = segment.whole_batches(position, max(max_bytes, first), first)
-            return segment.region(position, length, header.base_offset)
+            length = max(max_bytes, first)
+            if hidden is not None and hidden.segment is segment and position + length >= hidden.position:
+                length = hidden.position - position
+            else:
+                length = segment.whole_batches(position, length, first, wait=wait)
+            return segment.region(position, length, header.base_offset, first, wait=wait)
         raise CorruptBatch(f"{self.name}: no batch holds offset {offset}")
 
     def has_more(self, region: Region) -> bool:
-        """Whether anything lies behind what `read` gave."""
-        last = self.segments[-1]
-        return region.file is not last.file or region.position + region.length < last.size_bytes
+        """Whether consumers may read anything behind what `read` gave."""
+        last, hidden = self.segments[-1], self.hidden.first
+        end = last.size_bytes
+        if hidden is not None:
+            last, end = hidden.segment, hidden.position
+        number = bisect_right(self._base_offsets, last.base_offset) - 1
+        if end == 0 and number > 0:
+            last = self.segments[number - 1]
+            end = last.size_bytes
+        return region.file is not last.file or region.position + region.length < end
 
     def _opened(self, number: int) -> Segment:
         """A segment to read from; the sealed ones opened longest ago are let go."""
@@ -224,80 +299,32 @@ class PartitionLog:
         return segment
 
     def batches_from(self, offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
-        """Headers of the sound batches that end at `offset` or later, for cold paths."""
+        """Headers of the batches that end at `offset` or later and match their checksums, for cold paths."""
         for number in range(max(bisect_right(self._base_offsets, offset) - 1, 0), len(self.segments)):
             segment = self._opened(number)
-            relative, start = segment.index.floor(max(offset - segment.base_offset, 0))
-            for found in scan(segment.file, start, segment.size_bytes, segment.base_offset + relative, check=False):
+            next_offset, start = segment.entry_point(offset)
+            for found in scan(segment.file, start, segment.size_bytes, next_offset, check=True):
                 if found.header is not None and found.header.last_offset >= offset:
                     yield segment, found.position, found.header
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first record at `timestamp` or later."""
-        for number, segment in enumerate(self.segments):
-            if number < len(self.segments) - 1:
-                segment.load_times()
-            if segment.largest_timestamp < timestamp:
-                continue
-            start = max(segment.base_offset + segment.time_index.before(timestamp), self.log_start_offset)
-            misleading = 0
-            for holder, position, header in self.batches_from(start):
-                if header.max_timestamp < timestamp:
-                    continue
-                if misleading == misleading_batches_max:
-                    return batch_as_a_whole(header, self.log_start_offset)
-                batch = holder.file.read(position, header.size_bytes)
-                found = first_at(batch, header, timestamp, self.log_start_offset)
-                if found is not None:
-                    return found
-                misleading += 1
-            return None
-        return None
+        """(offset, timestamp) of the first visible record at `timestamp` or later."""
+        return find_timestamp(self, timestamp)
 
     def offset_of_largest_timestamp(self) -> tuple[int, int] | None:
-        """(offset, timestamp) of the record with the largest timestamp."""
-        best: Segment | None = None
-        for number, segment in enumerate(self.segments):
-            if number < len(self.segments) - 1:
-                segment.load_times()
-            if segment.size_bytes and (best is None or segment.largest_timestamp > best.largest_timestamp):
-                best = segment
-        if best is None or best.largest_timestamp < 0:
-            return None
-        for holder, position, header in self.batches_from(best.largest_timestamp_offset):
-            batch = holder.file.read(position, header.size_bytes)
-            found = first_at(batch, header, best.largest_timestamp, self.log_start_offset)
-            return found if found is not None else batch_as_a_whole(header, self.log_start_offset)
-        return None
+        """(offset, timestamp) of the visible record with the largest timestamp."""
+        return find_largest_timestamp(self)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """(largest epoch at or before `epoch`, first offset after it); (-1, -1) when none is known.
-
-        Of an epoch from before all that the log still holds, it is that epoch and the first offset that there is.
-        """
+        """(largest epoch at or before `epoch`, first offset after it); (-1, -1) when none is known."""
         if epoch == -1 or epoch > self.leader_epoch:
             return -1, -1
-        entries = list(self.epochs)
-        if not entries or entries[-1][0] < self.leader_epoch:
-            entries.append((self.leader_epoch, self.log_end_offset))
-        # What deleted records took with them: of the epochs that begin at the log's start or before, the last is left.
-        gone = sum(start <= self.log_start_offset for _, start in entries)
-        entries = entries[max(gone - 1, 0) :]
-        position = bisect_right(entries, epoch, key=lambda entry: entry[0])
-        found = entries[position - 1][0] if position else epoch
-        end = entries[position][1] if position < len(entries) else self.log_end_offset
-        return found, max(end, self.log_start_offset)
+        current = (self.leader_epoch, self.log_end_offset)
+        return end_of_epoch(epoch, self.epochs, current, self.log_start_offset)
 
     def epoch_of(self, offset: int) -> int:
         """The leader epoch in which `offset` was written; the current one at the end of the log."""
-        if offset >= self.log_end_offset:
-            return self.leader_epoch
-        found = -1
-        for epoch, start in self.epochs:
-            if start > offset:
-                break
-            found = epoch
-        return found
+        return self.leader_epoch if offset >= self.log_end_offset else epoch_at(offset, self.epochs)
 
     def delete_records(self, offset: int) -> int:
         """Make `offset` the first one, durably; the new log start offset. Raises OffsetOutOfRange."""
@@ -306,63 +333,28 @@ class PartitionLog:
         if not 0 <= offset <= self.high_watermark:
             raise OffsetOutOfRange(offset)
         if offset > self.log_start_offset:
-            replace_file(self.directory / "log-start-offset", str(offset).encode())
-            self.log_start_offset = offset
-            self.drop_segments_before_start()
+            move_start(self, offset)
         return self.log_start_offset
 
-    def drop_segments_before_start(self) -> list[Segment]:
+    def drop_segments_before_start(self) -> None:
         """Remove sealed segments that lie wholly before the log start offset."""
-        dropped = []
         while len(self.segments) > 1 and self.segments[1].base_offset <= self.log_start_offset:
-            dropped.append(self._drop_first())
-        return dropped
+            segment = self.segments.pop(0)
+            self._base_offsets.pop(0)
+            if segment in self._open_sealed:
+                self._open_sealed.remove(segment)
+            segment.remove()
 
-    def _drop_first(self) -> Segment:
-        segment = self.segments.pop(0)
-        self._base_offsets.pop(0)
-        if segment in self._open_sealed:
-            self._open_sealed.remove(segment)
-        segment.remove()
-        return segment
-
-    def apply_retention(self, now_ms: int) -> int:
-        """Remove segments that are too old or too many; how many went."""
-        settings, removed = self.settings, 0
-        if not settings.deletes_old_segments:
-            return 0
-        total = self.size_bytes
-        while self.segments:
-            oldest = self.segments[0]
-            if oldest.size_bytes == 0:
-                break
-            if len(self.segments) > 1:
-                oldest.load_times()
-            timestamp = oldest.largest_timestamp if oldest.largest_timestamp >= 0 else oldest.created_ms
-            expired = settings.retention_ms >= 0 and now_ms - timestamp > settings.retention_ms
-            surplus = settings.retention_bytes >= 0 and total - oldest.size_bytes >= settings.retention_bytes
-            if not expired and not surplus:
-                break
-            if len(self.segments) == 1:
-                self.roll(now_ms)
-            total -= oldest.size_bytes
-            start = max(self.log_start_offset, self.segments[1].base_offset)
-            # The new start first: a crash between the two leaves a segment to remove, never a hole.
-            replace_file(self.directory / "log-start-offset", str(start).encode())
-            self.log_start_offset = start
-            self._drop_first()
-            removed += 1
-        return removed
+    def apply_retention(self, now_ms: int, segments_max: int = sys.maxsize) -> int:
+        """Remove segments that are too old or too many, oldest first, at most `segments_max`; how many went."""
+        return remove_old_segments(self, now_ms, segments_max)
 
     def checkpoint(self) -> None:
         """Write what makes the next recovery short. The caller has flushed the segments."""
         self.segments[-1].write_indexes()
         write_snapshot(self.directory, self.log_end_offset, self.producers)
-        replace_file(
-            self.directory / "leader-epochs",
-            "".join(f"{epoch} {offset}\n" for epoch, offset in self.epochs).encode(),
-            durable=False,
-        )
+        write_epochs(self.directory, self.epochs)
+        write_manifest(self.directory, self.segments, self.log_end_offset)
 
     def close(self) -> None:
         """Flush and write everything that makes the next start instant."""
@@ -372,15 +364,14 @@ class PartitionLog:
             self.flushed_offset = self.log_end_offset
             self.checkpoint()
         for segment in self.segments:
-            segment.forget()
+            segment.close()
 
-    def remove(self) -> None:
-        """Delete every file and the directory itself."""
+    def discard(self) -> None:
+        """The topic is deleted. Close every file now: a reference cycle would keep it open, and its blocks in use,
+        until the garbage collector runs."""
+        self.is_deleted = True
         for segment in self.segments:
-            segment.forget()
-        for path in self.directory.iterdir():
-            remove_file(path)
-        self.directory.rmdir()
+            segment.discard()
 
 
 def _stamped(batch: bytes | memoryview, attributes: int, max_timestamp: int) -> tuple[bytes, BatchHeader]:

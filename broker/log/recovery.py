@@ -10,20 +10,29 @@ read: checksums verified, indexes and producer state rebuilt. Bad bytes mean one
 Bytes that do not make up a whole batch, with nothing sound behind them, are a torn tail. Anything else is rot if it
 was known to be on the disk (a clean stop, or before the recovery point) or if the machine has not gone down since (the
 page cache outlives kill -9, so only the last write can be torn, and it would be short). After a power cut, bad bytes
-behind the recovery point are writes that reached the disk in part or out of order: a torn tail again.
+behind the recovery point are writes that reached the disk in part or out of order: a torn tail again. Where it is not
+known what was on the disk, nothing is cut out of the middle of a log.
+
+After an unclean stop, everything behind the recovery point is written again and fsynced before the log is used. A
+failed fsync leaves pages that the kernel takes for clean, so a later fsync would succeed without writing them. The cost
+is one read and one write of what was written since the last checkpoint, at most a minute of traffic.
 """
 
 import logging
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.log.files import remove_file
-from broker.log.index import OffsetIndex, TimeIndex, read_entries
+from broker.errors import StorageError
+from broker.log.checked_file import DamagedFile
+from broker.log.files import list_directory, remove_file, sync_directory
+from broker.log.index import OffsetIndex, TimeIndex
+from broker.log.leader_epochs import read_epochs
 from broker.log.partition_log import PartitionLog
 from broker.log.scan import plausible, scan
 from broker.log.segment import Segment
-from broker.log.snapshots import drop_after, load_newest
+from broker.log.segment_manifest import describe, read_manifest
+from broker.log.snapshots import drop_after, load_newest, newest_offset
+from broker.log.start_offset import StoredStart, read_start_offset, write_start_offset
 from broker.protocol.record_batch import HEADER_BYTES, BatchHeader, read_header
 from broker.state.configs.effective import TopicSettings
 
@@ -38,7 +47,9 @@ class LastRun:
 
     stopped_cleanly: bool
     same_boot: bool
-    """Whether the machine has stayed up since."""
+    """Whether the machine has stayed up since, as far as is known."""
+    recovery_points_known: bool = True
+    """False when the file with the recovery points was lost, damaged or has no checksum."""
 
 
 def open_log(
@@ -47,19 +58,26 @@ def open_log(
     """Open the log in `directory`, which exists, repairing what a crash left."""
     log = PartitionLog(directory, settings)
     log.leader_epoch = leader_epoch
-    names = set(os.listdir(directory))
+    names = set(list_directory(directory))
     for name in names:
         if name.endswith(_LEFTOVERS):
             remove_file(directory / name)
     segments = _segments(directory, names, now_ms)
-    if "log-start-offset" in names:
-        log.log_start_offset = _stored_start(directory)
+    start = _stored_start(log)
+    log.log_start_offset = start.offset if start is not None else 0
+    known_point = recovery_point if last_run.recovery_points_known else 0
     if not segments:
-        log.adopt([Segment(directory, log.log_start_offset, now_ms)])
-        log.log_end_offset = log.flushed_offset = log.log_start_offset
+        _begin_empty(log, known_point, now_ms)
         return log
-    log.log_start_offset = max(log.log_start_offset, segments[0].base_offset)
-    log.epochs = _stored_epochs(directory)
+    if start is not None and start.is_checked:
+        # A power cut may bring back removed segments, some and not others. They are no part of the log.
+        while len(segments) > 1 and segments[1].base_offset <= start.offset:
+            segments.pop(0).remove()
+    if segments[0].base_offset > log.log_start_offset:
+        log.lose(log.log_start_offset, f"the records before offset {segments[0].base_offset} are missing")
+        log.log_start_offset = segments[0].base_offset
+    log.epochs = _stored_epochs(log)
+    _describe_segments(log, segments, recovery_point, last_run)
     log.adopt(segments)
     first = len(segments) - 1
     if not last_run.stopped_cleanly:
@@ -73,23 +91,57 @@ def open_log(
             trusted_offset = _trust_indexes(segment, recovery_point, last_run)
         is_last = number == len(segments) - 1
         end = _recover_segment(log, segment, trusted_offset, recovery_point, last_run, is_last=is_last)
-        if not is_last and end < segments[number + 1].base_offset and not _was_durable(end, recovery_point, last_run):
-            for beyond in segments[number + 1 :]:
-                logger.warning("%s: removing segment %d behind the cut", log.name, beyond.base_offset)
-                beyond.remove()
-            del segments[number + 1 :]
-            break
+        if is_last or end >= segments[number + 1].base_offset:
+            continue
+        if _was_durable(end, recovery_point, last_run):
+            log.lose(end, f"the records before offset {segments[number + 1].base_offset} are missing or damaged")
+            continue
+        for beyond in segments[number + 1 :]:
+            logger.warning("%s: removing segment %d behind the cut", log.name, beyond.base_offset)
+            beyond.remove()
+        del segments[number + 1 :]
+        break
     log.adopt(segments)
-    log.log_end_offset = max(end, log.log_start_offset)
+    if start is not None and not start.is_checked:
+        _confirm_start(log, start, end)
+    if end < known_point:
+        log.lose(end, f"the log was on the disk up to offset {known_point}; new records begin there")
+    log.log_end_offset = max(end, log.log_start_offset, known_point)
     if log.log_end_offset > end:
-        # Everything was deleted up to an offset whose batches are gone: go on from there in a segment of its own.
+        # Batches up to this offset are gone. Continue there in a new segment: no offset is used twice.
         log.roll(now_ms)
     log.flushed_offset = log.log_end_offset if last_run.stopped_cleanly else min(recovery_point, log.log_end_offset)
     drop_after(directory, log.log_end_offset)
     _restore_producers(log, now_ms)
     log.epochs = [entry for entry in log.epochs if entry[1] <= log.log_end_offset]
     log.drop_segments_before_start()
+    if log.flushed_offset < log.log_end_offset:
+        _make_durable(log)
     return log
+
+
+def _begin_empty(log: PartitionLog, known_point: int, now_ms: int) -> None:
+    """Go on where a log without segments ended: at its start offset, or where other files say that it was."""
+    end = max(log.log_start_offset, known_point)
+    if log.losses:
+        end = max(end, newest_offset(log.directory))
+    if end > log.log_start_offset and not log.losses:
+        log.lose(log.log_start_offset, f"all segments are missing; the log was on the disk up to offset {end}")
+    log.log_start_offset = log.log_end_offset = log.flushed_offset = end
+    log.adopt([Segment(log.directory, end, now_ms)])
+
+
+def _make_durable(log: PartitionLog) -> None:
+    """Write everything behind the flushed offset again and fsync it; a log where that fails stays stopped."""
+    try:
+        for segment, position in log.unflushed_ranges():
+            segment.file.rewrite(position, segment.size_bytes)
+            segment.file.sync()
+        sync_directory(log.directory)
+    except StorageError as error:
+        log.stop(error)
+        return
+    log.flushed_offset = log.log_end_offset
 
 
 def _segments(directory: Path, names: set[str], now_ms: int) -> list[Segment]:
@@ -102,28 +154,53 @@ def _segments(directory: Path, names: set[str], now_ms: int) -> list[Segment]:
     return sorted(found, key=lambda segment: segment.base_offset)
 
 
-def _stored_start(directory: Path) -> int:
-    content = read_entries(directory / "log-start-offset")
-    return int(content) if content is not None and content.strip().isdigit() else 0
+def _stored_start(log: PartitionLog) -> StoredStart | None:
+    try:
+        return read_start_offset(log.directory)
+    except DamagedFile as error:
+        log.lose(0, f"{error}; records that were deleted may be there again")
+        return None
 
 
-def _stored_epochs(directory: Path) -> list[tuple[int, int]]:
-    entries: list[tuple[int, int]] = []
-    for line in (read_entries(directory / "leader-epochs") or b"").splitlines():
-        fields = line.split()
-        if len(fields) == 2 and all(field.isdigit() for field in fields):
-            entries.append((int(fields[0]), int(fields[1])))
-    return entries
+def _confirm_start(log: PartitionLog, start: StoredStart, end: int) -> None:
+    """A start offset from before checksums: believe it if it lies inside the log, and give it a checksum."""
+    if start.offset > end:
+        log.lose(0, f"log-start-offset says {start.offset} and the log ends at {end}; no record is deleted for that")
+        log.log_start_offset = log.segments[0].base_offset
+    try:
+        write_start_offset(log.directory, log.log_start_offset)
+    except StorageError as error:
+        logger.warning("%s: the log start offset gets its checksum later: %s", log.name, error)
+
+
+def _describe_segments(log: PartitionLog, segments: list[Segment], recovery_point: int, last_run: LastRun) -> None:
+    """Read what is known of the segments, and report those that are missing."""
+    try:
+        rows = read_manifest(log.directory)
+    except DamagedFile as error:
+        logger.error("%s: %s; segments are read before retention removes them", log.name, error)
+        return
+    for row in describe(segments, rows):
+        if row.end_offset > max(row.base_offset, log.log_start_offset) and _was_durable(
+            row.base_offset, recovery_point, last_run
+        ):
+            log.lose(row.base_offset, f"the segment with the records before offset {row.end_offset} is missing")
+
+
+def _stored_epochs(log: PartitionLog) -> list[tuple[int, int]]:
+    try:
+        return read_epochs(log.directory)
+    except DamagedFile as error:
+        logger.error("%s: %s; epochs are read from the batches", log.name, error)
+        return []
 
 
 def _trust_indexes(segment: Segment, recovery_point: int, last_run: LastRun) -> int:
     """Take over index entries that were written when their batches were on the disk; the offset they reach to."""
-    offsets, times = read_entries(segment.path("index")), read_entries(segment.path("timeindex"))
-    if offsets is None or times is None:
+    found = segment.read_indexes()
+    if found is None:
         return segment.base_offset
-    index, time_index = OffsetIndex.read(offsets, segment.size_bytes), TimeIndex(times)
-    if index is None or not time_index.is_sane():
-        return segment.base_offset
+    index, time_index = found
     if not last_run.stopped_cleanly:
         index.truncate_offsets(recovery_point - segment.base_offset)
     relative, position = index.last()
@@ -131,12 +208,14 @@ def _trust_indexes(segment: Segment, recovery_point: int, last_run: LastRun) -> 
         return segment.base_offset
     time_index.truncate(relative)
     segment.adopt_indexes(index, time_index)
+    segment.has_confirmed_times = segment.index_checksums is not None
     return segment.base_offset + relative
 
 
 def _was_durable(offset: int, recovery_point: int, last_run: LastRun) -> bool:
     """Whether a batch that began at `offset` cannot have been torn by the crash, save by being cut short at the end."""
-    return last_run.stopped_cleanly or last_run.same_boot or offset < recovery_point
+    is_unknown = not last_run.recovery_points_known
+    return last_run.stopped_cleanly or last_run.same_boot or is_unknown or offset < recovery_point
 
 
 def _recover_segment(
@@ -154,13 +233,17 @@ def _recover_segment(
         start = segment.index.last()[1]
     else:
         segment.adopt_indexes(OffsetIndex(), TimeIndex())
+        segment.has_confirmed_times, segment.is_damaged = True, False
     next_offset, damaged = trusted_offset, False
     limit = segment.size_bytes
     for found in scan(segment.file, start, limit, next_offset, check=True):
         header = found.header
         if header is None:
             lost = _whole_but_damaged(segment, found.position) if found.end == limit else None
+            # Bytes before the recovery point were on the disk: no crash can have torn them.
             is_tail = is_last and found.end == limit and lost is None
+            if last_run.recovery_points_known and next_offset < recovery_point:
+                is_tail = False
             if is_tail or not _was_durable(next_offset, recovery_point, last_run):
                 cut_bytes = limit - found.position
                 logger.warning(
@@ -168,11 +251,12 @@ def _recover_segment(
                 )
                 segment.truncate(found.position, next_offset)
                 return next_offset
-            damaged = True
-            logger.error(
-                "%s: %d bytes after offset %d are damaged; the batches behind them are kept",
-                log.name, found.end - found.position, next_offset,
-            )  # fmt: skip
+            damaged = segment.is_damaged = True
+            log.lose(
+                next_offset,
+                f"{found.end - found.position} bytes at position {found.position} of {segment.path('log').name} are"
+                " damaged; the batches behind them are kept",
+            )
             next_offset = max(next_offset, lost.last_offset + 1 if lost is not None else 0)
             continue
         segment.note(found.position, header, log.settings.index_interval_bytes)

@@ -1,50 +1,48 @@
 """One segment: a file of batches with its indexes, named by the offset it begins at.
 
-Appends go to the last segment of a log only; a sealed one is opened when it is read and forgotten when others need
-its place. Bytes that this process did not write itself are checked against their checksums the first time they are
-read, so that a bit that rotted on the disk is never served.
+Appends go to the last segment of a log only. Files open on demand (`broker.log.open_files`). Bytes that this process
+did not write itself are checked against their checksums the first time they are read, so that a bit that rotted on the
+disk is never served.
 """
 
 import errno
+import logging
 import struct
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
+from crc32c import crc32c
+
+from broker.errors import StorageError
 from broker.log.files import LogFile, remove_file
 from broker.log.index import OffsetIndex, TimeIndex, read_entries, write_entries
-from broker.log.scan import scan
+from broker.log.page_cache import ColdRead
+from broker.log.region import Region
+from broker.log.scan import chunk_bytes, scan
 from broker.protocol.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, CorruptBatch, read_header
+
+logger = logging.getLogger("headgate.broker.log")
 
 # How much is read at once while looking for the batch that holds an offset: an index interval and a header.
 lookup_bytes = 4096 + HEADER_BYTES
+
+# Checksums of this many bytes are verified per fetch, or of one batch that is larger. Verifying blocks the event loop.
+verified_bytes_max = 1024 * 1024
 
 # Of a batch's header, what a search needs: base offset, length, last offset delta.
 _bounds = struct.Struct(">qi11xi").unpack_from
 
 
-class Region(NamedTuple):
-    """A stretch of a segment, to be sent as it is. Holding it keeps the file open."""
-
-    file: LogFile
-    position: int
-    length: int
-
-    def content(self) -> bytes:
-        """All of its bytes. Raises OSError."""
-        content = self.file.read(self.position, self.length)
-        if len(content) < self.length:
-            raise self.shortened()
-        return content
-
-    def shortened(self) -> OSError:
-        """For whoever finds fewer bytes than there were."""
-        return OSError(errno.EIO, f"{self.file.path.name} is shorter than it was")
+IndexChecksums: TypeAlias = tuple[int, int] | None
+"""CRC-32C of the offset index and of the time index on disk; None if they are not known."""
 
 
 class Segment:
     __slots__ = (
         "_file",
         "_index",
+        "_is_discarded",
         "_since_index_bytes",
         "_time_index",
         "_verified",
@@ -52,6 +50,9 @@ class Segment:
         "created_ms",
         "directory",
         "first_timestamp",
+        "has_confirmed_times",
+        "index_checksums",
+        "is_damaged",
         "largest_timestamp",
         "largest_timestamp_offset",
         "own_from",
@@ -68,9 +69,15 @@ class Segment:
         self.first_timestamp: int | None = None
         self.largest_timestamp = -1
         self.largest_timestamp_offset = base_offset
+        self.has_confirmed_times = size_bytes == 0
+        """The largest timestamp stems from batches whose checksums match. Retention deletes by no other."""
+        self.is_damaged = False
+        """A batch is damaged, so a larger timestamp than the known one may have been lost."""
+        self.index_checksums: IndexChecksums = None
         self._verified: list[tuple[int, int]] = []
         self._since_index_bytes = 0
         self._file: LogFile | None = None
+        self._is_discarded = False
         self._index: OffsetIndex | None = OffsetIndex() if size_bytes == 0 else None
         self._time_index: TimeIndex | None = TimeIndex() if size_bytes == 0 else None
 
@@ -81,6 +88,8 @@ class Segment:
     def file(self) -> LogFile:
         file = self._file
         if file is None:
+            if self._is_discarded:
+                raise StorageError(f"{self.path('log').name} was deleted", errno.ENOENT)
             file = self._file = LogFile(self.path("log"), is_new=self.size_bytes == 0)
         return file
 
@@ -101,10 +110,6 @@ class Segment:
             self._load_indexes()
         assert self._time_index is not None
         return self._time_index
-
-    @property
-    def is_open(self) -> bool:
-        return self._file is not None
 
     def append(self, head: bytes, rest: memoryview, header: BatchHeader, base_offset: int, interval_bytes: int) -> None:
         """Write a batch whose first bytes are `head`; `header` still carries the producer's offsets."""
@@ -137,24 +142,27 @@ class Segment:
             self.first_timestamp = header.max_timestamp
         self._since_index_bytes += header.size_bytes
 
-    def locate(self, offset: int) -> tuple[int, BatchHeader]:
+    def locate(self, offset: int, *, wait: bool = True) -> tuple[int, BatchHeader]:
         """The position and header of the first batch that ends at `offset` or later.
 
-        Raises CorruptBatch when that batch is damaged, LookupError when there is none.
+        Raises CorruptBatch when that batch is damaged, LookupError when there is none. Without `wait`, raises ColdRead
+        if a read would wait for the disk.
         """
         relative, position = self.index.floor(offset - self.base_offset)
-        chunk = self.file.read(position, lookup_bytes)
+        chunk = self._lookup(position, wait=wait)
         if position and not _begins_with(chunk, self.base_offset + relative):
             self.rebuild_indexes()
             relative, position = self.index.floor(offset - self.base_offset)
-            chunk = self.file.read(position, lookup_bytes)
+            chunk = self._lookup(position, wait=wait)
         if position < self.own_from:
+            if not wait:
+                self._require_cached(position, min(chunk_bytes, self.size_bytes - position))
             return self._locate_checked(position, self.base_offset + relative, offset)
         chunk_start = position
         while position < self.size_bytes:
             inside = position - chunk_start
             if len(chunk) - inside < HEADER_BYTES:
-                chunk, chunk_start, inside = self.file.read(position, lookup_bytes), position, 0
+                chunk, chunk_start, inside = self._lookup(position, wait=wait), position, 0
                 if len(chunk) < HEADER_BYTES:
                     raise CorruptBatch(f"{self.path('log').name} is shorter than it was")
             base_offset, batch_length, last_offset_delta = _bounds(chunk, inside)
@@ -162,6 +170,28 @@ class Segment:
                 return position, read_header(chunk, inside)
             position += batch_length + LOG_OVERHEAD_BYTES
         raise LookupError(offset)
+
+    def _lookup(self, position: int, *, wait: bool) -> bytes | bytearray:
+        if wait:
+            return self.file.read(position, lookup_bytes)
+        length = min(lookup_bytes, self.size_bytes - position)
+        chunk = self.file.read_cached(position, length)
+        if chunk is None:
+            raise ColdRead(self.file, position, length)
+        return chunk
+
+    def _require_cached(self, position: int, length: int) -> None:
+        cached = self.file.cached_bytes(position, length)
+        if cached < length:
+            raise ColdRead(self.file, position + cached, length - cached)
+
+    def entry_point(self, offset: int) -> tuple[int, int]:
+        """(base offset, position) of a batch at or before `offset` that the index leads to."""
+        relative, position = self.index.floor(max(offset - self.base_offset, 0))
+        if position and not self.leads_to(position, self.base_offset + relative):
+            self.rebuild_indexes()
+            relative, position = self.index.floor(max(offset - self.base_offset, 0))
+        return self.base_offset + relative, position
 
     def adopt_indexes(self, index: OffsetIndex, time_index: TimeIndex) -> None:
         self._index, self._time_index = index, time_index
@@ -188,17 +218,18 @@ class Segment:
             raise CorruptBatch(f"the batch with offset {offset} in {self.path('log').name} is damaged")
         raise LookupError(offset)
 
-    def whole_batches(self, position: int, length: int, first: int) -> int:
+    def whole_batches(self, position: int, length: int, first: int, *, wait: bool = True) -> int:
         """Of `length` bytes from `position`, where a batch of `first` bytes begins, those before the batch that would
         be cut: a client throws it away and fetches it again.
 
         The index leads close: with the usual interval, one read finds the headers of all that lies behind its entry.
+        Without `wait`, raises ColdRead if that read would wait for the disk.
         """
         end = position + length
         if end >= self.size_bytes:
             return length
         start = max(self.index.position_floor(end), position + first)
-        chunk = self.file.read(start, lookup_bytes)
+        chunk = self._lookup(start, wait=wait)
         inside, last = 0, len(chunk) - HEADER_BYTES
         while inside <= last:
             size = _bounds(chunk, inside)[1] + LOG_OVERHEAD_BYTES
@@ -209,24 +240,29 @@ class Segment:
             inside += size
         return length
 
-    def region(self, position: int, length: int, base_offset: int) -> Region:
-        """The bytes from `position`, where the batch of `base_offset` begins.
+    def region(self, position: int, length: int, base_offset: int, first: int, *, wait: bool = True) -> Region:
+        """The bytes from `position`, where the batch of `base_offset` begins, which has `first` bytes.
 
-        Raises CorruptBatch when that batch is damaged.
+        It ends early where bytes of another process are not verified yet, so that one call verifies a limited amount.
+        Raises CorruptBatch when the first batch is damaged. Without `wait`, raises ColdRead if verifying would wait for
+        the disk.
         """
         length = min(length, self.size_bytes - position)
         if position < self.own_from:
-            length = self._verify(position, length, base_offset)
+            length = self._verify(position, length, base_offset, first, wait=wait)
         return Region(self.file, position, length)
 
-    def _verify(self, position: int, length: int, base_offset: int) -> int:
-        """Check the batches of a stretch once; the length up to the first damaged one."""
+    def _verify(self, position: int, length: int, base_offset: int, first: int, *, wait: bool) -> int:
+        """Check the batches of a stretch once; the length up to the first damaged one, or up to the limit."""
         for start, end in self._verified:
             if start <= position < end:
                 if position + length <= end or end >= self.own_from:
                     return length
                 return end - position
-        end = min(position + length, self.own_from)
+        wanted = min(position + length, self.own_from)
+        end = min(position + max(first, verified_bytes_max), wanted)
+        if not wait:
+            self._require_cached(position, end - position)
         done = position
         for found in scan(self.file, position, self.own_from, base_offset, check=True):
             if found.header is None:
@@ -237,7 +273,7 @@ class Segment:
             if done >= end:
                 break
         self._remember_verified(position, done)
-        return length if done >= end else done - position
+        return length if done >= wanted else done - position
 
     def _remember_verified(self, start: int, end: int) -> None:
         merged = []
@@ -251,23 +287,53 @@ class Segment:
         self._verified = merged
 
     def rebuild_indexes(self) -> None:
-        """From the batches themselves."""
+        """From the batches themselves, as far as their checksums confirm them."""
         self._index, self._time_index = OffsetIndex(), TimeIndex()
         self._since_index_bytes = 0
         self.largest_timestamp, self.largest_timestamp_offset = -1, self.base_offset
-        for found in scan(self.file, 0, self.size_bytes, self.base_offset, check=False):
+        self.is_damaged = False
+        for found in scan(self.file, 0, self.size_bytes, self.base_offset, check=True):
             if found.header is not None:
                 self.note(found.position, found.header, lookup_bytes - HEADER_BYTES)
-        self.write_indexes()
+            else:
+                self.is_damaged = True
+        self.has_confirmed_times = True
+        try:
+            self.write_indexes()
+        except StorageError as error:
+            if not error.recoverable:
+                raise
+            logger.warning("%s: the rebuilt indexes are not stored: %s", self.directory.name, error)
+
+    def confirm_times(self) -> Iterator[None]:
+        """Read the timestamps from the batches, in steps. Raises OSError, StorageError."""
+        size_bytes, largest, is_damaged = self.size_bytes, (-1, self.base_offset), False
+        for found in scan(self.file, 0, size_bytes, self.base_offset, check=True):
+            yield
+            if found.header is None:
+                is_damaged = True
+            elif found.header.max_timestamp > largest[0]:
+                largest = found.header.max_timestamp, found.header.base_offset
+        if self.size_bytes == size_bytes:
+            self.largest_timestamp, self.largest_timestamp_offset = largest
+            self.is_damaged, self.has_confirmed_times = is_damaged, True
+
+    def read_indexes(self) -> tuple[OffsetIndex, TimeIndex] | None:
+        """The indexes on disk; None if they are missing or damaged."""
+        offsets, times = read_entries(self.path("index")), read_entries(self.path("timeindex"))
+        if offsets is None or times is None:
+            return None
+        if self.index_checksums is not None and self.index_checksums != (crc32c(offsets), crc32c(times)):
+            return None
+        index, time_index = OffsetIndex.read(offsets, self.size_bytes), TimeIndex(times)
+        return (index, time_index) if index is not None and time_index.is_sane() else None
 
     def _load_indexes(self) -> None:
-        offsets, times = read_entries(self.path("index")), read_entries(self.path("timeindex"))
-        if offsets is not None and times is not None:
-            index, time_index = OffsetIndex.read(offsets, self.size_bytes), TimeIndex(times)
-            if index is not None and time_index.is_sane():
-                self._index, self._time_index = index, time_index
-                return
-        self.rebuild_indexes()
+        found = self.read_indexes()
+        if found is None:
+            self.rebuild_indexes()
+        else:
+            self._index, self._time_index = found
 
     def load_times(self) -> None:
         """Learn the largest timestamp of a sealed segment from its time index, for retention and lookups."""
@@ -283,27 +349,51 @@ class Segment:
             return
         if self.largest_timestamp >= 0:
             self._time_index.append(self.largest_timestamp, self.largest_timestamp_offset - self.base_offset)
-        write_entries(self.path("index"), self._index.to_bytes())
-        write_entries(self.path("timeindex"), bytes(self._time_index.entries))
+        offsets, times = self._index.to_bytes(), bytes(self._time_index.entries)
+        self.index_checksums = None
+        write_entries(self.path("index"), offsets)
+        write_entries(self.path("timeindex"), times)
+        self.index_checksums = crc32c(offsets), crc32c(times)
 
     def truncate(self, position: int, next_offset: int) -> None:
-        self.file.truncate(position)
+        self.cut(position, next_offset)
         self.file.sync()
+
+    def cut(self, position: int, next_offset: int) -> None:
+        """Truncate without an fsync."""
+        self.file.truncate(position)
         self.size_bytes = position
         self.own_from = min(self.own_from, position)
         self.index.truncate(position)
         self.time_index.truncate(next_offset - self.base_offset)
 
     def forget(self) -> None:
-        """Let go of the open file and the indexes; both come back when they are needed."""
-        self._file = None
+        """Drop the indexes from memory and close the file; both come back when they are needed.
+
+        A file with unsynced writes stays open: closing it would wait for the disk.
+        """
         self._index = self._time_index = None
+        if self._file is not None and not self._file.is_dirty:
+            self._file.release()
+
+    def close(self) -> None:
+        self._index = self._time_index = None
+        if self._file is not None:
+            self._file.release()
+
+    def discard(self) -> None:
+        """The files are gone, or moved: close them once the last reader has finished, and never open them again."""
+        self._index = self._time_index = None
+        self._is_discarded = True
+        if self._file is not None:
+            self._file.discard()
+            self._file = None
 
     def remove(self) -> None:
         for suffix in ("log", "index", "timeindex", "snapshot"):
             remove_file(self.path(suffix))
-        self._file = None
+        self.discard()
 
 
-def _begins_with(chunk: bytes, base_offset: int) -> bool:
+def _begins_with(chunk: bytes | bytearray, base_offset: int) -> bool:
     return len(chunk) >= HEADER_BYTES and _bounds(chunk)[0] == base_offset

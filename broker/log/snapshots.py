@@ -4,13 +4,16 @@ Taken when a segment is sealed, at checkpoints and at a clean stop. Any of them 
 then rebuilt from an older one, or from the batches themselves.
 """
 
+import logging
 from pathlib import Path
 
 import msgspec
 from crc32c import crc32c
 
-from broker.log.files import remove_file, replace_file
+from broker.log.files import list_directory, read_file, remove_file, replace_file
 from broker.state.producers import ProducerStates
+
+logger = logging.getLogger("headgate.broker.log")
 
 _Rows = list[tuple[int, int, int, list[tuple[int, int, int, int]]]]
 _decode = msgspec.msgpack.Decoder(_Rows).decode
@@ -31,14 +34,21 @@ def load_newest(directory: Path, offset_max: int, producers: ProducerStates) -> 
     for offset in reversed(_offsets(directory)):
         if offset > offset_max:
             continue
-        content = _path(directory, offset).read_bytes()
+        content = read_file(_path(directory, offset)) or b""
         if len(content) >= 4 and crc32c(content[4:]) == int.from_bytes(content[:4]):
             try:
                 producers.restore(_decode(content[4:]))
-            except msgspec.MsgspecError:
+            except msgspec.MsgspecError as error:
+                logger.error("%s: the snapshot at offset %d cannot be read: %s", directory.name, offset, error)
                 continue
             return offset
+        logger.warning("%s: the snapshot at offset %d is damaged; using an older one", directory.name, offset)
     return -1
+
+
+def newest_offset(directory: Path) -> int:
+    """The offset that the newest snapshot was taken at; 0 without one."""
+    return max(_offsets(directory), default=0)
 
 
 def drop_after(directory: Path, offset: int) -> None:
@@ -53,4 +63,5 @@ def _path(directory: Path, offset: int) -> Path:
 
 
 def _offsets(directory: Path) -> list[int]:
-    return sorted(int(path.stem) for path in directory.glob("*.snapshot") if path.stem.isdigit())
+    names = [name.removesuffix(".snapshot") for name in list_directory(directory) if name.endswith(".snapshot")]
+    return sorted(int(name) for name in names if name.isdigit())

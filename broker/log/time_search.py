@@ -1,12 +1,18 @@
-"""Which record of a batch is the first at a time: the last step of a lookup by time, bounded.
+"""Lookups by timestamp in the visible part of a log, with bounded work.
 
 A batch's header says the largest timestamp inside, but not where. Looking costs inflating and walking it while
 everybody waits, and the header may lie. So what is too much to look at, or is not there, is answered with the batch's
 first offset: a consumer that seeks to it gets a few records more than it asked for, and misses none.
 """
 
+from typing import TYPE_CHECKING
+
 from broker.protocol.record_batch import BatchHeader, records
 from broker.protocol.record_walk import InvalidBatch
+
+if TYPE_CHECKING:
+    from broker.log.partition_log import PartitionLog
+    from broker.log.segment import Segment
 
 # Real batches are inflated to a few MiB and hold some ten thousand records.
 inflated_bytes_max = 16 * 1024 * 1024
@@ -14,6 +20,68 @@ searched_records_max = 50_000
 
 # Headers that lied, one after the other, before one is taken at its word.
 misleading_batches_max = 4
+
+
+def find_timestamp(log: "PartitionLog", timestamp: int) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first visible record at `timestamp` or later."""
+    for number, segment in enumerate(log.segments):
+        if number < len(log.segments) - 1:
+            segment.load_times()
+        if segment.largest_timestamp < timestamp:
+            continue
+        start = max(segment.base_offset + segment.time_index.before(timestamp), log.log_start_offset)
+        misleading = 0
+        for holder, position, header in log.batches_from(start):
+            if header.base_offset >= log.high_watermark:
+                return None
+            if header.max_timestamp < timestamp:
+                continue
+            if misleading == misleading_batches_max:
+                return batch_as_a_whole(header, log.log_start_offset)
+            batch = holder.file.read(position, header.size_bytes)
+            found = first_at(batch, header, timestamp, log.log_start_offset)
+            if found is not None:
+                return found
+            misleading += 1
+        return None
+    return None
+
+
+def find_largest_timestamp(log: "PartitionLog") -> tuple[int, int] | None:
+    """(offset, timestamp) of the visible record with the largest timestamp."""
+    best: tuple[int, int] | None = None
+    for number, segment in enumerate(log.segments):
+        if number < len(log.segments) - 1:
+            segment.load_times()
+        if segment.size_bytes == 0 or segment.base_offset >= log.high_watermark:
+            break
+        newest = segment.largest_timestamp, segment.largest_timestamp_offset
+        if newest[1] >= log.high_watermark:
+            newest = _newest_visible(log, segment)
+        if best is None or newest[0] > best[0]:
+            best = newest
+    if best is None or best[0] < 0:
+        return None
+    for holder, position, header in log.batches_from(best[1]):
+        batch = holder.file.read(position, header.size_bytes)
+        found = first_at(batch, header, best[0], log.log_start_offset)
+        return found if found is not None else batch_as_a_whole(header, log.log_start_offset)
+    return None
+
+
+def _newest_visible(log: "PartitionLog", segment: "Segment") -> tuple[int, int]:
+    """(largest timestamp before the high watermark, base offset of its batch) of a segment with hidden batches.
+
+    The time index covers all but the last few batches. Only those are read.
+    """
+    timestamp, relative = segment.time_index.last_before(log.high_watermark - segment.base_offset)
+    newest = timestamp, segment.base_offset + relative
+    for holder, _, header in log.batches_from(newest[1]):
+        if holder is not segment or header.base_offset >= log.high_watermark:
+            break
+        if header.max_timestamp > newest[0]:
+            newest = header.max_timestamp, header.base_offset
+    return newest
 
 
 def first_at(batch: bytes, header: BatchHeader, timestamp: int, offset_min: int) -> tuple[int, int] | None:

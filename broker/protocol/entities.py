@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
@@ -41,6 +41,14 @@ _ZERO_VALUES: Mapping[str, object] = {
     "uuid": uuid.UUID(int=0),
     "float64": 0.0,
 }
+
+
+class ApiVersionRange(NamedTuple):
+    """The versions of an API that are supported, in the fields of the ApiVersions response."""
+
+    api_key: int
+    min_version: int
+    max_version: int
 
 
 class MalformedRequest(Exception):

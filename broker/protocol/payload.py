@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from broker.log.segment import Region
+from broker.log.region import Region
 
 Chunk: TypeAlias = bytes | Region
 

@@ -238,7 +238,11 @@ def inflate(
 def records(batch: bytes | memoryview, limit_bytes: int = decompressed_bytes_max) -> Iterator[Record]:
     """The records of one batch, without their headers. Raises InvalidBatch where they are not what they should be."""
     header = read_header(batch)
-    data = inflate(batch, header, limit_bytes)
+    yield from inflated_records(inflate(batch, header, limit_bytes), header)
+
+
+def inflated_records(data: bytes | memoryview, header: BatchHeader) -> Iterator[Record]:
+    """The records of one batch, whose records part is decompressed already. Raises InvalidBatch."""
     size = len(data)
     log_append_time = header.attributes & LOG_APPEND_TIME_FLAG
     position = 0

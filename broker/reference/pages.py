@@ -51,10 +51,10 @@ def deviations_page(apis: Iterable[ServedApi]) -> str:
         "`headgate.acks.all.fsync=false` relaxes it to the page cache. Changes to topics and configs are on disk "
         "before they are answered, so the timeouts of admin requests never strike, and what was changed is visible at "
         "once.\n",
-        "Not there yet, and not advertised: transactions, compaction of user topics, groups of the consumer protocol "
-        "(KIP-848), share and streams groups, SASL, TLS, ACLs, quotas, tiered storage. Of a controller quorum and of "
-        "feature levels there is nothing to tell: `kafka-metadata-quorum` finds no such API, `kafka-features` an empty "
-        "list.\n",
+        "Not there yet: transactions, compaction of user topics, groups of the consumer protocol (KIP-848), share and "
+        "streams groups, SASL, TLS, ACLs, quotas, tiered storage. The log says so when a client uses transactions, the "
+        "consumer protocol or `cleanup.policy=compact`. Of a controller quorum and of feature levels there is nothing "
+        "to tell: `kafka-metadata-quorum` finds no such API, `kafka-features` an empty list.\n",
         f"A request that names more than {request_items_max:,} things (topics, partitions, configs …; in the APIs of "
         f"groups {group_request_items_max:,}) ends its connection with a line in the log. Requests that wait for "
         "their answers on one connection are bounded, too: the broker reads no more until the client has read.\n",
@@ -62,6 +62,22 @@ def deviations_page(apis: Iterable[ServedApi]) -> str:
     ]
     parts.extend(f"## {api.name} ({api.key})\n\n{api.deviations}\n" for api in apis if api.deviations)
     return "\n".join(parts)
+
+
+_LIMITS_OF_THE_MACHINE = (
+    "## Full disk\n",
+    "The broker keeps a reserve of up to 4 MiB in its data directory (the file `reserve`; a sixteenth of a small file "
+    "system). While the disk is full, produce requests fail with KAFKA_STORAGE_ERROR and are accepted again as soon as "
+    "there is space. DeleteRecords, DeleteTopics, retention, config changes, a stop and a start may use the reserve. "
+    "The broker is then read-only until the reserve can be allocated again, which takes free space of twice its size. "
+    "A start on a full disk serves all records, and the log says that the broker is read-only.\n",
+    "## File descriptors\n",
+    "At start the broker raises the soft limit of open files (`ulimit -n`) to the hard limit. All partitions share a "
+    "cache of open files that takes what a quarter of the limit for connections and 64 other descriptors leave. With "
+    "more partitions than that, files are closed and opened again as they are used. If more partitions are written to "
+    "than fit, a file with unsynced records is synced before it is closed, which makes acks=1 slower: raise the "
+    "limit.\n",
+)
 
 
 def configuration_page() -> str:
@@ -87,6 +103,7 @@ def configuration_page() -> str:
             "|---|---|---|---|---|",
             *(_broker_row(definition) for definition in sorted(BROKER_CONFIGS.values(), key=lambda each: each.name)),
             "",
+            *_LIMITS_OF_THE_MACHINE,
         ]
     )
 

@@ -1,59 +1,56 @@
-"""One client's connection: frames in, answers out, in order, with every buffer bounded.
+"""One client's connection: frames in, responses out, in order, with every buffer bounded.
 
-Works on a raw non-blocking socket, so that frames are received straight into their buffer and records go from the page
-cache to the socket with sendfile. Requests are executed as they arrive; an answer that has to wait (a long poll, an
-fsync) holds back later answers, not the execution of later requests, up to a limit.
+Works on a raw non-blocking socket, so that frames are received straight into their buffer. Requests are executed as
+they arrive, a few at a time. A response that has to wait (a long poll, an fsync) delays later responses, but not the
+execution of later requests, up to a limit.
 """
 
 import logging
-import os
 import socket
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from broker.deferred import Deferred
 from broker.engine import Engine, Reply
-from broker.log.segment import Region
-from broker.protocol.payload import Chunk, Disconnect, NoReply, Payload
+from broker.protocol.payload import Disconnect, NoReply, Payload
 from broker.server.other_protocols import other_protocol
+from broker.server.output import Output
 from broker.server.readiness import Readiness
 from broker.server.unfinished import SIZE, Memory, NoRoom, UnfinishedFrame
 
 logger = logging.getLogger("headgate.broker.server")
 
-# Answers that may wait on one connection before no further request is executed, and their bytes. Clients have five to
-# a hundred in flight; one that sends on and on without reading must not fill the memory.
+# Responses that may wait on one connection before no further request is executed, and their bytes. Clients have five
+# to a hundred requests in flight. A client that sends without reading must not fill the memory.
 requests_in_flight_max = 128
 waiting_answers_bytes_max = 16 * 1024 * 1024
 
-# Requests of one connection are executed for this long at a stretch, then others have their turn.
-turn_ms_max = 50
+# Requests of one connection that are executed before other connections have their turn, and for how long.
+requests_per_turn_max = 8
+turn_seconds_max = 0.0003
 
-# Below this, a copy of records costs less than the extra system call of sendfile.
-sendfile_bytes_min = 16 * 1024
-
-# Larger answers go out at once. The others wait for those of other connections, where a turn has several.
-held_answer_bytes_max = 16 * 1024
-
-_MSG_MORE = getattr(socket, "MSG_MORE", 0)
+# Bytes received at a time from a client that has sent more requests than a turn takes: they wait in memory.
+pipelined_receive_bytes = 16 * 1024
 
 
 class Connection:
     __slots__ = (
         "_backlog",
+        "_backlog_bytes",
         "_engine",
         "_fd",
         "_frame",
+        "_is_queued",
         "_memory",
         "_on_close",
         "_output",
         "_readiness",
         "_reading",
         "_receive",
+        "_receive_bytes",
         "_slots",
         "_socket",
         "_waiting_bytes",
-        "_writing",
         "closed",
         "host",
         "last_active_ms",
@@ -82,30 +79,40 @@ class Connection:
         self._memory = memory
         self._on_close = on_close
         self._frame: UnfinishedFrame | None = None
-        self._backlog: bytes | None = None
+        self._backlog: memoryview | None = None
+        self._backlog_bytes = 0
+        self._is_queued = False
+        self._receive_bytes = len(memory.receive_buffer)
         self._slots: deque[_Slot] = deque()
         self._waiting_bytes = 0
-        self._output: deque[Chunk | memoryview] = deque()
+        self._output = Output(sock, readiness, self, memory.now_ms, engine.cold_reads)
         self._reading = True
-        self._writing = False
         readiness.add_reader(self._fd, self._on_readable)
 
     @property
     def unfinished_bytes(self) -> int:
-        """Memory held for a request that is not here as a whole."""
+        """Memory held for a request that has not arrived completely."""
         return self._frame.held_bytes if self._frame is not None else 0
+
+    @property
+    def idle_since_ms(self) -> int:
+        return max(self.last_active_ms, self._output.last_sent_ms)
 
     def _on_readable(self) -> None:
         try:
             if self._frame is None:
                 memory = self._memory
-                count = self._receive(memory.receive_buffer)
+                count = self._receive(memory.receive_buffer, self._receive_bytes)
                 if count > 4 and SIZE.unpack_from(memory.received)[0] == count - 4:
-                    # One request and nothing else: nearly always.
+                    # Fast path: exactly one request.
                     self.last_active_ms = memory.now_ms()
+                    self._receive_bytes = len(memory.receive_buffer)
                     self._execute(memory.received[4:count])
                 elif count:
-                    self._take(memory.received[:count])
+                    self.last_active_ms = memory.now_ms()
+                    rest = self._take(memory.received[:count])
+                    if rest is not None:
+                        self._set_aside(rest)
             else:
                 count = self._receive_frame(self._frame)
         except BlockingIOError:
@@ -116,28 +123,35 @@ class Connection:
         if count == 0 and not self.closed:
             self.close(None)
 
-    def _take(self, data: memoryview) -> None:
-        """Execute the whole frames in `data`, which is read-only; keep the rest."""
-        self._readiness.release()
-        started_ms = self.last_active_ms = self._memory.now_ms()
-        position, end = 0, len(data)
+    def _take(self, data: memoryview) -> memoryview | None:
+        """Execute the complete frames in `data`, which is read-only, and buffer an incomplete one.
+
+        Returns the frames that have to wait: for the connection's next turn, or for the client to take responses.
+        """
+        readiness = self._readiness
+        # Further responses of this connection are likely.
+        readiness.coalesces = True
+        until = readiness.now() + turn_seconds_max
+        executed = position = 0
+        end = len(data)
         while not self.closed:
-            if position and (self._is_full() or self._memory.now_ms() - started_ms > turn_ms_max):
-                self._set_aside(data[position:])
-                return
+            if executed and (executed == requests_per_turn_max or self._is_full() or readiness.now() >= until):
+                return data[position:]
             if end - position < 4:
                 self._keep(data[position:], 4)
-                return
+                break
             size = SIZE.unpack_from(data, position)[0]
             if not self._is_acceptable(size):
-                return
+                break
             if end - position - 4 < size:
                 self._keep(data[position:], size + 4)
-                return
+                break
             self._execute(data[position + 4 : position + 4 + size])
+            executed += 1
             position += 4 + size
             if position == end:
-                return
+                break
+        return None
 
     def _is_acceptable(self, size: int) -> bool:
         if 0 <= size <= self._memory.frame_bytes_max:
@@ -147,25 +161,41 @@ class Connection:
         return False
 
     def _set_aside(self, rest: memoryview) -> None:
-        """Keep requests that are here but must wait, and read no more meanwhile."""
-        if not self._memory.reserve(len(rest), self.number):
+        """Keep requests that have to wait, and receive no more meanwhile."""
+        size = len(rest)
+        if not self._memory.reserve(size, self.number):
             self.close("too much memory is held for waiting requests")
             return
-        self._backlog = bytes(rest)
+        self._backlog = memoryview(bytes(rest))
+        self._backlog_bytes = size
+        self._receive_bytes = pipelined_receive_bytes
         self._pause_reading()
         if not self._is_full():
-            self._readiness.call_soon(self._go_on)
+            self._enqueue()
 
-    def _go_on(self) -> None:
-        """Execute what was set aside."""
+    def _enqueue(self) -> None:
+        if not self._is_queued:
+            self._is_queued = True
+            self._readiness.enqueue(self._serve_backlog)
+
+    def _serve_backlog(self) -> None:
+        """Execute a few of the requests that wait."""
+        self._is_queued = False
         backlog = self._backlog
         if self.closed or backlog is None or self._is_full():
             return
-        self._backlog = None
-        self._memory.release(len(backlog))
-        self._take(memoryview(backlog))
+        self.last_active_ms = self._memory.now_ms()
+        self._replace_backlog(self._take(backlog))
+
+    def _replace_backlog(self, rest: memoryview | None) -> None:
+        if self.closed:
+            return
+        self._backlog = rest
+        if rest is None:
+            self._memory.release(self._backlog_bytes)
+            self._backlog_bytes = 0
         if not self._is_full():
-            self._resume_reading()
+            self._resume()
 
     def _keep(self, part: memoryview, wanted: int) -> None:
         """Begin a buffer for a frame of `wanted` bytes, length included, of which `part` is here."""
@@ -204,8 +234,8 @@ class Connection:
     def _execute(self, frame: memoryview) -> None:
         reply = self._engine.execute(frame, self.host, self.number)
         if isinstance(reply, bytes) and not self._slots and not self.closed:
-            # Nearly always.
-            self._send_whole(reply)
+            # Fast path.
+            self._output.send(reply)
             return
         if isinstance(reply, Deferred):
             slot = _Slot(reply)
@@ -223,7 +253,7 @@ class Connection:
     def _is_full(self) -> bool:
         """Whether the client has to take answers before more of its requests are executed."""
         return (
-            self._writing
+            self._output.is_blocked
             or len(self._slots) >= requests_in_flight_max
             or self._waiting_bytes > waiting_answers_bytes_max
         )
@@ -242,131 +272,54 @@ class Connection:
             self._waiting_bytes -= _length(ready)
             self._send(ready)
         if not self._reading and not self._is_full():
-            self._resume_reading()
+            self._resume()
 
     def _send(self, reply: Reply) -> None:
         if self.closed or isinstance(reply, NoReply):
             return
         if isinstance(reply, bytes):
-            self._send_whole(reply)
-            return
-        if isinstance(reply, Disconnect):
+            self._output.send(reply)
+        elif isinstance(reply, Disconnect):
             self.close(reply.reason)
-            return
-        if reply.length < sendfile_bytes_min:
-            self._send_joined(reply.chunks)
-            return
-        self._readiness.release()
-        self._output.extend(reply.chunks)
-        if not self._writing:
-            self._flush()
+        else:
+            self._output.send_payload(reply)
 
-    def _send_joined(self, chunks: Sequence[Chunk]) -> None:
-        """A small answer: one copy costs less than a system call for each chunk."""
-        try:
-            parts = [chunk.content() if isinstance(chunk, Region) else chunk for chunk in chunks]
-        except OSError as error:
-            self.close(f"send failed: {error.strerror}")
-            return
-        self._send_whole(b"".join(parts))
+    def on_blocked(self) -> None:
+        """The client reads too slowly: execute no more of its requests until it has taken its responses."""
+        self._pause_reading()
 
-    def _send_whole(self, frame: bytes) -> None:
-        """An answer in one piece, of which the socket nearly always takes all."""
-        if self._output:
-            self._output.append(frame)
-            if not self._writing:
-                # The one before was held back. A second is not, so that they cannot pile up.
-                self._flush()
-            return
-        if self._readiness.is_busy and len(frame) <= held_answer_bytes_max:
-            self._output.append(frame)
-            self._readiness.hold(self, self.last_active_ms)
-            return
-        try:
-            sent = self._socket.send(frame)
-        except BlockingIOError:
-            sent = 0
-        except OSError as error:
-            self.close(f"send failed: {error.strerror}")
-            return
-        if sent < len(frame):
-            self._output.append(memoryview(frame)[sent:])
-            self._flush()
-
-    def send_held(self) -> None:
-        """Send an answer that waited for those of others."""
-        if self._output and not self._writing:
-            self._flush()
-
-    def _flush(self) -> None:
-        """Write what the socket takes; wait for it to take more, reading nothing meanwhile."""
-        output = self._output
-        try:
-            while output:
-                chunk = output[0]
-                if isinstance(chunk, Region):
-                    sent = self._send_region(chunk, last=len(output) == 1)
-                    self.last_active_ms = self._memory.now_ms()
-                    if sent < chunk.length:
-                        output[0] = Region(chunk.file, chunk.position + sent, chunk.length - sent)
-                        continue
-                else:
-                    sent = self._socket.send(chunk, _MSG_MORE if len(output) > 1 else 0)
-                    if sent < len(chunk):
-                        output[0] = memoryview(chunk)[sent:]
-                        continue
-                output.popleft()
-        except BlockingIOError:
-            if not self._writing:
-                self._writing = True
-                self._readiness.add_writer(self._fd, self._flush)
-                self._pause_reading()
-            return
-        except OSError as error:
-            output.clear()
-            self.close(f"send failed: {error.strerror}")
-            return
+    def on_drained(self) -> None:
         self.last_active_ms = self._memory.now_ms()
-        if self._writing:
-            self._writing = False
-            self._readiness.remove_writer(self._fd)
-            if not self._is_full():
-                self._resume_reading()
+        if not self._is_full():
+            self._resume()
 
-    def _send_region(self, region: Region, *, last: bool) -> int:
-        if region.length < sendfile_bytes_min:
-            # Told of more to come, the kernel holds the bytes back for 200 ms.
-            return self._socket.send(region.content(), 0 if last else _MSG_MORE)
-        sent = os.sendfile(self._fd, region.file.fd, region.position, region.length)
-        if sent == 0:
-            raise region.shortened()
-        return sent
+    def on_send_failure(self, reason: str) -> None:
+        self.close(reason)
 
     def _pause_reading(self) -> None:
         if self._reading and not self.closed:
             self._reading = False
             self._readiness.remove_reader(self._fd)
 
-    def _resume_reading(self) -> None:
+    def _resume(self) -> None:
+        """Go on with the requests that wait, or with receiving."""
         if self._backlog is not None:
-            # In a turn of its own: this one may be in the middle of another client's request.
-            self._readiness.call_soon(self._go_on)
+            # Not here: this may be in the middle of another client's request.
+            self._enqueue()
         elif not self._reading and not self.closed:
             self._reading = True
             self._readiness.add_reader(self._fd, self._on_readable)
 
     def close(self, reason: str | None) -> None:
-        """End the connection; `reason` is logged, None is the client's own good-bye."""
-        self.send_held()
+        """End the connection. `reason` is logged; None says that the client closed it."""
+        self._output.send_held()
         if self.closed:
             return
         self.closed = True
         if reason is not None:
             logger.warning("closing connection %d from %s: %s", self.number, self.host, reason)
         self._readiness.remove_reader(self._fd)
-        if self._writing:
-            self._readiness.remove_writer(self._fd)
-        self._output.clear()
+        self._output.close()
         slots, self._slots = self._slots, deque()
         for slot in slots:
             if slot.deferred is not None:
@@ -374,9 +327,9 @@ class Connection:
         if self._frame is not None:
             self._frame.release()
             self._frame = None
-        if self._backlog is not None:
-            self._memory.release(len(self._backlog))
-            self._backlog = None
+        self._backlog = None
+        self._memory.release(self._backlog_bytes)
+        self._backlog_bytes = 0
         self._socket.close()
         self._on_close(self)
 

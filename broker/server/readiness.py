@@ -1,22 +1,33 @@
-"""Which connections can be read or written, and the turn in which they are: one epoll for all of them.
+"""Fair scheduling of connections: one epoll for all sockets, and one time budget per event-loop iteration.
 
-An event loop calls back for each ready socket by itself. Here all that are ready come at once, which costs less and
-tells how busy it is: where several requests are executed in a turn, their answers are held back and sent together when
-it ends. Sent one by one, each wakes up a client that has just gone to sleep, which costs both sides more than the
-sending; sent together, they find it awake.
+An iteration first serves the sockets that became ready, a few requests each. Connections that pipeline more requests
+than that join a queue, which is served round robin for the rest of the time budget. So a client that waits for its
+responses is served ahead of the backlog of clients that do not.
+
+Where several requests are executed in an iteration, their responses are held back and sent together. Each response
+that is sent alone wakes up a client that has just gone to sleep, which costs both sides more than the system call.
 """
 
 import asyncio
 import select
+import time
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-# Sockets served in a turn, before timers and new connections have theirs.
+# Sockets taken from epoll at a time.
 ready_per_turn_max = 256
 
-# Answers are held back for no longer than the turn, and neither for more than so many requests nor so long.
-held_answers_max = 64
-held_ms_max = 1
+# How long sockets are served in an iteration. The others wait for the next one, after timers and new connections.
+turn_seconds_max = 0.010
+
+# How long queued connections are served in an iteration, in addition: at least one of them, however late it is.
+# This delays every other client, so it is about as long as a request takes.
+queued_seconds_max = 0.0003
+
+# Responses are held back until the iteration ends, but not more of them and not for longer than this.
+held_senders_max = 64
+held_seconds_max = 0.001
 
 _READ = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 _WRITE = select.EPOLLOUT | select.EPOLLHUP | select.EPOLLERR
@@ -27,19 +38,25 @@ class Sender(Protocol):
 
 
 class Readiness:
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, now: Callable[[], float] = time.monotonic) -> None:
+        self.now = now
+        """Seconds, for the time budgets."""
+        self.coalesces = False
+        """Whether responses are held back: this iteration executes more than one request."""
         self._loop = loop
         self._epoll = select.epoll()
         self._readers: dict[int, Callable[[], None]] = {}
         self._writers: dict[int, Callable[[], None]] = {}
+        self._ready: deque[tuple[int, int]] = deque()
+        self._queue: deque[Callable[[], None]] = deque()
+        self._next_turn: asyncio.Handle | None = None
         self._held: list[Sender] = []
-        self._held_since_ms = 0
-        self.is_busy = False
-        """Whether this turn has more than one socket to serve."""
-        self.call_soon = loop.call_soon
-        loop.add_reader(self._epoll.fileno(), self._turn)
+        self._held_since = 0.0
+        loop.add_reader(self._epoll.fileno(), self._on_ready)
 
     def close(self) -> None:
+        if self._next_turn is not None:
+            self._next_turn.cancel()
         self._loop.remove_reader(self._epoll.fileno())
         self._epoll.close()
 
@@ -70,42 +87,92 @@ class Readiness:
         if mask:
             self._epoll.modify(fd, mask)
         else:
-            # Not watched for nothing: a peer that hung up would be told of without end.
+            # Unregister idle sockets from epoll. Otherwise a closed peer triggers EPOLLHUP in a busy loop.
             self._epoll.unregister(fd)
 
     def _mask(self, fd: int) -> int:
         return (select.EPOLLIN if fd in self._readers else 0) | (select.EPOLLOUT if fd in self._writers else 0)
 
-    def hold(self, sender: Sender, now_ms: int) -> None:
-        """Have `sender` send when the turn ends, or sooner."""
+    def enqueue(self, serve: Callable[[], None]) -> None:
+        """Call `serve` once, after those that are queued already. It enqueues itself again if it has more to do."""
+        self._queue.append(serve)
+        self._schedule()
+
+    def hold(self, sender: Sender) -> None:
+        """Call `sender.send_held` when the iteration ends, or sooner."""
         held = self._held
         if not held:
-            self._held_since_ms = now_ms
+            self._held_since = self.now()
         held.append(sender)
-        if len(held) >= held_answers_max or now_ms - self._held_since_ms > held_ms_max:
+        if len(held) > held_senders_max:
             self.release()
 
     def release(self) -> None:
-        """Send what is held back; also for who is about to do what may take a while."""
+        """Send the responses that are held back. Call this before work that takes long."""
         if self._held:
             held, self._held = self._held, []
             for sender in held:
                 sender.send_held()
 
+    def _schedule(self) -> None:
+        """Have a turn in the next iteration, whether or not a socket is ready by then."""
+        if self._next_turn is None:
+            self._next_turn = self._loop.call_soon(self._scheduled_turn)
+
+    def _scheduled_turn(self) -> None:
+        self._next_turn = None
+        self._turn()
+
+    def _on_ready(self) -> None:
+        # One turn per iteration: the scheduled turn polls, too.
+        if self._next_turn is None:
+            self._turn()
+
     def _turn(self) -> None:
-        ready = self._epoll.poll(0, ready_per_turn_max)
-        self.is_busy = len(ready) > 1
-        readers, writers = self._readers, self._writers
-        for fd, events in ready:
-            try:
-                # Looked up when its turn has come: whoever was before may have ended it.
-                if events & _READ and (reader := readers.get(fd)) is not None:
-                    reader()
-                if events & _WRITE and (writer := writers.get(fd)) is not None:
-                    # Megabytes, most likely.
-                    self.release()
-                    writer()
-            except Exception as error:
-                self._loop.call_exception_handler({"message": "serving a connection failed", "exception": error})
-        self.is_busy = False
+        now = self.now
+        ready = self._ready
+        if not ready:
+            ready.extend(self._epoll.poll(0, ready_per_turn_max))
+        self.coalesces = len(ready) > 1
+        until = now() + turn_seconds_max
+        while ready:
+            self._serve_socket(*ready.popleft())
+            time_now = now()
+            if self._held and time_now - self._held_since > held_seconds_max:
+                self.release()
+            if time_now >= until:
+                break
         self.release()
+        if self._queue:
+            self._serve_queued()
+        self.coalesces = False
+        if ready or self._queue:
+            self._schedule()
+
+    def _serve_socket(self, fd: int, events: int) -> None:
+        try:
+            # Look up the callbacks late: an earlier callback may have closed the connection.
+            if events & _READ and (reader := self._readers.get(fd)) is not None:
+                reader()
+            if events & _WRITE and (writer := self._writers.get(fd)) is not None:
+                # This usually sends megabytes.
+                self.release()
+                writer()
+        except Exception as error:
+            self._report(error)
+
+    def _serve_queued(self) -> None:
+        self.coalesces = True
+        until = self.now() + queued_seconds_max
+        # Each at most once, so that new requests of other clients come in between.
+        for _ in range(len(self._queue)):
+            try:
+                self._queue.popleft()()
+            except Exception as error:
+                self._report(error)
+            if self.now() >= until:
+                break
+        self.release()
+
+    def _report(self, error: Exception) -> None:
+        self._loop.call_exception_handler({"message": "serving a connection failed", "exception": error})

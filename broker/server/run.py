@@ -10,6 +10,7 @@ from pathlib import Path
 
 import uvloop
 
+from broker.log.open_files import raise_descriptor_limit
 from broker.server.allocator import keep_freed_buffers
 from broker.server.server import Server
 from broker.settings import BrokerSettings
@@ -64,4 +65,5 @@ def run(
     stop_at_eof: bool = False,
 ) -> None:
     keep_freed_buffers()
+    raise_descriptor_limit()
     uvloop.run(serve(data_directory, settings, host, port, on_ready, stop_at_eof=stop_at_eof))

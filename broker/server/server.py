@@ -5,13 +5,13 @@ import errno
 import itertools
 import logging
 import os
-import resource
 import socket
 from pathlib import Path
 
 from broker.broker import Broker
 from broker.engine import Engine
 from broker.line_limit import LineLimit, interval_ms
+from broker.log.open_files import descriptors_max, open_files
 from broker.server.connection import Connection
 from broker.server.readiness import Readiness
 from broker.settings import BrokerSettings
@@ -58,8 +58,8 @@ class Server:
         self.received = self.receive_buffer.toreadonly()
         self.spare_frame: bytearray | None = None
         self.frame_bytes_max = settings.socket_request_max_bytes
-        descriptors_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self._last_descriptor = descriptors_max - min(spare_descriptors, descriptors_max // 4)
+        limit = descriptors_max()
+        self._last_descriptor = limit - min(spare_descriptors, limit // 4)
 
     def start(self) -> tuple[str, int]:
         """Recover, then listen; the address. Raises BrokerError, OSError."""
@@ -128,6 +128,8 @@ class Server:
             except BlockingIOError:
                 return
             except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE) and open_files.make_room():
+                    continue
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                     self._pause_accepting(str(error.strerror))
                     return
@@ -138,7 +140,7 @@ class Server:
                 logger.warning("lost a connection from %s at its start: %s", address[0], error.strerror)
                 sock.close()
                 continue
-            if sock.fileno() >= self._last_descriptor:
+            if sock.fileno() >= self._last_descriptor and not open_files.make_room():
                 self._pause_accepting("the rest of the file descriptors is kept for files")
                 return
 
@@ -166,9 +168,9 @@ class Server:
         try:
             descriptor = os.dup(self._listener.fileno())
         except OSError:
-            return False
+            return open_files.make_room()
         os.close(descriptor)
-        return descriptor <= self._last_descriptor
+        return descriptor <= self._last_descriptor or open_files.make_room()
 
     def _welcome(self, sock: socket.socket, host: str) -> None:
         settings = self.broker.settings
@@ -206,7 +208,7 @@ class Server:
         self.broker.timers.after(max(min(idle_check_interval_ms, idle_ms_max // 2), 100), self._close_idle)
         idle_before_ms = self.now_ms() - idle_ms_max
         for connection in list(self._connections.values()):
-            if connection.last_active_ms < idle_before_ms:
+            if connection.idle_since_ms < idle_before_ms:
                 connection.close("idle for longer than connections.max.idle.ms")
 
     def _schedule(self) -> None:

@@ -1,9 +1,24 @@
-"""Producer ids that nobody had before: taken from blocks, so that the disk is asked once in a thousand times."""
+"""Allocates unique producer ids in blocks of a thousand, so that one write to the disk serves a thousand producers.
 
-from collections.abc import Callable
+An id that is allocated twice loses records: the broker takes batches of the second producer for duplicates.
+The end of the last block is therefore stored twice, in the metadata journal and in the file `producer-ids`. If the two
+differ, or if one is damaged, allocation continues far ahead.
+"""
+
+from collections.abc import Callable, Iterable
 
 # Kafka's own block size. A crash wastes the rest of a block, which 63 bits can afford.
 block_ids = 1000
+
+# Ids skipped when the end of the last block is in doubt. More than any broker gives out.
+skipped_ids = 2**40
+
+# Clients can write with ids that they made up. Larger ones do not move the start, so that no client uses up the range.
+seen_id_max = 2**61
+
+# Ids per millisecond of the wall clock. When in doubt, ids also start at this multiple of the time, so that two starts
+# that both lost everything differ. Live producers, proxies and stored idempotency keys hold ids that no scan can find.
+ids_per_ms = 4096
 
 
 class ProducerIds:
@@ -18,3 +33,15 @@ class ProducerIds:
             self._block = iter(self._allocate(block_ids))
             taken = next(self._block)
         return taken
+
+
+def ends_agree(journal_end: int | None, file_end: int | None) -> bool:
+    """Whether the two places can stem from one undisturbed history. The file is written before the journal."""
+    return journal_end is None or (file_end is not None and file_end >= journal_end)
+
+
+def far_ahead(known_ends: Iterable[int], seen_ids: Iterable[int], now_ms: int) -> int:
+    """A first id that lies beyond every id that can have been given out."""
+    known = max(known_ends, default=0)
+    seen = max((each + 1 for each in seen_ids if each <= seen_id_max), default=0)
+    return max(max(known, seen) + skipped_ids, now_ms * ids_per_ms)

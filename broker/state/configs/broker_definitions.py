@@ -291,8 +291,9 @@ OURS = (
         "headgate.acks.all.fsync",
         ConfigType.BOOLEAN,
         True,
-        "With acks=all, answer once the records are on disk. `false` answers from the page cache as Apache Kafka does: "
-        "it survives the end of the process, but not that of the machine.",
+        "With acks=all, answer once the records are on disk, and show them to consumers from then on. `false` answers "
+        "and shows them from the page cache as Apache Kafka does: it survives the end of the process, but not that of "
+        "the machine.",
         importance=HIGH,
         update=DYNAMIC,
     ),

@@ -7,6 +7,7 @@ timers, durability from the journal. Which topics exist is for the handlers to a
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
@@ -32,7 +33,7 @@ from broker.state.groups.messages import (
 from broker.state.groups.offsets import Change, Offsets, OffsetsByTopic, TopicPartition
 from broker.state.groups.outbox import Outbox
 from broker.state.groups.rebalance import Rebalance
-from broker.state.groups.records import CommittedOffset, encode_offset_key, encode_offset_value
+from broker.state.groups.records import CommittedOffset, OffsetKey, encode_offset_key, encode_offset_value
 from broker.state.groups.settings import (
     GROUP_ID_BYTES_MAX,
     GROUPS_MAX,
@@ -226,6 +227,26 @@ class GroupCoordinator:
             gone = [each for each in self._offsets.known_partitions(group_id) if not exists(each[0])]
             if gone:
                 self._delete(group_id, gone).then(self._log_failure)
+
+    def limit_offsets(self, end_offset: Callable[[str, int], int | None]) -> None:
+        """Move offsets beyond the end of their log back to it. After `load`, a power cut may have removed records with
+        acks=1 that were read and committed. New records get their offsets, and the group would skip them."""
+        for group_id in list(self._offsets.groups()):
+            changes: list[Change] = []
+            for topic, partitions in self._offsets.of_group(group_id).items():
+                for partition, committed in partitions.items():
+                    end = end_offset(topic, partition)
+                    if end is not None and committed.offset > end:
+                        log.warning(
+                            "group %r: the offset of %s-%d goes back from %d to the end of the log, %d",
+                            group_id, topic, partition, committed.offset, end,
+                        )  # fmt: skip
+                        changes.append(((topic, partition), replace(committed, offset=end, leader_epoch=-1)))
+            if changes:
+                for (topic, partition), value in changes:
+                    # At once: nobody may read the old offset while the journal is being written.
+                    self._offsets.replay(OffsetKey(group_id, topic, partition), value)
+                self._offsets.change(group_id, changes).then(self._log_failure)
 
     def expire(self) -> None:
         """Delete the offsets that have outlived their retention, and empty groups that have none left."""

@@ -1,0 +1,10 @@
+"""What the ACL APIs return on a broker that has no authorizer."""
+
+from kio.schema.errors import ErrorCode
+
+from broker.protocol.entities import Answer
+
+SECURITY_DISABLED: Answer = {
+    "error_code": ErrorCode.security_disabled,
+    "error_message": "No Authorizer is configured.",
+}

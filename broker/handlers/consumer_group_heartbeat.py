@@ -1,0 +1,28 @@
+"""ConsumerGroupHeartbeat v0-1: UNSUPPORTED_VERSION, as Kafka returns it when the consumer group protocol is disabled.
+
+It is advertised so that a client that uses the protocol fails with an error. Without it, librdkafka waits forever.
+
+Deviations: the consumer group protocol (KIP-848) does not exist yet. Clients have to use
+group.protocol=classic, which is their default.
+"""
+
+from kio.schema.errors import ErrorCode
+
+from broker.broker import Broker
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+from broker.protocol.messages import clipped
+from broker.unsupported_features import Feature
+
+API_KEY = 68
+VERSIONS = range(2)
+
+_MESSAGE = "This broker does not support the consumer group protocol (KIP-848): set group.protocol=classic."
+
+
+def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+    broker.unsupported.report(Feature.CONSUMER_PROTOCOL, clipped(f"group {request.group_id!r}"))
+    return {
+        "error_code": ErrorCode.unsupported_version,
+        "error_message": _MESSAGE,
+    }

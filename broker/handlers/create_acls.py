@@ -1,0 +1,16 @@
+"""CreateAcls v1-3: SECURITY_DISABLED for each ACL, as Kafka returns it without an authorizer.
+
+Deviations: there is no authorizer to configure yet.
+"""
+
+from broker.broker import Broker
+from broker.context import RequestContext
+from broker.handlers.acl_errors import SECURITY_DISABLED
+from broker.protocol.entities import Answer, Request
+
+API_KEY = 30
+VERSIONS = range(1, 4)
+
+
+def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+    return {"results": [SECURITY_DISABLED] * len(request.creations)}

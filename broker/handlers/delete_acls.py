@@ -1,0 +1,16 @@
+"""DeleteAcls v1-3: SECURITY_DISABLED for each filter, as Kafka returns it without an authorizer.
+
+Deviations: there is no authorizer to configure yet.
+"""
+
+from broker.broker import Broker
+from broker.context import RequestContext
+from broker.handlers.acl_errors import SECURITY_DISABLED
+from broker.protocol.entities import Answer, Request
+
+API_KEY = 31
+VERSIONS = range(1, 4)
+
+
+def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+    return {"filter_results": [{**SECURITY_DISABLED, "matching_acls": ()}] * len(request.filters)}

@@ -1,0 +1,22 @@
+"""DescribeAcls v1-3: SECURITY_DISABLED, as Kafka returns it without an authorizer.
+
+Deviations: there is no authorizer to configure yet.
+"""
+
+from kio.schema.errors import ErrorCode
+
+from broker.broker import Broker
+from broker.context import RequestContext
+from broker.protocol.entities import Answer, Request
+
+API_KEY = 29
+VERSIONS = range(1, 4)
+
+
+def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+    return {
+        "error_code": ErrorCode.security_disabled,
+        # Kafka words it differently from CreateAcls and DeleteAcls.
+        "error_message": "No Authorizer is configured on the broker",
+        "resources": (),
+    }

@@ -1,0 +1,94 @@
+"""Cluster id and leader epoch of a data directory: created once, then kept, in `meta.json` and a copy of it.
+
+The leader epoch counts unclean starts, so that clients notice records that a crash took (KIP-320). A new cluster id
+makes clients and tools believe that they talk to another cluster. Neither is replaced without a line in the log.
+"""
+
+import base64
+import json
+import logging
+import uuid
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.log.checked_file import DamagedFile, read_checked, write_checked
+from broker.log.leader_epochs import read_epochs
+
+logger = logging.getLogger("headgate.broker.log")
+
+_FILES = ("meta.copy.json", "meta.json")
+
+# Added to the largest epoch found in the partitions when the count of unclean starts is lost. A partition learns of an
+# epoch with its first write, so epochs may have passed without a trace.
+lost_epochs_skipped = 1_000
+
+
+class Identity(NamedTuple):
+    cluster_id: str
+    unclean_starts: int
+
+
+def read_identity(
+    directory: Path, partitions: list[Path], *, stopped_cleanly: bool, store: Callable[[Callable[[], object]], None]
+) -> Identity:
+    """The identity for this start. `store` runs the writes, or postpones them on a full disk. Raises StorageError."""
+    found: dict[str, Identity] = {}
+    for name in _FILES:
+        try:
+            identity = _read(directory / name)
+        except DamagedFile as error:
+            logger.error("%s; using the other copy", error)
+            continue
+        if identity is not None:
+            found[name] = identity
+    if found:
+        known = max(found.values(), key=lambda identity: identity.unclean_starts)
+        current = known if stopped_cleanly else Identity(known.cluster_id, known.unclean_starts + 1)
+    elif partitions:
+        epoch = max((epoch for path in partitions for epoch, _ in _epochs(path)), default=0) + lost_epochs_skipped
+        current = Identity(_new_cluster_id(), epoch)
+        logger.error(
+            "meta.json and its copy are lost: this directory now has the new cluster id %s and leader epoch %d. Clients"
+            " and tools that remember the old cluster id take this for another cluster.",
+            *current,
+        )
+    else:
+        current = Identity(_new_cluster_id(), 0)
+    for name in _FILES:
+        if found.get(name) != current:
+            store(partial(write_checked, directory / name, _encode(current), durable=name == "meta.json"))
+    return current
+
+
+def _read(path: Path) -> Identity | None:
+    stored = read_checked(path)
+    if stored is None:
+        return None
+    try:
+        meta = json.loads(stored.content)
+    except ValueError:
+        raise DamagedFile(path, "it is not JSON") from None
+    cluster_id, unclean_starts = (
+        (meta.get("cluster_id"), meta.get("unclean_starts")) if isinstance(meta, dict) else ("", 0)
+    )
+    if not isinstance(cluster_id, str) or not cluster_id or type(unclean_starts) is not int or unclean_starts < 0:
+        raise DamagedFile(path, "it does not hold a cluster id and a number of unclean starts")
+    return Identity(cluster_id, unclean_starts)
+
+
+def _encode(identity: Identity) -> bytes:
+    return json.dumps({**identity._asdict(), "version": 1}).encode()
+
+
+def _epochs(path: Path) -> list[tuple[int, int]]:
+    try:
+        return read_epochs(path)
+    except DamagedFile:
+        return []
+
+
+def _new_cluster_id() -> str:
+    """A random UUID in Kafka's spelling: 22 characters of URL-safe base64."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()

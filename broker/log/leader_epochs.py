@@ -1,0 +1,56 @@
+"""The leader epochs of a partition and the first offset of each (KIP-101).
+
+On disk: one `epoch offset` pair per line.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+
+from broker.log.checked_file import DamagedFile, read_checked, write_checked
+
+_LINES = re.compile(rb"([0-9]{1,10} [0-9]{1,19}\n)*")
+
+
+def write_epochs(directory: Path, epochs: list[tuple[int, int]]) -> None:
+    """Without an fsync: epochs that a power cut takes are read from the batches again."""
+    lines = "".join(f"{epoch} {offset}\n" for epoch, offset in epochs)
+    write_checked(directory / "leader-epochs", lines.encode(), durable=False)
+
+
+def read_epochs(directory: Path) -> list[tuple[int, int]]:
+    """Raises DamagedFile."""
+    path = directory / "leader-epochs"
+    stored = read_checked(path)
+    if stored is None:
+        return []
+    if not _LINES.fullmatch(stored.content):
+        raise DamagedFile(path, "it does not hold pairs of epoch and offset")
+    pairs = [line.split() for line in stored.content.splitlines()]
+    return [(int(epoch), int(offset)) for epoch, offset in pairs]
+
+
+def end_of_epoch(
+    epoch: int, epochs: Sequence[tuple[int, int]], current: tuple[int, int], log_start_offset: int
+) -> tuple[int, int]:
+    """(largest epoch at or before `epoch`, first offset after it). `current` is (current epoch, log end offset).
+
+    For an epoch before all that the log still holds, it is that epoch and the log start offset.
+    """
+    entries = list(epochs)
+    if not entries or entries[-1][0] < current[0]:
+        entries.append(current)
+    # Of the epochs that begin at the log start offset or before, only the last one still has records.
+    gone = sum(start <= log_start_offset for _, start in entries)
+    entries = entries[max(gone - 1, 0) :]
+    position = bisect_right(entries, epoch, key=lambda entry: entry[0])
+    found = entries[position - 1][0] if position else epoch
+    end = entries[position][1] if position < len(entries) else current[1]
+    return found, max(end, log_start_offset)
+
+
+def epoch_at(offset: int, epochs: Sequence[tuple[int, int]]) -> int:
+    """The epoch in which `offset` was written; -1 if that is not known."""
+    position = bisect_right(epochs, offset, key=lambda entry: entry[1])
+    return epochs[position - 1][0] if position else -1

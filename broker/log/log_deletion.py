@@ -1,0 +1,98 @@
+"""Deletion at the front of a log: DeleteRecords and retention. Both also work on a full disk."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from broker.errors import StorageError
+from broker.log.files import sync_directory
+from broker.log.start_offset import write_start_offset
+
+if TYPE_CHECKING:
+    from broker.log.partition_log import PartitionLog
+    from broker.log.segment import Segment
+
+
+def move_start(log: "PartitionLog", offset: int) -> None:
+    """Make `offset` the log start offset, durably, and remove the segments before it. Raises StorageError.
+
+    The offset is stored before the segments go: a crash between the two leaves a segment to remove, never a hole. On a
+    full disk the order is reversed, to get the space for it. The first segment that is left then marks the start.
+    """
+    try:
+        write_start_offset(log.directory, offset)
+    except StorageError as error:
+        if not error.is_out_of_space or len(log.segments) < 2 or log.segments[1].base_offset > offset:
+            raise
+        while len(log.segments) > 1 and log.segments[1].base_offset <= offset:
+            # One by one, oldest first, each durable before the next: a power cut brings no older one back.
+            log.log_start_offset = log.segments[1].base_offset
+            log.drop_segments_before_start()
+            sync_directory(log.directory)
+        try:
+            write_start_offset(log.directory, offset)
+        except StorageError:
+            if log.log_start_offset < offset:
+                raise
+    log.log_start_offset = offset
+    log.drop_segments_before_start()
+
+
+def remove_deleted_tail(log: "PartitionLog", now_ms: int) -> None:
+    """If every record is deleted, free the space of the last segment too. Raises StorageError."""
+    if log.log_start_offset == log.log_end_offset and log.segments[-1].size_bytes:
+        log.roll(now_ms)
+        log.drop_segments_before_start()
+
+
+def _is_expired(log: "PartitionLog", segment: "Segment", now_ms: int) -> bool:
+    """Whether the segment is older than retention.ms, by its largest timestamp.
+
+    The time of the last write counts if no record has a timestamp. If a batch is damaged, the later of both counts.
+    """
+    timestamp = segment.largest_timestamp
+    if timestamp < 0 or segment.is_damaged:
+        timestamp = max(timestamp, segment.created_ms)
+    return 0 <= log.settings.retention_ms < now_ms - timestamp
+
+
+def confirm_times(log: "PartitionLog", now_ms: int) -> Iterator[None]:
+    """Before retention by time: read the oldest segment, in steps, if its timestamps stem from an index alone.
+
+    Raises OSError, StorageError.
+    """
+    oldest = log.segments[0]
+    if oldest.size_bytes == 0 or oldest.has_confirmed_times or not log.settings.deletes_old_segments:
+        return
+    if len(log.segments) > 1:
+        oldest.load_times()
+    if _is_expired(log, oldest, now_ms):
+        yield from oldest.confirm_times()
+
+
+def remove_old_segments(log: "PartitionLog", now_ms: int, segments_max: int) -> int:
+    """Retention: remove at most `segments_max` segments that are too old or too many; how many went.
+
+    Raises StorageError.
+    """
+    settings, removed = log.settings, 0
+    if not settings.deletes_old_segments:
+        return 0
+    total = log.size_bytes
+    while removed < segments_max:
+        oldest = log.segments[0]
+        if oldest.size_bytes == 0:
+            return removed
+        is_last = len(log.segments) == 1
+        if not is_last:
+            oldest.load_times()
+        expired = oldest.has_confirmed_times and _is_expired(log, oldest, now_ms)
+        surplus = settings.retention_bytes >= 0 and total - oldest.size_bytes >= settings.retention_bytes
+        end = log.log_end_offset if is_last else log.segments[1].base_offset
+        if not (expired or surplus) or log.high_watermark < end:
+            return removed
+        if is_last:
+            log.roll(now_ms)
+        total -= oldest.size_bytes
+        move_start(log, max(log.log_start_offset, end))
+        removed += 1
+    return removed

@@ -1,0 +1,162 @@
+"""Reads that do not wait for the disk.
+
+The event loop reads log files only while their pages are in the page cache. It asks the kernel with RWF_NOWAIT
+(preadv2). A few threads read cold ranges first. Where the kernel or the file system does not support RWF_NOWAIT, every
+range counts as cached, and reads block.
+"""
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from broker.log.open_files import Descriptor
+
+# Distance between two probes of a range: the default readahead window of Linux. Pages arrive in such groups.
+probe_step_bytes = 128 * 1024
+
+# A thread reads up to this much of a range at a time, and the event loop sends it before the next read.
+cold_read_bytes = 1024 * 1024
+
+# A disk serves a few reads in parallel. More threads compete for the interpreter lock.
+cold_read_threads = 4
+
+_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
+
+Post = Callable[[Callable[[], None]], None]
+
+
+class ReadableFile(Protocol):
+    def descriptor(self) -> Descriptor: ...
+
+
+class ColdRead(Exception):
+    """A read would wait for the disk: the range is not in the page cache."""
+
+    def __init__(self, file: ReadableFile, position: int, length: int) -> None:
+        super().__init__(f"{length} bytes at {position} are not in the page cache")
+        self.file = file
+        self.position = position
+        self.length = length
+
+    @property
+    def end(self) -> int:
+        return self.position + self.length
+
+
+def cached_bytes(descriptor: Descriptor, position: int, length: int) -> int:
+    """The number of leading bytes of the range that are cached.
+
+    Probes the first byte of the range and the last byte of each step. A probe of a cold page makes the kernel read
+    ahead from there, so a page that is cached says nothing about the pages behind it.
+    """
+    if _NOWAIT is None:
+        return length
+    number, scratch = descriptor.number, (bytearray(1),)
+    at, end = position, position + length
+    try:
+        os.preadv(number, scratch, at, _NOWAIT)
+        while at < end:
+            behind = min(at + probe_step_bytes, end)
+            os.preadv(number, scratch, behind - 1, _NOWAIT)
+            at = behind
+    except BlockingIOError:
+        return at - position
+    except OSError:
+        # Not supported, or a failure that the read itself will report.
+        return length
+    return length
+
+
+def read_cached(descriptor: Descriptor, position: int, length: int) -> bytes | bytearray | None:
+    """`length` bytes at `position`, which the file has; None if some of them are not cached."""
+    if _NOWAIT is None:
+        return os.pread(descriptor.number, length, position)
+    content = bytearray(length)
+    try:
+        count = os.preadv(descriptor.number, (content,), position, _NOWAIT)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return os.pread(descriptor.number, length, position)
+    return content if count == length else None
+
+
+class PendingRead:
+    """Ranges that wait for a thread, or are being read."""
+
+    __slots__ = ("_done", "is_cancelled", "ranges")
+
+    def __init__(self, ranges: list[tuple[Descriptor, int, int]], done: Callable[[], None]) -> None:
+        self.ranges = ranges
+        self.is_cancelled = False
+        self._done = done
+
+    def cancel(self) -> None:
+        """Nobody waits for the data any more. A read that has begun ends by itself."""
+        self.is_cancelled = True
+
+    def finish(self) -> None:
+        if not self.is_cancelled:
+            self._done()
+
+
+class ColdReads:
+    """A bounded pool of threads that bring file ranges into the page cache.
+
+    Callers and completions live on the event loop's thread, which `post` reaches. A connection has at most one pending
+    read at its output and one per fetch in flight, so the limits on connections and requests bound the queue.
+    """
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._jobs: queue.SimpleQueue[PendingRead | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def load(self, ranges: Sequence[ColdRead], done: Callable[[], None]) -> PendingRead:
+        """Read the ranges in a thread, then call `done`. Raises OSError if a file cannot be opened.
+
+        A failed read is not reported here: the caller reads again and gets the error itself.
+        """
+        pending = PendingRead([(cold.file.descriptor(), cold.position, cold.length) for cold in ranges], done)
+        if not self._threads:
+            self._start()
+        self._jobs.put(pending)
+        return pending
+
+    def _start(self) -> None:
+        for number in range(cold_read_threads):
+            thread = threading.Thread(target=self._work, name=f"cold-read-{number}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+    def _work(self) -> None:
+        scratch = bytearray(cold_read_bytes)
+        while (pending := self._jobs.get()) is not None:
+            ranges, pending.ranges = pending.ranges, []
+            while ranges and not pending.is_cancelled:
+                self.read(*ranges.pop(), scratch)
+            # Drop the descriptors here, before the event loop continues.
+            ranges.clear()
+            self._post(pending.finish)
+            del pending
+
+    def read(self, descriptor: Descriptor, position: int, length: int, scratch: bytearray) -> None:
+        """Read one range and throw the bytes away: they stay in the page cache."""
+        end = position + length
+        while position < end:
+            try:
+                count = os.preadv(descriptor.number, (memoryview(scratch)[: end - position],), position)
+            except OSError:
+                return
+            if count == 0:
+                return
+            position += count

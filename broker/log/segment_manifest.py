@@ -1,0 +1,80 @@
+"""The segments of a partition, in one file with a checksum: offsets, size, largest timestamp, checksums of the indexes.
+
+Retention deletes by timestamps that this file confirms, never by an index alone. Recovery finds out from it whether a
+segment is missing. Written when a segment is sealed, at checkpoints and at a clean stop. A segment that it does not
+describe, for example one of an earlier version, is read before retention removes it.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from broker.log.checked_file import DamagedFile, read_checked, write_checked
+from broker.log.segment import IndexChecksums, Segment
+
+_NAME = "segments"
+
+
+class Row(NamedTuple):
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    largest_timestamp: int
+    largest_timestamp_offset: int
+    is_damaged: bool
+    index_checksums: IndexChecksums
+
+
+_decode = msgspec.json.Decoder(list[Row]).decode
+
+
+def write_manifest(directory: Path, segments: Sequence[Segment], log_end_offset: int) -> None:
+    """Without an fsync: a power cut costs reading segments again. Raises StorageError."""
+    ends = [segment.base_offset for segment in segments[1:]] + [log_end_offset]
+    rows = [
+        Row(
+            segment.base_offset,
+            end,
+            segment.size_bytes,
+            segment.largest_timestamp,
+            segment.largest_timestamp_offset,
+            segment.is_damaged,
+            segment.index_checksums,
+        )
+        for segment, end in zip(segments, ends, strict=True)
+        if segment.index_checksums is not None and segment.has_confirmed_times
+    ]
+    write_checked(directory / _NAME, msgspec.json.encode(rows), durable=False)
+
+
+def read_manifest(directory: Path) -> list[Row]:
+    """Raises DamagedFile."""
+    path = directory / _NAME
+    stored = read_checked(path)
+    if stored is None:
+        return []
+    try:
+        if not stored.is_checked:
+            raise DamagedFile(path)
+        return _decode(stored.content)
+    except msgspec.MsgspecError as error:
+        raise DamagedFile(path, str(error)) from error
+
+
+def describe(segments: Sequence[Segment], rows: Sequence[Row]) -> list[Row]:
+    """Tell sealed segments their timestamps, and all of them the checksums of their indexes; the rows that are left."""
+    by_offset = {segment.base_offset: segment for segment in segments}
+    missing = []
+    for row in rows:
+        segment = by_offset.get(row.base_offset)
+        if segment is None:
+            missing.append(row)
+            continue
+        segment.index_checksums, segment.is_damaged = row.index_checksums, row.is_damaged
+        if segment.size_bytes == row.size_bytes and segment is not segments[-1]:
+            segment.largest_timestamp = row.largest_timestamp
+            segment.largest_timestamp_offset = row.largest_timestamp_offset
+            segment.has_confirmed_times = True
+    return missing

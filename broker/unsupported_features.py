@@ -1,0 +1,42 @@
+"""Kafka features that this broker does not have yet: their use is logged, so that an operator learns the reason.
+
+The protocol has no error code for them that clients explain well. Each feature is logged at most once per interval,
+however many clients use it.
+"""
+
+import logging
+from enum import Enum
+
+from broker.clock import Clock
+
+logger = logging.getLogger("headgate.broker.unsupported")
+
+log_interval_ms = 60_000
+
+
+class Feature(Enum):
+    """The log line of each feature, with a place for the use of it."""
+
+    TRANSACTIONS = "%s uses transactions, which this broker does not support yet: remove transactional.id"
+    CONSUMER_PROTOCOL = (
+        "%s uses the consumer group protocol of KIP-848, which this broker does not support yet: "
+        "set group.protocol=classic"
+    )
+    COMPACTION = (
+        "%s has cleanup.policy=compact, which this broker stores but does not apply yet: "
+        "older records of a key are not removed"
+    )
+
+
+class UnsupportedFeatures:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._logged_at_ms: dict[Feature, int] = {}
+
+    def report(self, feature: Feature, user: str) -> None:
+        """Log the use of a feature. `user` says who or what uses it."""
+        now_ms = self._clock.monotonic_ms()
+        last_ms = self._logged_at_ms.get(feature)
+        if last_ms is None or now_ms - last_ms >= log_interval_ms:
+            self._logged_at_ms[feature] = now_ms
+            logger.warning(feature.value, user)
