@@ -20,6 +20,7 @@ from serdes.errors import EncodeError, PoisonError
 from serdes.naming import record_strategy, topic_record_strategy, topic_strategy
 from serdes.outcome import Decoded, Poison, Reason
 from serdes.registry_source import RegistrySource
+from serdes.rules import RulePolicy, RulesNotExecuted
 from serdes.schemas import RegisteredSchema, SchemaDefinition, avro_schema, json_schema, protobuf_schema
 from serdes.serializer import AsyncSerializer, Serializer, SerializerOptions
 
@@ -48,6 +49,8 @@ __all__ = [
     "RegistrySource",
     "RegistryUnavailable",
     "RequestRefused",
+    "RulePolicy",
+    "RulesNotExecuted",
     "SchemaDefinition",
     "Serializer",
     "SerializerOptions",

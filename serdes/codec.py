@@ -53,6 +53,8 @@ class ReadOptions:
     """Avro: a value of a union, unless null, as `(branch name, value)`."""
     validate_json: bool = True
     protobuf_as_dict: bool = False
+    protobuf_json_names: bool = False
+    """With `protobuf_as_dict`: lowerCamelCase names and default values, as Confluent's REST proxy prints messages."""
     protobuf_class: type[Message] | None = None
     """Read into this generated class; one is made from the schema if None."""
 

@@ -19,6 +19,7 @@ from serdes.codecs import WholeSchema, reader_of
 from serdes.errors import PoisonError
 from serdes.framing import Frame, Headers, unframe_record
 from serdes.outcome import Decoded, Poison, Reason
+from serdes.rules import Rules, read_advice, rule_on_migration, rule_on_read
 from serdes.schemas import SchemaDefinition
 
 READERS_MAX = 1000
@@ -42,7 +43,7 @@ class DeserializerCore:
     def __init__(self, registry: RegistryCore, options: DeserializerOptions) -> None:
         self._registry = registry
         self._options = options
-        self._readers: BoundedCache[Hashable, BodyReader | str] = BoundedCache(READERS_MAX, time.monotonic)
+        self._readers: BoundedCache[Hashable, BodyReader | Poison] = BoundedCache(READERS_MAX, time.monotonic)
 
     def decode(self, payload: bytes | None, headers: Headers, is_key: bool) -> Steps[Decoded | Poison]:
         """Never raises: whatever goes wrong is the payload's `Poison`. What is no bytes is no payload: `TypeError`."""
@@ -64,19 +65,20 @@ class DeserializerCore:
             return Poison(Reason.UNKNOWN_SCHEMA, str(error), None)
         except RegistryClientError as error:
             return Poison(Reason.REGISTRY_UNAVAILABLE, str(error), None)
-        if isinstance(reader, str):
-            return Poison(Reason.UNRESOLVABLE, reader, None)
+        if isinstance(reader, Poison):
+            return reader
         value = reader.read(frame)
         return value if isinstance(value, Poison) else Decoded(value, frame.schema_id, frame.schema_guid)
 
-    def _reader(self, frame: Frame) -> Steps[BodyReader | str]:
-        """The reader for the frame's schema, or why there can be none."""
-        read_as = self._options.reader
+    def _reader(self, frame: Frame) -> Steps[BodyReader | Poison]:
+        """The reader for the frame's schema, or the reason why there is none."""
+        read_as, reader_rules = self._options.reader, Rules()
         if self._options.reader_subject is not None:
             try:
-                read_as = (yield from self._registry.latest(self._options.reader_subject)).definition
+                latest = yield from self._registry.latest(self._options.reader_subject)
             except UnknownSchema as error:
-                return f"the reader's subject: {error}"
+                return Poison(Reason.UNRESOLVABLE, f"the reader's subject: {error}", None)
+            read_as, reader_rules = latest.definition, latest.rules or ()
         key = (frame.schema_id, frame.schema_guid, read_as)
         known = self._readers.get(key)
         if known is not None:
@@ -87,15 +89,22 @@ class DeserializerCore:
             assert frame.schema_guid is not None
             registered = yield from self._registry.schema_by_guid(frame.schema_guid)
         writer = yield from self._whole(registered.definition)
-        reader: BodyReader | str
+        reader: BodyReader | Poison
+        is_migrated = read_as is not None and read_as != registered.definition
+        rules = (*(registered.rules or ()), *reader_rules)
+        rule = rule_on_read(rules) or (rule_on_migration(rules) if is_migrated else None)
+        if rule is not None:
+            reader = Poison(Reason.RULES_NOT_EXECUTED, read_advice(rule), None)
+            self._readers.put(key, reader)
+            return reader
         try:
             whole_reader = None if read_as is None else (yield from self._whole(read_as))
             reader = reader_of(writer, whole_reader, self._options.read)
         except InvalidSchema as error:
-            reader = str(error)
+            reader = Poison(Reason.UNRESOLVABLE, str(error), None)
         except RecursionError:
             # The caller's own depth is to blame: not to be remembered.
-            return "the schemas are nested deeper than the caller's stack allows"
+            return Poison(Reason.UNRESOLVABLE, "the schemas are nested deeper than the caller's stack allows", None)
         self._readers.put(key, reader)
         return reader
 

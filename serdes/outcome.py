@@ -32,6 +32,8 @@ class Reason(IntEnum):
     """The schema could not be asked for; the payload itself may be fine."""
     TOO_DEEP = 11
     """Nested beyond the limit."""
+    RULES_NOT_EXECUTED = 12
+    """The schema has rules that must run on read, such as ENCRYPT, and they are not executed here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from serdes.client.cache import BoundedCache
 from serdes.client.errors import RegistryClientError, UnknownSchema
 from serdes.client.sync import RegistryClient
 from serdes.outcome import Reason
+from serdes.rules import rule_on_read
 from serdes.schemas import SchemaDefinition
 
 
@@ -25,8 +26,10 @@ class RegistrySource:
         if known is not None:
             return known
         try:
-            definition = self._client.schema_by_id(schema_id).definition
-            found = self._parsed(definition)
+            registered = self._client.schema_by_id(schema_id)
+            found = self._parsed(registered.definition)
+            if rule_on_read(registered.rules or ()) is not None:
+                found = Reason.RULES_NOT_EXECUTED
         except UnknownSchema:
             return Reason.UNKNOWN_SCHEMA
         except RegistryClientError:

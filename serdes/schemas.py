@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from registry.model import Reference, SchemaType
+from serdes.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +37,5 @@ class RegisteredSchema:
     guid: UUID | None = None
     subject: str | None = None
     version: int | None = None
+    rules: Rules | None = None
+    """Its enabled rules; None where the registry's response did not contain the schema itself."""

@@ -19,6 +19,7 @@ from serdes.codec import BodyWriter, WriteOptions
 from serdes.codecs import WholeSchema, writer_of
 from serdes.framing import frame, guid_header, header_name
 from serdes.naming import SubjectStrategy, topic_strategy
+from serdes.rules import check_writable
 from serdes.schemas import RegisteredSchema, SchemaDefinition
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class SerializerCore:
         ready = self._ready.get(subject)
         if ready is None:
             registered = yield from self._registered(subject)
+            check_writable((yield from self._registry.rules_of(registered)), registered.id)
             if own is not None and registered.definition == self._schema:
                 ready = _Ready(registered, own)
             else:
@@ -182,7 +184,9 @@ class Serializer:
         is_key: bool = False,
         headers: MutableSequence[tuple[str, bytes]] | None = None,
     ) -> bytes | None:
-        """The payload; None for None. Raises `EncodeError`, `InvalidSchema` or a `RegistryClientError`.
+        """The payload; None for None.
+
+        Raises `EncodeError`, `InvalidSchema`, a `RegistryClientError`, or `RulesNotExecuted` if the schema has rules.
 
         With `id_in_header` the header is added to `headers`.
         """

@@ -4,6 +4,7 @@ What a value of a type is, and which branch of a union takes it, is the binary e
 """
 
 import math
+import struct
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -58,6 +59,8 @@ def _deeper(depth: int) -> int:
 
 
 def _scalar(schema: Primitive | Fixed | Enum) -> Convert:
+    if isinstance(schema, Primitive) and schema.kind == "float" and schema.logical is None:
+        return _float(Encoder(schema))
     check = Encoder(schema)
     raw: Callable[[Any], Any] | None = None
     if isinstance(schema, Primitive) and schema.logical is not None:
@@ -76,6 +79,37 @@ def _scalar(schema: Primitive | Fixed | Enum) -> Convert:
         return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
     return convert
+
+
+def _float(check: Encoder) -> Convert:
+    def convert(value: Any, depth: int) -> Any:
+        encoded = check.encode(value)
+        number: float = _FLOAT.unpack(encoded)[0]
+        if not math.isfinite(number):
+            return "NaN" if math.isnan(number) else ("Infinity" if number > 0 else "-Infinity")
+        return _shortest(number, encoded)
+
+    return convert
+
+
+def _shortest(number: float, encoded: bytes) -> float:
+    """The double whose text is the shortest that reads back as the same 32-bit float: 1.1, not 1.100000023841858."""
+    if number.is_integer() and abs(number) < _EXACT_WHOLE:
+        return number
+    # Six digits survive the way through a float, unless it is subnormal; nine always tell it from its neighbours.
+    for digits in range(6 if abs(number) >= _NORMAL_MIN else 1, 9):
+        shorter = float(f"{number:.{digits}g}")
+        try:
+            if _FLOAT.pack(shorter) == encoded:
+                return shorter
+        except OverflowError:
+            continue  # rounded up beyond the largest float
+    return float(f"{number:.9g}")
+
+
+_FLOAT = struct.Struct("<f")
+_NORMAL_MIN = 2.0**-126
+_EXACT_WHOLE = 10.0**6
 
 
 def _union(schema: Union, converters: list[Convert]) -> Convert:

@@ -6,6 +6,7 @@ an id is unknown, or the registry out of reach, is remembered too, for a while: 
 
 from collections.abc import Callable, Generator, Hashable, Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from serdes.client.errors import (
 )
 from serdes.client.exchange import Effect, Reply, Steps, Turn
 from serdes.client.settings import RegistrySettings
+from serdes.rules import RulePolicy, Rules, parse_rules
 from serdes.schemas import RegisteredSchema, SchemaDefinition
 
 Answer = dict[str, object] | list[object]
@@ -62,7 +64,7 @@ class RegistryCore:
                 yield from self._learn_last_id()
                 raise
             self._some_id = schema_id
-            return _registered(answer, schema_id=schema_id)
+            return self._registered(answer, schema_id=schema_id)
 
         return self._remembered(self._known, ("id", schema_id), None, ask)
 
@@ -83,7 +85,7 @@ class RegistryCore:
     def schema_by_guid(self, guid: UUID) -> Steps[RegisteredSchema]:
         def ask() -> Steps[RegisteredSchema]:
             answer = yield from self._conversation.ask("GET", ("schemas", "guids", str(guid)))
-            return _registered(answer, guid=guid)
+            return self._registered(answer, guid=guid)
 
         return self._remembered(self._known, ("guid", guid), None, ask)
 
@@ -92,7 +94,7 @@ class RegistryCore:
 
         def ask() -> Steps[RegisteredSchema]:
             path = ("subjects", subject, "versions", str(version))
-            return _registered((yield from self._conversation.ask("GET", path, {"deleted": "true"})))
+            return self._registered((yield from self._conversation.ask("GET", path, {"deleted": "true"})))
 
         return self._remembered(self._known, ("version", subject, version), None, ask)
 
@@ -101,7 +103,7 @@ class RegistryCore:
 
         def ask() -> Steps[RegisteredSchema]:
             answer = yield from self._conversation.ask("GET", ("subjects", subject, "versions", "latest"))
-            return _registered(answer)
+            return self._registered(answer)
 
         try:
             found = yield from self._remembered(
@@ -121,7 +123,7 @@ class RegistryCore:
         def ask() -> Steps[RegisteredSchema]:
             path = ("subjects", subject, "versions")
             answer = yield from self._conversation.ask("POST", path, _normalize(normalize), _body(schema))
-            return _registered(answer, definition=schema, subject=subject)
+            return self._registered(answer, definition=schema, subject=subject)
 
         return self._remembered(self._by_text, ("register", subject, schema, normalize), None, ask)
 
@@ -131,7 +133,7 @@ class RegistryCore:
         def ask() -> Steps[RegisteredSchema]:
             path = ("subjects", subject)
             answer = yield from self._conversation.ask("POST", path, _normalize(normalize), _body(schema))
-            return _registered(answer, definition=schema, subject=subject)
+            return self._registered(answer, definition=schema, subject=subject)
 
         return self._remembered(self._by_text, ("lookup", subject, schema, normalize), None, ask)
 
@@ -186,6 +188,16 @@ class RegistryCore:
         cache.put(key, answer, ttl_seconds)
         return answer
 
+    def rules_of(self, registered: RegisteredSchema) -> Steps[Rules]:
+        """The rules of a schema. A response to a registration may leave them out, although it inherits some."""
+        if registered.rules is not None or registered.id is None:
+            return registered.rules or ()
+        return (yield from self.schema_by_id(registered.id)).rules or ()
+
+    def _registered(self, answer: Answer, **known: Any) -> RegisteredSchema:
+        found = _registered(answer, **known)
+        return replace(found, rules=()) if self._settings.rules is RulePolicy.IGNORE else found
+
     def _failure(self, key: Hashable) -> RegistryClientError | None:
         return self._failed.get(key) or self._outage.get(_OUTAGE)
 
@@ -232,6 +244,7 @@ def _registered(
             guid or (UUID(fields["guid"]) if fields.get("guid") else None),
             fields.get("subject") or subject,
             fields.get("version"),
+            parse_rules(fields.get("ruleSet")) if "schema" in fields else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RegistryUnavailable(f"not a registry's answer: {error!r:.200}") from None

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from serdes.rules import RulePolicy
+
 
 @dataclass(frozen=True, slots=True)
 class BasicAuth:
@@ -50,6 +52,8 @@ class RegistrySettings:
     """How long "the latest version" is taken from memory."""
     schemas_max: int = 1000
     """Schemas remembered, by id and by text each. Confluent's clients keep as many."""
+    rules: RulePolicy = RulePolicy.FAIL
+    """What to do with schemas whose rules would have to run: rules are not executed."""
     answer_bytes_max: int = 16 * 1024 * 1024
     """The registry itself takes no larger schema than 1 MiB; what is longer is not a registry's answer."""
 

@@ -12,6 +12,7 @@ from serdes.client.core import RegistryCore
 from serdes.client.exchange import Effect, HttpAnswer, HttpRequest, NoAnswer, Pause, Reply, Steps
 from serdes.client.settings import RegistrySettings
 from serdes.client.transport import Bounded, needs_tls, tls_context
+from serdes.rules import Rules
 from serdes.schemas import RegisteredSchema, SchemaDefinition
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ class RegistryClient:
 
     def reference_texts(self, schema: SchemaDefinition) -> dict[str, str]:
         return self.run(self.core.reference_texts(schema))
+
+    def rules_of(self, registered: RegisteredSchema) -> Rules:
+        return self.run(self.core.rules_of(registered))
 
     def close(self) -> None:
         self._http.close()

@@ -3,14 +3,12 @@
 A small batch must not become a large allocation: codecs write into the room that is left, and stop at its end.
 """
 
-from collections.abc import Callable
-
-import cramjam
 import numpy as np
 from numpy.typing import NDArray
 
 from serdes.columnar.errors import BatchTooLarge, ColumnarError
 from serdes.columnar.memory import empty
+from serdes.compression import NotDecompressed, OutOfRoom, decompress_into
 
 INFLATED_BYTES_MAX = 256 * 1024 * 1024
 """Of one batch. Brokers take 1 MiB by default, and text shrinks ten- or twentyfold: beyond this it is a bomb."""
@@ -20,9 +18,6 @@ RECORDS_BYTES_MAX = 2**31 - 1
 
 GUESS_RATIO = 16
 """The first guess at how many times larger the records are. Pages that are not written to cost nothing."""
-
-XERIAL_MAGIC = b"\x82SNAPPY\x00"
-XERIAL_HEADER_BYTES = 16
 
 Bytes = bytes | memoryview
 
@@ -49,22 +44,20 @@ class Inflated:
             self._block[self.size : self.size + len(records)] = np.frombuffer(records, np.uint8)
             self.size += len(records)
             return
-        if codec not in _CODECS:
-            raise NotInflated(f"there is no compression {codec}")
         try:
-            self.size += self._inflate(_CODECS[codec], records)
-        except cramjam.DecompressionError as error:
+            self.size += self._inflate(codec, records)
+        except NotDecompressed as error:
             raise NotInflated(str(error)) from None
 
-    def _inflate(self, into: Callable[[memoryview, memoryview], int], records: memoryview) -> int:
+    def _inflate(self, codec: int, records: memoryview) -> int:
         self._reserve(min(GUESS_RATIO * len(records), INFLATED_BYTES_MAX))
         while True:
             room = min(len(self._block) - self.size, INFLATED_BYTES_MAX)
             try:
-                return into(records, self._block.data[self.size : self.size + room])
-            except cramjam.DecompressionError as error:
-                if "whole buffer" not in str(error) or room == INFLATED_BYTES_MAX:
-                    raise
+                return decompress_into(codec, records, self._block.data[self.size : self.size + room])
+            except OutOfRoom:
+                if room == INFLATED_BYTES_MAX:
+                    raise NotInflated(f"its records take more than {INFLATED_BYTES_MAX} bytes") from None
             self._reserve(min(2 * room + 4096, INFLATED_BYTES_MAX))
 
     def _reserve(self, room: int) -> None:
@@ -76,34 +69,3 @@ class Inflated:
         larger = empty(min(max(2 * len(self._block), needed), RECORDS_BYTES_MAX), np.uint8)
         larger[: self.size] = self.data
         self._block = larger
-
-
-def _snappy(records: memoryview, target: memoryview) -> int:
-    """One raw block, or Java's framing: a header, then blocks with their length before them."""
-    if bytes(records[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
-        return _snappy_block(records, target)
-    written = 0
-    at = XERIAL_HEADER_BYTES
-    while at < len(records):
-        size = int.from_bytes(records[at : at + 4])
-        at += 4
-        if size > len(records) - at:
-            raise NotInflated("a snappy block is cut off")
-        written += _snappy_block(records[at : at + size], target[written:])
-        at += size
-    return written
-
-
-def _snappy_block(block: memoryview, target: memoryview) -> int:
-    size = cramjam.snappy.decompress_raw_len(block)
-    if size > len(target):
-        raise cramjam.DecompressionError("failed to write whole buffer")
-    return int(cramjam.snappy.decompress_raw_into(block, target))
-
-
-_CODECS: dict[int, Callable[[memoryview, memoryview], int]] = {
-    1: cramjam.gzip.decompress_into,
-    2: _snappy,
-    3: cramjam.lz4.decompress_into,
-    4: cramjam.zstd.decompress_into,
-}

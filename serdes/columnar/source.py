@@ -9,7 +9,9 @@ from serdes.outcome import Reason
 
 class SchemaSource(Protocol):
     def writer_schema(self, schema_id: int) -> Schema | Reason:
-        """The schema, or why there is none: UNKNOWN_SCHEMA, REGISTRY_UNAVAILABLE, or UNRESOLVABLE where it is no Avro.
+        """The schema, or the reason why there is none.
+
+        UNKNOWN_SCHEMA, REGISTRY_UNAVAILABLE, RULES_NOT_EXECUTED, or UNRESOLVABLE if it is not Avro.
 
         Asked once per batch for each id that was not answered with a schema before; raises nothing.
         """

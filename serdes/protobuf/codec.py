@@ -101,7 +101,11 @@ class ProtobufReader:
             raise Fault(Reason.INVALID_VALUE, "required fields are missing")
         if self._options.protobuf_as_dict:
             try:
-                return json_format.MessageToDict(message, preserving_proto_field_name=True)
+                return json_format.MessageToDict(
+                    message,
+                    preserving_proto_field_name=not self._options.protobuf_json_names,
+                    always_print_fields_with_no_presence=self._options.protobuf_json_names,
+                )
             except (json_format.Error, TypeError, ValueError, RecursionError) as error:
                 raise Fault(Reason.INVALID_VALUE, str(error)[:200]) from None
         return message
