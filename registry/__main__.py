@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvloop
 
-from registry.api.server import open_registry, serve
+from registry.api.server import access_settings, open_registry, serve
 from registry.errors import StoreFailed
 from registry.model import Level
 from registry.settings import RegistrySettings
@@ -20,10 +20,17 @@ def main() -> int:
     parser.add_argument("--listen", default="127.0.0.1:8081", metavar="HOST:PORT")
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--compatibility-level", type=Level, choices=list(Level), default=Level.BACKWARD)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the HTTP server")
     parser.add_argument("--stop-at-eof", action="store_true", help="stop when standard input ends, as on SIGTERM")
     arguments = parser.parse_args()
+    os.umask(0o077)  # The store is for this user alone.
     host, _, port = arguments.listen.rpartition(":")
     settings = RegistrySettings(compatibility_level=arguments.compatibility_level)
+    try:
+        access = access_settings(host.strip("[]"), dict(pair.partition("=")[::2] for pair in arguments.set))
+    except ValueError as error:
+        print(f"registry: {error}", file=sys.stderr)
+        return 2
     try:
         registry = open_registry(arguments.data_dir, settings)
     except StoreFailed as error:
@@ -37,7 +44,7 @@ def main() -> int:
         )
         if arguments.stop_at_eof:
             _terminate_at_end_of_input(asyncio.get_running_loop())
-        await serve(registry, host.strip("[]"), int(port), listening)
+        await serve(registry, host.strip("[]"), int(port), listening, access)
 
     # uvicorn raises the signal again once it has stopped: the default action would end the process with the store open.
     for number in (signal.SIGTERM, signal.SIGINT):

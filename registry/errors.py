@@ -4,13 +4,21 @@
     ├── NotFound
     │   ├── SubjectNotFound, VersionNotFound, SchemaNotFound
     │   ├── SubjectSoftDeleted, SubjectNotSoftDeleted, VersionSoftDeleted, VersionNotSoftDeleted
-    │   └── CompatibilityNotConfigured, ModeNotConfigured
+    │   ├── CompatibilityNotConfigured, ModeNotConfigured
+    │   ├── KeyNotFound, KeyNotSoftDeleted, KeySoftDeleted
+    │   └── AssociationNotFound
     ├── IncompatibleSchema
+    ├── Conflict
+    │   ├── KeyExists, TooManyKeys
+    │   ├── ResourceAssociated, SubjectAssociated, SubjectStronglyAssociated, TooManyAssociations
+    │   └── NoActiveVersion, AssociationFrozen
     ├── Unprocessable
     │   ├── InvalidSchema, InvalidVersion, InvalidCompatibilityLevel, InvalidMode, InvalidSubject, InvalidRuleSet
-    │   └── OperationNotPermitted, ReferenceExists, IdDoesNotMatch, SchemaTooLarge, ContextNotEmpty
+    │   ├── OperationNotPermitted, ReferenceExists, IdDoesNotMatch, SchemaTooLarge, ContextNotEmpty
+    │   └── InvalidKey, KeyInUse, InvalidAssociation, AssociationBatchTooLarge
+    ├── DekGenerationFailed
     ├── TakesLonger
-    └── StoreFailed, StoreTimedOut
+    └── StoreFailed (DamagedRow), StoreTimedOut
 
 The sentences are Confluent's, to the letter: scripts and test suites match on them.
 """
@@ -75,6 +83,70 @@ class ModeNotConfigured(NotFound):
         super().__init__(f"Subject '{subject}' does not have subject-level mode configured")
 
 
+class KeyNotFound(NotFound):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Key '{name}' not found")
+
+
+class KeyNotSoftDeleted(NotFound):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Key '{name}' was not deleted first before being permanently deleted")
+
+
+class KeySoftDeleted(NotFound):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Key '{name}' must be undeleted first")
+
+
+class AssociationNotFound(NotFound):
+    def __init__(self, resource: str) -> None:
+        super().__init__(f"Association for '{resource}' not found.")
+
+
+class Conflict(RegistryError):
+    """The request contradicts what is stored."""
+
+
+class KeyExists(Conflict):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Key '{name}' already exists; use a different value")
+
+
+class TooManyKeys(Conflict):
+    def __init__(self, keys_max: int) -> None:
+        super().__init__(f"A maximum of {keys_max} keys already exist")
+
+
+class ResourceAssociated(Conflict):
+    def __init__(self, type: str, resource: str) -> None:
+        super().__init__(f"An association of type '{type}' already exists for resource '{resource}'")
+
+
+class SubjectAssociated(Conflict):
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"An association already exists for subject '{subject}'")
+
+
+class SubjectStronglyAssociated(Conflict):
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"A strong association already exists for subject '{subject}'")
+
+
+class TooManyAssociations(Conflict):
+    def __init__(self, associations_max: int) -> None:
+        super().__init__(f"A maximum of {associations_max} associations already exist")
+
+
+class NoActiveVersion(Conflict):
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"No active (non-deleted) version exists for subject '{subject}'")
+
+
+class AssociationFrozen(Conflict):
+    def __init__(self, type: str, subject: str) -> None:
+        super().__init__(f"The association of type  '{type}' is frozen for subject '{subject}'")
+
+
 class IncompatibleSchema(RegistryError):
     """The schema would break readers or writers of an earlier one."""
 
@@ -111,9 +183,10 @@ class InvalidVersion(Unprocessable):
 
 
 class InvalidCompatibilityLevel(Unprocessable):
-    def __init__(self) -> None:
+    def __init__(self, message: str | None = None) -> None:
         super().__init__(
-            "Invalid compatibility level. Valid values are none, backward, forward, full, "
+            message
+            or "Invalid compatibility level. Valid values are none, backward, forward, full, "
             "backward_transitive, forward_transitive, and full_transitive"
         )
 
@@ -158,12 +231,50 @@ class ContextNotEmpty(Unprocessable):
         super().__init__(f"The specified context '{context}' is not empty.")
 
 
+class InvalidKey(Unprocessable):
+    def __init__(self, field: str) -> None:
+        super().__init__(f"Invalid or missing value for field '{field}' of key")
+
+
+class KeyInUse(Unprocessable):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"One or more references exist to the key {name}")
+
+
+class InvalidAssociation(Unprocessable):
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"The association specified an invalid value for property: '{name}', reason: {reason}")
+
+
+class AssociationBatchTooLarge(Unprocessable):
+    def __init__(self, requests_max: int) -> None:
+        super().__init__(f"Associations request exceeded a limit: at most {requests_max} resources in one batch")
+
+
+class DekGenerationFailed(RegistryError):
+    """A shared KEK asks the registry to encrypt or decrypt with the KMS, and it cannot."""
+
+
 class TakesLonger(RegistryError):
     """Not refused: the work is more than was granted. Whoever granted it asks again with more."""
 
 
 class StoreFailed(RegistryError):
     """The store did not take or give the data; nothing was changed."""
+
+
+class DamagedRow(StoreFailed):
+    """A stored row does not match its checksum, so nothing of it is served."""
+
+    def __init__(self, table: str, values: Sequence[object]) -> None:
+        named = ", ".join(repr(value)[:_VALUE_CHARS_MAX] for value in values[:3])
+        super().__init__(
+            f"A row of the table '{table}' in the registry's file is damaged: ({named}) does not match its checksum. "
+            'Other rows are not affected. See "Damaged files" in the registry\'s documentation'
+        )
+
+
+_VALUE_CHARS_MAX = 100
 
 
 class StoreTimedOut(RegistryError):

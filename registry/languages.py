@@ -50,23 +50,27 @@ class Languages:
     def normalized(self, schema: ParsedSchema) -> str:
         return schema.normalized()
 
-    def check(self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy) -> list[Incompatibility]:
-        """Both of one language."""
+    def check(
+        self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy, steps_max: int | None = None
+    ) -> list[Incompatibility]:
+        """Both of one language. Raises `TakesLonger` when comparing them takes more than `steps_max` steps."""
         try:
-            return self._check(reader, writer, policy)
+            return self._check(reader, writer, policy, steps_max)
         except RecursionError:
             raise InvalidSchema("the schemas are nested too deep to be compared") from None
 
-    def _check(self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy) -> list[Incompatibility]:
+    def _check(
+        self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy, steps_max: int | None
+    ) -> list[Incompatibility]:
         match reader.type:
             case SchemaType.AVRO:
                 from registry.compatibility import avro
 
-                return avro.check(cast(Any, reader), cast(Any, writer))
+                return avro.check(cast(Any, reader), cast(Any, writer), steps_max)
             case SchemaType.JSON:
                 from registry.compatibility import json_schema
 
-                return json_schema.check(cast(Any, reader), cast(Any, writer), policy)
+                return json_schema.check(cast(Any, reader), cast(Any, writer), policy, steps_max)
             case SchemaType.PROTOBUF:
                 from registry.compatibility import protobuf
 
@@ -127,11 +131,13 @@ class _Remembering(Languages):
             found = self._schemas[key] = self._shared._parsed(type, text, references, strict)
         return found
 
-    def check(self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy) -> list[Incompatibility]:
+    def check(
+        self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy, steps_max: int | None = None
+    ) -> list[Incompatibility]:
         key = (id(reader), id(writer), policy)
         if key not in self._verdicts:
             # With the schemas themselves: as long as they are kept, no other object has their identity.
-            self._verdicts[key] = (reader, writer, super().check(reader, writer, policy))
+            self._verdicts[key] = (reader, writer, super().check(reader, writer, policy, steps_max))
         return self._verdicts[key][2]
 
     def normalized(self, schema: ParsedSchema) -> str:
@@ -151,11 +157,11 @@ def _parse(type: SchemaType, text: str, references: _Pairs, strict: bool) -> Par
         case SchemaType.JSON:
             from registry.formats import json_schema
 
-            return json_schema.parse(text, dict(references))
+            return json_schema.parse(text, dict(references), strict=strict)
         case SchemaType.PROTOBUF:
             from registry.formats import protobuf
 
-            return protobuf.parse(text, dict(references))
+            return protobuf.parse(text, dict(references), strict=strict)
 
 
 def type_named(name: str | None) -> SchemaType:

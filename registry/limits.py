@@ -5,6 +5,9 @@ from typing import Final
 body_bytes_max: Final = 4 * 1024 * 1024
 """One HTTP request. A schema may take a quarter of it: JSON escapes can quadruple a text, references come on top."""
 
+body_silence_seconds_max: Final = 60.0
+"""How long a client may send nothing in the middle of a body. Then the request is answered with 408."""
+
 import_line_bytes_max: Final = body_bytes_max
 """One line of an NDJSON import carries one registration, so it is bounded like one request."""
 
@@ -32,7 +35,11 @@ metadata_entries_max: Final = 1000
 """Properties, tags and rules of one schema: each is merged on every registration of its subject."""
 
 compatibility_pairs_max: Final = 200_000
-"""Pairs of types that one comparison looks at; mutual recursion multiplies the two schemas' named types."""
+"""Pairs of Avro types that one comparison keeps; mutual recursion multiplies the two schemas' named types."""
+
+compatibility_steps_max: Final = 4_000_000
+"""Fields and union branches that one Avro comparison looks at. A schema of the largest size needs fewer than 100,000;
+two unions of records that all share one unqualified name multiply. This many take a few seconds."""
 
 incompatibilities_max: Final = 1000
 """Differences that one comparison reports. Nobody reads past the first hundred; memory stays bounded."""
@@ -43,3 +50,30 @@ page_max: Final = 20_000
 
 changes_kept_max: Final = 100_000
 """Changes that a stream can be resumed over; older ones are dropped."""
+
+keks_max: Final = 10_000
+deks_max: Final = 10_000
+"""Confluent's default for each of both (`dek.registry.max.keys`). Lists of keys stay bounded."""
+
+key_name_chars_max: Final = 256
+"""The name of a KEK. Names that are derived from AWS key ARNs have 71 characters and more."""
+
+kek_chars_max: Final = 64 * 1024
+"""KMS key id, properties and description of one KEK. A service account's private key takes 2 KiB."""
+
+key_material_chars_max: Final = 16 * 1024
+"""An encrypted DEK in base64. KMS ciphertexts of 64 bytes stay below 1 KiB."""
+
+resource_chars_max: Final = 256
+"""Name and namespace of an associated resource, as in Confluent's registry. Topic names end at 249."""
+
+resource_id_chars_max: Final = 1024
+
+associations_max: Final = 100_000
+"""Half as many topics as a large Kafka cluster has partitions, each with a key and a value."""
+
+association_batch_max: Final = 1000
+"""Resources in one batch of associations. Each one is a transaction of its own."""
+
+association_schema_batch_max: Final = 50
+"""Resources in one batch that returns schemas: two of up to 1 MiB each."""

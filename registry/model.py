@@ -145,6 +145,8 @@ class RuleSet:
     migration_rules: tuple[Rule, ...] = ()
     domain_rules: tuple[Rule, ...] = ()
     encoding_rules: tuple[Rule, ...] = ()
+    enable_at: str | None = None
+    """Where the rules run: ALL (as None), CLIENT, GATEWAY, SERVER or NONE."""
 
     def __iter__(self) -> Iterator[Rule]:
         yield from self.migration_rules
@@ -159,6 +161,7 @@ class RuleSet:
             _merged_rules(self.migration_rules, over.migration_rules),
             _merged_rules(self.domain_rules, over.domain_rules),
             _merged_rules(self.encoding_rules, over.encoding_rules),
+            over.enable_at or self.enable_at,
         )
 
     def without(self, names: frozenset[str]) -> "RuleSet":
@@ -166,11 +169,12 @@ class RuleSet:
             tuple(rule for rule in self.migration_rules if rule.name not in names),
             tuple(rule for rule in self.domain_rules if rule.name not in names),
             tuple(rule for rule in self.encoding_rules if rule.name not in names),
+            self.enable_at,
         )
 
     @property
     def empty(self) -> bool:
-        return not (self.migration_rules or self.domain_rules or self.encoding_rules)
+        return not (self.migration_rules or self.domain_rules or self.encoding_rules or self.enable_at)
 
 
 def _merged_rules(under: tuple[Rule, ...], over: tuple[Rule, ...]) -> tuple[Rule, ...]:
@@ -208,11 +212,16 @@ class Content:
             for rule in self.rule_set:
                 for part in rule.hashed():
                     digest.update(part.encode("utf-8", "surrogatepass"))
+            if self.rule_set.enable_at is not None:
+                digest.update(self.rule_set.enable_at.encode())
         return digest.digest()
 
 
 def guid_of(fingerprint: bytes) -> str:
     return str(uuid.UUID(bytes=fingerprint))
+
+
+_UNINHERITED: Final = frozenset({"alias", "alias_for_deks"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +230,11 @@ class Config:
 
     compatibility_level: Level | None = None
     alias: str | None = None
+    alias_for_deks: str | None = None
     normalize: bool | None = None
     validate_fields: bool | None = None
     validate_names: bool | None = None
+    validate_new_schemas: bool | None = None
     validate_rules: bool | None = None
     compatibility_group: str | None = None
     compatibility_policy: str | None = None
@@ -235,12 +246,32 @@ class Config:
     def over(self, wider: "Config") -> "Config":
         """This, with its gaps filled from `wider`. An alias belongs to its own scope alone."""
         gaps: dict[str, Any] = {
-            f.name: getattr(wider, f.name) for f in fields(self) if f.name != "alias" and getattr(self, f.name) is None
+            f.name: getattr(wider, f.name)
+            for f in fields(self)
+            if f.name not in _UNINHERITED and getattr(self, f.name) is None
         }
         return replace(self, **gaps)
 
     def changed(self, values: Mapping[str, Any]) -> Self:
         return replace(self, **values)
+
+    def validates(self, type: SchemaType) -> bool:
+        """Whether a new schema is parsed strictly and needs live references.
+
+        `validateNewSchemas` decides for all languages. `validateNames`, its predecessor, decides for Avro alone.
+        """
+        if self.validate_new_schemas is not None:
+            return self.validate_new_schemas
+        return type is not SchemaType.AVRO or bool(self.validate_names)
+
+    def logical_conflict(self, level: Level) -> str | None:
+        """Why `compatibilityPolicy` and `level` exclude each other. Iceberg tables evolve backward only."""
+        if self.compatibility_policy != "LOGICAL" or level not in (Level.FORWARD, Level.FORWARD_TRANSITIVE):
+            return None
+        return (
+            f"compatibilityPolicy=LOGICAL cannot be combined with compatibilityLevel={level}: "
+            "Iceberg only supports backward-compatible schema evolution"
+        )
 
     @property
     def merges_content(self) -> bool:

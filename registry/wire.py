@@ -18,6 +18,8 @@ _RULE_NAME_CHARS_MAX: Final = 64
 _MIGRATION_MODES: Final = frozenset({"UPGRADE", "DOWNGRADE", "UPDOWN"})
 _DOMAIN_MODES: Final = frozenset({"WRITE", "READ", "WRITEREAD"})
 _KINDS: Final = frozenset({"TRANSFORM", "CONDITION"})
+_ENVIRONMENTS: Final = ("ALL", "CLIENT", "GATEWAY", "SERVER", "NONE")
+_POLICIES: Final = ("STRICT", "LENIENT", "LOGICAL")
 
 
 class WireReference(msgspec.Struct, forbid_unknown_fields=True):
@@ -50,6 +52,7 @@ class WireRuleSet(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     migrationRules: list[WireRule] | None = None
     domainRules: list[WireRule] | None = None
     encodingRules: list[WireRule] | None = None
+    enableAt: str | None = None
 
 
 class WireConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -58,9 +61,11 @@ class WireConfig(msgspec.Struct, forbid_unknown_fields=True):
     compatibility: str | msgspec.UnsetType | None = msgspec.UNSET
     compatibilityLevel: str | msgspec.UnsetType | None = msgspec.UNSET
     alias: str | msgspec.UnsetType | None = msgspec.UNSET
+    aliasForDeks: str | msgspec.UnsetType | None = msgspec.UNSET
     normalize: bool | msgspec.UnsetType | None = msgspec.UNSET
     validateFields: bool | msgspec.UnsetType | None = msgspec.UNSET
     validateNames: bool | msgspec.UnsetType | None = msgspec.UNSET
+    validateNewSchemas: bool | msgspec.UnsetType | None = msgspec.UNSET
     validateRules: bool | msgspec.UnsetType | None = msgspec.UNSET
     compatibilityGroup: str | msgspec.UnsetType | None = msgspec.UNSET
     compatibilityPolicy: str | msgspec.UnsetType | None = msgspec.UNSET
@@ -68,6 +73,11 @@ class WireConfig(msgspec.Struct, forbid_unknown_fields=True):
     overrideMetadata: WireMetadata | msgspec.UnsetType | None = msgspec.UNSET
     defaultRuleSet: WireRuleSet | msgspec.UnsetType | None = msgspec.UNSET
     overrideRuleSet: WireRuleSet | msgspec.UnsetType | None = msgspec.UNSET
+
+
+def plain_text(error: Exception) -> str:
+    """The message of a decoder without its Markdown: msgspec puts types and paths in backticks."""
+    return str(error).replace("`", "")
 
 
 def references_of(wire: list[WireReference] | None) -> tuple[Reference, ...]:
@@ -128,6 +138,8 @@ def metadata_json(metadata: Metadata) -> dict[str, Any]:
 def rule_set_of(wire: WireRuleSet | None, *, merged: bool = False) -> RuleSet | None:
     """Raises `InvalidRuleSet` for a rule without name or type, with a mode that does not fit, or a name used twice.
 
+    Also for an `enableAt` that names no environment.
+
     A `merged` rule set was accepted in parts: a configured rule may share its name with one of another list.
     """
     if wire is None:
@@ -136,10 +148,13 @@ def rule_set_of(wire: WireRuleSet | None, *, merged: bool = False) -> RuleSet | 
     count = len(wire.migrationRules or ()) + len(wire.domainRules or ()) + len(wire.encodingRules or ())
     if not merged and count > limits.metadata_entries_max:
         raise InvalidRuleSet(f"The rule set has {count} rules; at most {limits.metadata_entries_max} are accepted")
+    if wire.enableAt is not None and wire.enableAt not in _ENVIRONMENTS:
+        raise InvalidRuleSet(f"Invalid enableAt '{wire.enableAt}'. Valid values are {', '.join(_ENVIRONMENTS)}")
     return RuleSet(
         _rules(wire.migrationRules, "Migration", _MIGRATION_MODES, "UPGRADE, DOWNGRADE, UPDOWN", names),
         _rules(wire.domainRules, "Domain", _DOMAIN_MODES, "WRITE, READ, WRITEREAD", names),
         _rules(wire.encodingRules, "Encoding", _DOMAIN_MODES, "WRITE, READ, WRITEREAD", names),
+        wire.enableAt,
     )
 
 
@@ -202,12 +217,13 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
 
 
 def rule_set_json(rule_set: RuleSet) -> dict[str, Any]:
-    shown = {
+    shown: dict[str, Any] = {
         "migrationRules": [_rule_json(rule) for rule in rule_set.migration_rules],
         "domainRules": [_rule_json(rule) for rule in rule_set.domain_rules],
         "encodingRules": [_rule_json(rule) for rule in rule_set.encoding_rules],
+        "enableAt": rule_set.enable_at,
     }
-    return {key: rules for key, rules in shown.items() if rules}
+    return {key: value for key, value in shown.items() if value}
 
 
 def level_of(text: str) -> Level:
@@ -241,16 +257,18 @@ def config_changes(wire: WireConfig) -> dict[str, Any]:
 
 
 def _policy(text: str) -> str:
-    if text.upper() not in ("STRICT", "LENIENT"):
-        raise Unprocessable(f"Invalid compatibility policy '{text}'. Valid values are STRICT and LENIENT")
+    if text.upper() not in _POLICIES:
+        raise Unprocessable(f"Invalid compatibility policy '{text}'. Valid values are {', '.join(_POLICIES)}")
     return text.upper()
 
 
 _CONFIG_SCALARS: Final = {
     "alias": "alias",
+    "aliasForDeks": "alias_for_deks",
     "normalize": "normalize",
     "validateFields": "validate_fields",
     "validateNames": "validate_names",
+    "validateNewSchemas": "validate_new_schemas",
     "validateRules": "validate_rules",
     "compatibilityGroup": "compatibility_group",
     "compatibilityPolicy": "compatibility_policy",

@@ -16,16 +16,31 @@ from openapi.media_types import REGISTRY_V1
 from registry.api.context import Api
 from registry.api.errors import REASONS, HttpFault, status_and_code
 from registry.api.front import App, Front, Receive, Scope, Send
-from registry.api.routes import beyond, compatibility, schemas, server, settings, subjects
+from registry.api.routes import (
+    associations,
+    beyond,
+    compatibility,
+    dek_registry,
+    schemas,
+    server,
+    settings,
+    subjects,
+)
 from registry.errors import RegistryError
 from registry.service.registry import Registry
+from web.access import Access
+from web.settings import AccessSettings
 
 _log: Final = logging.getLogger(__name__)
 Handler = Callable[..., Coroutine[Any, Any, Response]]
 
 
-def create_app(registry: Registry) -> Front:
-    """An ASGI application that serves `registry`. It writes from when it starts until its lifespan ends."""
+def create_app(registry: Registry, access: AccessSettings | None = None) -> Front:
+    """An ASGI application that serves `registry`. It writes from when it starts until its lifespan ends.
+
+    Without `access` it answers requests for loopback names and addresses only. Raises InvalidSetting.
+    """
+    checked = Access(access or AccessSettings(), f"{REGISTRY_V1} or application/json")
     api = Api(registry)
 
     @asynccontextmanager
@@ -42,11 +57,11 @@ def create_app(registry: Registry) -> Front:
         redirect_slashes=False,
         exception_handlers=handlers,
     )
-    for module in (schemas, subjects, compatibility, settings, server, beyond):
+    for module in (schemas, subjects, compatibility, settings, associations, dek_registry, server, beyond):
         router = module.routes(api)
         routed += [route for route in router.routes if isinstance(route, Route)]
         app.include_router(router)
-    return Front(app, api.cache, _unframed(subjects.registering(api), handlers), routed, api.begin_stop)
+    return Front(app, api.cache, _unframed(subjects.registering(api), handlers), routed, api.begin_stop, checked)
 
 
 def _unframed(handler: Handler, handlers: dict[int | type[Exception], Handler]) -> App:
@@ -85,7 +100,9 @@ def _handlers(registry: Registry, routed: list[Route]) -> dict[int | type[Except
 
     async def faulty(request: Request, error: Exception) -> Response:
         assert isinstance(error, HttpFault)
-        return failed(request, error.status, error.code, str(error))
+        response = failed(request, error.status, error.code, str(error))
+        response.raw_headers.extend(error.headers)
+        return response
 
     async def unrouted(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 BRIEF_BODY_BYTES_MAX: Final = 8 * 1024
 """A schema this long is understood in a millisecond or two: done where it is asked for, without a thread."""
+BRIEF_COMPARISON_STEPS_MAX: Final = 2_000
+"""A comparison of this many steps takes some ten milliseconds at most. A short text can need far more."""
 _EXAMINERS: Final = 2
 """Threads for long work on schemas. They share one interpreter: more would only take it from everybody else."""
 

@@ -15,7 +15,20 @@ _TABLE: Final[dict[type[RegistryError], tuple[int, int]]] = {
     errors.VersionNotSoftDeleted: (404, 40407),
     errors.CompatibilityNotConfigured: (404, 40408),
     errors.ModeNotConfigured: (404, 40409),
+    errors.AssociationNotFound: (404, 40410),
+    errors.KeyNotFound: (404, 40470),
+    errors.KeyNotSoftDeleted: (404, 40471),
+    errors.KeySoftDeleted: (404, 40472),
     errors.NotFound: (404, 404),
+    errors.TooManyAssociations: (409, 40902),
+    errors.ResourceAssociated: (409, 40903),
+    errors.SubjectAssociated: (409, 40904),
+    errors.SubjectStronglyAssociated: (409, 40905),
+    errors.NoActiveVersion: (409, 40907),
+    errors.AssociationFrozen: (409, 40908),
+    errors.KeyExists: (409, 40971),
+    errors.TooManyKeys: (409, 40972),
+    errors.Conflict: (409, 409),
     errors.IncompatibleSchema: (409, 409),
     errors.InvalidSchema: (422, 42201),
     errors.InvalidVersion: (422, 42202),
@@ -28,7 +41,12 @@ _TABLE: Final[dict[type[RegistryError], tuple[int, int]]] = {
     errors.SchemaTooLarge: (422, 42209),
     errors.InvalidRuleSet: (422, 42210),
     errors.ContextNotEmpty: (422, 42211),
+    errors.InvalidAssociation: (422, 42212),
+    errors.AssociationBatchTooLarge: (422, 42213),
+    errors.InvalidKey: (422, 42271),
+    errors.KeyInUse: (422, 42272),
     errors.Unprocessable: (422, 422),
+    errors.DekGenerationFailed: (500, 50070),
     errors.StoreFailed: (500, 50001),
     errors.StoreTimedOut: (500, 50002),
 }
@@ -52,6 +70,8 @@ class HttpFault(Exception):
         super().__init__(message)
         self.status = status
         self.code = status if code is None else code
+        # After a 408, the rest of the body would be read as the next request.
+        self.headers = ((b"connection", b"close"),) if status == 408 else ()
 
 
 REASONS: Final = {

@@ -1,4 +1,4 @@
-"""The plain ASGI path in front of FastAPI: kept answers, contexts in the path, media types, the size of bodies.
+"""The plain ASGI path in front of FastAPI: the access check, kept answers, contexts in the path, media types, bodies.
 
 A kept answer is sent from here and FastAPI never hears of the request. What passes is rewritten: `/contexts/x/...`
 becomes `:.x:` before subjects, trailing slashes go, and paths stay percent-encoded so that a subject may hold a slash.
@@ -27,6 +27,8 @@ from registry.api.errors import REASONS, HttpFault
 from registry.api.shortcut import Shortcuts
 from registry.errors import InvalidSubject
 from registry.subjects import context_prefix
+from web.access import Access
+from web.bodies import timed
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -60,6 +62,7 @@ class Front:
         register: App,
         routes: Sequence[Route],
         begin_stop: Callable[[], None],
+        access: Access,
     ) -> None:
         """`register` takes registrations past the framework. `routes` are those behind this front.
 
@@ -70,12 +73,22 @@ class Front:
         self.routes = routes
         self.begin_stop = begin_stop
         self._cache = cache
+        self._access = access
         self.shortcuts = Shortcuts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        refused = self._access.refusal(scope)
+        if refused is not None:
+            await refused.send(scope, send, REGISTRY_ANSWERS[0])
+            return
+        if self._access.cors.is_on:
+            if await self._access.cors.answer_preflight(scope, send):
+                return
+            send = self._access.cors.marked(scope, send)
+            scope.pop("headgate.learn", None)  # A shortcut would send the response without the headers of CORS.
         accept, media = b"", b""
         for name, value in scope["headers"]:
             if name == b"accept":
@@ -95,7 +108,7 @@ class Front:
         try:
             await self._pass(scope, receive, send, method, raw_path, accept.decode("latin-1"), media)
         except HttpFault as fault:
-            await _send(send, fault.status, error_body(fault.code, str(fault)), REGISTRY_ANSWERS[0])
+            await _send(send, fault.status, error_body(fault.code, str(fault)), REGISTRY_ANSWERS[0], fault.headers)
 
     async def _pass(
         self, scope: Scope, receive: Receive, send: Send, method: str, raw_path: bytes, accept: str, media: bytes
@@ -111,6 +124,7 @@ class Front:
             media_type, charset = content_type(media.decode("latin-1"))
             if media_type and media_type not in _OTHER_REQUESTS.get(path, REGISTRY_REQUESTS):
                 raise HttpFault(415, REASONS[415])
+            receive = timed(receive, limits.body_silence_seconds_max, _timed_out)
             if path not in _UNBOUNDED:
                 body = _in_utf8(await _body(receive), charset)
                 receive = _replayed(body, receive)
@@ -163,7 +177,9 @@ async def _give(scope: Scope, send: Send, kept: Answer, media_type: str) -> None
     await _send(send, 200, kept.body, media_type)
 
 
-async def _send(send: Send, status: int, body: bytes, media_type: str) -> None:
+async def _send(
+    send: Send, status: int, body: bytes, media_type: str, headers: Sequence[tuple[bytes, bytes]] = ()
+) -> None:
     await send(
         {
             "type": "http.response.start",
@@ -171,10 +187,16 @@ async def _send(send: Send, status: int, body: bytes, media_type: str) -> None:
             "headers": [
                 (b"content-type", media_type.encode()),
                 (b"content-length", str(len(body)).encode()),
+                *headers,
             ],
         }
     )
     await send({"type": "http.response.body", "body": body})
+
+
+def _timed_out() -> HttpFault:
+    silence = f"{limits.body_silence_seconds_max:g} seconds"
+    return HttpFault(408, f"The rest of the request body did not arrive within {silence}")
 
 
 def _without_body(send: Send) -> Send:
@@ -272,7 +294,7 @@ def _in_context(prefix: str, parts: list[str]) -> str:
             parts = [parts[0], quote(prefix, safe="")]
         return "/" + "/".join(parts)
     for index, part in enumerate(parts[:-1]):
-        if part == "subjects":
+        if part == "subjects" or (parts[0] == "dek-registry" and index == 4):
             parts = [*parts[: index + 1], _qualified(prefix, parts[index + 1]), *parts[index + 2 :]]
             break
     return "/" + "/".join(parts)
@@ -283,11 +305,15 @@ def _query_in_context(prefix: str, parts: list[str], query: bytes) -> bytes:
         name = "subject"
     elif parts in (["schemas"], ["subjects"], ["search"], ["export"]):
         name = "subjectPrefix"
+    elif parts[0].startswith("associations"):
+        name = "context"
     else:
         return query
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
     given = next((value for key, value in pairs if key == name), "")
-    if not given.startswith((":.", ":*:")):
+    if name == "context":
+        given = prefix
+    elif not given.startswith((":.", ":*:")):
         given = prefix + given
     kept = [(key, value) for key, value in pairs if key != name]
     return urlencode([*kept, (name, given)]).encode()

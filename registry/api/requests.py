@@ -15,6 +15,7 @@ from registry import limits
 from registry.api.errors import HttpFault
 from registry.languages import type_named
 from registry.service.candidates import Candidate
+from registry.service.encryption_rules import with_kms_defaults
 from registry.service.tagging import FIELD, RECORD, TagChange
 from registry.subjects import Subject
 from registry.wire import (
@@ -23,11 +24,12 @@ from registry.wire import (
     WireReference,
     WireRuleSet,
     metadata_of,
+    plain_text,
     references_of,
     rule_set_of,
 )
 
-_UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(.*)`")
+_UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(.*?)`(?: - at `.*`)?\Z", re.DOTALL)
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 T = TypeVar("T")
 
@@ -53,6 +55,7 @@ class RegisterRequest(msgspec.Struct, forbid_unknown_fields=True):
     subject: str | None = None
     guid: str | None = None
     ts: int | None = None
+    createTs: int | None = None
     deleted: bool | None = None
     schemaTagsToAdd: list[SchemaTags] | None = None
     schemaTagsToRemove: list[SchemaTags] | None = None
@@ -79,7 +82,8 @@ _mode: Final = msgspec.json.Decoder(ModeRequest, strict=False)
 _config: Final = msgspec.json.Decoder(WireConfig, strict=False)
 
 
-def _decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
+def decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
+    """The body as `decoder` reads it. Raises HttpFault with the place of a fault."""
     if not body.strip():
         raise HttpFault(422, "The request body must not be empty")
     try:
@@ -88,18 +92,18 @@ def _decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
         unknown = _UNKNOWN_FIELD.search(str(error))
         if unknown:
             raise HttpFault(422, f"Unrecognized field: {unknown.group(1)}") from None
-        raise HttpFault(400, f"The request body has the wrong form: {error}") from None
+        raise HttpFault(400, f"The request body has the wrong form: {plain_text(error)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         trailing = _TRAILING.search(str(error))
         if trailing:
-            return _decoded(decoder, body[: int(trailing.group(1)) - 1])
-        raise HttpFault(400, f"The request body is not JSON: {error}") from None
+            return decoded(decoder, body[: int(trailing.group(1)) - 1])
+        raise HttpFault(400, f"The request body is not JSON: {plain_text(error)}") from None
     except RecursionError:
         raise HttpFault(400, "The request body is nested too deep") from None
 
 
 def candidate_of(body: bytes) -> Candidate:
-    return candidate_from(_decoded(_register, body))
+    return candidate_from(decoded(_register, body))
 
 
 def candidate_from(request: RegisterRequest) -> Candidate:
@@ -111,7 +115,7 @@ def candidate_from(request: RegisterRequest) -> Candidate:
         text=request.schema or "",
         references=references_of(request.references),
         metadata=metadata_of(request.metadata),
-        rule_set=rule_set_of(request.ruleSet),
+        rule_set=with_kms_defaults(rule_set_of(request.ruleSet)),
         version=version,
         id=None if request.id is None or request.id < 0 else request.id,
         tags_to_add=tag_changes(request.schemaTagsToAdd),
@@ -132,15 +136,15 @@ def tag_changes(wire: list[SchemaTags] | None) -> tuple[TagChange, ...]:
 
 
 def tag_request_of(body: bytes) -> TagRequest:
-    return _decoded(_tags, body)
+    return decoded(_tags, body)
 
 
 def mode_of(body: bytes) -> str | None:
-    return _decoded(_mode, body).mode
+    return decoded(_mode, body).mode
 
 
 def config_of(body: bytes) -> WireConfig:
-    return _decoded(_config, body)
+    return decoded(_config, body)
 
 
 class Parameters:

@@ -5,6 +5,7 @@ The gateway composes the same application into its process instead.
 
 import asyncio
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,11 +16,20 @@ from registry.api.front import Front
 from registry.service.registry import Registry, wall_clock_ms
 from registry.settings import RegistrySettings
 from registry.storage.sqlite import SqliteStore
+from web.access import Access
+from web.settings import AccessSettings
 
 
 def open_registry(data_dir: Path, settings: RegistrySettings | None = None) -> Registry:
     """The registry whose file lies in `data_dir`; made if it is not there."""
     return Registry(SqliteStore(data_dir / "registry.db", wall_clock_ms), settings)
+
+
+def access_settings(listen_host: str, given: Mapping[str, str]) -> AccessSettings:
+    """From texts under dotted names, such as `allowed.hosts`. Raises ValueError."""
+    settings = AccessSettings.of(listen_host, given)
+    Access(settings, "")  # Reject bad values before the store is opened.
+    return settings
 
 
 _GRACE_SECONDS: Final = 5
@@ -38,9 +48,15 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def serve(registry: Registry, host: str, port: int, listening: "asyncio.Future[int] | None" = None) -> None:
+async def serve(
+    registry: Registry,
+    host: str,
+    port: int,
+    listening: "asyncio.Future[int] | None" = None,
+    access: AccessSettings | None = None,
+) -> None:
     """Until cancelled or told to stop by a signal. `listening` gets the port (which 0 leaves to the system)."""
-    app = create_app(registry)
+    app = create_app(registry, access or AccessSettings(listen_host=host))
     config = uvicorn.Config(
         app,
         http=app.shortcuts.protocol(),

@@ -25,7 +25,10 @@ class Incompatibility:
 
 
 class Policy(StrEnum):
-    """How strictly JSON Schema content models are compared (Confluent's compatibilityPolicy)."""
+    """How strictly schemas are compared (Confluent's compatibilityPolicy)."""
 
     STRICT = "STRICT"
     LENIENT = "LENIENT"
+    """JSON Schema content models are compared less strictly."""
+    LOGICAL = "LOGICAL"
+    """As STRICT. Confluent also checks that Flink and Iceberg tables can follow the change; Headgate does not."""

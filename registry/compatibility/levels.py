@@ -48,8 +48,18 @@ class Verdict:
 COMPATIBLE: Final = Verdict()
 
 
-def judge(languages: Languages, level: Level, policy: Policy, new: ParsedSchema, earlier: Iterable[Earlier]) -> Verdict:
-    """What the level has against `new` after the versions in `earlier`, newest first."""
+def judge(
+    languages: Languages,
+    level: Level,
+    policy: Policy,
+    new: ParsedSchema,
+    earlier: Iterable[Earlier],
+    steps_max: int | None = None,
+) -> Verdict:
+    """What the level has against `new` after the versions in `earlier`, newest first.
+
+    `steps_max` bounds the comparison with each of them, see `Languages.check`.
+    """
     messages: list[str] = []
     found: list[Found] = []
     for old in earlier:
@@ -58,11 +68,11 @@ def judge(languages: Languages, level: Level, policy: Policy, new: ParsedSchema,
             told.append("Incompatible because of different schema type")
         else:
             if level.backward:
-                for one in languages.check(new, old.schema, policy):
+                for one in languages.check(new, old.schema, policy, steps_max):
                     told.append(message(new.type, one, "new", "old"))
                     found.append(Found(old.version, True, one))
             if level.forward:
-                for one in languages.check(old.schema, new, policy):
+                for one in languages.check(old.schema, new, policy, steps_max):
                     told.append(message(new.type, one, "old", "new"))
                     found.append(Found(old.version, False, one))
         if told:

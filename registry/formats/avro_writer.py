@@ -5,7 +5,8 @@ aliases) because two registries must agree on which texts are one schema. Normal
 drops empty docs and writes defaults the way their type has them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 from registry.formats.avro_types import (
@@ -46,10 +47,33 @@ def write(avro_type: AvroType, known: Iterable[Named] = (), *, normalize: bool =
     return "".join(writer.parts)
 
 
+def beginning(avro_type: AvroType, chars_max: int) -> str:
+    """The start of the text of `avro_type`, at the cost of that start: types that follow are not written."""
+    writer = _Writer(set(), normalize=False)
+    room = chars_max
+
+    def put(part: str) -> None:
+        nonlocal room
+        writer.parts.append(part)
+        room -= len(part)
+        if room < 0:
+            raise _Enough
+
+    writer.put = put
+    with suppress(_Enough):
+        writer.type(avro_type, "")
+    text = "".join(writer.parts)
+    return text if len(text) <= chars_max else f"{text[:chars_max]}..."
+
+
+class _Enough(Exception):
+    """The beginning is written."""
+
+
 class _Writer:
     def __init__(self, known: set[int], normalize: bool) -> None:
         self.parts: list[str] = []
-        self.put = self.parts.append
+        self.put: Callable[[str], None] = self.parts.append
         self.known = known
         self.normalize = normalize
 
@@ -100,7 +124,11 @@ class _Writer:
             case Record():
                 self.fields(named)
             case Enum():
-                put(f',"symbols":[{",".join(text_of(symbol) for symbol in named.symbols)}]')
+                separator = ',"symbols":['
+                for symbol in named.symbols:
+                    put(f"{separator}{text_of(symbol)}")
+                    separator = ","
+                put("]" if named.symbols else ',"symbols":[]')
                 if named.default is not None:
                     put(f',"default":{text_of(named.default)}')
             case Fixed():

@@ -58,16 +58,20 @@ def understand(
     *,
     normalize: bool,
     strict: bool,
+    verbatim: bool = False,
 ) -> Understood:
-    """Parse a candidate that has a text. A `strict` one is new: its references must be live."""
+    """Parse a candidate that has a text. A `strict` one is new: its references must be live.
+
+    A `verbatim` one keeps its text as it came.
+    """
     if len(candidate.text) > limits.schema_chars_max:
         raise SchemaTooLarge(len(candidate.text), limits.schema_chars_max)
     named = references.pinned(store, subject, candidate.references)
     try:
         texts = references.resolve(store, subject, named, deleted=not strict)
         parsed = environment.languages.parse(candidate.type, candidate.text, texts, strict=strict)
-        text = parsed.canonical
-        if normalize:
+        text = candidate.text if verbatim else parsed.canonical
+        if normalize and not verbatim:
             text = environment.languages.normalized(parsed)
             named = tuple(sorted(set(named), key=lambda r: (r.name, r.subject, r.version)))
     except InvalidSchema as error:

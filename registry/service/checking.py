@@ -8,7 +8,7 @@ from registry.compatibility.levels import Earlier, Verdict
 from registry.errors import InvalidSchema, VersionNotFound
 from registry.model import Level
 from registry.service.candidates import Candidate, Environment, stored_schema, understand
-from registry.service.judging import Patience, judge, verdict_of
+from registry.service.judging import Patience, judge, policy_messages, verdict_of
 from registry.service.reading import LATEST
 from registry.service.scopes import config_in_scope
 from registry.storage.base import StoreReader
@@ -49,7 +49,7 @@ def check(
         subject,
         candidate,
         normalize=normalize or bool(config.normalize),
-        strict=bool(config.validate_names),
+        strict=bool(config.validate_names if config.validate_new_schemas is None else config.validate_new_schemas),
     )
     if version is None:
         return Answer(judge(environment, store, config, understood, store.latest(subject), patience), level)
@@ -63,5 +63,7 @@ def check(
         Policy(config.compatibility_policy or Policy.STRICT),
         understood.parsed,
         [Earlier(against.version, stored_schema(environment, store, against))],
+        None if patience is None else patience.steps_max,
     )
-    return Answer(verdict_of(list(verdict.messages), verdict.found, config, level), level)
+    messages = [*policy_messages(config, level), *verdict.messages]
+    return Answer(verdict_of(messages, verdict.found, config, level), level)

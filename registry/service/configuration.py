@@ -7,6 +7,7 @@ from registry import limits
 from registry.errors import (
     CompatibilityNotConfigured,
     ContextNotEmpty,
+    InvalidCompatibilityLevel,
     InvalidMode,
     ModeNotConfigured,
     OperationNotPermitted,
@@ -44,12 +45,27 @@ def _shown(config: Config, settings: RegistrySettings, own: Config) -> Config:
     return config.changed(hidden)
 
 
-def change_config(store: StoreWriter, scope: Subject, changes: Mapping[str, Any]) -> Config:
+def change_config(store: StoreWriter, settings: RegistrySettings, scope: Subject, changes: Mapping[str, Any]) -> Config:
     """The configuration of the scope after the change."""
+    _check_policy(store, settings, scope, changes)
     _check_writable(store, scope)
     config = (store.config(scope) or Config()).changed(changes)
     store.put_config(scope, config)
     return config
+
+
+def _check_policy(store: StoreReader, settings: RegistrySettings, scope: Subject, changes: Mapping[str, Any]) -> None:
+    """A level and a policy that exclude each other are refused, unless a wider scope decides one of them.
+
+    A wider scope may change later, so registering a schema checks again.
+    """
+    given = {name: changes[name] for name in ("compatibility_level", "compatibility_policy") if name in changes}
+    if not given or None in given.values():
+        return
+    config = config_in_scope(store, settings, scope).changed(given)
+    conflict = config.logical_conflict(config.compatibility_level or settings.compatibility_level)
+    if conflict is not None:
+        raise InvalidCompatibilityLevel(conflict)
 
 
 def delete_config(store: StoreWriter, settings: RegistrySettings, scope: Subject) -> Config:

@@ -1,12 +1,15 @@
 """Deleting: first softly, so that readers of old data still find the schema, then permanently.
 
 A version that others refer to stays: live referrers keep it from being soft-deleted, soft-deleted ones still keep it
-from being removed. The configuration and mode of a subject go with its last version.
+from being removed. References between versions of one subject do not keep the subject. The configuration and mode of a
+subject go with its last version.
 """
 
 from registry.errors import (
+    NoActiveVersion,
     OperationNotPermitted,
     ReferenceExists,
+    SubjectAssociated,
     SubjectNotFound,
     SubjectNotSoftDeleted,
     SubjectSoftDeleted,
@@ -16,7 +19,7 @@ from registry.errors import (
 )
 from registry.service.reading import LATEST
 from registry.service.scopes import mode_in_scope
-from registry.storage.base import StoreReader, StoreWriter
+from registry.storage.base import Referrer, StoreReader, StoreWriter
 from registry.subjects import Subject
 
 
@@ -28,6 +31,7 @@ def delete_version(store: StoreWriter, subject: Subject, version: int, *, perman
             raise SubjectNotFound(subject.qualified)
         raise VersionNotFound(version)
     _check_writable(store, subject)
+    _check_associated_version(store, subject, found.version, permanent=permanent)
     if permanent:
         if not found.deleted:
             raise VersionNotSoftDeleted(subject.qualified, found.version)
@@ -47,12 +51,15 @@ def delete_subject(store: StoreWriter, subject: Subject, *, permanent: bool) -> 
     if not permanent and not store.has_subject(subject, deleted=False):
         raise SubjectSoftDeleted(subject.qualified)
     _check_writable(store, subject)
+    if store.associations.of_subject(subject):
+        raise SubjectAssociated(subject.qualified)
     keys = store.versions(subject)
     if permanent and any(not key.deleted for key in keys):
         raise SubjectNotSoftDeleted(subject.qualified)
     numbers = [key.version for key in keys if permanent or not key.deleted]
     for number in numbers:
-        _check_unreferenced(store, subject, number, permanent=permanent)
+        if any(_used_outside(store, subject, one, permanent=permanent) for one in store.referrers(subject, number)):
+            raise ReferenceExists(subject.qualified, number)
     for number in numbers:
         _delete(store, subject, number, permanent=permanent)
     if permanent:
@@ -67,9 +74,27 @@ def _check_writable(store: StoreReader, subject: Subject) -> None:
         )
 
 
+def _check_associated_version(store: StoreReader, subject: Subject, version: int, *, permanent: bool) -> None:
+    """An associated subject keeps a live version, and loses none permanently."""
+    if not store.associations.of_subject(subject):
+        return
+    if permanent:
+        raise SubjectAssociated(subject.qualified)
+    if not any(key.version != version and not key.deleted for key in store.versions(subject)):
+        raise NoActiveVersion(subject.qualified)
+
+
 def _check_unreferenced(store: StoreReader, subject: Subject, version: int, *, permanent: bool) -> None:
     if any(referrer.live or permanent for referrer in store.referrers(subject, version)):
         raise ReferenceExists(subject.qualified, version)
+
+
+def _used_outside(store: StoreReader, subject: Subject, referrer: Referrer, *, permanent: bool) -> bool:
+    """Whether a schema that refers to the subject stays when the whole subject goes."""
+    if not (referrer.live or permanent):
+        return False
+    uses = store.uses(referrer.context, referrer.id)
+    return any(use.subject != subject and (permanent or not use.deleted) for use in uses)
 
 
 def _delete(store: StoreWriter, subject: Subject, version: int, *, permanent: bool) -> None:

@@ -63,9 +63,14 @@ def find_as_is(
     if latest_only:
         latest = store.latest(subject)
         return latest if latest is not None and _same(environment, store, understood, latest) else None
-    for key in store.versions_with_content(subject, content.fingerprint(), content.type):
-        if deleted or not key.deleted:
-            return store.version(subject, key.version)
+    fingerprints = [content.fingerprint()]
+    if content.text != candidate.text:
+        # An imported schema keeps its text as it came.
+        fingerprints.append(replace(content, text=candidate.text).fingerprint())
+    for fingerprint in fingerprints:
+        for key in store.versions_with_content(subject, fingerprint, content.type):
+            if deleted or not key.deleted:
+                return store.version(subject, key.version)
     # The same schema has another fingerprint when it is written with references or names its version in metadata.
     for key in store.lookalikes(subject, content.text):
         if key.deleted and not deleted:

@@ -19,6 +19,8 @@ class Patience:
     versions_max: int
     chars_max: int
     """Of each version that is compared with; one with references is long in any case."""
+    steps_max: int
+    """Of each comparison."""
 
     def check(self, stored: StoredVersion) -> None:
         if len(stored.content.text) > self.chars_max or stored.content.references:
@@ -44,10 +46,17 @@ def judge(
             Policy(config.compatibility_policy or Policy.STRICT),
             understood.parsed,
             _earlier(environment, store, config, level, understood.content, latest, patience),
+            None if patience is None else patience.steps_max,
         )
+        messages += policy_messages(config, level)
         messages += verdict.messages
         found = verdict.found
     return verdict_of(messages, found, config, level)
+
+
+def policy_messages(config: Config, level: Level) -> list[str]:
+    conflict = config.logical_conflict(level)
+    return [] if conflict is None else [conflict]
 
 
 def verdict_of(messages: list[str], found: tuple[levels.Found, ...], config: Config, level: Level) -> Verdict:

@@ -159,9 +159,10 @@ def latest_with_metadata(
     raise SchemaNotFound
 
 
-def referenced_by(store: StoreReader, subject: Subject, version: int) -> list[int]:
+def referenced_by(store: StoreReader, subject: Subject, version: int, *, deleted: bool) -> list[int]:
+    """The ids of schemas that refer to the version; with `deleted`, of those in soft-deleted versions only too."""
     target = get_version(store, subject, version, deleted=True)
-    return sorted({r.id for r in store.referrers(target.subject, target.version) if r.live})
+    return sorted({r.id for r in store.referrers(target.subject, target.version) if r.live or deleted})
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,12 @@ def examine(
         candidate = _populated(environment, store, config, candidate, latest, next_version)
     elif not candidate.text.strip():
         raise InvalidSchema("Empty schema")
-    strict = candidate.id is None and bool(config.validate_names)
-    understood = understand(environment, store, subject, candidate, normalize=normalize, strict=strict)
+    # A schema that comes with its id was accepted by another registry: its text stays as it is.
+    verbatim = importing and candidate.id is not None
+    strict = not verbatim and config.validates(candidate.type)
+    understood = understand(
+        environment, store, subject, candidate, normalize=normalize, strict=strict, verbatim=verbatim
+    )
     content = understood.content
     fingerprint = content.fingerprint()
 
@@ -190,7 +194,9 @@ def _add(store: StoreWriter, subject: Subject, examined: Examined, now_ms: int) 
                 f"Overwrite new schema with id {id} in context {subject.qualified_context} is not permitted."
             )
     for key in examined.same:
-        if key.deleted and key.id == id and key.version < version:
+        # The new version replaces its soft-deleted twins, unless a schema refers to one by its number.
+        replaceable = key.deleted and key.id == id and key.version < version
+        if replaceable and not store.referrers(subject, key.version):
             store.remove_version(subject, key.version)
     added = StoredVersion(subject, version, id, content, fingerprint, now_ms)
     store.put_version(added)

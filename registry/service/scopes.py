@@ -17,12 +17,12 @@ def context_scope(subject: Subject) -> Subject:
 
 def config_in_scope(store: StoreReader, settings: RegistrySettings, subject: Subject) -> Config:
     """Field by field, the nearest scope that sets it."""
-    config: Config | None = None
-    for scope in (subject, *_wider(subject)):
+    config = store.config(subject) or Config()
+    for scope in _wider(subject):
         found = store.config(scope)
         if found is not None:
-            config = found if config is None else config.over(found)
-    return settings.defaults if config is None else config.over(settings.defaults)
+            config = config.over(found)
+    return config.over(settings.defaults)
 
 
 def _wider(subject: Subject) -> tuple[Subject, ...]:
@@ -57,3 +57,11 @@ def unaliased(store: StoreReader, subject: Subject) -> Subject:
     if config is None or not config.alias:
         return subject
     return subject.sibling(config.alias)
+
+
+def unaliased_for_deks(store: StoreReader, subject: Subject) -> Subject:
+    """The subject whose DEKs a subject uses: its `aliasForDeks`, if it is configured. Aliases do not chain."""
+    config = store.config(subject) if subject.name else None
+    if config is None or not config.alias_for_deks:
+        return subject
+    return subject.sibling(config.alias_for_deks)

@@ -1,6 +1,7 @@
 """Everything as lines of JSON, and back: a copy that keeps ids, versions, soft-deleted ones, settings.
 
-Each line says what it is: `schema` (the JSON of a version), `config` or `mode`. An import is taken fully or not at all.
+Each line says what it is: `schema` (the JSON of a version), `config`, `mode`, or a key or association
+(`registry.service.key_transfer`). An import is taken fully or not at all.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from registry import limits
 from registry.errors import InvalidSchema, OperationNotPermitted, RegistryError
 from registry.languages import type_named
 from registry.model import Config, Content, Mode
+from registry.service import key_transfer
 from registry.service.candidates import Environment, stored_schema
 from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, StoreWriter
 from registry.subjects import Subject, checked, checked_scope
@@ -26,6 +28,7 @@ from registry.wire import (
     config_json,
     metadata_json,
     metadata_of,
+    plain_text,
     references_json,
     references_of,
     rule_set_json,
@@ -48,6 +51,9 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     deleted: bool = False
     config: WireConfig | None = None
     mode: str | None = None
+    kek: key_transfer.KekLine | None = None
+    dek: key_transfer.DekLine | None = None
+    association: key_transfer.AssociationLine | None = None
 
 
 _line: Final = msgspec.json.Decoder(_Line, strict=False)
@@ -58,6 +64,9 @@ class Imported:
     versions: int = 0
     configs: int = 0
     modes: int = 0
+    keks: int = 0
+    deks: int = 0
+    associations: int = 0
 
 
 def exported(store: StoreReader, selection: Selection, *, deleted: bool) -> Iterator[bytes]:
@@ -76,6 +85,8 @@ def exported(store: StoreReader, selection: Selection, *, deleted: bool) -> Iter
         yield _encoded({"kind": "mode", "subject": scope.qualified, "mode": mode})
     for version in store.walk(selection, Deleted.SHOWN if deleted else Deleted.HIDDEN):
         yield _encoded({"kind": "schema", **_version(version)})
+    for line in key_transfer.exported(store, selection, deleted=deleted):
+        yield _encoded(line)
 
 
 def _encoded(value: dict[str, Any]) -> bytes:
@@ -106,6 +117,7 @@ def _version(version: StoredVersion) -> dict[str, Any]:
 def imported(environment: Environment, store: StoreWriter, lines: Iterable[bytes], now_ms: int) -> Imported:
     """Take all lines, in any order. Raises for the first that cannot be, naming its number; then nothing is taken."""
     versions: list[tuple[int, StoredVersion]] = []
+    others: list[tuple[int, key_transfer.Line]] = []
     configs = modes = 0
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -124,8 +136,12 @@ def imported(environment: Environment, store: StoreWriter, lines: Iterable[bytes
                 modes += 1
             elif read.kind == "ids" and read.id is not None and 1 <= read.id <= limits.id_max + 1:
                 store.spend_ids(_scope(read.subject).context, read.id)
+            elif (other := _other(read)) is not None:
+                key_transfer.put(store, other)
+                others.append((number, other))
             else:
-                raise InvalidSchema(f"a line is a schema, a config, a mode or the next of the ids, not {read.kind}")
+                kinds = "schema, config, mode, ids, kek, dek or association"
+                raise InvalidSchema(f"a line is of the kind {kinds}, not {read.kind}")
         except RegistryError as error:
             raise _at(number, error) from None
     # References may come after those that need them: only now can every schema be understood.
@@ -134,7 +150,20 @@ def imported(environment: Environment, store: StoreWriter, lines: Iterable[bytes
             stored_schema(environment, store, version)
         except InvalidSchema as error:
             raise _at(number, error) from None
-    return Imported(len(versions), configs, modes)
+    counts = dict.fromkeys(key_transfer.COUNTS.values(), 0)
+    for number, other in others:
+        counts[key_transfer.COUNTS[type(other)]] += 1
+        try:
+            key_transfer.check(store, other)
+        except RegistryError as error:
+            raise _at(number, error) from None
+    return Imported(len(versions), configs, modes, **counts)
+
+
+def _other(read: _Line) -> key_transfer.Line | None:
+    """The key or association of a line."""
+    found = {"kek": read.kek, "dek": read.dek, "association": read.association}
+    return found.get(read.kind)
 
 
 def _at(number: int, error: RegistryError) -> RegistryError:
@@ -148,7 +177,7 @@ def _read(line: bytes) -> _Line:
     try:
         return _line.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidSchema(f"not a line of an export: {error}") from None
+        raise InvalidSchema(f"not a line of an export: {plain_text(error)}") from None
 
 
 def _scope(text: str) -> Subject:

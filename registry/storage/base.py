@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
+from registry.associations import Association
+from registry.encryption_keys import Algorithm, Dek, Kek
 from registry.errors import RegistryError
 from registry.model import Config, Content, Mode, SchemaType, guid_of
 from registry.subjects import Subject
@@ -94,9 +96,70 @@ class Selection:
         return cls(subject.context, subject.name)
 
 
+class KeyReader(Protocol):
+    """Encryption keys. Soft-deleted ones are included everywhere."""
+
+    def kek(self, name: str) -> Kek | None: ...
+    def keks(self) -> list[Kek]:
+        """Ordered by name."""
+        ...
+
+    def kek_count(self) -> int: ...
+    def dek(self, kek: str, subject: str, algorithm: Algorithm, version: int) -> Dek | None: ...
+    def deks(self, kek: str) -> list[Dek]:
+        """Ordered by subject, algorithm and version."""
+        ...
+
+    def has_deks(self, kek: str, *, deleted: bool) -> bool:
+        """Whether the KEK has a live DEK, or (`deleted`) any."""
+        ...
+
+    def deks_of_subject(self, kek: str, subject: str, algorithm: Algorithm) -> list[Dek]:
+        """Ordered by version."""
+        ...
+
+    def all_deks(self) -> list[Dek]:
+        """Ordered by KEK, subject, algorithm and version."""
+        ...
+
+    def dek_count(self) -> int: ...
+
+
+class KeyWriter(KeyReader, Protocol):
+    def put_kek(self, kek: Kek) -> None: ...
+    def remove_kek(self, name: str) -> None: ...
+    def put_dek(self, dek: Dek) -> None: ...
+    def remove_dek(self, dek: Dek) -> None: ...
+
+
+class AssociationReader(Protocol):
+    """Associations, ordered by `Association.order`."""
+
+    def of_subject(self, subject: Subject) -> list[Association]: ...
+    def of_resource(self, resource_id: str, resource_type: str) -> list[Association]: ...
+    def of_resource_name(self, name: str, namespace: str | None, resource_type: str) -> list[Association]:
+        """Of one namespace, or of all of them (None)."""
+        ...
+
+    def walk(self) -> Iterator[Association]: ...
+    def count(self) -> int: ...
+
+
+class AssociationWriter(AssociationReader, Protocol):
+    def put(self, association: Association) -> None:
+        """Add an association, or replace that of the same resource id, resource type and association type."""
+        ...
+
+    def remove(self, association: Association) -> None: ...
+
+
 class StoreReader(Protocol):
     """One consistent view of what is committed."""
 
+    @property
+    def keys(self) -> KeyReader: ...
+    @property
+    def associations(self) -> AssociationReader: ...
     def version(self, subject: Subject, version: int) -> StoredVersion | None: ...
     def latest(self, subject: Subject) -> StoredVersion | None:
         """The highest version that is not soft-deleted."""
@@ -178,6 +241,10 @@ class StoreReader(Protocol):
 class StoreWriter(StoreReader, Protocol):
     """A view that also sees, and makes, changes not yet committed."""
 
+    @property
+    def keys(self) -> KeyWriter: ...
+    @property
+    def associations(self) -> AssociationWriter: ...
     def allocate_id(self, context: str) -> int:
         """An id that was never given out in this context."""
         ...
@@ -240,8 +307,11 @@ class RegistryStore(Protocol):
         """A view for one question. Not to be held while waiting for anything."""
         ...
 
-    def snapshot(self) -> AbstractContextManager[StoreReader]:
-        """A view of its own, for a long read in any threads, one at a time."""
+    def snapshot(self, *, skip_damaged: bool = False) -> AbstractContextManager[StoreReader]:
+        """A view of its own, for a long read in any threads, one at a time.
+
+        With `skip_damaged`, listings leave damaged entries out and log them instead of failing.
+        """
         ...
 
     def stage(self, operations: Sequence[Operation]) -> Staged:

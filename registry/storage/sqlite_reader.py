@@ -1,12 +1,17 @@
-"""Reading the SQLite store: one method per question of `registry.storage.base.StoreReader`, each by an index."""
+"""Reading the SQLite store: one method per question of `registry.storage.base.StoreReader`, each by an index.
+
+Rows are verified against their checksum before anything of them is used.
+"""
 
 import hashlib
+import logging
 import sqlite3
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
+from registry.errors import DamagedRow
 from registry.model import Config, Content, Mode, SchemaType
 from registry.storage.base import (
     Change,
@@ -17,6 +22,9 @@ from registry.storage.base import (
     Use,
     VersionKey,
 )
+from registry.storage.sqlite_associations import SqliteAssociationReader
+from registry.storage.sqlite_keys import SqliteKeyReader
+from registry.storage.sqlite_rows import verified
 from registry.subjects import DEFAULT_CONTEXT, Subject
 from registry.wire import (
     WireConfig,
@@ -29,6 +37,9 @@ from registry.wire import (
     rule_set_of,
 )
 
+T = TypeVar("T")
+_log: Final = logging.getLogger(__name__)
+
 _references: Final = msgspec.json.Decoder(list[WireReference])
 _metadata: Final = msgspec.json.Decoder(WireMetadata)
 _rule_set: Final = msgspec.json.Decoder(WireRuleSet)
@@ -36,10 +47,13 @@ _config: Final = msgspec.json.Decoder(WireConfig)
 
 _PREFIX_END: Final = "\U0010ffff"
 _BATCH_ROWS: Final = 500
-_COLUMNS: Final = (
-    "u.context, u.name, v.version, s.id, s.type, s.body, s.refs, s.metadata, s.rule_set, "
-    "s.fingerprint, v.created_ms, v.deleted"
+_KEY: Final = "v.version, s.id, v.deleted, v.has_refs, v.created_ms, v.checksum"
+_SCHEMA: Final = (
+    "s.context, s.id, s.type, s.fingerprint, s.body_hash, s.body, s.refs, s.metadata, s.rule_set, s.checksum"
 )
+_COLUMNS: Final = f"u.context, u.name, {_KEY}, {_SCHEMA}"
+_VERSION_COLUMNS: Final = 8
+"""Of `_COLUMNS`, with the checksum over them. The columns of the schema follow."""
 _JOINED: Final = "subjects u JOIN versions v ON v.subject = u.key JOIN schemas s ON s.key = v.schema"
 _OF_SUBJECT: Final = "(SELECT key FROM subjects WHERE context = ? AND name = ?)"
 _LIVE: Final = "EXISTS (SELECT 1 FROM versions v WHERE v.subject = u.key AND v.deleted = 0)"
@@ -51,8 +65,18 @@ _SHOWN_VERSIONS: Final = {Deleted.HIDDEN: "v.deleted = 0", Deleted.SHOWN: "1", D
 class SqliteReader:
     """A view through one connection. Its transaction is opened and ended by the store."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, skip_damaged: bool = False) -> None:
         self._execute = connection.execute
+        self._skip_damaged = skip_damaged
+        """Leave damaged rows out of listings, with a line in the log, instead of failing."""
+
+    @property
+    def keys(self) -> SqliteKeyReader:
+        return SqliteKeyReader(self._execute)
+
+    @property
+    def associations(self) -> SqliteAssociationReader:
+        return SqliteAssociationReader(self._execute)
 
     def version(self, subject: Subject, version: int) -> StoredVersion | None:
         row = self._execute(
@@ -62,54 +86,50 @@ class SqliteReader:
         return None if row is None else _stored(row)
 
     def latest(self, subject: Subject) -> StoredVersion | None:
-        row = self._execute(
-            f"SELECT {_COLUMNS} FROM {_JOINED} WHERE u.context = ? AND u.name = ? AND v.deleted = 0 "
-            "ORDER BY v.version DESC LIMIT 1",
+        rows = self._execute(
+            f"SELECT {_COLUMNS} FROM {_JOINED} WHERE u.context = ? AND u.name = ? ORDER BY v.version DESC",
             (subject.context, subject.name),
-        ).fetchone()
-        return None if row is None else _stored(row)
+        )
+        # Every row is verified on the way: a damaged `deleted` must not make an older version the latest.
+        return next((found for found in map(_stored, rows) if not found.deleted), None)
 
     def versions(self, subject: Subject) -> list[VersionKey]:
         rows = self._execute(
-            "SELECT v.version, s.id, v.deleted FROM versions v JOIN schemas s ON s.key = v.schema "
+            f"SELECT {_KEY} FROM versions v JOIN schemas s ON s.key = v.schema "
             f"WHERE v.subject = {_OF_SUBJECT} ORDER BY v.version",
             (subject.context, subject.name),
         )
-        return [VersionKey(version, id, bool(deleted)) for version, id, deleted in rows]
+        return [_key(subject, row) for row in rows]
 
     def last_version(self, subject: Subject) -> int:
         row = self._execute(
-            f"SELECT max(version) FROM versions WHERE subject = {_OF_SUBJECT}", (subject.context, subject.name)
+            f"SELECT {_KEY} FROM versions v JOIN schemas s ON s.key = v.schema WHERE v.subject = {_OF_SUBJECT} "
+            "ORDER BY v.version DESC LIMIT 1",
+            (subject.context, subject.name),
         ).fetchone()
-        return int(row[0] or 0)
+        return 0 if row is None else _key(subject, row).version
 
     def lookalikes(self, subject: Subject, text: str) -> list[VersionKey]:
         rows = self._execute(
-            "SELECT v.version, s.id, v.deleted FROM schemas s JOIN versions v ON v.schema = s.key "
+            f"SELECT {_KEY} FROM schemas s JOIN versions v ON v.schema = s.key "
             f"WHERE s.body_hash = ? AND s.context = ? AND v.subject = {_OF_SUBJECT} UNION "
-            "SELECT v.version, s.id, v.deleted FROM versions v JOIN schemas s ON s.key = v.schema "
+            f"SELECT {_KEY} FROM versions v JOIN schemas s ON s.key = v.schema "
             f"WHERE v.subject = {_OF_SUBJECT} AND v.has_refs = 1 ORDER BY 1 DESC",
             (body_hash(text), subject.context, *(subject.context, subject.name) * 2),
         )
-        return [VersionKey(version, id, bool(deleted)) for version, id, deleted in rows]
+        return [_key(subject, row) for row in rows]
 
     def has_subject(self, subject: Subject, *, deleted: bool) -> bool:
-        live = "" if deleted else "AND deleted = 0"
-        return bool(
-            self._execute(
-                f"SELECT EXISTS (SELECT 1 FROM versions WHERE subject = {_OF_SUBJECT} {live})",
-                (subject.context, subject.name),
-            ).fetchone()[0]
-        )
+        return any(deleted or not key.deleted for key in self.versions(subject))
 
     def versions_with_content(self, subject: Subject, fingerprint: bytes, type: SchemaType) -> list[VersionKey]:
         rows = self._execute(
-            "SELECT v.version, s.id, v.deleted FROM schemas s JOIN versions v ON v.schema = s.key "
+            f"SELECT {_KEY} FROM schemas s JOIN versions v ON v.schema = s.key "
             f"WHERE s.fingerprint = ? AND s.context = ? AND s.type = ? AND v.subject = {_OF_SUBJECT} "
             "ORDER BY v.version DESC",
             (fingerprint, subject.context, type.value, subject.context, subject.name),
         )
-        return [VersionKey(version, id, bool(deleted)) for version, id, deleted in rows]
+        return [_key(subject, row) for row in rows]
 
     def schema(self, context: str, id: int) -> StoredVersion | None:
         row = self._execute(
@@ -122,11 +142,12 @@ class SqliteReader:
 
     def uses(self, context: str, id: int) -> list[Use]:
         rows = self._execute(
-            "SELECT u.context, u.name, v.version, v.deleted FROM schemas s JOIN versions v ON v.schema = s.key "
+            f"SELECT u.context, u.name, {_KEY} FROM schemas s JOIN versions v ON v.schema = s.key "
             "JOIN subjects u ON u.key = v.subject WHERE s.context = ? AND s.id = ? ORDER BY u.name, v.version",
             (context, id),
         )
-        return [Use(Subject(where, name), version, bool(deleted)) for where, name, version, deleted in rows]
+        found = (verified("versions", row) for row in rows)
+        return [Use(Subject(where, name), version, bool(deleted)) for where, name, version, _, deleted, *_ in found]
 
     def id_of_content(self, context: str, fingerprint: bytes, type: SchemaType) -> int | None:
         row = self._execute(
@@ -139,16 +160,18 @@ class SqliteReader:
 
     def retired_id_of_content(self, context: str, fingerprint: bytes, type: SchemaType) -> int | None:
         row = self._execute(
-            "SELECT id FROM retired WHERE context = ? AND fingerprint = ? AND type = ?",
+            "SELECT context, fingerprint, type, id, checksum FROM retired "
+            "WHERE context = ? AND fingerprint = ? AND type = ?",
             (context, fingerprint, type.value),
         ).fetchone()
-        return None if row is None else int(row[0])
+        return None if row is None else int(verified("retired", row)[3])
 
     def ids_of_fingerprint(self, fingerprint: bytes) -> list[tuple[str, int]]:
-        return self._execute(
-            "SELECT context, id FROM schemas WHERE fingerprint = ? ORDER BY context <> '.', context, id",
+        rows = self._execute(
+            f"SELECT {_SCHEMA} FROM schemas s WHERE fingerprint = ? ORDER BY context <> '.', context, id",
             (fingerprint,),
-        ).fetchall()
+        )
+        return [(context, id) for context, id, *_ in (verified("schemas", row) for row in rows)]
 
     def max_id(self, context: str) -> int:
         row = self._execute("SELECT max(id) FROM schemas WHERE context = ?", (context,)).fetchone()
@@ -163,11 +186,11 @@ class SqliteReader:
     def subjects(self, selection: Selection, deleted: Deleted, offset: int, limit: int) -> list[Subject]:
         where, parameters, order = _selected(self._narrowed(selection))
         rows = self._execute(
-            f"SELECT u.context, u.name FROM subjects u WHERE {where} AND {_SHOWN[deleted]} "
+            f"SELECT u.context, u.name, u.checksum FROM subjects u WHERE {where} AND {_SHOWN[deleted]} "
             f"ORDER BY {order} LIMIT ? OFFSET ?",
             (*parameters, limit, offset),
         )
-        return [Subject(context, name) for context, name in rows]
+        return list(self._sound(rows, lambda row: Subject(*verified("subjects", row))))
 
     def walk(
         self, selection: Selection, deleted: Deleted, *, latest_only: bool = False, skip: int = 0
@@ -182,7 +205,7 @@ class SqliteReader:
             f"ORDER BY {order}, v.version LIMIT -1 OFFSET ?",
             (*parameters, skip),
         )
-        yield from _each(rows)
+        yield from self._sound(rows, _stored)
 
     def containing(self, text: str) -> Iterator[StoredVersion]:
         rows = self._execute(
@@ -190,7 +213,17 @@ class SqliteReader:
             "ORDER BY u.context, u.name, v.version",
             (text,),
         )
-        yield from _each(rows)
+        yield from self._sound(rows, _stored)
+
+    def _sound(self, rows: sqlite3.Cursor, made: Callable[[tuple[Any, ...]], T]) -> Iterator[T]:
+        while batch := rows.fetchmany(_BATCH_ROWS):
+            for row in batch:
+                try:
+                    yield made(row)
+                except DamagedRow as error:
+                    if not self._skip_damaged:
+                        raise
+                    _log.error("Left out: %s", error)
 
     def referrers(self, subject: Subject, version: int) -> list[Referrer]:
         rows = self._execute(
@@ -202,13 +235,15 @@ class SqliteReader:
         return [Referrer(context, id, bool(live)) for context, id, live in rows]
 
     def spent_ids(self) -> list[tuple[str, int]]:
-        return self._execute(
-            "SELECT name, next_id FROM contexts c "
+        rows = self._execute(
+            "SELECT name, next_id, checksum FROM contexts c "
             "WHERE next_id > 1 + coalesce((SELECT max(id) FROM schemas s WHERE s.context = c.name), 0) ORDER BY name"
-        ).fetchall()
+        )
+        return list(self._sound(rows, lambda row: cast(tuple[str, int], verified("contexts", row))))
 
     def contexts(self) -> list[str]:
-        return [name for (name,) in self._execute("SELECT name FROM contexts ORDER BY name <> '.', name")]
+        rows = self._execute("SELECT name, next_id, checksum FROM contexts ORDER BY name <> '.', name")
+        return list(self._sound(rows, lambda row: str(verified("contexts", row)[0])))
 
     def context_is_empty(self, context: str) -> bool:
         return not self._execute(
@@ -217,25 +252,31 @@ class SqliteReader:
 
     def config(self, scope: Subject) -> Config | None:
         row = self._execute(
-            "SELECT body FROM configs WHERE context = ? AND name = ?", (scope.context, scope.name)
+            "SELECT context, name, body, checksum FROM configs WHERE context = ? AND name = ?",
+            (scope.context, scope.name),
         ).fetchone()
-        return None if row is None else _config_of(row[0])
+        return None if row is None else _config_of(row)[1]
 
     def configs(self, selection: Selection) -> list[tuple[Subject, Config]]:
         where, parameters, order = _selected(selection)
-        rows = self._execute(f"SELECT context, name, body FROM configs u WHERE {where} ORDER BY {order}", parameters)
-        return [(Subject(context, name), _config_of(body)) for context, name, body in rows]
+        rows = self._execute(
+            f"SELECT context, name, body, checksum FROM configs u WHERE {where} ORDER BY {order}", parameters
+        )
+        return list(self._sound(rows, _config_of))
 
     def mode(self, scope: Subject) -> Mode | None:
         row = self._execute(
-            "SELECT mode FROM modes WHERE context = ? AND name = ?", (scope.context, scope.name)
+            "SELECT context, name, mode, checksum FROM modes WHERE context = ? AND name = ?",
+            (scope.context, scope.name),
         ).fetchone()
-        return None if row is None else Mode(row[0])
+        return None if row is None else _mode_of(row)[1]
 
     def modes(self, selection: Selection) -> list[tuple[Subject, Mode]]:
         where, parameters, order = _selected(selection)
-        rows = self._execute(f"SELECT context, name, mode FROM modes u WHERE {where} ORDER BY {order}", parameters)
-        return [(Subject(context, name), Mode(mode)) for context, name, mode in rows]
+        rows = self._execute(
+            f"SELECT context, name, mode, checksum FROM modes u WHERE {where} ORDER BY {order}", parameters
+        )
+        return list(self._sound(rows, _mode_of))
 
     def changes(self, after: int, limit: int) -> list[Change]:
         rows = self._execute(
@@ -275,14 +316,14 @@ def _selected(selection: Selection) -> tuple[str, tuple[Any, ...], str]:
     return "u.context = ? AND u.name >= ? AND u.name < ?", (selection.context, prefix, prefix + _PREFIX_END), "u.name"
 
 
-def _each(rows: sqlite3.Cursor) -> Iterator[StoredVersion]:
-    while batch := rows.fetchmany(_BATCH_ROWS):
-        for row in batch:
-            yield _stored(row)
+def _key(subject: Subject, row: tuple[Any, ...]) -> VersionKey:
+    _, _, version, id, deleted, *_ = verified("versions", (subject.context, subject.name, *row))
+    return VersionKey(version, id, bool(deleted))
 
 
 def _stored(row: tuple[Any, ...]) -> StoredVersion:
-    context, name, version, id, type, body, refs, metadata, rule_set, fingerprint, created_ms, deleted = row
+    context, name, version, id, deleted, _, created_ms = verified("versions", row[:_VERSION_COLUMNS])
+    _, _, type, fingerprint, _, body, refs, metadata, rule_set = verified("schemas", row[_VERSION_COLUMNS:])
     return StoredVersion(
         subject=Subject(context, name),
         version=version,
@@ -300,5 +341,11 @@ def _stored(row: tuple[Any, ...]) -> StoredVersion:
     )
 
 
-def _config_of(body: str) -> Config:
-    return Config(**config_changes(_config.decode(body)))
+def _config_of(row: tuple[Any, ...]) -> tuple[Subject, Config]:
+    context, name, body = verified("configs", row)
+    return Subject(context, name), Config(**config_changes(_config.decode(body)))
+
+
+def _mode_of(row: tuple[Any, ...]) -> tuple[Subject, Mode]:
+    context, name, mode = verified("modes", row)
+    return Subject(context, name), Mode(mode)

@@ -98,6 +98,72 @@ MIGRATIONS: Final = (
         id INTEGER
     );
     """,
+    """
+    CREATE TABLE keks (
+        name TEXT PRIMARY KEY,
+        kms_type TEXT NOT NULL,
+        kms_key_id TEXT NOT NULL,
+        kms_props TEXT NOT NULL,
+        doc TEXT,
+        shared INTEGER NOT NULL,
+        deleted INTEGER NOT NULL,
+        changed_ms INTEGER NOT NULL,
+        checksum BLOB NOT NULL
+    ) WITHOUT ROWID;
+
+    CREATE TABLE deks (
+        kek TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        algorithm TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        encrypted_key_material TEXT NOT NULL,
+        deleted INTEGER NOT NULL,
+        changed_ms INTEGER NOT NULL,
+        checksum BLOB NOT NULL,
+        PRIMARY KEY (kek, subject, algorithm, version)
+    ) WITHOUT ROWID;
+
+    CREATE TABLE associations (
+        resource_id TEXT NOT NULL,
+        resource_type TEXT NOT NULL,
+        type TEXT NOT NULL,
+        guid TEXT NOT NULL,
+        resource_name TEXT NOT NULL,
+        resource_namespace TEXT NOT NULL,
+        context TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        lifecycle TEXT NOT NULL,
+        frozen INTEGER NOT NULL,
+        created_ms INTEGER NOT NULL,
+        updated_ms INTEGER NOT NULL,
+        checksum BLOB NOT NULL,
+        PRIMARY KEY (resource_id, resource_type, type)
+    ) WITHOUT ROWID;
+    CREATE INDEX associations_by_subject ON associations (context, subject);
+    CREATE INDEX associations_by_resource_name ON associations (resource_name, resource_namespace);
+    """,
+    # The checksum of a version covers the names of its subject and the id of its schema, so that it also protects the
+    # two keys that lead to them.
+    """
+    ALTER TABLE contexts ADD COLUMN checksum BLOB NOT NULL DEFAULT x'';
+    ALTER TABLE schemas ADD COLUMN checksum BLOB NOT NULL DEFAULT x'';
+    ALTER TABLE subjects ADD COLUMN checksum BLOB NOT NULL DEFAULT x'';
+    ALTER TABLE versions ADD COLUMN checksum BLOB NOT NULL DEFAULT x'';
+    ALTER TABLE retired ADD COLUMN checksum BLOB NOT NULL DEFAULT x'';
+    ALTER TABLE configs ADD COLUMN checksum BLOB NOT NULL DEFAULT x'';
+    ALTER TABLE modes ADD COLUMN checksum BLOB NOT NULL DEFAULT x'';
+    UPDATE contexts SET checksum = row_checksum(name, next_id);
+    UPDATE schemas SET checksum =
+        row_checksum(context, id, type, fingerprint, body_hash, body, refs, metadata, rule_set);
+    UPDATE subjects SET checksum = row_checksum(context, name);
+    UPDATE versions SET checksum = coalesce((
+        SELECT row_checksum(
+            u.context, u.name, versions.version, s.id, versions.deleted, versions.has_refs, versions.created_ms)
+        FROM subjects u, schemas s WHERE u.key = versions.subject AND s.key = versions.schema), x'');
+    UPDATE retired SET checksum = row_checksum(context, fingerprint, type, id);
+    UPDATE configs SET checksum = row_checksum(context, name, body);
+    UPDATE modes SET checksum = row_checksum(context, name, mode);
+    """,
 )
 
 

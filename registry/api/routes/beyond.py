@@ -106,7 +106,7 @@ def routes(api: Api) -> APIRouter:
         parameters = Parameters(request)
         prefix = parameters.text("subjectPrefix") if parameters.given("subjectPrefix") else ":*:"
         deleted = not parameters.given("deleted") or parameters.flag("deleted")
-        chunks = _chunks(api, Selection.parse(prefix), deleted)
+        chunks = _chunks(api, Selection.parse(prefix), deleted, skip_damaged=parameters.flag("skipDamaged"))
         return StreamingResponse(iterate_in_threadpool(chunks), headers={"content-type": NDJSON})
 
     @router.post("/import")
@@ -123,7 +123,9 @@ def routes(api: Api) -> APIRouter:
                 return transfer.imported(api.registry.environment, store, _lines(spool), api.registry.now_ms())
 
             done = await api.write(request, operation)
-        return api.answer(request, {"versions": done.versions, "configs": done.configs, "modes": done.modes})
+        shown = {"versions": done.versions, "configs": done.configs, "modes": done.modes}
+        others = {"keks": done.keks, "deks": done.deks, "associations": done.associations}
+        return api.answer(request, shown | {name: count for name, count in others.items() if count})
 
     return router
 
@@ -133,8 +135,8 @@ def _lines(spool: "IO[bytes]") -> Iterator[bytes]:
         yield line
 
 
-def _chunks(api: Api, selection: Selection, deleted: bool) -> Iterator[bytes]:
-    with api.registry.store.snapshot() as store:
+def _chunks(api: Api, selection: Selection, deleted: bool, *, skip_damaged: bool) -> Iterator[bytes]:
+    with api.registry.store.snapshot(skip_damaged=skip_damaged) as store:
         chunk = bytearray()
         for line in transfer.exported(store, selection, deleted=deleted):
             chunk += line

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from registry import limits
 from registry.api.answers import found_json
-from registry.api.context import BRIEF_BODY_BYTES_MAX, Api
+from registry.api.context import BRIEF_BODY_BYTES_MAX, BRIEF_COMPARISON_STEPS_MAX, Api
 from registry.api.requests import Parameters, candidate_of
 from registry.errors import InvalidSchema, TakesLonger
 from registry.service.checking import check
@@ -18,7 +18,9 @@ from registry.service.judging import Patience
 from registry.service.reading import subject_of, version_number
 from registry.storage.base import StoreReader
 
-_PATIENCE: Final = Patience(versions_max=limits.version_max, chars_max=BRIEF_BODY_BYTES_MAX)
+_PATIENCE: Final = Patience(
+    versions_max=limits.version_max, chars_max=BRIEF_BODY_BYTES_MAX, steps_max=BRIEF_COMPARISON_STEPS_MAX
+)
 """A schema that must be compared with a longer one waits in line with the long ones."""
 
 

@@ -7,8 +7,11 @@ from starlette.responses import Response
 from registry.api.answers import schema_json, version_json
 from registry.api.context import Api, marks_of
 from registry.api.requests import Parameters
+from registry.api.routes.associations import association_json, selected_associations
+from registry.associations import Association
 from registry.model import SchemaType
 from registry.service import reading
+from registry.service.associations import of_subject
 from registry.service.reading import subject_of
 from registry.storage.base import Deleted, Selection, StoreReader
 from registry.subjects import Subject
@@ -41,11 +44,20 @@ def routes(api: Api) -> APIRouter:
                 limit=limit,
             )
         )
+        associations: dict[Subject, list[Association]] = {}
+        if any(parameters.given(name) for name in ("resourceType", "associationType", "lifecycle")):
+            selected = selected_associations(parameters)
+            subjects = {one.version.subject for one in listed}
+            associations = await api.read_long(
+                lambda store: {subject: of_subject(store, subject, selected) for subject in subjects}
+            )
         shown = []
         for one in listed:
             entry = version_json(one.version)
             if one.aliases:
                 entry["aliases"] = list(one.aliases)
+            if associated := associations.get(one.version.subject):
+                entry["associations"] = [association_json(association) for association in associated]
             shown.append(entry)
         return api.answer(request, shown)
 

@@ -35,7 +35,7 @@ def routes(api: Api) -> APIRouter:
         parameters = Parameters(request)
         scope = scope_of(parameters, new=True)
         changes = config_changes(config_of(await request.body()))
-        config = await api.write(request, lambda store: configuration.change_config(store, scope, changes))
+        config = await api.write(request, lambda store: configuration.change_config(store, settings, scope, changes))
         return api.answer(request, config_json(config, "compatibility"))
 
     @router.delete("/config")

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from registry import limits
 from registry.api.answers import registered_json, version_json
-from registry.api.context import BRIEF_BODY_BYTES_MAX, Api, marks_of
+from registry.api.context import BRIEF_BODY_BYTES_MAX, BRIEF_COMPARISON_STEPS_MAX, Api, marks_of
 from registry.api.requests import Parameters, candidate_of, tag_changes, tag_request_of
 from registry.errors import TakesLonger
 from registry.model import Metadata, merged_rule_sets
@@ -24,7 +24,7 @@ from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader
 from registry.subjects import Subject, checked
 from registry.wire import metadata_of, rule_set_of
 
-_PATIENCE: Final = Patience(versions_max=20, chars_max=BRIEF_BODY_BYTES_MAX)
+_PATIENCE: Final = Patience(versions_max=20, chars_max=BRIEF_BODY_BYTES_MAX, steps_max=BRIEF_COMPARISON_STEPS_MAX)
 """What a registration may compare with before it counts as long work."""
 
 
@@ -64,7 +64,6 @@ def registering(api: Api) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         name = checked(parameters.subject())
         candidate = candidate_of(body)
         normalize = parameters.flag("normalize")
-        parameters.flag("force")
 
         def asked(store: StoreReader) -> tuple[Subject, Candidate]:
             return unaliased(store, name), candidate
@@ -198,8 +197,10 @@ def routes(api: Api) -> APIRouter:
     async def list_referrers(request: Request) -> Response:
         parameters = Parameters(request)
         offset, limit = parameters.page()
-        number = version_number(parameters.path("version"))
-        ids = api.read(lambda store: reading.referenced_by(store, subject_of(store, parameters.subject()), number))
+        number, deleted = version_number(parameters.path("version")), parameters.flag("deleted")
+        ids = api.read(
+            lambda store: reading.referenced_by(store, subject_of(store, parameters.subject()), number, deleted=deleted)
+        )
         return api.answer(request, ids[offset : offset + limit])
 
     @router.delete("/subjects/{subject}/versions/{version}")

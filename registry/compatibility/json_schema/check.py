@@ -10,11 +10,16 @@ from registry.compatibility.json_schema.kinds import Difference
 from registry.formats.json_schema import JsonSchema
 
 
-def check(reader: JsonSchema, writer: JsonSchema, policy: Policy = Policy.STRICT) -> list[Incompatibility]:
-    """Everything that keeps a reader from what the writer may have written; empty when it can be read."""
+def check(
+    reader: JsonSchema, writer: JsonSchema, policy: Policy = Policy.STRICT, steps_max: int | None = None
+) -> list[Incompatibility]:
+    """Everything that keeps a reader from what the writer may have written; empty when it can be read.
+
+    Raises `TakesLonger` when that takes more than `steps_max` steps.
+    """
     if reader.says_the_same_as(writer):
         return []
-    return Comparison(policy, judge).run(writer.root, reader.root)
+    return Comparison(policy, judge, steps_max).run(writer.root, reader.root)
 
 
 def check_reserved(

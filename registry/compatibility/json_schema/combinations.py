@@ -1,10 +1,15 @@
-"""allOf, anyOf and oneOf: members that find each other, whatever their order."""
+"""allOf, anyOf and oneOf: members that find each other, whatever their order.
+
+Every member of the smaller side needs a partner of its own. Likely partners are compared first. Other pairs are
+compared only for members that are left over, and for those that could give up their partner to one of them.
+"""
 
 from collections.abc import Sequence
 
 from registry.compatibility.json_schema.comparison import Asking
 from registry.compatibility.json_schema.kinds import Difference
-from registry.compatibility.json_schema.matching import matched
+from registry.compatibility.json_schema.matching import matched, may_be_matched
+from registry.compatibility.json_schema.partners import FREE, likely_partners
 from registry.compatibility.json_schema.shapes import Criterion, Shape
 from registry.formats.json_schema.subschema import Subschema
 
@@ -18,9 +23,55 @@ def judge_combinations(asking: Asking, original: Shape, update: Shape) -> None:
         asking.difference(Difference.PRODUCT_TYPE_EXTENDED)
     elif len(before) > len(after) and original.criterion is not Criterion.ALL:
         asking.difference(Difference.SUM_TYPE_NARROWED)
-    edges = [[index for index, new in enumerate(after) if asking.readable(old, new)] for old in before]
-    if matched(edges, len(after)) < min(len(before), len(after)):
+    if not _assignable(asking, _Readable(asking, before, after)):
         asking.difference(Difference.COMBINED_TYPE_SUBSCHEMAS_CHANGED)
+
+
+class _Readable:
+    """Which member of the larger side fits which member of the smaller side, asked for row by row."""
+
+    def __init__(self, asking: Asking, before: Sequence[Subschema | Shape], after: Sequence[Subschema | Shape]) -> None:
+        self._asking = asking
+        self._swapped = len(before) > len(after)
+        lefts, rights = (after, before) if self._swapped else (before, after)
+        self._pairs = [asking.shapes.of(left) for left in lefts], [asking.shapes.of(right) for right in rights]
+        self._rows: dict[int, list[int]] = {}
+        self.start = likely_partners(asking.hints, lefts, rights, self.fits)
+        self.right_count = len(rights)
+        self.settled = True
+        """False once a row was asked for whose answers are not known yet: they count as readable so far."""
+
+    def __len__(self) -> int:
+        return len(self._pairs[0])
+
+    def _pair(self, left: int, right: int) -> tuple[Shape, Shape]:
+        lefts, rights = self._pairs
+        return (rights[right], lefts[left]) if self._swapped else (lefts[left], rights[right])
+
+    def fits(self, left: int, right: int) -> bool:
+        return self._asking.readable(*self._pair(left, right))
+
+    def __getitem__(self, left: int) -> list[int]:
+        row = self._rows.get(left)
+        if row is None:
+            row, known = self._asking.readable_of(self._pair(left, right) for right in range(self.right_count))
+            self._rows[left] = row
+            self.settled = self.settled and known
+        return row
+
+
+def _assignable(asking: Asking, readable: _Readable) -> bool:
+    """Whether every member of the smaller side has a partner, as far as is known now."""
+    first = next((left for left, right in enumerate(readable.start) if right == FREE), None)
+    if first is None:
+        return True
+    # One member without a partner decides. Most changes that break readers are found here, in linear work.
+    if not may_be_matched(first, readable, readable.right_count, readable.start):
+        return False
+    if not readable.settled:
+        asking.judge_again()
+        return True
+    return matched(readable, readable.right_count, readable.start) == len(readable)
 
 
 def _criterion_may_change(original: Shape, update: Shape) -> bool:

@@ -7,14 +7,16 @@ alone makes nothing unreadable, and no real difference is hidden by it. What lie
 itself is looked at only when it is to be reported. How one pair is judged is `judgement`'s.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from registry.compatibility.incompatibility import Incompatibility, Policy
 from registry.compatibility.json_schema.explanations import explain
 from registry.compatibility.json_schema.kinds import TOLERATED, Difference
+from registry.compatibility.json_schema.partners import Hints
 from registry.compatibility.json_schema.shapes import Shape, Shapes
+from registry.errors import TakesLonger
 from registry.formats.json_schema.document import shortened
 from registry.formats.json_schema.patterns import TooCostly, found
 from registry.formats.json_schema.subschema import Subschema
@@ -22,6 +24,9 @@ from registry.formats.json_schema.subschema import Subschema
 # Looks at a keyword, a property, a pair. A schema of a thousand properties needs a few thousand; a hundred alternatives
 # of a hundred properties, all against all, a million. This many take a few seconds.
 STEPS_MAX = 400_000
+
+# Looking up the verdict on a pair costs this much less than judging it.
+_GLANCES_PER_STEP = 20
 
 # Enough to see what is wrong. Shared definitions would otherwise be reported once for each way that leads to them.
 INCOMPATIBILITIES_MAX = 500
@@ -62,19 +67,30 @@ class Exhausted(Exception):
 class Asking:
     """One judgement under way: what it finds, and the pairs it asks for."""
 
-    __slots__ = ("_comparison", "_pair", "asked", "effort", "found")
+    __slots__ = ("_comparison", "_pair", "_unknown", "asked", "effort", "found", "unfinished")
 
     def __init__(self, comparison: "Comparison", pair: Pair) -> None:
         self._comparison = comparison
         self._pair = pair
         self.found: list[Found | Below] = []
         self.asked: list[Pair] = []
+        self._unknown = 0
         self.effort = 1
         """Steps of the budget that this judgement takes, besides the pairs it asks for."""
+        self.unfinished = False
 
     @property
     def shapes(self) -> Shapes:
         return self._comparison.shapes
+
+    @property
+    def hints(self) -> Hints:
+        return self._comparison.hints
+
+    @property
+    def steps(self) -> int:
+        """What this judgement takes of the budget. Pairs that are known already cost little."""
+        return self.effort + self._unknown + len(self.asked) // _GLANCES_PER_STEP
 
     def difference(self, kind: Difference, path: str = "", original: Any = _WHOLE, update: Any = _WHOLE) -> None:
         self.effort += 1
@@ -89,13 +105,39 @@ class Asking:
                 )
             )
 
+    def judge_again(self) -> None:
+        """Judge this pair again when the pairs that it asked for are known, whatever they turn out to be."""
+        self.unfinished = True
+
     def readable(self, original: Subschema | Shape, update: Subschema | Shape) -> bool:
         """Whether everything `original` allows is taken by `update`, as far as is known now."""
         pair = self.shapes.of(original), self.shapes.of(update)
-        if len(self.asked) >= STEPS_MAX:  # a single judgement, of two large combinations, can be too much
+        verdict = self._comparison.verdicts.get(pair)
+        self._unknown += verdict is None
+        if self.steps >= self._comparison.steps_max:  # a single judgement, of two large combinations, can be too much
             raise Exhausted
         self.asked.append(pair)
-        return not self._comparison.verdicts.get(pair)
+        return not verdict
+
+    def readable_of(self, pairs: Iterable[Pair]) -> tuple[list[int], bool]:
+        """The places of the readable pairs, as far as is known now, and whether all of them are known.
+
+        For many pairs: unreadable ones are not asked for again, because they stay unreadable.
+        """
+        verdicts, asked = self._comparison.verdicts, self.asked
+        places: list[int] = []
+        unknown = count = 0
+        for count, pair in enumerate(pairs, 1):
+            verdict = verdicts.get(pair)
+            if not verdict:
+                unknown += verdict is None
+                asked.append(pair)
+                places.append(count - 1)
+        self._unknown += unknown
+        self.effort += count // _GLANCES_PER_STEP
+        if self.steps >= self._comparison.steps_max:
+            raise Exhausted
+        return places, not unknown
 
     def compare(self, path: str, original: Subschema | Shape, update: Subschema | Shape) -> bool:
         """The same, and what is found is part of this pair's findings."""
@@ -106,7 +148,7 @@ class Asking:
 
     def matches(self, pattern: str, name: str) -> bool:
         self.effort += 1
-        if self.effort >= STEPS_MAX:
+        if self.effort >= self._comparison.steps_max:
             raise Exhausted
         return self._comparison.matches(pattern, name)
 
@@ -115,8 +157,10 @@ Judge = Callable[[Asking, Shape, Shape], None]
 
 
 class Comparison:
-    def __init__(self, policy: Policy, judge: Judge) -> None:
+    def __init__(self, policy: Policy, judge: Judge, steps_max: int | None = None) -> None:
+        self.steps_max = STEPS_MAX if steps_max is None else steps_max
         self.shapes = Shapes()
+        self.hints = Hints(self.shapes)
         self.tolerated = TOLERATED[policy]
         self.verdicts: dict[Pair, list[Found | Below]] = {}
         """What is wrong with each pair judged so far; an empty list for a readable one."""
@@ -139,10 +183,13 @@ class Comparison:
                 return []
             return self._all_ways(root) or self._nearest(root)
         except (Exhausted, TooCostly):
+            if self.steps_max < STEPS_MAX:
+                raise TakesLonger("The schemas take long to compare") from None
             return [_incompatibility(Found(Difference.COMPARISON_TOO_COSTLY, "", original.value, update.value), "")]
 
     def _settle(self, waiting: list[Pair]) -> None:
-        asked_by: dict[Pair, list[Pair]] = {}
+        asked_by: dict[Pair, dict[Pair, None]] = {}
+        scheduled = set(waiting)
         # Judged again only when nothing new is left: a combination of many members then turns once, not once for each.
         again: dict[Pair, None] = {}
         while waiting or again:
@@ -155,26 +202,33 @@ class Comparison:
             asking = self._judged(pair)
             self.verdicts[pair] = asking.found
             if asking.found:
-                again.update(dict.fromkeys(asked_by.get(pair, ())))
+                again.update(asked_by.get(pair, {}))
                 continue
+            if asking.unfinished:
+                again[pair] = None
             for other in asking.asked:
-                if other not in self.verdicts:
+                if other not in self.verdicts and other not in scheduled:
+                    scheduled.add(other)
                     waiting.append(other)
-                asked_by.setdefault(other, []).append(pair)
+                asked_by.setdefault(other, {})[pair] = None
 
     def _judged(self, pair: Pair) -> Asking:
         asking = Asking(self, pair)
         self._judge(asking, *pair)
-        self._steps += asking.effort + len(asking.asked)
-        if self._steps > STEPS_MAX:
+        self._steps += asking.steps
+        if self._steps > self.steps_max:
             raise Exhausted
         return asking
 
     def _everything_wrong(self, pair: Pair) -> list[Found | Below]:
         """All findings of an unreadable pair: the first judgement took pairs it asked for as readable."""
         if pair not in self._complete:
-            self._settle([other for other in self._judged(pair).asked if other not in self.verdicts])
-            self._complete[pair] = self._judged(pair).found
+            asking = self._judged(pair)
+            # A combination asks for further pairs once it knows that the likely ones are unreadable.
+            while unknown := [other for other in dict.fromkeys(asking.asked) if other not in self.verdicts]:
+                self._settle(unknown)
+                asking = self._judged(pair)
+            self._complete[pair] = asking.found
         return self._complete[pair]
 
     def _all_ways(self, root: Pair) -> list[Incompatibility]:
@@ -197,6 +251,8 @@ class Comparison:
                 try:
                     below = self._everything_wrong(finding.pair)
                 except (Exhausted, TooCostly):
+                    if self.steps_max < STEPS_MAX:
+                        raise
                     break  # what was found so far has to do
                 above.add(finding.pair)
                 stack.append((prefix + finding.path, finding.pair, iter(below)))

@@ -91,6 +91,7 @@ class Difference(StrEnum):
 
 TOLERATED: dict[Policy, frozenset[Difference]] = {
     Policy.STRICT: frozenset(),
+    Policy.LOGICAL: frozenset(),
     Policy.LENIENT: frozenset(
         {
             Difference.ADDITIONAL_PROPERTIES_NARROWED,

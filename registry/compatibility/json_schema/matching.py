@@ -1,15 +1,50 @@
-"""The largest one-to-one assignment between two sets: Hopcroft and Karp's algorithm, without recursion."""
+"""The largest one-to-one assignment between two sets: Hopcroft and Karp's algorithm, without recursion.
+
+The search begins with an assignment that is known already and looks only at the edges that it needs.
+"""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 _FREE = -1
 
 
-def matched(edges: Sequence[Sequence[int]], right_count: int) -> int:
-    """How many of the left can have a partner of their own. `edges[left]` are the partners that would do."""
+class Edges(Protocol):
+    """`edges[left]` are the partners that would do. A sequence of sequences, or one that computes them on demand."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, left: int, /) -> Sequence[int]: ...
+
+
+def may_be_matched(start: int, edges: Edges, right_count: int, right_of: Sequence[int]) -> bool:
+    """Whether a free left node can get a partner by exchanging partners along a path (Berge's theorem)."""
+    left_of = _inverse(right_of, right_count)
+    seen = {start}
+    queue = [start]
+    for left in queue:
+        row = edges[left]
+        if any(left_of[right] == _FREE for right in row):
+            return True
+        for right in row:
+            if left_of[right] not in seen:
+                seen.add(left_of[right])
+                queue.append(left_of[right])
+    return False
+
+
+def _inverse(right_of: Sequence[int], right_count: int) -> list[int]:
     left_of = [_FREE] * right_count
-    right_of = [_FREE] * len(edges)
-    total = 0
+    for left, right in enumerate(right_of):
+        if right != _FREE:
+            left_of[right] = left
+    return left_of
+
+
+def matched(edges: Edges, right_count: int, start: Sequence[int] | None = None) -> int:
+    """How many of the left can have a partner of their own. `start` is the partner of each, -1 for none."""
+    right_of = [_FREE] * len(edges) if start is None else list(start)
+    left_of = _inverse(right_of, right_count)
+    total = sum(right != _FREE for right in right_of)
     while True:
         distance = _layers(edges, left_of, right_of)
         gained = sum(
@@ -22,22 +57,28 @@ def matched(edges: Sequence[Sequence[int]], right_count: int) -> int:
         total += gained
 
 
-def _layers(edges: Sequence[Sequence[int]], left_of: list[int], right_of: list[int]) -> list[int]:
-    """The distance of each left node from a free one, along alternating paths; -1 when out of reach."""
+def _layers(edges: Edges, left_of: list[int], right_of: list[int]) -> list[int]:
+    """The distance of each left node from a free one, along alternating paths; -1 when out of reach.
+
+    Nodes further away than the nearest free right node are left out: the shortest paths do not lead through them.
+    """
     distance = [0 if right == _FREE else -1 for right in right_of]
     queue = [left for left, right in enumerate(right_of) if right == _FREE]
+    last = len(edges)
     for left in queue:
+        if distance[left] > last:
+            break
         for right in edges[left]:
             other = left_of[right]
-            if other != _FREE and distance[other] == -1:
+            if other == _FREE:
+                last = distance[left]
+            elif distance[other] == -1:
                 distance[other] = distance[left] + 1
                 queue.append(other)
     return distance
 
 
-def _augment(
-    start: int, edges: Sequence[Sequence[int]], left_of: list[int], right_of: list[int], distance: list[int]
-) -> bool:
+def _augment(start: int, edges: Edges, left_of: list[int], right_of: list[int], distance: list[int]) -> bool:
     """Look for a way from a free left node to a free right one, and exchange partners along it."""
     lefts, choices = [start], [iter(edges[start])]
     rights: list[int] = []

@@ -220,7 +220,7 @@ def _table(draft: Draft) -> dict[str, Keyword]:
         table |= {"contentMediaType": Keyword(_string), "contentEncoding": Keyword(_string)}
     if draft >= Draft.DRAFT_2019:
         table |= {
-            "$id": Keyword(_matching(r"^[^#]*#?$", "must be an address without a fragment")),
+            "$id": Keyword(_matching(r"^([^#]*#?|#[^#]+)$", "must be an address without a fragment")),
             "$defs": by_name,
             "$vocabulary": Keyword(_map_of(_boolean)),
             "maxContains": Keyword(_count),
@@ -249,12 +249,15 @@ def _table(draft: Draft) -> dict[str, Keyword]:
 KEYWORDS: Mapping[Draft, Mapping[str, Keyword]] = {draft: _table(draft) for draft in Draft}
 
 
-def complaint(value: dict[str, Any], draft: Draft) -> tuple[str, str] | None:
-    """The first keyword of this level that breaks its rule, and how. Levels below are not looked at."""
+def complaint(value: dict[str, Any], draft: Draft, *, strict: bool = True) -> tuple[str, str] | None:
+    """The first keyword of this level that breaks its rule, and how. Levels below are not looked at.
+
+    Unless `strict`, an array may be empty where the draft wants one or more entries.
+    """
     table = KEYWORDS[draft]
     for name, content in value.items():
         keyword = table.get(name)
-        if keyword is not None and (words := keyword.check(content)):
+        if keyword is not None and (strict or content != []) and (words := keyword.check(content)):
             return name, words
     if draft is Draft.DRAFT_4:
         for name, needed in (("exclusiveMaximum", "maximum"), ("exclusiveMinimum", "minimum")):

@@ -7,7 +7,7 @@ schema, nor among the references of the registry, nor a published meta-schema, d
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import unquote, urldefrag, urljoin
+from urllib.parse import quote, unquote, urldefrag, urljoin
 
 import jsonschema_specifications
 from referencing.exceptions import NoSuchResource
@@ -15,7 +15,7 @@ from referencing.exceptions import NoSuchResource
 from registry.errors import InvalidSchema
 from registry.formats.json_schema.drafts import Draft, declared
 from registry.formats.json_schema.keywords import KEYWORDS, Holds, complaint
-from registry.formats.json_schema.subschema import Subschema, escaped
+from registry.formats.json_schema.subschema import Subschema, escaped, pointer_keys
 
 # A text of 10 MB could hold millions of `{}`; no schema of people or generators comes near this.
 SUBSCHEMAS_MAX = 200_000
@@ -32,7 +32,8 @@ _REFERENCES: dict[Draft, tuple[str, ...]] = dict.fromkeys(Draft, ("$ref",)) | {
 class Library:
     """All documents of one schema while it is taken apart."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, strict: bool) -> None:
+        self._strict = strict
         self._draft = draft
         self._documents: dict[str, Any] = {}
         self._names: dict[str, Subschema] = {}
@@ -74,7 +75,7 @@ class Library:
             if isinstance(node.value, dict):
                 self._identify(node)
                 self._count_patterns(node)
-                if (fault := complaint(node.value, node.draft)) is not None:
+                if (fault := complaint(node.value, node.draft, strict=self._strict)) is not None:
                     keyword, words = fault
                     raise InvalidSchema(f"{keyword} {words}", node.place(keyword))
                 if any(keyword in node.value for keyword in _REFERENCES[node.draft]):
@@ -123,12 +124,22 @@ class Library:
         fragment = unquote(fragment)
         if not fragment:
             return resource
+        pointer: str | None = None
         if not fragment.startswith("/"):
             found = self._anchors.get((resource.base, fragment))
+            if found is not None and has_misplaced_anchor(found):
+                pointer = found.path.removeprefix(resource.path)
         else:
             found = self._at_pointer(resource, fragment)
+            if found is None:
+                pointer = _other_spelling(fragment)
+                found = self._at_pointer(resource, pointer)
         if found is None:
             raise InvalidSchema(f"the reference {reference[:200]!r} leads to no schema", place)
+        if pointer is not None:
+            node.standard_references = (node.standard_references or {}) | {
+                keyword: f"{reference.partition('#')[0]}#{quote(pointer)}"
+            }
         return found
 
     def _resource(self, address: str, reference: str) -> Subschema | None:
@@ -145,13 +156,13 @@ class Library:
         return self.add(address, published, address)
 
     def _at_pointer(self, resource: Subschema, pointer: str) -> Subschema | None:
-        path = resource.path + "".join(f"/{escaped(key)}" for key in _keys(pointer))
+        path = resource.path + "".join(f"/{escaped(key)}" for key in pointer_keys(pointer))
         if (known := self._places.get((resource.document, path))) is not None:
             return known
         value = resource.value
         base, draft = resource.base, resource.draft
         walked = resource.path
-        for key in _keys(pointer):
+        for key in pointer_keys(pointer):
             walked += f"/{escaped(key)}"
             if isinstance(value, dict) and key in value:
                 value = value[key]
@@ -216,13 +227,23 @@ def _below(node: Subschema, value: Any, path: str) -> Subschema:
     return Subschema(value, node.draft, node.base, node.document, path)
 
 
-def _keys(pointer: str) -> list[str]:
-    return [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]
+def has_misplaced_anchor(node: Subschema) -> bool:
+    """Whether `$id` is a fragment, which names an anchor up to draft-07 and is no longer allowed since 2019-09."""
+    own = node.value.get("$id") if isinstance(node.value, dict) else None
+    return node.draft >= Draft.DRAFT_2019 and isinstance(own, str) and own.startswith("#")
 
 
-def assemble(value: Any, references: Mapping[str, Any], draft: Draft) -> Subschema:
+def _other_spelling(pointer: str) -> str:
+    """`definitions` became `$defs` in 2019-09. Kafka Connect's converters write references for one with the other."""
+    for one, other in (("/$defs/", "/definitions/"), ("/definitions/", "/$defs/")):
+        if pointer.startswith(one):
+            return other + pointer.removeprefix(one)
+    return pointer
+
+
+def assemble(value: Any, references: Mapping[str, Any], draft: Draft, *, strict: bool = True) -> Subschema:
     """The schema with everything it refers to. `references` are by the name used for them, already read."""
-    library = Library(draft)
+    library = Library(draft, strict)
     root = library.add("", value, "")
     for name, referenced in references.items():
         try:

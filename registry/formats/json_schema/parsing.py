@@ -44,12 +44,15 @@ class JsonSchema:
         return Validator(self.root, self.references)
 
 
-def parse(text: str, references: Mapping[str, str]) -> JsonSchema:
-    """`registry.formats.base.Parser` for JSON Schema."""
+def parse(text: str, references: Mapping[str, str], *, strict: bool = True) -> JsonSchema:
+    """`registry.formats.base.Parser` for JSON Schema.
+
+    `strict=False` takes a schema that was accepted once, by this registry or another, with arrays that are empty.
+    """
     value, canonical = _document(text, "")
     documents = {name: _document(referenced, name)[0] for name, referenced in references.items()}
     draft = declared(value) or DEFAULT
-    root = assemble(value, documents, draft)
+    root = assemble(value, documents, draft, strict=strict)
     return JsonSchema(text, canonical, draft, root, value, documents)
 
 

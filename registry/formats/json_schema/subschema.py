@@ -31,6 +31,9 @@ class Subschema:
     targets: list["Subschema"] = field(default_factory=list)
     """Where `$ref` leads, and `$dynamicRef` or `$recursiveRef` as far as that can be told without an instance."""
 
+    standard_references: dict[str, str] | None = None
+    """By keyword: references that only this library can follow, in the spelling that any validator can follow."""
+
     def place(self, *keys: str) -> str:
         """This place, or one below it, for an error message."""
         pointer = self.path + "".join(f"/{escaped(key)}" for key in keys)
@@ -67,6 +70,10 @@ class Subschema:
 
 def escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
+
+
+def pointer_keys(pointer: str) -> list[str]:
+    return [key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:]]
 
 
 def _each(held: "list[Subschema] | dict[str, Subschema] | Subschema") -> Iterator[Subschema]:

@@ -18,8 +18,9 @@ from registry.formats.json_schema.acceptance import compiled
 from registry.formats.json_schema.bounded import OWN, UNEVALUATED
 from registry.formats.json_schema.document import compact
 from registry.formats.json_schema.drafts import Draft
+from registry.formats.json_schema.library import has_misplaced_anchor
 from registry.formats.json_schema.patterns import TooCostly
-from registry.formats.json_schema.subschema import Subschema, escaped
+from registry.formats.json_schema.subschema import Subschema, escaped, pointer_keys
 
 # A value that breaks the schema in thousands of places is told by the first ones.
 FAULTS_MAX = 100
@@ -57,6 +58,8 @@ class Validator:
         specification = specification_with(_SPECIFICATIONS[draft])
         # The validators compute with floats; the exact numbers of the parsed document would not mix with them.
         documents = {name: json.loads(compact(document)) for name, document in references.items()}
+        value = json.loads(compact(root.value))
+        _standardize(root, {**documents, "": value})
 
         def retrieve(address: str) -> Resource[Any]:
             for name in (address, address.removeprefix("./")):
@@ -72,7 +75,6 @@ class Validator:
             for name, document in documents.items()
         )
         cls = _CLASSES[draft]
-        value = json.loads(compact(root.value))
         self._validator = cls(value, registry=registry)
         self._surely_accepts = compiled(root, value)
 
@@ -99,6 +101,24 @@ class Validator:
             yield Fault("", f"cannot be judged: {error}"[:MESSAGE_CHARACTERS_MAX], "")
         except Unresolvable as error:
             yield Fault("", f"the schema refers to what is not there: {error}", "")
+
+
+def _standardize(root: Subschema, documents: Mapping[str, Any]) -> None:
+    """Respell, in copies of the documents, the references and anchors that only `library` understands."""
+    reached = {root}
+    queue = [root]
+    for node in queue:
+        if node.document in documents and (node.standard_references or has_misplaced_anchor(node)):
+            place = documents[node.document]
+            for key in pointer_keys(node.path):
+                place = place[int(key)] if isinstance(place, list) else place[key]
+            place |= node.standard_references or {}
+            if has_misplaced_anchor(node):
+                del place["$id"]
+        for other in (*node.all_children(), *node.targets):
+            if other not in reached:
+                reached.add(other)
+                queue.append(other)
 
 
 _CLASSES: Mapping[Draft, Any] = {

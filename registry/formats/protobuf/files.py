@@ -96,14 +96,14 @@ def _is_text(proto: ProtoMessage) -> bool:
     return True
 
 
-def load(text: str, references: Mapping[str, str]) -> list[Linked]:
-    """Every file of the schema, itself last."""
+def load(text: str, references: Mapping[str, str], *, strict: bool = True) -> list[Linked]:
+    """Every file of the schema, itself last. See `validation.validate` for `strict`."""
     sources = _closure(read(text), references)
     linked: dict[str, Linked] = {}
     pool = DescriptorPool()
     for name, source in sources.items():
         try:
-            linked[name] = _link(name, source, linked, pool)
+            linked[name] = _link(name, source, linked, pool, strict)
         except InvalidSchema as error:
             if name == MAIN_FILE:
                 raise
@@ -157,9 +157,9 @@ def _imports(source: Source) -> Iterator[tuple[str, int]]:
     return ((path, 0) for path in (*source.dependency, *source.option_dependency))
 
 
-def _link(name: str, source: Source, linked: Mapping[str, Linked], pool: DescriptorPool) -> Linked:
+def _link(name: str, source: Source, linked: Mapping[str, Linked], pool: DescriptorPool, strict: bool) -> Linked:
     if isinstance(source, tree.File):
-        return _finish(draft(source, name), source, linked, pool)
+        return _finish(draft(source, name), source, linked, pool, strict)
     proto = FileProto()
     proto.CopyFrom(source)
     proto.name = name
@@ -167,24 +167,31 @@ def _link(name: str, source: Source, linked: Mapping[str, Linked], pool: Descrip
         view = View(_known_symbols(name), ())
         _build(proto, pool)
         return Linked(proto, view, None)
-    parsed = _text_of(proto, linked)
-    return _finish(draft(parsed, name), parsed, linked, pool)
+    parsed = _text_of(proto, linked, strict)
+    return _finish(draft(parsed, name), parsed, linked, pool, strict)
 
 
-def _finish(drafted: Draft, parsed: tree.File, linked: Mapping[str, Linked], pool: DescriptorPool) -> Linked:
+def _finish(
+    drafted: Draft, parsed: tree.File, linked: Mapping[str, Linked], pool: DescriptorPool, strict: bool
+) -> Linked:
     proto = drafted.proto
     view = _linked_view(proto, linked)
     custom = set_built_in(drafted.options, view)
-    validate(proto, view)
-    _build(proto, pool)
+    validate(proto, view, strict=strict)
+    try:
+        _build(proto, pool)
+    except InvalidSchema:
+        # The library is as strict as protoc. Without it, such a schema can be served and compared, but reads no data.
+        if strict:
+            raise
     set_custom(custom, view, lambda: pool)
     return Linked(proto, view, parsed)
 
 
-def _text_of(proto: FileProto, linked: Mapping[str, Linked]) -> tree.File:
+def _text_of(proto: FileProto, linked: Mapping[str, Linked], strict: bool) -> tree.File:
     """What a serialized schema says. Its descriptor is then made from that, so that both always agree."""
     _prepare_serialized(proto)
-    validate(proto, _linked_view(proto, linked))
+    validate(proto, _linked_view(proto, linked), strict=strict)
 
     def with_custom_options() -> DescriptorPool:
         pool = DescriptorPool()

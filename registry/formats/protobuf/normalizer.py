@@ -127,8 +127,7 @@ class _Normalizer:
         constants = [replace(one, options=self._options(one.options, path)) for one in enum.constants]
         return replace(
             enum,
-            # The first one is the default and, in proto3, zero: it stays, also where a negative one follows.
-            constants=(*constants[:1], *sorted(constants[1:], key=lambda one: (one.number, one.name))),
+            constants=_sorted_constants(constants),
             options=self._options(enum.options, path),
             reserved=_reserved(enum.reserved),
         )
@@ -233,6 +232,17 @@ def _repeated(field: FieldProto | None) -> bool:
 
 def _number(field: tree.Field) -> int:
     return field.number
+
+
+def _sorted_constants(constants: list[tree.EnumConstant]) -> tuple[tree.EnumConstant, ...]:
+    """By number, without a change of meaning.
+
+    - The first constant is the default and, in proto3, zero. It stays first, also before negative ones.
+    - Of constants with the same number, the first gives the number its name in JSON. They keep their order.
+
+    Confluent's registry sorts all constants by number and name.
+    """
+    return (*constants[:1], *sorted(constants[1:], key=lambda one: one.number))
 
 
 def _spelled(field: FieldProto) -> str:

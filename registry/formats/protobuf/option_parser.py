@@ -60,7 +60,9 @@ class OptionParser(Cursor):
             if not self._take("."):
                 break
         self._expect("=")
-        return Option(tuple(parts), self._value(), line)
+        # protoc takes lists inside of { } only. Confluent's registry takes and prints them here too.
+        value = self._sequence() if self._texts[self._at] == "[" else self._value()
+        return Option(tuple(parts), value, line)
 
     def _value(self) -> Value:
         kind, word = self._kinds[self._at], self._texts[self._at]

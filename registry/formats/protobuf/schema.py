@@ -12,6 +12,7 @@ from registry.formats.protobuf.extension_free import without_extensions
 from registry.formats.protobuf.files import Linked, load
 from registry.formats.protobuf.normalizer import normalize
 from registry.formats.protobuf.printer import print_file
+from registry.formats.protobuf.serialized_form import without_derived_json_names
 from registry.model import SchemaType
 
 
@@ -38,7 +39,8 @@ class ProtobufSchema:
 
     def serialized(self) -> str:
         """Base64 of the FileDescriptorProto: what Confluent's API calls `format=serialized`."""
-        return base64.b64encode(self.main.proto.SerializeToString(deterministic=True)).decode("ascii")
+        proto = without_derived_json_names(self.main.proto, self._tree())
+        return base64.b64encode(proto.SerializeToString(deterministic=True)).decode("ascii")
 
     def without_extensions(self) -> str:
         """What Confluent's API calls `format=ignore_extensions`."""
@@ -49,9 +51,12 @@ class ProtobufSchema:
         return self.main.tree
 
 
-def parse(text: str, references: Mapping[str, str]) -> ProtobufSchema:
-    """Understand a .proto text or a base64 FileDescriptorProto. Raises InvalidSchema and nothing else."""
-    files = load(text, references)
+def parse(text: str, references: Mapping[str, str], *, strict: bool = True) -> ProtobufSchema:
+    """Understand a .proto text or a base64 FileDescriptorProto. Raises InvalidSchema and nothing else.
+
+    `strict=False` takes a schema that was accepted once, by this registry or another.
+    """
+    files = load(text, references, strict=strict)
     main = files[-1].tree
     assert main is not None
     canonical = print_file(main)

@@ -43,12 +43,16 @@ _MAP_KEYS = frozenset(
 _UNPACKABLE = frozenset({FieldProto.TYPE_STRING, FieldProto.TYPE_BYTES, FieldProto.TYPE_MESSAGE, FieldProto.TYPE_GROUP})
 
 
-def validate(proto: descriptor_pb2.FileDescriptorProto, view: View) -> None:
-    """Raise InvalidSchema for the first rule that the linked file breaks."""
+def validate(proto: descriptor_pb2.FileDescriptorProto, view: View, *, strict: bool = True) -> None:
+    """Raise InvalidSchema for the first rule that the linked file breaks.
+
+    Schemas that another registry has accepted are not held to all of them: `strict=False` takes field numbers that are
+    used twice and enums of proto3 that do not begin with 0.
+    """
     if proto.package:
         for part in proto.package.split("."):
             _check_name(part, proto.package)
-    rules = _Rules(proto.syntax or "proto2", view)
+    rules = _Rules(proto.syntax or "proto2", view, strict)
     scope = proto.package
     for message in proto.message_type:
         rules.message(message, scope)
@@ -63,8 +67,9 @@ def validate(proto: descriptor_pb2.FileDescriptorProto, view: View) -> None:
 
 
 class _Rules:
-    def __init__(self, syntax: str, view: View) -> None:
+    def __init__(self, syntax: str, view: View, strict: bool) -> None:
         self._syntax = syntax
+        self._strict = strict
         self._view = view
 
     def message(self, message: MessageProto, scope: str) -> None:
@@ -78,7 +83,7 @@ class _Rules:
             place = join(path, field.name)
             self.field(field, place)
             other = numbers.setdefault(field.number, field.name)
-            if other != field.name:
+            if other != field.name and self._strict:
                 raise InvalidSchema(f"The field number {field.number} is used by {other!r} already", place)
             if field.name in reserved_names:
                 raise InvalidSchema(f"The field name {field.name!r} is reserved", place)
@@ -191,7 +196,7 @@ class _Rules:
     def _check_map_enum(self, entry: MessageProto, path: str) -> None:
         for field in entry.field:
             enum = self._view.enum(field.type_name[1:]) if field.type == FieldProto.TYPE_ENUM else None
-            if enum is not None and enum.value and enum.value[0].number != 0:
+            if enum is not None and enum.value and enum.value[0].number != 0 and self._strict:
                 raise InvalidSchema(f"The first constant of an enum in a map is 0; {enum.value[0].name!r} is not", path)
 
     def extension(self, extension: FieldProto, scope: str) -> None:
@@ -212,7 +217,7 @@ class _Rules:
         _check_name(enum.name, path)
         if not enum.value:
             raise InvalidSchema("An enum has at least one constant", path)
-        if self._syntax == "proto3" and enum.value[0].number != 0:
+        if self._syntax == "proto3" and enum.value[0].number != 0 and self._strict:
             raise InvalidSchema(
                 f"The first constant of a proto3 enum is 0; {enum.value[0].name!r} is {enum.value[0].number}", path
             )

@@ -1,0 +1,163 @@
+"""Request bodies of /associations. As in Confluent's registry, unknown fields are ignored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+
+from registry import limits
+from registry.api.requests import RegisterRequest, candidate_from, decoded
+from registry.associations import TOPIC, AssociationType, Lifecycle, Resource
+from registry.errors import AssociationBatchTooLarge, InvalidAssociation
+from registry.service.associations import (
+    Draft,
+    Selected,
+    check_consistency,
+    check_distinct_types,
+    checked_draft,
+    checked_resource,
+    type_named,
+)
+
+
+class AssociationInfo(msgspec.Struct):
+    subject: str | None = None
+    associationType: str | None = None
+    lifecycle: Lifecycle | None = None
+    frozen: bool | None = None
+    schema: RegisterRequest | None = None
+    normalize: bool | None = None
+
+
+class AssociationOperation(AssociationInfo):
+    opType: Literal["CREATE", "UPSERT", "DELETE"] | None = None
+    cascadeLifecycle: bool | None = None
+
+
+class AssociationRequest(msgspec.Struct):
+    resourceName: str | None = None
+    resourceNamespace: str | None = None
+    resourceId: str | None = None
+    resourceType: str | None = None
+    associations: list[AssociationInfo] | None = None
+
+
+class OperationRequest(msgspec.Struct):
+    resourceName: str | None = None
+    resourceNamespace: str | None = None
+    resourceId: str | None = None
+    resourceType: str | None = None
+    associations: list[AssociationOperation] | None = None
+
+
+class BatchRequest(msgspec.Struct):
+    requests: list[OperationRequest] | None = None
+
+
+class GetRequest(msgspec.Struct):
+    resourceName: str | None = None
+    resourceNamespace: str | None = None
+    resourceId: str | None = None
+    resourceType: str | None = None
+    associationTypes: list[str] | None = None
+    lifecycle: Lifecycle | None = None
+
+    def selected(self) -> Selected:
+        if not self.resourceId and not self.resourceName:
+            raise InvalidAssociation("resourceId", "either resourceId or resourceName must be specified")
+        if self.resourceName and not self.resourceNamespace:
+            raise InvalidAssociation("resourceNamespace", "is required when resourceName is specified")
+        return Selected(self.resourceType or TOPIC, tuple(self.associationTypes or ()), self.lifecycle)
+
+
+class BatchGetRequest(msgspec.Struct):
+    requests: list[GetRequest] | None = None
+
+
+_request: Final = msgspec.json.Decoder(AssociationRequest, strict=False)
+_batch: Final = msgspec.json.Decoder(BatchRequest, strict=False)
+_batch_get: Final = msgspec.json.Decoder(BatchGetRequest, strict=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    type: AssociationType
+    cascade: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    draft: Draft
+    create_only: bool
+
+
+def request_of(body: bytes, path_id: str | None, *, create_only: bool, dry_run: bool) -> tuple[Resource, list[Draft]]:
+    """`path_id` is the resource id in the path, if the path has one."""
+    wire = decoded(_request, body)
+    if path_id is not None and wire.resourceId not in (None, path_id):
+        reason = "Resource ID in the path parameter does not match the resource ID in the request body"
+        raise InvalidAssociation("resourceId", reason)
+    id = path_id if wire.resourceId is None else wire.resourceId
+    resource = checked_resource(wire.resourceName, wire.resourceNamespace, id, wire.resourceType, dry_run=dry_run)
+    drafts = [checked_draft(resource, _draft(info), create_only=create_only) for info in _filled(wire.associations)]
+    check_consistency(drafts)
+    check_distinct_types(drafts)
+    return resource, drafts
+
+
+def _filled(associations: Sequence[AssociationInfo] | None) -> Sequence[AssociationInfo]:
+    if not associations:
+        raise InvalidAssociation("associations", "cannot be null or empty")
+    return associations
+
+
+def _draft(info: AssociationInfo) -> Draft:
+    return Draft(
+        type_named(info.associationType),
+        info.subject,
+        info.lifecycle,
+        info.frozen,
+        None if info.schema is None else candidate_from(info.schema),
+        bool(info.normalize),
+    )
+
+
+def batch_of(body: bytes) -> list[OperationRequest]:
+    requests = decoded(_batch, body).requests
+    if not requests:
+        raise InvalidAssociation("requests", "cannot be null or empty")
+    if len(requests) > limits.association_batch_max:
+        raise AssociationBatchTooLarge(limits.association_batch_max)
+    return requests
+
+
+def operations_of(wire: OperationRequest, *, dry_run: bool) -> tuple[Resource, list[Change | Deletion]]:
+    resource = checked_resource(
+        wire.resourceName, wire.resourceNamespace, wire.resourceId, wire.resourceType, dry_run=dry_run
+    )
+    operations: list[Change | Deletion] = []
+    if not wire.associations:
+        raise InvalidAssociation("associations", "cannot be null or empty")
+    if len(wire.associations) > limits.association_batch_max:
+        raise AssociationBatchTooLarge(limits.association_batch_max)
+    for info in wire.associations:
+        if info.opType is None:
+            raise InvalidAssociation("opType", "must be CREATE, UPSERT or DELETE")
+        if info.opType == "DELETE":
+            operations.append(Deletion(type_named(info.associationType), bool(info.cascadeLifecycle)))
+            continue
+        create_only = info.opType == "CREATE"
+        operations.append(Change(checked_draft(resource, _draft(info), create_only=create_only), create_only))
+    check_consistency([one.draft for one in operations if isinstance(one, Change)])
+    return resource, operations
+
+
+def batch_get_of(body: bytes, *, with_schemas: bool) -> list[GetRequest]:
+    requests = decoded(_batch_get, body).requests
+    if not requests:
+        raise InvalidAssociation("requests", "cannot be null or empty")
+    requests_max = limits.association_schema_batch_max if with_schemas else limits.association_batch_max
+    if len(requests) > requests_max:
+        raise AssociationBatchTooLarge(requests_max)
+    return requests

@@ -1,0 +1,60 @@
+"""Associations: which subject holds the key or value schema of a resource, such as a topic.
+
+Field names and rules follow Confluent's associations API.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from registry.subjects import Subject
+
+TOPIC: Final = "topic"
+"""The only resource type."""
+ANY_NAMESPACE: Final = "-"
+"""The namespace that a lookup by name uses for all namespaces."""
+
+
+class AssociationType(StrEnum):
+    KEY = "key"
+    VALUE = "value"
+
+
+class Lifecycle(StrEnum):
+    STRONG = "STRONG"
+    """The subject belongs to this resource alone, and may be deleted with it."""
+    WEAK = "WEAK"
+    """Several resources may share the subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """The resource, as a request names it. Only a dry run may leave out the id."""
+
+    name: str
+    namespace: str
+    id: str | None
+    type: str = TOPIC
+
+    def default_subject(self, type: AssociationType) -> Subject:
+        """The subject of an association that does not name one: it lives in a context named after the namespace."""
+        return Subject(f".{self.namespace}", f"{self.name}-{type}")
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    guid: str
+    resource_name: str
+    resource_namespace: str
+    resource_id: str
+    resource_type: str
+    type: AssociationType
+    subject: Subject
+    lifecycle: Lifecycle
+    frozen: bool
+    created_ms: int
+    updated_ms: int
+
+    @property
+    def order(self) -> tuple[str, str, str, str, str]:
+        return self.resource_name, self.resource_namespace, self.resource_type, self.type, self.subject.qualified

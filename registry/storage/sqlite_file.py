@@ -1,0 +1,43 @@
+"""The registry's file on disk: created for its owner alone, and locked against a second process."""
+
+import fcntl
+import logging
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from registry.errors import StoreFailed
+
+_log: Final = logging.getLogger(__name__)
+
+
+def prepare(path: Path) -> None:
+    """Create directory and file for this user alone. Raises StoreFailed.
+
+    SQLite gives its -wal and -shm files the mode of the database.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        mode = path.parent.stat().st_mode & 0o777
+    except OSError as error:
+        raise StoreFailed(f"The registry's file {path} cannot be opened: {error.strerror}") from error
+    if mode & 0o077:
+        _log.warning(
+            "Other users can access the data directory %s (mode %04o). To change it: chmod -R go= %s",
+            path.parent,
+            mode,
+            path.parent,
+        )
+
+
+def locked(path: Path) -> Any:
+    """Hold the file beside `path` that says a registry uses it: two writers would serve stale answers."""
+    descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = os.fdopen(descriptor, "a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise StoreFailed(f"The registry's file {path.name} is in use by another process") from None
+    return file

@@ -1,0 +1,73 @@
+"""Looking for damage when the registry's file is opened.
+
+Small files are checked completely: pages and indexes by SQLite, rows by their checksums. Indexes are derived data, so
+damaged ones are rebuilt. Damaged rows are logged, and reading one fails later (`sqlite_rows.verified`). Nothing here
+keeps the registry from starting, because every other row can still be served.
+"""
+
+import logging
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from registry.errors import DamagedRow
+from registry.storage.sqlite_associations import ASSOCIATIONS
+from registry.storage.sqlite_keys import DEKS, KEKS
+from registry.storage.sqlite_rows import FAILURES, verified
+
+_log: Final = logging.getLogger(__name__)
+
+_CHECKED_BYTES_MAX: Final = 32 * 1024 * 1024
+"""A larger file would delay the start by more than a second. Its rows are verified when they are read."""
+_REPORTED_MAX: Final = 20
+"""Problems that are logged for each table."""
+
+_ROWS: Final = {
+    "contexts": "SELECT name, next_id, checksum FROM contexts",
+    "subjects": "SELECT context, name, checksum FROM subjects",
+    "schemas": "SELECT context, id, type, fingerprint, body_hash, body, refs, metadata, rule_set, checksum "
+    "FROM schemas",
+    "versions": "SELECT u.context, u.name, v.version, s.id, v.deleted, v.has_refs, v.created_ms, v.checksum "
+    "FROM versions v LEFT JOIN subjects u ON u.key = v.subject LEFT JOIN schemas s ON s.key = v.schema",
+    "retired": "SELECT context, fingerprint, type, id, checksum FROM retired",
+    "configs": "SELECT context, name, body, checksum FROM configs",
+    "modes": "SELECT context, name, mode, checksum FROM modes",
+    "keks": KEKS.select,
+    "deks": DEKS.select,
+    "associations": ASSOCIATIONS.select,
+}
+
+
+def inspect(connection: sqlite3.Connection, path: Path) -> None:
+    if path.stat().st_size > _CHECKED_BYTES_MAX:
+        return
+    try:
+        problems = [text for (text,) in connection.execute(f"PRAGMA integrity_check({_REPORTED_MAX})")]
+    except FAILURES as error:
+        problems = [str(error)]
+    if problems != ["ok"]:
+        for problem in problems:
+            _log.error("The registry's file %s is damaged: %s", path.name, problem)
+        try:
+            connection.execute("REINDEX")
+            _log.warning("The indexes of the registry's file %s were rebuilt", path.name)
+        except FAILURES as error:
+            _log.error("The indexes of the registry's file %s cannot be rebuilt: %s", path.name, error)
+    for table in _ROWS:
+        _inspect_rows(connection, table)
+
+
+def _inspect_rows(connection: sqlite3.Connection, table: str) -> None:
+    damaged = 0
+    try:
+        for row in connection.execute(_ROWS[table]):
+            try:
+                verified(table, row)
+            except DamagedRow as error:
+                damaged += 1
+                if damaged <= _REPORTED_MAX:
+                    _log.error("%s", error)
+    except FAILURES as error:
+        _log.error("The table '%s' of the registry's file cannot be read to its end: %s", table, error)
+    if damaged > _REPORTED_MAX:
+        _log.error("%d more rows of the table '%s' are damaged", damaged - _REPORTED_MAX, table)
