@@ -15,14 +15,22 @@ import uvloop
 from openapi.heads import BoundedHeads
 from proxy.api.app import create_app
 from proxy.api.front import Front
+from proxy.log_rate_limit import limit_client_log
 from proxy.settings import ProxySettings, UnknownSetting
+from web.settings import InvalidSetting
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m proxy", description="HTTP in front of any Kafka-protocol broker.")
     parser.add_argument("--listen", default="127.0.0.1:8082", metavar="HOST:PORT")
     parser.add_argument("--bootstrap-server", default="127.0.0.1:9092", metavar="HOST:PORT")
-    parser.add_argument("--registry-url", default="http://127.0.0.1:8081")
+    parser.add_argument(
+        "--registry-url",
+        default=os.environ.get("HEADGATE_REGISTRY_URL") or "http://127.0.0.1:8081",
+        metavar="URL",
+        help="the schema registry; an address with a password belongs in HEADGATE_REGISTRY_URL, because other users "
+        "can read the command line",
+    )
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the proxy")
     parser.add_argument("--stop-at-eof", action="store_true", help="stop when standard input ends, as on SIGTERM")
     arguments = parser.parse_args()
@@ -40,6 +48,9 @@ def main() -> int:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(settings, host.strip("[]"), int(port), stop_at_eof=arguments.stop_at_eof))
+    except (InvalidSetting, UnknownSetting) as error:
+        print(f"proxy: {error}", file=sys.stderr)
+        return 2
     except OSError as error:
         print(f"proxy: {error}", file=sys.stderr)
         return 1
@@ -59,7 +70,8 @@ class _Server(uvicorn.Server):
 
 
 async def _serve(settings: ProxySettings, host: str, port: int, *, stop_at_eof: bool) -> None:
-    front = create_app(settings)
+    limit_client_log()
+    front = create_app(settings, host)
     # What exists now lives as long as the process. Records by the thousand, none of them in a cycle, would have the
     # collector look at them again and again.
     gc.freeze()

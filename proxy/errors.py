@@ -72,6 +72,10 @@ class SchemaUnavailable(ProxyError):
     """A schema could not be fetched or registered."""
 
 
+class SchemaNotFound(SchemaUnavailable):
+    """The registry has no schema with this id, subject or version. v3 reports it as SerializationFailed."""
+
+
 class AlreadySubscribed(ProxyError): ...
 
 
@@ -120,6 +124,10 @@ class NotAcceptable(ProxyError):
 class BodyTooLarge(ProxyError): ...
 
 
+class BodyTimedOut(ProxyError):
+    """The client stopped in the middle of a body."""
+
+
 class UnsupportedMedia(ProxyError):
     def __init__(self, message: str = "HTTP 415 Unsupported Media Type") -> None:
         super().__init__(message)
@@ -156,7 +164,7 @@ class Fault(NamedTuple):
 
 FAULTS: Mapping[type[ProxyError], Fault] = {
     BadRequest: Fault(400, 400),
-    InvalidConsumerConfig: Fault(400, 40001),
+    InvalidConsumerConfig: Fault(422, 40001),
     KafkaBadRequest: Fault(400, 40002),
     NotAuthenticated: Fault(401, 40101),
     NotAuthorized: Fault(403, 40301),
@@ -173,6 +181,7 @@ FAULTS: Mapping[type[ProxyError], Fault] = {
     ConsumerExists: Fault(409, 40902),
     IllegalState: Fault(409, 40903),
     BodyTooLarge: Fault(413, 413),
+    BodyTimedOut: Fault(408, 408),
     UnsupportedMedia: Fault(415, 415),
     Unprocessable: Fault(422, 422),
     KeySchemaMissing: Fault(422, 42201),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.errors import ConversionFailed, InvalidSchemaGiven, SchemaUnavailable
+from proxy.errors import ConversionFailed, InvalidSchemaGiven, SchemaNotFound, SchemaUnavailable, SerializationFailed
 from proxy.formats import Encode, Format, SchemaChoice
 from serdes import (
     AsyncRegistryClient,
@@ -20,6 +20,7 @@ from serdes import (
     RegistryClientError,
     RequestRefused,
     SchemaDefinition,
+    UnknownSchema,
     WriteOptions,
     avro_schema,
     json_schema,
@@ -28,6 +29,7 @@ from serdes import (
 from serdes.avro import Encoder, JsonEncoding, parse
 from serdes.codecs import WholeSchema, writer_of
 from serdes.framing import frame
+from serdes.rules import RulesNotExecuted, check_writable
 
 # Writers that are kept, the least used go first. A subject has one per way of naming its schema.
 writers_max: Final = 1000
@@ -55,8 +57,9 @@ class SchemaWriter:
 
 
 class SchemaWriters:
-    def __init__(self, registry: AsyncRegistryClient) -> None:
+    def __init__(self, registry: AsyncRegistryClient, *, subject_checked: bool = True) -> None:
         self._registry = registry
+        self._subject_checked = subject_checked
         self._kept: OrderedDict[tuple[Format | None, SchemaChoice], tuple[float, SchemaWriter]] = OrderedDict()
 
     def kept(self, wanted: Format | None, choice: SchemaChoice) -> SchemaWriter | None:
@@ -67,7 +70,8 @@ class SchemaWriters:
     async def find(self, wanted: Format | None, choice: SchemaChoice) -> SchemaWriter:
         """The writer that a request means; `wanted` is the language it names, if any.
 
-        Raises SchemaUnavailable, InvalidSchemaGiven.
+        Raises SchemaUnavailable, InvalidSchemaGiven, and SerializationFailed if the schema has rules for writers or is
+        not registered under the subject.
         """
         key = (wanted, choice)
         kept = self._kept.get(key)
@@ -87,12 +91,17 @@ class SchemaWriters:
             found = _LANGUAGES[registered.definition.type.value]
             if wanted is not None and found is not wanted:
                 raise InvalidSchemaGiven(f"Schema {registered.id} is {found}, not {wanted}.")
+            check_writable(await self._registry.rules_of(registered), registered.id)
             texts = await self._registry.reference_texts(registered.definition)
             encode = _encoder(found, WholeSchema(registered.definition, texts), registered.id or 0)
+        except RulesNotExecuted as error:
+            raise SerializationFailed(str(error)) from error
         except RequestRefused as error:
             if error.status == 422:
                 raise InvalidSchemaGiven(f"The registry refuses the schema: {error}") from error
             raise SchemaUnavailable(f"The registry refuses: {error}") from error
+        except UnknownSchema as error:
+            raise SchemaNotFound(f"The schema cannot be had: {error}") from error
         except RegistryClientError as error:
             raise SchemaUnavailable(f"The schema cannot be had: {error}") from error
         except InvalidSchema as error:
@@ -103,14 +112,22 @@ class SchemaWriters:
         return SchemaWriter(found, subject, registered.id or 0, version, encode)
 
     async def _place_of(self, choice: SchemaChoice, registered: RegisteredSchema) -> tuple[str | None, int | None]:
-        """Subject and version of a schema that was named by its id; it may be no version of the subject."""
+        """Subject and version of a schema that was named by its id. Raises SerializationFailed, SchemaUnavailable."""
         if choice.subject is None:
             return None, None
         subject = _subject(choice, registered.definition)
         try:
             return subject, (await self._registry.lookup(subject, registered.definition)).version
-        except RegistryClientError:
-            return subject, None
+        except UnknownSchema as error:
+            if self._subject_checked:
+                raise SerializationFailed(
+                    f"Schema {registered.id} is not registered under subject {subject}. Register it there, name the "
+                    "subject, or set schema.id.subject.check=false."
+                ) from error
+        except RegistryClientError as error:
+            if self._subject_checked:
+                raise SchemaUnavailable(f"The version of schema {registered.id} cannot be had: {error}") from error
+        return subject, None
 
     async def _registered(self, wanted: Format | None, choice: SchemaChoice) -> RegisteredSchema:
         if choice.schema_id is not None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import httpx
 
 from proxy.admin.cluster import AdminCluster
+from proxy.admin.identity import ClusterIdentity
 from proxy.consumers.group_stream import GroupStreams
 from proxy.consumers.instances import ConsumerInstances
 from proxy.consumers.ownership import Ownership
-from proxy.kafka.identity import ClusterIdentity
 from proxy.peers import open_peers
 from proxy.producers.idempotency import OnceOnly
 from proxy.producers.outcome_log import OutcomeLog
@@ -18,8 +18,8 @@ from proxy.reading.cluster import Cluster
 from proxy.reading.payloads import Payloads
 from proxy.reading.stream import Readers
 from proxy.schemas import SchemaWriters
-from proxy.settings import ProxySettings
-from serdes import AsyncRegistryClient, RegistrySettings
+from proxy.settings import ProxySettings, UnknownSetting
+from serdes import AsyncRegistryClient, RegistrySettings, RulePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,25 @@ class Services:
 
 
 def open_services(settings: ProxySettings) -> Services:
-    """Connects to nobody yet: the proxy starts, and answers, while brokers or registry are down."""
-    registry = AsyncRegistryClient(RegistrySettings(urls=(settings.schema_registry_url,)))
+    """Connects to nobody yet: the proxy starts, and answers, while brokers or registry are down.
+
+    Raises UnknownSetting.
+    """
+    try:
+        registry_settings = RegistrySettings(urls=(settings.schema_registry_url,), rules=RulePolicy(settings.rules))
+    except ValueError as error:
+        raise UnknownSetting(f"schema.registry.url: {error}") from error
+    registry = AsyncRegistryClient(registry_settings)
     ownership = Ownership.of(settings)
     cluster = Cluster(settings)
     sender = Sender(settings)
     payloads = Payloads(registry)
-    readers = Readers(cluster, payloads, sender, settings.read_streams_max)
+    readers = Readers(cluster, payloads, sender, settings.read_streams_max, settings.streams_bytes_max)
     return Services(
         settings,
         registry,
         sender,
-        SchemaWriters(registry),
+        SchemaWriters(registry, subject_checked=settings.schema_id_subject_check),
         ClusterIdentity(settings),
         cluster,
         payloads,

@@ -13,11 +13,20 @@ class UnknownSetting(ValueError):
 class ProxySettings:
     bootstrap_servers: str = "127.0.0.1:9092"
     schema_registry_url: str = "http://127.0.0.1:8081"
+    rules: str = "fail"
+    """Schemas with rules (ENCRYPT, CEL), which the proxy does not execute. `fail` refuses to write and returns poison
+    on read; `ignore` goes on without the rules."""
     advertised_url: str | None = None
-    """What clients are told to come back to; else what they asked for (Forwarded, X-Forwarded-*, Host)."""
+    """The base of links in responses. Empty: the forwarding headers of trusted proxies, else the Host header."""
+    allowed_hosts: str = ""
+    """Host names under which clients reach the proxy, separated by commas: a load balancer, a container, a service.
+    Requests for other names are refused (421). `*.intern.example` allows all names below a domain, `*` all."""
+    trusted_proxies: str = ""
+    """IP addresses and networks whose Forwarded and X-Forwarded-* headers are used, separated by commas. Workers whose
+    `worker.urls` contain IP addresses are trusted without being listed."""
 
     access_control_allow_origin: str = ""
-    """Origins whose pages may read answers and open WebSockets, separated by commas; `*` for all, or for any part of a
+    """Origins whose pages may send requests and open WebSockets, separated by commas; `*` for all, or for any part of a
     name. Empty: only pages of the proxy's own origin."""
     access_control_allow_methods: str = ""
     """What such pages may send. Empty: every method that the proxy has."""
@@ -38,6 +47,8 @@ class ProxySettings:
     auto_create_topics: bool = True
     """Whether producing to a topic that does not exist asks the broker to create it, as Kafka's own producers do. The
     broker has the last word (`auto.create.topics.enable`)."""
+    schema_id_subject_check: bool = True
+    """Whether a schema named by its id must be registered under the subject of the topic, as in Confluent's proxy."""
     producer_batch_bytes_max: int = 1_000_000
     """Below the brokers' default of 1 MiB for a batch, with room for its header."""
     producer_pending_bytes_max: int = 64 * 1024 * 1024
@@ -71,7 +82,12 @@ class ProxySettings:
     worker_urls: str = ""
     """All workers behind one address, separated by commas, the same list on each. A request for a consumer that lives
     in another one is passed on to it, and to no address that does not stand here."""
+    fetch_batch_decompressed_bytes_max: int = 128 * 1024 * 1024
+    """Decompressed size of one record batch. Records beyond it are returned as poison."""
     read_streams_max: int = 10_000
+    streams_bytes_max: int = 256 * 1024 * 1024
+    """What all streams and pages together hold for their clients. Beyond it new reads wait, pages end early, and
+    clients that have taken nothing for five seconds are disconnected."""
     stream_heartbeat_ms: int = 15_000
     """A line in a silent stream, so that nobody between takes it for dead."""
     kafka_request_timeout_ms: int = 10_000
@@ -97,4 +113,6 @@ class ProxySettings:
                 changed[attribute] = text.strip().lower() == "true"
             else:
                 changed[attribute] = text
+        if changed.get("rules", "fail") not in ("fail", "ignore"):
+            raise UnknownSetting(f"rules must be fail or ignore, not {changed['rules']!r}")
         return replace(cls(), **changed)  # type: ignore[arg-type]  # each value is of its field's type

@@ -5,15 +5,16 @@ settings give a Kafka request: a broker that is down is BrokerUnavailable, one t
 """
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from aiokafka import errors as kafka
-from aiokafka.client import AIOKafkaClient
 
 from proxy.admin.messages import Api, Question
 from proxy.admin.refusals import Unsettled, check
 from proxy.errors import BrokerUnavailable, KafkaRetriable, LeaderNotFound, ProxyError
+from proxy.kafka.metadata_client import MetadataClient
 from proxy.settings import ProxySettings
 
 CLIENT_ID: Final = "headgate-proxy"
@@ -21,6 +22,8 @@ CLIENT_ID: Final = "headgate-proxy"
 # Coordinators and leaders that are being elected are there within moments; Kafka's own tools wait in the same way.
 settling_attempts_max: Final = 16
 settling_pause_seconds: Final = 0.25
+# How long a broker may take until the next one is asked. The last one has all the time that is left.
+other_broker_seconds: Final = 1.0
 
 Result = TypeVar("Result")
 
@@ -71,7 +74,7 @@ class AdminCluster:
     async def _ask(self, question: Question, node: int | None) -> Any:
         client = await self._connected()
         try:
-            return await self._send(client, question, node)
+            return await self._ask_known(client, question, node)
         except (kafka.NodeNotReadyError, kafka.StaleMetadata):
             # Nothing has left. The brokers may have moved since we learnt of them: ask at the bootstrap address again.
             pass
@@ -79,14 +82,26 @@ class AdminCluster:
             if question.api.changes:
                 raise
         client = await self._connected(instead_of=client)
-        return await self._send(client, question, node)
+        return await self._ask_known(client, question, node)
 
     @staticmethod
-    async def _send(client: Any, question: Question, node: int | None) -> Any:
-        chosen = client.get_random_node() if node is None else node
-        if client.cluster.broker_metadata(chosen) is None:
+    async def _ask_known(client: Any, question: Question, node: int | None) -> Any:
+        """The answer of the node, or of the first broker that is reachable. Raises what the last one raised."""
+        nodes = nodes_to_ask(client) if node is None else [node]
+        for chosen in nodes[:-1]:
+            try:
+                # A request that changes something is not given up: it may have been carried out.
+                async with asyncio.timeout(None if question.api.changes else other_broker_seconds):
+                    return await client.send(chosen, question)
+            except kafka.NodeNotReadyError:
+                continue
+            except (kafka.KafkaConnectionError, kafka.RequestTimedOutError, TimeoutError):
+                if question.api.changes:
+                    raise
+        last = nodes[-1]
+        if client.cluster.broker_metadata(last) is None:
             await client.force_metadata_update()
-        return await client.send(chosen, question)
+        return await client.send(last, question)
 
     async def _connected(self, instead_of: Any = None) -> Any:
         async with self._connecting:
@@ -94,8 +109,7 @@ class AdminCluster:
                 return self._client
             if self._client is not None:
                 await self.close()
-            make: Any = AIOKafkaClient
-            client = make(
+            client: Any = MetadataClient(
                 bootstrap_servers=self._settings.bootstrap_servers,
                 client_id=self._client_id,
                 request_timeout_ms=self.request_timeout_ms,
@@ -111,6 +125,14 @@ class AdminCluster:
     def _unavailable(self, error: BaseException) -> ProxyError:
         reason = str(error) or type(error).__name__
         return BrokerUnavailable(f"No broker answers at {self._settings.bootstrap_servers}: {reason}. Is it running?")
+
+
+def nodes_to_ask(client: Any) -> list[int]:
+    """All brokers in random order, those with an open connection first."""
+    nodes = [int(broker.nodeId) for broker in client.cluster.brokers()]
+    random.shuffle(nodes)
+    connected = {key[0] for key, connection in client._conns.items() if connection.connected()}
+    return sorted(nodes, key=lambda node: node not in connected) or [int(client.get_random_node())]
 
 
 async def settled(ask: Callable[[], Awaitable[Result]]) -> Result:

@@ -1,6 +1,6 @@
 """Configs of topics, of single brokers and of all brokers together (DescribeConfigs, IncrementalAlterConfigs)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -123,10 +123,17 @@ def unknown_config(name: str, resource: Resource, cluster_id: str) -> ResourceNo
 
 async def check_names(cluster: AdminCluster, cluster_id: str, resource: Resource, changes: Sequence[Change]) -> None:
     """Raises ResourceNotFound for the first change of a config that the resource does not have."""
-    there = {config.name for config in await describe_one(cluster, resource)}
-    for change in changes:
-        if change.name not in there:
-            raise unknown_config(change.name, resource, cluster_id)
+    await check_all_names(cluster, cluster_id, {resource: changes})
+
+
+async def check_all_names(cluster: AdminCluster, cluster_id: str, changes: Mapping[Resource, Sequence[Change]]) -> None:
+    """`check_names` for several resources, with one request to each node."""
+    found = await describe(cluster, list(changes))
+    for resource, wanted in changes.items():
+        there = {config.name for config in found.get(resource, ())}
+        for change in wanted:
+            if change.name not in there:
+                raise unknown_config(change.name, resource, cluster_id)
 
 
 async def alter(cluster: AdminCluster, resource: Resource, changes: Sequence[Change], *, validate_only: bool) -> None:

@@ -1,14 +1,47 @@
-"""The address under which a client reached us, for links in answers: advertised, else as forwarded, else as asked."""
+"""The proxy's own addresses: those that it serves, and the one that a client used, for links in responses.
+
+Links begin with `advertised.url`. Without this setting they follow the forwarding headers of trusted proxies, else
+the Host header. The access check has removed the forwarding headers of all other peers.
+"""
 
 import re
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
+
+from proxy.api.answers import JSON
+from proxy.settings import ProxySettings
+from web.access import Access
+from web.hosts import address_of
+from web.settings import AccessSettings, listed
 
 # What may stand in a link: no header of a client shall write anything else into an answer.
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*/?")
+
+
+def access_of(settings: ProxySettings, listen_host: str) -> Access:
+    """The access check. Workers address each other by `worker.urls` and forward the client's Host.
+
+    Raises InvalidSetting.
+    """
+    workers = [host for url in listed(settings.worker_urls) if (host := urlsplit(url).hostname)]
+    advertised = urlsplit(settings.advertised_url or "").hostname
+    return Access(
+        AccessSettings(
+            listen_host,
+            settings.allowed_hosts,
+            settings.trusted_proxies,
+            settings.access_control_allow_origin,
+            settings.access_control_allow_methods,
+            settings.access_control_allow_headers,
+        ),
+        f"{JSON}, or a type such as application/vnd.kafka.json.v2+json with records for /topics",
+        [*workers, *([advertised] if advertised else [])],
+        [host for host in workers if address_of(host) is not None],
+    )
 
 
 def base_url(request: HTTPConnection, advertised: str | None) -> str:

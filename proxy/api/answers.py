@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
 from openapi.errors import error_body
-from proxy.errors import ProxyError, TooManyRequests, fault_of
+from proxy.errors import BodyTimedOut, ProxyError, TooManyRequests, fault_of
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -41,4 +41,6 @@ async def send_error(send: Send, error: ProxyError, media_type: str) -> None:
 def extra_headers(error: ProxyError) -> list[tuple[bytes, bytes]]:
     if isinstance(error, TooManyRequests):
         return [(b"retry-after", str(error.retry_after_seconds).encode())]
+    if isinstance(error, BodyTimedOut):
+        return [(b"connection", b"close")]  # The rest of the body would be read as the next request.
     return []

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from openapi.errors import error_body
 from proxy.api import health
+from proxy.api.addresses import access_of
 from proxy.api.answers import JSON, V2_JSON, extra_headers
 from proxy.api.escaped_paths import restore_slashes
 from proxy.api.forwarding import Forwarding
@@ -46,8 +47,12 @@ _REASONS: Final = {
 Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
 
 
-def create_app(settings: ProxySettings) -> Front:
-    """An ASGI application. What it holds is closed, and records under way are delivered, when its lifespan ends."""
+def create_app(settings: ProxySettings, listen_host: str = "127.0.0.1") -> Front:
+    """An ASGI application. What it holds is closed, and records under way are delivered, when its lifespan ends.
+
+    `listen_host` is the host of the listening socket. Raises InvalidSetting.
+    """
+    access = access_of(settings, listen_host)
     services = open_services(settings)
 
     @asynccontextmanager
@@ -74,7 +79,7 @@ def create_app(settings: ProxySettings) -> Front:
         app.include_router(module.router)
     app.include_router(acls.batch_router)
     app.add_middleware(Forwarding, services=services)
-    return Front(app, services)
+    return Front(app, services, access)
 
 
 def services_of(request: Request) -> Services:

@@ -6,8 +6,8 @@ from typing import Any, Final, NoReturn
 
 import orjson
 
-from proxy.api.answers import Receive
-from proxy.errors import BadRequest, BodyTooLarge
+from proxy.api.answers import Message, Receive
+from proxy.errors import BadRequest, BodyTimedOut, BodyTooLarge
 from proxy.formats import ExactFloat
 
 # A number of up to 15 digits is the same after it has been a double; a longer one, or a large exponent, may not be.
@@ -22,9 +22,9 @@ _ALIKE: Final = bytes(
 _DIGITS_MAX: Final = 4000
 
 
-async def read_body(receive: Receive, bytes_max: int, silence_seconds: float = 60.0) -> bytes:
-    """Raises BodyTooLarge, and BadRequest for a client that stops in the middle."""
-    message = await receive()
+async def read_body(receive: Receive, bytes_max: int, silence_seconds: float) -> bytes:
+    """Raises BodyTooLarge, BodyTimedOut if no byte arrives for `silence_seconds`, BadRequest if the client leaves."""
+    message = await _received(receive, silence_seconds)
     body: bytes = message.get("body", b"")
     if not message.get("more_body", False):
         if message["type"] == "http.disconnect":
@@ -34,11 +34,7 @@ async def read_body(receive: Receive, bytes_max: int, silence_seconds: float = 6
         return body
     parts, size = [body], len(body)
     while message.get("more_body", False):
-        try:
-            async with asyncio.timeout(silence_seconds):
-                message = await receive()
-        except TimeoutError:
-            raise BadRequest(f"The rest of the body did not come within {silence_seconds:g} seconds.") from None
+        message = await _received(receive, silence_seconds)
         if message["type"] == "http.disconnect":
             raise BadRequest("The request was cut off.")
         part = message.get("body", b"")
@@ -47,6 +43,14 @@ async def read_body(receive: Receive, bytes_max: int, silence_seconds: float = 6
             raise BodyTooLarge(f"The body is over the limit of {bytes_max} bytes.")
         parts.append(part)
     return b"".join(parts)
+
+
+async def _received(receive: Receive, silence_seconds: float) -> Message:
+    try:
+        async with asyncio.timeout(silence_seconds):
+            return await receive()
+    except TimeoutError:
+        raise BodyTimedOut(f"The rest of the body did not arrive within {silence_seconds:g} seconds.") from None
 
 
 def may_lose_digits(text: bytes) -> bool:

@@ -21,8 +21,10 @@ FORWARDED_HEADER: Final = "x-headgate-forwarded"
 _HOP_BY_HOP: Final = frozenset(
     (b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"content-length", b"host")
 )
-# Which page may read the answer is for the worker that the browser reached to say, once.
-_NOT_PASSED_ON: Final = _HOP_BY_HOP | {b"origin"}
+# The worker that the client reached has checked who may send this request and adds the headers of CORS.
+_NOT_PASSED_ON: Final = _HOP_BY_HOP | {b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest"}
+# This worker's server sets its own.
+_NOT_PASSED_BACK: Final = _HOP_BY_HOP | {b"date", b"server"}
 _OWNED: Final = (
     re.compile(r"/consumers/([^/]+)/instances/([^/]+)(?:/.*)?"),
     re.compile(r"/v3/clusters/[^/]+/consumer-groups/([^/]+)/streams/([^/]+)(?:/.*)?"),
@@ -37,6 +39,7 @@ class Forwarding:
         self._ownership = services.ownership
         self._peers = services.peers
         self._body_bytes_max = services.settings.request_body_bytes_max
+        self._silence_seconds = services.settings.request_body_timeout_ms / 1000
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         owner = self._owner(scope) if scope["type"] == "http" and self._ownership.urls else None
@@ -44,7 +47,7 @@ class Forwarding:
             await self._app(scope, receive, send)
             return
         try:
-            body = await read_body(receive, self._body_bytes_max)
+            body = await read_body(receive, self._body_bytes_max, self._silence_seconds)
             response = await forward(self._peers, owner, scope, body)
         except ProxyError as error:
             await send_error(send, error, JSON if scope["path"].startswith("/v3") else V2_JSON)
@@ -84,7 +87,7 @@ async def forward(peers: httpx.AsyncClient, owner: str | None, scope: Scope, bod
         raise OwnerUnavailable(
             f"The worker that holds this consumer does not answer: {str(error) or type(error).__name__}."
         ) from error
-    kept = {name: value for name, value in answer.headers.items() if name.encode() not in _HOP_BY_HOP}
+    kept = {name: value for name, value in answer.headers.items() if name.encode() not in _NOT_PASSED_BACK}
     return StreamingResponse(_content(answer), status_code=answer.status_code, headers=kept)
 
 

@@ -15,20 +15,30 @@ from proxy.api import encodings
 from proxy.api.answers import JSON, V2_JSON, App, Receive, Scope, Send, send_answer, send_error
 from proxy.api.body import read_body
 from proxy.api.escaped_paths import unescape_path
-from proxy.api.origins import Origins
 from proxy.api.rate import RateLimit, client_of
 from proxy.api.v2.produce import Ordered, ProduceV2, answer_of, answer_type
 from proxy.api.v3.produce import ProduceV3, batch_answer
 from proxy.api.v3.produce_socket import ProduceSocket
 from proxy.api.v3.record import Understood
-from proxy.errors import BodyTooLarge, NotAcceptable, ProxyError, TooManyRequests, UnsupportedMedia
+from proxy.errors import (
+    BodyTooLarge,
+    NotAcceptable,
+    PartitionNotFound,
+    ProxyError,
+    ResourceNotFound,
+    TooManyRequests,
+    UnsupportedMedia,
+)
 from proxy.producers.idempotency import Answered, parse_key
 from proxy.producers.records import OutgoingRecord, Ticket
 from proxy.services import Services
+from web.access import Access
 
 _log: Final = logging.getLogger(__name__)
-_V2_PRODUCE: Final = re.compile(rb"/topics/([^/]+)(?:/partitions/([0-9]{1,10}))?\Z")
+_V2_PRODUCE: Final = re.compile(rb"/topics/([^/]+)(?:/partitions/([^/]+))?\Z")
 _V3_PRODUCE: Final = re.compile(rb"/v3/clusters/([^/]+)/topics/([^/]+)/records(:batch)?\Z")
+_WHOLE: Final = re.compile(rb"-?[0-9]{1,19}\Z")
+PARTITION_MAX: Final = 2**31 - 1
 PRODUCE_PATHS: Final = (_V2_PRODUCE, _V3_PRODUCE)
 _V3_SOCKET: Final = re.compile(rb"/v3/clusters/([^/]+)/topics/([^/]+)/records:produce/?\Z")
 _V3_MEDIA: Final = frozenset({b"", b"application/json", b"application/x-ndjson", b"application/octet-stream"})
@@ -60,11 +70,11 @@ class _Fields:
 
 
 class Front:
-    def __init__(self, app: App, services: Services) -> None:
+    def __init__(self, app: App, services: Services, access: Access) -> None:
         self._app = app
         self.services = services
         self._limit = RateLimit(services.settings)
-        self._origins = Origins(services.settings)
+        self._access = access
         self._v2 = ProduceV2(services)
         self._v3 = ProduceV3(services, self._limit)
         self._socket = ProduceSocket(services, self._limit)
@@ -78,13 +88,17 @@ class Front:
         if scope["type"] != "http":
             await self._pass(scope, receive, send)
             return
-        if self._origins.is_on:
-            if await self._origins.answer_preflight(scope, send):
-                return
-            send = self._origins.marked(scope, send)
-        fields = _Fields(scope)
         path: bytes = scope["raw_path"]
         media_type = JSON if path.startswith(b"/v3") else V2_JSON
+        refused = self._access.refusal(scope)
+        if refused is not None:
+            await refused.send(scope, send, media_type)
+            return
+        if self._access.cors.is_on:
+            if await self._access.cors.answer_preflight(scope, send):
+                return
+            send = self._access.cors.marked(scope, send)
+        fields = _Fields(scope)
         try:
             if path.endswith(b"/") and len(path) > 1:
                 # A slash at the end means nothing, as in Confluent's proxy; clients put one there.
@@ -121,14 +135,15 @@ class Front:
             await self._app(scope, receive, send)
             return
         path: bytes = scope["raw_path"]
+        refused = self._access.refusal(scope)
+        if refused is not None:
+            await refused.send(scope, send, JSON)
+            return
         try:
             if b"%" in path:
                 scope = unescape_path(scope)
-            is_admitted = self._origins.admits_socket(scope)
         except ProxyError:
-            is_admitted = False
-        if not is_admitted:
-            await send({"type": "websocket.close"})  # before it was accepted: the handshake is refused with a 403
+            await send({"type": "websocket.close"})  # Before the handshake is complete: the server answers with 403.
             return
         match = _V3_SOCKET.match(path)
         if match is not None:
@@ -138,10 +153,11 @@ class Front:
 
     async def _produce_v2(self, match: re.Match[bytes], fields: _Fields, receive: Receive, send: Send) -> None:
         topic = _text(match[1])
-        partition = int(match[2]) if match[2] is not None else None
+        partition: int | None = None
         media_type, held = V2_JSON, 0
         try:
             media_type = answer_type(fields.accept)
+            partition = None if match[2] is None else _partition(match[2])
             held = self._hold(fields)
             body = await read_body(receive, self._body_bytes_max, self._silence_seconds)
             if fields.key:
@@ -161,13 +177,14 @@ class Front:
     async def _v2_once(self, fields: _Fields, body: bytes, topic: str, partition: int | None) -> Answered:
         ordered: Ordered | None = None
 
-        async def prepare() -> Sequence[OutgoingRecord]:
+        async def prepare() -> Sequence[OutgoingRecord | ProxyError]:
             nonlocal ordered
             ordered = await self._v2.understand(fields.media, body, topic, partition)
             return ordered.records
 
-        async def conclude(tickets: Sequence[Ticket]) -> tuple[bytes, bool]:
+        async def conclude(placed: Sequence[Ticket | ProxyError]) -> tuple[bytes, bool]:
             assert ordered is not None
+            tickets = [ticket for ticket in placed if isinstance(ticket, Ticket)]
             answer = await answer_of(ordered, tickets)
             return answer, all(ticket.batch.error is None for ticket in tickets)
 
@@ -213,15 +230,15 @@ class Front:
         await self.services.identity.check(cluster_id)
         entries: list[tuple[str, Understood | ProxyError]] = []
 
-        async def prepare() -> Sequence[OutgoingRecord]:
+        async def prepare() -> Sequence[OutgoingRecord | ProxyError]:
             entries.extend(await self._v3.understand(body, topic))
-            return [understood.record for _, understood in entries if isinstance(understood, Understood)]
+            return [
+                understood.record if isinstance(understood, Understood) else understood for _, understood in entries
+            ]
 
-        async def conclude(tickets: Sequence[Ticket]) -> tuple[bytes, bool]:
-            left = iter(tickets)
-            placed = [understood if isinstance(understood, ProxyError) else next(left) for _, understood in entries]
+        async def conclude(placed: Sequence[Ticket | ProxyError]) -> tuple[bytes, bool]:
             answer = await batch_answer(cluster_id, topic, entries, placed)
-            return answer, all(ticket.batch.error is None for ticket in tickets)
+            return answer, all(ticket.batch.error is None for ticket in placed if isinstance(ticket, Ticket))
 
         return await self.services.once.answer(parse_key(fields.key), "v3", topic, body, prepare, conclude)
 
@@ -237,6 +254,16 @@ class Front:
             raise TooManyRequests("Too many large requests at once; try again in a second.")
         self._held_bytes += wanted
         return wanted
+
+
+def _partition(text: bytes) -> int:
+    """Raises PartitionNotFound for a number that no partition has, ResourceNotFound for another text."""
+    if not _WHOLE.match(text):
+        raise ResourceNotFound("HTTP 404 Not Found")
+    number = int(text)
+    if not 0 <= number <= PARTITION_MAX:
+        raise PartitionNotFound
+    return number
 
 
 def _text(quoted: bytes) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Final
 
+import httpx
 import orjson
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -17,6 +18,7 @@ router = APIRouter()
 
 # Whoever asks for health wants to know soon.
 health_seconds_max: Final = 3.0
+_SERVER_ERROR: Final = 500
 
 
 @router.get("/healthy")
@@ -36,8 +38,12 @@ async def ready(request: Request) -> Response:
 
 @router.get("/health")
 async def health(request: Request) -> Response:
-    kafka = await _kafka(request)
-    row = {"status": kafka["status"], "kafka": kafka}
+    """DOWN (503) without Kafka; DEGRADED without the registry, which only payloads with a schema need."""
+    kafka, registry = await asyncio.gather(_kafka(request), _registry(request))
+    status = kafka["status"]
+    if status == "UP" and registry["status"] != "UP":
+        status = "DEGRADED"
+    row = {"status": status, "kafka": kafka, "registry": registry}
     return Response(orjson.dumps(row), status_code=200 if kafka["status"] == "UP" else 503, media_type=JSON)
 
 
@@ -50,3 +56,16 @@ async def _kafka(request: Request) -> dict[str, object]:
     except TimeoutError:
         return {"status": "DOWN", "message": f"No broker answered within {health_seconds_max:.0f} s."}
     return {"status": "UP", "cluster_id": view.cluster_id, "brokers": len(view.brokers)}
+
+
+async def _registry(request: Request) -> dict[str, object]:
+    services = services_of(request)
+    url = services.settings.schema_registry_url.rstrip("/")
+    try:
+        async with asyncio.timeout(health_seconds_max):
+            answer = await services.peers.get(f"{url}/schemas/types")
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, OSError) as error:
+        return {"status": "DOWN", "message": f"The schema registry does not answer: {type(error).__name__}."}
+    if answer.status_code >= _SERVER_ERROR:
+        return {"status": "DOWN", "message": f"The schema registry answers with {answer.status_code}."}
+    return {"status": "UP"}

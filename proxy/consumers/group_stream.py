@@ -6,12 +6,13 @@ next. A client that does not acknowledge is sent no more than `unacknowledged_ma
 """
 
 import asyncio
+import contextlib
 import functools
 import itertools
 import time
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,9 +20,16 @@ import orjson
 from aiokafka import TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
-from proxy.consumers.membership import GroupMember, MemberSettings, Record
+from proxy.consumers.membership import FETCH_BYTES_MAX, GroupMember, MemberSettings, Record
 from proxy.consumers.ownership import Ownership
-from proxy.errors import BadRequest, ConsumerInstanceNotFound, ProxyError, TooManyRequests
+from proxy.errors import (
+    BadRequest,
+    BrokerUnavailable,
+    ConsumerInstanceNotFound,
+    KafkaRetriable,
+    ProxyError,
+    TooManyRequests,
+)
 from proxy.reading.poison import Disposed, dispose
 from proxy.reading.rows import Row, Rows, make_rows, v3_rows
 from proxy.reading.stream import Readers, ReadSpec
@@ -31,6 +39,8 @@ UNACKNOWLEDGED: Final = 1_000
 UNACKNOWLEDGED_MAX: Final = 100_000
 ROWS_MAX: Final = 500
 """Rendered at once."""
+ROWS_RATIO: Final = 3
+"""What rows cost until they have been sent, as a multiple of their size: records, rows, and their text."""
 PAUSE_SECONDS: Final = 0.5
 """How long a stream waits at most before it looks whether the proxy stops."""
 
@@ -72,28 +82,53 @@ class GroupStream:
         self._room = asyncio.Event()
         self._committing = asyncio.Lock()
         self._rows_left = spec.limit
+        self.share = readers.memory.share()
 
     @property
     def unacknowledged(self) -> int:
         return self._sent - self._acknowledged
 
     async def batches(self) -> AsyncIterator[GroupBatch]:
-        """Ends when the proxy stops, the limit is reached, or a fault will not pass."""
-        quiet_until = time.monotonic() + self._spec.heartbeat_seconds
+        """Ends when the proxy stops, the limit is reached, or a fault will not pass.
+
+        Heartbeats come on time whatever the stream waits for, such as a coordinator that is not available.
+        """
+        batches = self._batches()
+        waiting: asyncio.Task[GroupBatch | None] | None = None
+        try:
+            while True:
+                waiting = asyncio.ensure_future(anext(batches, None))
+                while not (await asyncio.wait({waiting}, timeout=self._spec.heartbeat_seconds))[0]:
+                    yield GroupBatch([], [])
+                batch, waiting = waiting.result(), None
+                if batch is None:
+                    return
+                yield batch
+        finally:
+            if waiting is not None:
+                waiting.cancel()
+                await asyncio.wait({waiting})
+            await batches.aclose()
+
+    async def _batches(self) -> AsyncGenerator[GroupBatch, None]:
+        commit_at = time.monotonic() + self._spec.heartbeat_seconds
         assigned: list[TopicPartition] = []
         try:
             await self._member.subscribe(self.topics)
             while not self._readers.stopping.is_set():
-                if time.monotonic() >= quiet_until:
-                    await self._commit()
-                    quiet_until = time.monotonic() + self._spec.heartbeat_seconds
-                    yield GroupBatch([], [])
+                if time.monotonic() >= commit_at:
+                    # Acknowledged rows whose commit failed: the coordinator may be back.
+                    with contextlib.suppress(BrokerUnavailable, KafkaRetriable):
+                        await self._commit()
+                    commit_at = time.monotonic() + self._spec.heartbeat_seconds
+                self.share.resize(0)  # the client has taken everything before
                 batch = await self._next()
+                if batch is not None:
+                    self.share.resize(FETCH_BYTES_MAX + ROWS_RATIO * sum(map(len, batch.rows)))
                 if (now := self._member.assignment()) != assigned:
                     assigned = now
                     yield GroupBatch([], [], {"assignment": [[at.topic, at.partition] for at in assigned]})
                 if batch is not None:
-                    quiet_until = time.monotonic() + self._spec.heartbeat_seconds
                     yield batch
                 if self.error is not None:
                     return
@@ -103,6 +138,8 @@ class GroupStream:
             self.reason = "shutdown"
         except ProxyError as error:
             self.reason, self.error = "error", error
+        finally:
+            self.share.resize(0)
 
     async def acknowledge(self, token: int) -> int:
         """Everything up to a token. How many rows that were; none where they have been acknowledged, or taken away."""
@@ -133,6 +170,7 @@ class GroupStream:
         self._forget_revoked()
         generation = self._member.generation
         most = min(room, ROWS_MAX, self._rows_left or ROWS_MAX)
+        await self.share.reserve()
         taken = [waiting.popleft() for _ in range(min(most, len(waiting)))]
         disposed = await self._dispose(taken)
         if self._member.generation != generation:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
+from aiokafka import ConsumerRebalanceListener, ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.structs import OffsetAndMetadata
 
@@ -24,10 +24,11 @@ from proxy.errors import (
     PartitionNotFound,
     ProxyError,
 )
+from proxy.kafka.consumer import FETCH_EXPANDED_BYTES_MAX, BoundedConsumer, UnreadableConsumerRecord
 from proxy.kafka.faults import proxy_error
-from proxy.reading.batches import parse, records
+from proxy.reading.batches import read_chunk, records
 from proxy.reading.cluster import Cluster, Isolation
-from proxy.reading.payloads import KafkaRecord
+from proxy.reading.payloads import KafkaRecord, UnreadableRecord
 from proxy.settings import ProxySettings
 
 SESSION_TIMEOUT_MS: Final = 30_000
@@ -124,8 +125,8 @@ class GroupMember:
             found = {}  # another request has changed the subscription
         except (kafka.NoOffsetForPartitionError, kafka.OffsetOutOfRangeError) as error:
             raise KafkaFailed(f"{type(error).__name__}: {error}. The consumer has auto.offset.reset=none.") from error
-        except UnicodeDecodeError:
-            # The name of a header, of which aiokafka expects UTF-8 and Kafka does not.
+        except (UnicodeDecodeError, kafka.CorruptRecordException):
+            # aiokafka expects UTF-8 in header names, Kafka does not. A malformed record becomes poison.
             found = await self._fetch_leniently(consumer)
         except Exception as error:
             raise proxy_error(error) from error
@@ -240,7 +241,11 @@ class GroupMember:
         ).items():
             if fetched.error is not None or at not in consumer.assignment():
                 continue
-            chunk = parse(fetched, positions[at], isolation)
+            chunk = await read_chunk(
+                self._cluster.decompression, fetched, positions[at], isolation, FETCH_EXPANDED_BYTES_MAX
+            )
+            if at not in consumer.assignment():
+                continue
             found[at] = [_consumer_record(at, each) for each in records(chunk) if each.offset >= chunk.start]
             consumer.seek(at, chunk.next)
         return found
@@ -296,8 +301,8 @@ class GroupMember:
             starting.exception()  # whoever waited was told; perhaps nobody did
 
     async def _start(self) -> Any:
-        make: Any = AIOKafkaConsumer
-        consumer = make(
+        consumer: Any = BoundedConsumer(
+            self._cluster.decompression,
             bootstrap_servers=self._proxy.bootstrap_servers,
             group_id=self._member.group,
             group_instance_id=self._member.group_instance_id,
@@ -326,6 +331,10 @@ def _consumer_record(at: TopicPartition, record: KafkaRecord) -> Record:
     key, value = record.key, record.value
     sizes = (-1 if key is None else len(key), -1 if value is None else len(value))
     headers: Any = tuple(record.headers)
+    if isinstance(record, UnreadableRecord):
+        return UnreadableConsumerRecord(
+            at.topic, at.partition, record.offset, record.timestamp, 0, None, None, None, -1, -1, (), record.poison
+        )
     return ConsumerRecord(at.topic, at.partition, record.offset, record.timestamp, 0, key, value, None, *sizes, headers)
 
 

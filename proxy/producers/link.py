@@ -10,14 +10,15 @@ import time
 from typing import Any, Final, NamedTuple
 
 from aiokafka import errors as kafka
-from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import InitProducerIdRequest
 from aiokafka.structs import TopicPartition
 
-from proxy.errors import BrokerUnavailable, KafkaRetriable, NotAuthorized, ProxyError, TopicNotFound
+from proxy.errors import BrokerUnavailable, NotAuthorized, TopicNotFound
 from proxy.kafka.faults import proxy_error
+from proxy.kafka.metadata_client import MetadataClient
+from proxy.producers.produce_errors import produce_error
 from proxy.producers.records import Batch, ProducerIdentity
 from proxy.settings import ProxySettings
 
@@ -35,7 +36,7 @@ _TOPIC_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
 
 
 class Placed(NamedTuple):
-    """A broker's word on one batch."""
+    """A broker's response for one batch."""
 
     error: type[Exception] | None
     base_offset: int
@@ -70,11 +71,14 @@ class KafkaLink:
         if not _TOPIC_NAME.match(topic):
             raise TopicNotFound
         client = await self._opened()
+        if not await self._exists(client, topic):
+            if not self._settings.auto_create_topics:
+                raise TopicNotFound
+            # The only request of the proxy that may create a topic without being told to.
+            await self._exists(client, topic, creates=True)
         for attempt in range(new_topic_attempts):
-            if not await self._exists(client, topic):
-                if not self._settings.auto_create_topics:
-                    raise TopicNotFound
-                # Kafka calls a topic unknown while it creates it.
+            if attempt and not await self._exists(client, topic):
+                # Kafka reports a topic as unknown while it creates it.
                 await asyncio.sleep(new_topic_pause_seconds)
                 continue
             try:
@@ -92,9 +96,9 @@ class KafkaLink:
             await asyncio.sleep(new_topic_pause_seconds)
         raise TopicNotFound
 
-    async def _exists(self, client: Any, topic: str) -> bool:
-        """Asked about alone, so that what does not exist is not asked about for ever after."""
-        asked = MetadataRequest([topic], allow_auto_topic_creation=self._settings.auto_create_topics)
+    async def _exists(self, client: Any, topic: str, *, creates: bool = False) -> bool:
+        """Ask for one topic, without adding it to the topics of every later update."""
+        asked = MetadataRequest([topic], allow_auto_topic_creation=creates)
         try:
             answer = await client.send(client.get_random_node(), asked)
         except Exception as error:
@@ -152,22 +156,20 @@ class KafkaLink:
             await asyncio.sleep(identity_pause_seconds)
 
     async def produce(self, node_id: int, batches: list[Batch]) -> dict[tuple[str, int], Placed]:
-        """One request for batches of distinct partitions. Raises what aiokafka raises."""
-        topics: dict[str, list[tuple[int, Any]]] = {}
+        """Send one request with at most one batch per partition: responses name nothing but the partition.
+
+        A partition that the response names twice is left out, because neither answer is certain. Raises what aiokafka
+        raises.
+        """
+        topics: dict[str, dict[int, Any]] = {}
         for batch in batches:
-            topics.setdefault(batch.topic, []).append((batch.partition, batch.buffer))
-        asked = ProduceRequest(None, -1, self._settings.kafka_request_timeout_ms, list(topics.items()))
-        answer = await self._client.send(node_id, asked)
-        found: dict[tuple[str, int], Placed] = {}
-        for topic, rows in answer.topics:
-            # Versions before 5 have fewer fields, later ones more; these four stand first in all of them.
-            for partition, code, base_offset, append_time_ms, *_ in rows:
-                error_class = None if code == 0 else kafka.for_code(code)
-                # -1: the records keep their own time.
-                found[topic, partition] = Placed(
-                    error_class, base_offset, append_time_ms if append_time_ms >= 0 else None
-                )
-        return found
+            partitions = topics.setdefault(batch.topic, {})
+            assert batch.partition not in partitions, "two batches for one partition in one request"
+            partitions[batch.partition] = batch.buffer
+        data = [(topic, list(partitions.items())) for topic, partitions in topics.items()]
+        request = ProduceRequest(None, -1, self._settings.kafka_request_timeout_ms, data)
+        response = await self._client.send(node_id, request)
+        return _placed(response.topics)
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -185,8 +187,7 @@ class KafkaLink:
                 return
             if self._down is not None and time.monotonic() < self._down[0]:
                 raise BrokerUnavailable(self._down[1])
-            make: Any = AIOKafkaClient
-            client = make(
+            client: Any = MetadataClient(
                 bootstrap_servers=self._settings.bootstrap_servers,
                 client_id="headgate-proxy",
                 request_timeout_ms=self._settings.kafka_request_timeout_ms,
@@ -205,11 +206,17 @@ class KafkaLink:
             self._client = client
 
 
-def refusal(error_class: type[Exception], topic: str) -> ProxyError:
-    """A broker's final word, in the proxy's."""
-    if error_class is kafka.TopicAuthorizationFailedError:
-        return NotAuthorized(f"Not authorized to access topic {topic}.")
-    error = error_class()
-    if error_class in (kafka.NotEnoughReplicasError, kafka.NotEnoughReplicasAfterAppendError):
-        return KafkaRetriable(f"Too few replicas of {topic} are in sync.")
-    return proxy_error(error)
+def _placed(topics: Any) -> dict[tuple[str, int], Placed]:
+    found: dict[tuple[str, int], Placed] = {}
+    repeated: set[tuple[str, int]] = set()
+    for topic, rows in topics:
+        # Versions before 5 have fewer fields, later ones more; these four come first in all of them.
+        for partition, code, base_offset, append_time_ms, *_ in rows:
+            if (topic, partition) in found:
+                repeated.add((topic, partition))
+            # -1: the records keep their own timestamp.
+            append_time = append_time_ms if append_time_ms >= 0 else None
+            found[topic, partition] = Placed(produce_error(code), base_offset, append_time)
+    for key in repeated:
+        del found[key]
+    return found

@@ -1,25 +1,31 @@
-"""What became of requests with an Idempotency-Key: a topic that every worker writes to and reads to its end.
+"""Journal of requests with an Idempotency-Key: a topic that every worker writes to and reads to its end.
 
-A key has up to two kinds of records in it. An *intent* says under which producer id and sequences the records of the
-request go out, before the first of them does; an *outcome* holds the answer. Where two workers wrote an intent for one
-key, the first in the log counts, for both. The topic is deleted by age, not compacted: which intent came first must
-stay readable. An index of the window is kept in memory, and answers while there is room; others are read again.
+A key has two kinds of records. An *intent* contains the producer ids and sequence numbers of the request's batches and
+is written before the first batch is sent. An *outcome* contains the response. If two workers write an intent for one
+key, the first one in the log counts for both. A later intent counts only as the next attempt of the request, after a
+broker has rejected the numbers of the one before. The topic is deleted by age, not compacted, because the order of
+intents must stay readable. The index of the window is kept in memory, and so are recent responses; older ones are read
+again.
 """
 
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from proxy.errors import BrokerUnavailable, TopicNotFound
+from proxy.kafka.consumer import BoundedConsumer
+from proxy.kafka.decompression import Decompression
 from proxy.kafka.faults import proxy_error
-from proxy.producers.records import OutgoingRecord
+from proxy.kafka.metadata_client import MetadataClient
+from proxy.producers.records import OutgoingRecord, ProducerIdentity
 from proxy.producers.sender import Sender
 from proxy.settings import ProxySettings
 
@@ -27,22 +33,67 @@ from proxy.settings import ProxySettings
 answers_bytes_max: Final = 16 * 1024 * 1024
 # As many copies as Kafka's own internal topics have, where there are brokers for them.
 replicas_max: Final = 3
+# Parsed at once; others use the event loop between two polls.
+poll_records_max: Final = 500
+# Length of keys and fingerprints in the log.
+digest_bytes: Final = 16
 # How long a worker waits until it sees its own words in the log.
 catch_up_seconds: Final = 10.0
 
 
 class Intent(msgspec.Struct, frozen=True, tag="intent"):
-    """Rows are (partition, first sequence, which records of the request)."""
-
     fingerprint: bytes
     producer_id: int
     epoch: int
     rows: list[tuple[int, int, list[int]]]
+    """(partition, first sequence number, positions of its records in the request)"""
+    attempt: int = 0
+    moved: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict)
+    """By partition: (producer id, epoch) where it is not that of the first attempt."""
+
+    def producer_of(self, partition: int) -> tuple[int, int]:
+        return self.moved.get(partition, (self.producer_id, self.epoch))
+
+    def restarted(self, partitions: Collection[int], identity: ProducerIdentity) -> "Intent":
+        """The next attempt: these partitions start at sequence 0 of a new producer id. Others keep their numbers."""
+        rows = [
+            (partition, 0 if partition in partitions else sequence, positions)
+            for partition, sequence, positions in self.rows
+        ]
+        moved = {**self.moved, **dict.fromkeys(partitions, (identity.producer_id, identity.epoch))}
+        return Intent(self.fingerprint, self.producer_id, self.epoch, rows, self.attempt + 1, moved)
+
+    def is_restart_of(self, before: "Intent") -> bool:
+        return (
+            self.attempt == before.attempt + 1
+            and self.fingerprint == before.fingerprint
+            and [(row[0], row[2]) for row in self.rows] == [(row[0], row[2]) for row in before.rows]
+        )
 
 
 class Outcome(msgspec.Struct, frozen=True, tag="outcome"):
     fingerprint: bytes
     answer: bytes
+
+
+def _is_plausible(key: bytes, said: Intent | Outcome) -> bool:
+    """Every Kafka client may write to the topic. Entries that no worker can have written are skipped."""
+    if len(key) > digest_bytes or len(said.fingerprint) > digest_bytes:
+        return False
+    if isinstance(said, Outcome):
+        return True
+    return (
+        all(
+            0 <= producer_id < 2**63 and 0 <= epoch < 2**15
+            for producer_id, epoch in [(said.producer_id, said.epoch), *said.moved.values()]
+        )
+        and len({partition for partition, _, _ in said.rows}) == len(said.rows)
+        and all(0 <= number < 2**31 for partition, sequence, _ in said.rows for number in (partition, sequence))
+        # A record of the request is in one row at most.
+        and len({position for _, _, positions in said.rows for position in positions})
+        == sum(len(positions) for _, _, positions in said.rows)
+        and all(position >= 0 for _, _, positions in said.rows for position in positions)
+    )
 
 
 _DECODER: Final = msgspec.msgpack.Decoder(Intent | Outcome)
@@ -64,6 +115,7 @@ class OutcomeLog:
         self._answers: OrderedDict[int, bytes] = OrderedDict()
         self._answers_bytes = 0
         self._consumer: Any = None
+        self._decompression = Decompression(settings.fetch_batch_decompressed_bytes_max)
         self._position = 0
         self._moved = asyncio.Event()
         self._opening = asyncio.Lock()
@@ -111,7 +163,8 @@ class OutcomeLog:
     async def _write(self, key: bytes, entry: Intent | Outcome) -> int:
         await self._opened()
         record = OutgoingRecord(key, msgspec.msgpack.encode(entry), 0)
-        (ticket,) = await self._sender.place(self._settings.idempotency_topic, [record])
+        # Without the limit on pending bytes: the request itself was admitted, and its records wait for this one.
+        (ticket,) = await self._sender.place(self._settings.idempotency_topic, [record], is_limited=False)
         return (await ticket.delivered()).offset
 
     async def _reach(self, offset: int) -> None:
@@ -131,6 +184,8 @@ class OutcomeLog:
                 return
             await self.close()
             self._entries.clear()
+            self._answers.clear()
+            self._answers_bytes = 0
             await self._create()
             consumer = self._new_consumer()
             try:
@@ -148,8 +203,8 @@ class OutcomeLog:
             await self._reach(end)
 
     def _new_consumer(self) -> Any:
-        make: Any = AIOKafkaConsumer
-        return make(
+        return BoundedConsumer(
+            self._decompression,
             bootstrap_servers=self._settings.bootstrap_servers,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
@@ -164,6 +219,7 @@ class OutcomeLog:
             bootstrap_servers=self._settings.bootstrap_servers,
             request_timeout_ms=self._settings.kafka_request_timeout_ms,
         )
+        MetadataClient.adopt(admin._client)
         try:
             await admin.start()
             if topic not in await admin.list_topics():
@@ -190,7 +246,7 @@ class OutcomeLog:
 
     async def _follow(self, consumer: Any, where: TopicPartition) -> None:
         while True:
-            batches = await consumer.getmany(where, timeout_ms=1000)
+            batches = await consumer.getmany(where, timeout_ms=1000, max_records=poll_records_max)
             for records in batches.values():
                 for record in records:
                     self._learn(record.key, record.value, record.offset, record.timestamp)
@@ -202,7 +258,7 @@ class OutcomeLog:
             said = _DECODER.decode(value or b"")
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return  # not ours; nobody else has business here
-        if key is None:
+        if key is None or not _is_plausible(key, said):
             return
         window_ms = self._settings.idempotency_window_ms
         known = self._entries.get(key)
@@ -212,6 +268,8 @@ class OutcomeLog:
             if known is None:
                 self._entries[key] = Entry(at_ms, said.fingerprint, said, None)
                 self._entries.move_to_end(key)
+            elif known.intent is not None and said.is_restart_of(known.intent):
+                self._entries[key] = Entry(known.at_ms, said.fingerprint, said, None)
         elif known is None or known.outcome_offset is None:
             at_ms = known.at_ms if known is not None else at_ms
             self._entries[key] = Entry(at_ms, said.fingerprint, None, offset)
@@ -223,8 +281,8 @@ class OutcomeLog:
             self._entries.popitem(last=False)
 
     def _keep(self, offset: int, answer: bytes) -> None:
+        self._answers_bytes += len(answer) - len(self._answers.get(offset, b""))
         self._answers[offset] = answer
-        self._answers_bytes += len(answer)
         while self._answers_bytes > answers_bytes_max:
             self._answers_bytes -= len(self._answers.popitem(last=False)[1])
 

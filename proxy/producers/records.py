@@ -59,8 +59,11 @@ class Batch:
         "deadline",
         "error",
         "identity",
+        "identity_lost",
         "in_doubt",
+        "is_keyed",
         "partition",
+        "renewals",
         "sequence",
         "settled",
         "topic",
@@ -81,9 +84,15 @@ class Batch:
         self.append_time_ms: int | None = None
         self.identity: ProducerIdentity | None = None
         self.sequence = 0
+        self.is_keyed = False
+        """The producer id and sequence belong to one request with an Idempotency-Key and never change."""
         self.attempts = 0
+        self.renewals = 0
+        """How often the batch moved to a new shared producer id."""
         self.in_doubt = False
-        """An attempt ended without an answer: the broker may have the records."""
+        """An attempt ended without a definite response: the broker may have stored the records."""
+        self.identity_lost = False
+        """A keyed batch was rejected because of its producer id or sequence, and is known not to be stored."""
 
     def settle(self, error: ProxyError | None = None) -> None:
         self.error = error

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from aiokafka import TopicPartition
 from aiokafka import errors as kafka
-from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
 
@@ -28,7 +27,9 @@ from proxy.errors import (
     ProxyError,
     TopicNotFound,
 )
+from proxy.kafka.decompression import Decompression
 from proxy.kafka.faults import proxy_error
+from proxy.kafka.metadata_client import MetadataClient
 from proxy.settings import ProxySettings
 
 EARLIEST: Final = -2
@@ -71,6 +72,7 @@ class Fetched:
 class Cluster:
     def __init__(self, settings: ProxySettings) -> None:
         self._settings = settings
+        self.decompression = Decompression(settings.fetch_batch_decompressed_bytes_max)
         self._client: Any = None
         self._connecting = asyncio.Lock()
         self._updated = 0.0
@@ -170,6 +172,7 @@ class Cluster:
         return found
 
     async def close(self) -> None:
+        self.decompression.close()
         if self._client is not None:
             await self._client.close()
 
@@ -222,8 +225,7 @@ class Cluster:
             return self._client
         async with self._connecting:
             if self._client is None:
-                make: Any = AIOKafkaClient
-                client = make(
+                client: Any = MetadataClient(
                     bootstrap_servers=self._settings.bootstrap_servers,
                     metadata_max_age_ms=METADATA_AGE_MS,
                     request_timeout_ms=self._settings.kafka_request_timeout_ms,

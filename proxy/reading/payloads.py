@@ -33,9 +33,11 @@ SchemaKey: TypeAlias = int | UUID
 Render: TypeAlias = Callable[[bytes, "Sequence[Header]"], Rendered]
 """A payload, and the headers of its record, to JSON text."""
 _NULL: Final = b"null"
-_READ_OPTIONS: Final = ReadOptions(tag_unions=True, protobuf_as_dict=True)
+_READ_OPTIONS: Final = ReadOptions(tag_unions=True, protobuf_as_dict=True, protobuf_json_names=True)
 _JSON_STARTS: Final = frozenset(b'{["-0123456789tfn \t\r\n')
-_FAULTS_OF_SCHEMA: Final = frozenset({Reason.UNKNOWN_SCHEMA, Reason.REGISTRY_UNAVAILABLE, Reason.UNRESOLVABLE})
+_FAULTS_OF_SCHEMA: Final = frozenset(
+    {Reason.UNKNOWN_SCHEMA, Reason.REGISTRY_UNAVAILABLE, Reason.UNRESOLVABLE, Reason.RULES_NOT_EXECUTED}
+)
 
 
 class KafkaRecord(Protocol):
@@ -51,6 +53,18 @@ class KafkaRecord(Protocol):
     def value(self) -> bytes | None: ...
     @property
     def headers(self) -> Sequence[Header]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableRecord:
+    """Stands for records that cannot be delivered; rendered as a poison row at their first offset."""
+
+    offset: int
+    timestamp: int
+    poison: Poison
+    key: None = None
+    value: None = None
+    headers: Sequence[Header] = ()
 
 
 class SchemaReader:

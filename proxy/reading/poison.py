@@ -10,10 +10,12 @@ from enum import StrEnum
 from typing import Final, cast
 
 from proxy.errors import BadRequest, ConversionFailed
+from proxy.producers.internal_topics import check_writable
 from proxy.producers.records import OutgoingRecord
 from proxy.producers.sender import Sender
 from proxy.reading.payloads import KafkaRecord
 from proxy.reading.rows import PoisonRow, Rows
+from proxy.settings import ProxySettings
 from serdes import Record as LetterRecord
 from serdes import to_dead_letter
 
@@ -35,8 +37,10 @@ class PoisonPolicy:
     """The topic of the records and `.dead` if None."""
 
     @classmethod
-    def read(cls, action: str | None, topic: str | None) -> "PoisonPolicy":
-        """Raises BadRequest."""
+    def read(cls, action: str | None, topic: str | None, settings: ProxySettings) -> "PoisonPolicy":
+        """Raises BadRequest, NotAuthorized."""
+        if topic:
+            check_writable(topic, settings)
         if action is not None and action not in set(OnPoison):
             raise BadRequest(f"on_poison must be one of {', '.join(OnPoison)}, not {action[:40]!r}.")
         return cls(OnPoison.ROW if action is None else OnPoison(action), topic or None)

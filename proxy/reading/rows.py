@@ -1,9 +1,10 @@
 """Records as rows of JSON text: the v2 shape and the v3 shape, and the explained row of a poison record."""
 
+import asyncio
 import base64
 import bisect
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -14,6 +15,10 @@ from proxy.reading.payloads import Header, KafkaRecord, Payloads, Side, one_line
 from serdes import Poison
 
 DETAIL_CHARS_MAX: Final = 500
+SLICE_BYTES_MAX: Final = 512 * 1024
+"""Values rendered before other work on the event loop gets its turn."""
+RECORD_OVERHEAD_BYTES: Final = 200
+"""What a record costs besides its value, as bytes: it limits slices of tiny records to about 2,500."""
 _YEAR_10000_MS: Final = 253_402_300_800_000
 
 
@@ -57,7 +62,7 @@ def v2_rows(key_side: Side, value_side: Side) -> RowMaker:
         for record in records:
             headers, key, value = record.headers, record.key, record.value
             key_text = b"null" if key is None else render_key(key, headers)
-            value_text = b"null" if value is None else render_value(value, headers)
+            value_text = _absent(record) if value is None else render_value(value, headers)
             shown = _headers(headers, "key") if headers else b"[]"
             offset = record.offset
             offsets.append(offset)
@@ -83,7 +88,7 @@ def v3_rows(key_side: Side, value_side: Side) -> RowMaker:
         for record in records:
             headers, key, value, moment = record.headers, record.key, record.value, record.timestamp
             key_text = b"null" if key is None else render_key(key, headers)
-            value_text = b"null" if value is None else render_value(value, headers)
+            value_text = _absent(record) if value is None else render_value(value, headers)
             time_text = times.get(moment)
             if time_text is None:
                 time_text = times[moment] = _time_text(moment)
@@ -111,16 +116,49 @@ async def make_rows(
     partition: int,
     records: Callable[[], Iterable[KafkaRecord]],
 ) -> Rows:
-    """Rows of these records, each of one line. Schemas that turn out to be missing are looked up, and all done anew."""
+    """Rows of these records, each of one line. Other work on the event loop continues between slices of the records.
+
+    Schemas that turn out to be missing are looked up, and the slice is rendered again.
+    """
     sides = payloads.sides(formats)
-    while True:
-        made = shape(*sides.both)(topic, partition, records())
-        if not await sides.look_up():
-            break
-    text = b"".join([row for row in made.rows if type(row) is bytes])
-    if b"\n" in text or b"\r" in text:
-        return Rows([one_line(row) if type(row) is bytes else row for row in made.rows], made.offsets)
-    return made
+    make = shape(*sides.both)
+    rows: list[Row] = []
+    offsets: list[int] = []
+    for taken in _slices(records()):
+        if rows:
+            await asyncio.sleep(0)
+        while True:
+            made = make(topic, partition, taken)
+            if not await sides.look_up():
+                break
+        text = b"".join([row for row in made.rows if type(row) is bytes])
+        if b"\n" in text or b"\r" in text:
+            rows += [one_line(row) if type(row) is bytes else row for row in made.rows]
+        else:
+            rows += made.rows
+        offsets += made.offsets
+    return Rows(rows, offsets)
+
+
+def _slices(records: Iterable[KafkaRecord]) -> Iterator[list[KafkaRecord]]:
+    """Runs of records that take a few milliseconds to render."""
+    taken: list[KafkaRecord] = []
+    left = SLICE_BYTES_MAX
+    for record in records:
+        taken.append(record)
+        left -= RECORD_OVERHEAD_BYTES + len(record.value or b"")
+        if left <= 0:
+            yield taken
+            taken = []
+            left = SLICE_BYTES_MAX
+    if taken:
+        yield taken
+
+
+def _absent(record: KafkaRecord) -> bytes | Poison:
+    """Looked at only where there is no value: the common case costs nothing."""
+    poison: Poison | None = getattr(record, "poison", None)
+    return b"null" if poison is None else poison
 
 
 def explain(poison: Poison, is_key: bool) -> dict[str, object]:

@@ -22,11 +22,13 @@ from proxy.errors import (
     ShuttingDown,
     TooManyRequests,
 )
+from proxy.kafka.record_batches import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
 from proxy.producers.sender import Sender
-from proxy.reading.batches import Chunk, parse, records
+from proxy.reading.batches import Chunk, read_chunk, records
 from proxy.reading.cluster import Cluster, Isolation
 from proxy.reading.filters import Predicate
 from proxy.reading.formats import Formats
+from proxy.reading.memory import StreamMemory
 from proxy.reading.payloads import Payloads
 from proxy.reading.plan import Plan
 from proxy.reading.poison import PoisonPolicy, dispose
@@ -41,6 +43,11 @@ TROUBLE_SECONDS_MAX: Final = 30.0
 MOVED_SECONDS_MAX: Final = 10.0
 """How long a read that ends waits for a leader to be found."""
 RETRY_SECONDS: Final = 0.3
+HELD_RATIO: Final = 4
+"""What a chunk costs until its rows have been sent, as a multiple of its size: batches, rows, and a chunk ahead."""
+HELD_BYTES_MIN: Final = 16 * 1024
+EXPANDED_BYTES_PER_ROW: Final = 16 * 1024
+"""Decompressed for each row of a limited read. More is decompressed if that was too little."""
 AHEAD_ROWS_MIN: Final = 10_000
 """Fetching ahead does not pay for less."""
 
@@ -61,6 +68,8 @@ class ReadSpec:
     isolation: Isolation = Isolation.READ_UNCOMMITTED
     heartbeat_seconds: float = 15.0
     v2: bool = False
+    page: bool = False
+    """One bounded response. `share` holds its rows until the caller releases it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,10 @@ class Batch:
 class Readers:
     """What streams read with, and how many there are; one for all of a worker."""
 
-    def __init__(self, cluster: Cluster, payloads: Payloads, sender: Sender, streams_max: int) -> None:
+    def __init__(
+        self, cluster: Cluster, payloads: Payloads, sender: Sender, streams_max: int, streams_bytes_max: int
+    ) -> None:
+        self.memory = StreamMemory(streams_bytes_max)
         self.cluster = cluster
         self.payloads = payloads
         self.sender = sender
@@ -120,6 +132,9 @@ class RecordStream:
         self.reason = "complete"
         """Why the stream has ended: complete, limit, timeout, shutdown or error."""
         self.error: ProxyError | None = None
+        self.share = readers.memory.share()
+        self._page_bytes = 0
+        """Rows of a page that were returned, and the body that they are joined to."""
         self._rows_left = spec.limit
         self._bytes_left = spec.bytes_max
         self._any_sent = False
@@ -140,23 +155,34 @@ class RecordStream:
         try:
             while (chunks := await self._next()) is not None:
                 if not chunks:
+                    self._hold(0)
                     yield Batch(-1, [], [])
+                    continue
+                await self.share.reserve()
                 self._fetch_ahead(chunks)
+                self._hold(HELD_RATIO * sum(chunk.size for _, chunk in chunks) + HELD_BYTES_MIN)
                 for at, chunk in chunks:
                     batch = await self._render(at.partition, chunk)
                     if batch.rows:
                         self._any_sent = True
+                        if self._spec.page:
+                            self._page_bytes += 2 * sum(map(len, batch.rows))
                         yield batch
                     if self.error is not None or self._exhausted():
                         return
         except ProxyError as error:
             self.reason, self.error = "error", error
         finally:
+            self._hold(0)
             if self._ahead is not None:
                 self._ahead.cancel()
 
+    def _hold(self, size: int) -> None:
+        self.share.resize(self._page_bytes + size)
+
     def _exhausted(self) -> bool:
-        if self._rows_left == 0 or self._bytes_left == 0:
+        is_cut = self._spec.page and self._any_sent and self._readers.memory.is_full
+        if self._rows_left == 0 or self._bytes_left == 0 or is_cut:
             self.reason = "limit"
             return True
         return False
@@ -184,8 +210,10 @@ class RecordStream:
                 return chunks
 
     async def _read_on(self, quiet_until: float) -> list[tuple[TopicPartition, Chunk]]:
+        self._hold(0)  # the client has taken everything before
         if self._is_at_tail:
             return await self._wait(quiet_until - time.monotonic())
+        await self.share.reserve()
         try:
             chunks = await (self._ahead or self._fetch())
             if chunks or self._spec.follow:
@@ -198,6 +226,7 @@ class RecordStream:
         if chunks:
             self._fetch_bytes = min(self._fetch_bytes * 2, FETCH_BYTES_MAX)
             return chunks
+        self._hold(0)
         if self._spec.follow:
             self._is_at_tail = True
             return await self._wait(quiet_until - time.monotonic())
@@ -216,6 +245,7 @@ class RecordStream:
         return found or []
 
     async def _outlive(self, error: ProxyError) -> None:
+        self._hold(0)
         now = time.monotonic()
         self._trouble_since = self._trouble_since or now
         patience = TROUBLE_SECONDS_MAX if self._spec.follow else MOVED_SECONDS_MAX
@@ -243,6 +273,7 @@ class RecordStream:
             if everything or at < self.ends[partition]
         }
         found = await self._readers.cluster.fetch(wanted, bytes_max=self._fetch_bytes, isolation=self._spec.isolation)
+        bytes_max = self._expanded_bytes_max(len(found))
         chunks: list[tuple[TopicPartition, Chunk]] = []
         for at, fetched in found.items():
             if fetched.out_of_range:
@@ -251,12 +282,22 @@ class RecordStream:
             elif fetched.error is not None:
                 raise fetched.error
             else:
-                chunk = parse(fetched, wanted[at], self._spec.isolation)
+                decompression = self._readers.cluster.decompression
+                chunk = await read_chunk(decompression, fetched, wanted[at], self._spec.isolation, bytes_max)
                 if chunk.next > chunk.start:
                     chunks.append((at, chunk))
                 elif fetched.high_watermark <= wanted[at]:
                     self.ends[at.partition] = min(self.ends[at.partition], wanted[at])
         return chunks
+
+    def _expanded_bytes_max(self, partitions: int) -> int:
+        """How much to decompress per partition: no more than the reader still wants, in all partitions together."""
+        wanted = EXPANDED_BYTES_MAX
+        if self._rows_left is not None:
+            wanted = min(wanted, self._rows_left * EXPANDED_BYTES_PER_ROW)
+        if self._bytes_left is not None:
+            wanted = min(wanted, self._bytes_left)
+        return max(wanted // max(partitions, 1), EXPANDED_BYTES_MIN)
 
     async def _move_into_range(self, partition: int) -> None:
         """Retention or a purge was faster, or the topic was made anew."""

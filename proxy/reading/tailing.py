@@ -14,7 +14,8 @@ from typing import Final
 from aiokafka import TopicPartition
 
 from proxy.errors import ProxyError
-from proxy.reading.batches import Chunk, parse
+from proxy.kafka.record_batches import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
+from proxy.reading.batches import Chunk, read_chunk
 from proxy.reading.cluster import Cluster, Isolation, Lane
 
 HOLD_MS: Final = 250
@@ -177,6 +178,7 @@ class Tails:
             found = await self._cluster.fetch(
                 asked, bytes_max=FETCH_BYTES_MAX, wait_ms=HOLD_MS, isolation=self._isolation, lane=lane
             )
+            bytes_max = max(EXPANDED_BYTES_MAX // max(len(found), 1), EXPANDED_BYTES_MIN)
             for tail in tails:
                 fetched = found.get(tail.at)
                 if fetched is None or tail.position != asked[tail.at]:
@@ -184,7 +186,11 @@ class Tails:
                 if fetched.error is not None:
                     tail.wake()
                 elif fetched.batches:
-                    self._add(tail, parse(fetched, tail.position, self._isolation))
+                    chunk = await read_chunk(
+                        self._cluster.decompression, fetched, asked[tail.at], self._isolation, bytes_max
+                    )
+                    if tail.position == asked[tail.at]:
+                        self._add(tail, chunk)
             self._served_at = time.monotonic()
         except ProxyError:
             for tail in tails:

@@ -22,6 +22,7 @@ from proxy.api.addresses import base_url
 from proxy.api.answers import V2_JSON
 from proxy.api.body import parse_json, read_body
 from proxy.api.forwarding import forward
+from proxy.api.page_response import PageResponse
 from proxy.api.query import last_query, whole_query
 from proxy.api.record_fields import timestamp_ms
 from proxy.consumers.config import read_config
@@ -117,7 +118,9 @@ async def records(group: str, instance: str, request: Request) -> Response:
         media_type = check_accept(request.headers.get("accept", ""), found.config.formats.value)
         timeout_ms = whole_query(request, "timeout", least=-1)
         bytes_max = whole_query(request, "max_bytes", least=-1)
-        policy = PoisonPolicy.read(last_query(request, "on_poison"), last_query(request, "dead_letter_topic"))
+        policy = PoisonPolicy.read(
+            last_query(request, "on_poison"), last_query(request, "dead_letter_topic"), services.settings
+        )
         replay = last_query(request, "replay")
         answer = None if replay is None else found.replay(replay)
         if answer is None:
@@ -127,7 +130,8 @@ async def records(group: str, instance: str, request: Request) -> Response:
             if answer is None:
                 return Response(b"[]", media_type=media_type)
             services.consumers.keep(found, answer)
-    return Response(answer.body, media_type=media_type, headers={REPLAY_HEADER: answer.token})
+    share = services.readers.memory.share()
+    return PageResponse(answer.body, share, media_type, {REPLAY_HEADER: answer.token})
 
 
 @router.post(_INSTANCE + "/offsets")
@@ -256,7 +260,8 @@ def _find(request: Request, group: str, instance: str) -> ConsumerInstance:
 
 async def _raw_body(request: Request) -> bytes:
     declared = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    body = await read_body(request.receive, _services(request).settings.request_body_bytes_max)
+    settings = _services(request).settings
+    body = await read_body(request.receive, settings.request_body_bytes_max, settings.request_body_timeout_ms / 1000)
     if body.strip() and declared not in _BODY_TYPES:
         raise UnsupportedMedia
     return body

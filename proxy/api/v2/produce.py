@@ -13,7 +13,7 @@ import orjson
 
 from openapi.media_types import negotiate
 from proxy.api.answers import JSON, V2_JSON
-from proxy.api.body import parse_json
+from proxy.api.large_body import parse_rows
 from proxy.api.record_fields import headers_of, timestamp_ms, whole_number
 from proxy.errors import (
     BadRequest,
@@ -35,8 +35,10 @@ from proxy.errors import (
     fault_of,
 )
 from proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
+from proxy.producers.internal_topics import check_writable
 from proxy.producers.records import OutgoingRecord, Ticket, settled
 from proxy.services import Services
+from proxy.time_slicing import chunks
 
 _MEDIA_TYPES: Final[Mapping[bytes, Format]] = {
     b"application/vnd.kafka.binary.v2+json": Format.BINARY,
@@ -92,11 +94,13 @@ class ProduceV2:
 
     async def understand(self, media: bytes, body: bytes, topic: str, partition: int | None) -> Ordered:
         """Raises ProxyError."""
+        check_writable(topic, self._services.settings)
         given = _format_of(media)
         if not body.strip():
             raise InvalidPayload("Payload error. Null input provided. Data is required.")
-        parsed = parse_json(body)
-        rows = _rows(parsed, self._services.settings.records_per_request_max)
+        settings = self._services.settings
+        parsed = await parse_rows(body, "records", settings.producer_batch_bytes_max)
+        rows = _rows(parsed, settings.records_per_request_max)
         value_format = _named_format(parsed, "value_format", given)
         key_format = _named_format(parsed, "key_format", given)
         # Whether the topic is there comes before its schemas: nothing is registered for a typing mistake.
@@ -105,7 +109,11 @@ class ProduceV2:
             await sender.partitions(topic)
         encode_key, key_id = await self._encoder(parsed, rows, topic, key_format, is_key=True)
         encode_value, value_id = await self._encoder(parsed, rows, topic, value_format, is_key=False)
-        records = [_record(row, index, encode_key, encode_value, partition) for index, row in enumerate(rows)]
+        records: list[OutgoingRecord] = []
+        async for start, some in chunks(rows):
+            records += [
+                _record(row, index, encode_key, encode_value, partition) for index, row in enumerate(some, start)
+            ]
         return Ordered(records, key_id, value_id)
 
     async def deliver(self, topic: str, ordered: Ordered) -> bytes:
@@ -154,14 +162,15 @@ async def answer_of(ordered: Ordered, tickets: Sequence[Ticket]) -> bytes:
     await settled(tickets)
     rows: list[dict[str, object]] = []
     failed: ProxyError | None = None
-    for ticket in tickets:
-        batch = ticket.batch
-        if batch.error is None:
-            offset = batch.base_offset + ticket.position if batch.base_offset >= 0 else -1
-            rows.append({"partition": batch.partition, "offset": offset, "error_code": None, "error": None})
-        else:
-            failed = batch.error
-            rows.append({"partition": None, "offset": None, "error_code": row_code(failed), "error": str(failed)})
+    async for _, some in chunks(tickets):
+        for ticket in some:
+            batch = ticket.batch
+            if batch.error is None:
+                offset = batch.base_offset + ticket.position if batch.base_offset >= 0 else -1
+                rows.append({"partition": batch.partition, "offset": offset, "error_code": None, "error": None})
+            else:
+                failed = batch.error
+                rows.append({"partition": None, "offset": None, "error_code": row_code(failed), "error": str(failed)})
     if isinstance(failed, (BrokerUnavailable, ShuttingDown)) and all(row["error"] for row in rows):
         raise failed
     return orjson.dumps(

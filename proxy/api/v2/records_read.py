@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from openapi.media_types import negotiate
+from proxy.api.page_response import PageResponse
 from proxy.api.query import last_query, whole_query
 from proxy.errors import BadRequest, NotAcceptable
 from proxy.reading.formats import MEDIA_TYPES, Formats, ReadFormat
@@ -48,14 +49,19 @@ async def read_partition(topic: str, partition: str, request: Request) -> Respon
         limit=ROWS_MAX,
         bytes_max=min(bytes_max, settings.consumer_request_max_bytes),
         wait_seconds=(settings.consumer_request_timeout_ms if timeout_ms is None else timeout_ms) / 1000,
-        poison=PoisonPolicy.read(last_query(request, "on_poison"), last_query(request, "dead_letter_topic")),
+        poison=PoisonPolicy.read(last_query(request, "on_poison"), last_query(request, "dead_letter_topic"), settings),
         v2=True,
+        page=True,
     )
     number = int(partition)
     await services.cluster.check_partition(topic, number)
     plan = await make_plan(services.cluster, topic, [number], Start(offset=offset or 0), spec.isolation)
     stream = RecordStream(services.readers, topic, plan, spec)
-    rows = [row async for batch in stream.batches() for row in batch.rows]
-    if stream.error is not None and not rows:
-        raise stream.error
-    return Response(b"[%b]" % b",".join(rows), media_type=media_type)
+    try:
+        rows = [row async for batch in stream.batches() for row in batch.rows]
+        if stream.error is not None and not rows:
+            raise stream.error
+        return PageResponse(b"[%b]" % b",".join(rows), stream.share, media_type)
+    except BaseException:
+        stream.share.resize(0)
+        raise

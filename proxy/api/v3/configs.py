@@ -12,7 +12,7 @@ from proxy.admin.configs import Change, Config, Operation, Resource, ResourceTyp
 from proxy.admin.topics import describe_cluster, find_topic, find_topics, list_topics
 from proxy.api.requests import Body, answers_v3, body_v3, number_in_path
 from proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
-from proxy.errors import BadRequest, ProxyError, TopicNotFound, fault_of
+from proxy.errors import BadRequest, fault_of
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", dependencies=[Depends(answers_v3)])
 Context = Annotated[V3, Depends(v3_of)]
@@ -81,7 +81,10 @@ async def list_all_topic_configs(v3: Context) -> Response:
 
 @router.post("/topics/-/configs:alter")
 async def alter_configs_of_topics(v3: Context, request: Request) -> Response:
-    """Topics are altered one by one: 207 lists those whose changes were refused, 204 says that none was."""
+    """Topics are altered one by one: 207 lists those whose changes were refused, 204 means that none was.
+
+    Unknown topics and config names are found before anything is altered, and fail the request (404).
+    """
     body = await body_v3(request, AlterTopics)
     wanted: dict[Resource, Sequence[Change]] = {}
     for index, row in enumerate(body.data):
@@ -89,11 +92,11 @@ async def alter_configs_of_topics(v3: Context, request: Request) -> Response:
         if resource in wanted:
             raise BadRequest(f"data[{index}].topic_name: {row.topic_name} is there twice.")
         wanted[resource] = _distinct([each.change() for each in row.configs], f"data[{index}].configs")
-    there = await find_topics(v3.cluster, sorted({resource.name for resource in wanted}), missing_ok=True)
-    refused: dict[Resource, ProxyError] = {each: TopicNotFound() for each in wanted if each.name not in there}
-    known = {resource: changes for resource, changes in wanted.items() if resource not in refused}
-    if known:
-        refused |= await configs.alter_all(v3.cluster, known, validate_only=bool(body.validate_only))
+    if not wanted:
+        return nothing()
+    await find_topics(v3.cluster, sorted(resource.name for resource in wanted))
+    await configs.check_all_names(v3.cluster, v3.links.cluster_id, wanted)
+    refused = await configs.alter_all(v3.cluster, wanted, validate_only=bool(body.validate_only))
     if not refused:
         return nothing()
     failures = [

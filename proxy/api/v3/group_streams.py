@@ -14,12 +14,13 @@ from urllib.parse import quote
 import orjson
 from fastapi import APIRouter
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
 from proxy.api.addresses import base_url
 from proxy.api.body import parse_json, read_body
 from proxy.api.query import last_query, one_of_query, whole_query
+from proxy.api.stream_response import StreamResponse
 from proxy.api.v3.records_read import read_spec
 from proxy.consumers.group_stream import UNACKNOWLEDGED, UNACKNOWLEDGED_MAX, GroupStream
 from proxy.consumers.membership import MemberSettings
@@ -43,8 +44,9 @@ async def read_group(cluster_id: str, group: str, request: Request) -> Response:
     stream = await open_stream(request, services, group)
     opened = opening(request, services, cluster_id, stream)
     body = _events(stream, opened) if media_type == EVENT_STREAM else _lines(stream, opened)
-    return StreamingResponse(
+    return StreamResponse(
         services.readers.counted(_closing(services, stream, body)),
+        stream.share,
         media_type=media_type,
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
@@ -55,7 +57,13 @@ async def acknowledge(cluster_id: str, group: str, stream_id: str, request: Requ
     services: Services = request.app.state.services
     await services.identity.check(cluster_id)
     stream = services.group_streams.find(group, stream_id)
-    body = parse_json(await read_body(request.receive, services.settings.request_body_bytes_max))
+    body = parse_json(
+        await read_body(
+            request.receive,
+            services.settings.request_body_bytes_max,
+            services.settings.request_body_timeout_ms / 1000,
+        )
+    )
     return Response(orjson.dumps(await take_acknowledgement(stream, body)), media_type=JSON)
 
 

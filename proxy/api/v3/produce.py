@@ -8,14 +8,16 @@ from typing import Any, Final
 import orjson
 
 from proxy.api.answers import JSON, Receive, Send
-from proxy.api.body import parse_json
 from proxy.api.json_stream import JsonSplitter
+from proxy.api.large_body import parse_rows
 from proxy.api.rate import RateLimit
 from proxy.api.v3.produce_stream import ProduceStream, report_of
 from proxy.api.v3.record import RecordReader, Understood
 from proxy.errors import InvalidBatch, InvalidPayload, ProxyError, ShuttingDown, Unprocessable, fault_of
+from proxy.producers.internal_topics import check_writable
 from proxy.producers.records import Ticket, settled
 from proxy.services import Services
+from proxy.time_slicing import chunks
 
 entry_id_characters_max: Final = 80
 _BATCH_FIELDS: Final = frozenset({"entries"})
@@ -36,6 +38,7 @@ class ProduceV3:
     ) -> None:
         """Answer a stream. Raises ProxyError only before anything was sent."""
         await self._services.identity.check(cluster_id)
+        check_writable(topic, self._services.settings)
         await self._services.sender.partitions(topic)
         if is_empty:
             raise InvalidPayload("Null input provided. Data is required.")
@@ -76,15 +79,19 @@ class ProduceV3:
 
     async def understand(self, body: bytes, topic: str) -> list[tuple[str, Understood | ProxyError]]:
         """The entries of `records:batch`, each understood or not. Raises ProxyError for the batch as a whole."""
-        entries = _entries(parse_json(body), self._services.settings.produce_batch_maximum_entries)
+        check_writable(topic, self._services.settings)
+        settings = self._services.settings
+        parsed = await parse_rows(body, "entries", settings.producer_batch_bytes_max)
+        entries = _entries(parsed, settings.produce_batch_maximum_entries)
         await self._services.sender.partitions(topic)
         reader = RecordReader(topic, self._services.schemas)
         found: list[tuple[str, Understood | ProxyError]] = []
-        for entry in entries:
-            try:
-                found.append((entry["id"], await reader.understand(entry)))
-            except ProxyError as error:
-                found.append((entry["id"], error))
+        async for _, some in chunks(entries):
+            for entry in some:
+                try:
+                    found.append((entry["id"], await reader.understand(entry)))
+                except ProxyError as error:
+                    found.append((entry["id"], error))
         return found
 
     async def batch(self, cluster_id: str, topic: str, body: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """WebSocket produce: …/topics/{topic}/records:produce takes the records of v3's stream and gives its reports.
 
-A message, text or binary, holds one record or several; a message back holds reports, a line for each. When the stream
-is over, by the client's close or because of what it sent, the last reports come before the close.
+A message, text or binary, holds one record or several. Each report is a message of its own. When the stream is over, by
+the client's close or because of what it sent, the last reports come before the close.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from proxy.api.json_stream import JsonSplitter
 from proxy.api.rate import RateLimit
 from proxy.api.v3.produce_stream import ProduceStream
 from proxy.errors import BadRequest, ProxyError, ShuttingDown, fault_of
+from proxy.producers.internal_topics import check_writable
 from proxy.services import Services
 
 # RFC 6455, section 7.4.1.
@@ -34,13 +35,14 @@ class ProduceSocket:
         await send({"type": "websocket.accept"})
         try:
             await self._services.identity.check(cluster_id)
+            check_writable(topic, self._services.settings)
             await self._services.sender.partitions(topic)
         except ProxyError as error:
             stream = ProduceStream(self._services, cluster_id, topic)
             stream.fail(error)
             stream.end()
             async for lines in stream.reports():
-                await send({"type": "websocket.send", "text": lines.decode()})
+                await _send_reports(send, lines)
             await send(
                 {"type": "websocket.close", "code": _REFUSED + fault_of(error).status, "reason": str(error)[:100]}
             )
@@ -53,7 +55,7 @@ class ProduceSocket:
             async for lines in stream.reports():
                 if not is_gone:
                     try:
-                        await send({"type": "websocket.send", "text": lines.decode()})
+                        await _send_reports(send, lines)
                     except Exception:  # the server's own kinds, which differ from version to version
                         is_gone = True
         finally:
@@ -90,3 +92,9 @@ class ProduceSocket:
             reading.cancel()
             stream.fail(ShuttingDown("The proxy is shutting down: records after the last report were not taken."))
             stream.end()
+
+
+async def _send_reports(send: Send, lines: bytes) -> None:
+    """One message per report."""
+    for line in lines.splitlines():
+        await send({"type": "websocket.send", "text": line.decode()})

@@ -19,6 +19,7 @@ from proxy.api.v3.group_streams import ending, open_stream, opening, take_acknow
 from proxy.api.v3.records_read import end_note, read_plan, read_spec
 from proxy.consumers.group_stream import GroupStream
 from proxy.errors import BadRequest, ProxyError, fault_of
+from proxy.reading.memory import Share, TooSlow
 from proxy.reading.stream import RecordStream
 from proxy.services import Services
 
@@ -56,7 +57,7 @@ async def consume_group(socket: WebSocket, cluster_id: str, group: str) -> None:
         return
     try:
         opened = orjson.dumps({"open": opening(socket, services, cluster_id, stream)})
-        await _serve(socket, services, _group_messages(stream, opened), stream)
+        await _serve(socket, services, _group_messages(stream, opened), stream.share, stream)
     finally:
         services.group_streams.end(stream)
 
@@ -75,7 +76,8 @@ async def _consume(socket: WebSocket, cluster_id: str, topic: str, partition: st
     except ProxyError as error:
         await _refuse(socket, error)
         return
-    await _serve(socket, services, _topic_messages(RecordStream(services.readers, topic, plan, spec)), None)
+    stream = RecordStream(services.readers, topic, plan, spec)
+    await _serve(socket, services, _topic_messages(stream), stream.share, None)
 
 
 async def _topic_messages(stream: RecordStream) -> AsyncIterator[bytes]:
@@ -96,10 +98,10 @@ async def _group_messages(stream: GroupStream, opened: bytes) -> AsyncIterator[b
 
 
 async def _serve(
-    socket: WebSocket, services: Services, messages: AsyncIterator[bytes], stream: GroupStream | None
+    socket: WebSocket, services: Services, messages: AsyncIterator[bytes], share: Share, stream: GroupStream | None
 ) -> None:
     """Until the messages, or the client, have ended."""
-    sending = asyncio.create_task(_send(socket, services, messages))
+    sending = asyncio.create_task(_send(socket, services, messages, share))
     receiving = asyncio.create_task(_receive(socket, stream))
     try:
         await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
@@ -112,13 +114,14 @@ async def _serve(
         await _quietly(socket.close(code))
 
 
-async def _send(socket: WebSocket, services: Services, messages: AsyncIterator[bytes]) -> None:
+async def _send(socket: WebSocket, services: Services, messages: AsyncIterator[bytes], share: Share) -> None:
     services.readers.streams += 1
     try:
         async for message in messages:
-            await socket.send_text(message.decode())
-    except (WebSocketDisconnect, RuntimeError, OSError):
-        return  # the client has gone
+            async with share.sending():
+                await socket.send_text(message.decode())
+    except (WebSocketDisconnect, RuntimeError, OSError, TooSlow):
+        return  # the client has gone, or reads too slowly
     finally:
         services.readers.streams -= 1
 

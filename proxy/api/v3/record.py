@@ -3,7 +3,7 @@
 from typing import Any, Final, NamedTuple
 
 from proxy.api.record_fields import headers_of, timestamp_ms, whole_number
-from proxy.errors import BadRequest, ConversionFailed, InvalidPayload
+from proxy.errors import BadRequest, ConversionFailed, SchemaNotFound, SerializationFailed
 from proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
 from proxy.producers.records import OutgoingRecord
 from proxy.schemas import SchemaWriter, SchemaWriters
@@ -53,7 +53,16 @@ class RecordReader:
             try:
                 return self.understand_now(row)
             except SchemaNeeded as needed:
-                await self._schemas.find(needed.used, needed.choice)
+                await self._find(needed)
+
+    async def _find(self, needed: "SchemaNeeded") -> None:
+        """Raises ProxyError, with the codes of Confluent's v3 for a schema that does not exist."""
+        try:
+            await self._schemas.find(needed.used, needed.choice)
+        except SchemaNotFound as error:
+            if needed.choice.schema_id is None and needed.choice.version is not None:
+                raise BadRequest(str(error)) from error
+            raise SerializationFailed(str(error)) from error
 
     def understand_now(self, row: Any) -> Understood:
         """Raises ProxyError, SchemaNeeded."""
@@ -90,7 +99,7 @@ class RecordReader:
             writer = self._writer(given, side)
             payload = writer.encode(data) if data is not None else None
         except ConversionFailed as error:
-            raise ConversionFailed(f"{side}.data: {error}") from error
+            raise BadRequest(f"{side}.data: {error}") from error
         report: dict[str, object] = {
             "type": writer.format.upper(),
             "subject": writer.subject,
@@ -145,7 +154,7 @@ def _choice(given: dict[str, Any], side: str, topic: str) -> SchemaChoice:
     if strategy is not None and strategy not in _STRATEGIES:
         raise BadRequest(f"{side}.subject_name_strategy must be one of {', '.join(_STRATEGIES)}.")
     if strategy in ("RECORD_NAME", "TOPIC_RECORD_NAME") and "schema" not in named and "schema_id" not in named:
-        raise InvalidPayload(f"Cannot use subject_name_strategy={strategy} without schema_id or schema.")
+        raise BadRequest(f"Cannot use subject_name_strategy={strategy} without schema_id or schema.")
     text = given.get("schema")
     if text is not None and not isinstance(text, str):
         raise BadRequest(f"{side}.schema must be the schema as text.")

@@ -15,12 +15,14 @@ from urllib.parse import urlencode
 import orjson
 from fastapi import APIRouter
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
 from proxy.api.addresses import base_url
+from proxy.api.page_response import PageResponse
 from proxy.api.query import flag_query, last_query, one_of_query, whole_query
 from proxy.api.record_fields import timestamp_ms
+from proxy.api.stream_response import StreamResponse
 from proxy.errors import BadRequest, NotAcceptable, fault_of
 from proxy.reading.cluster import Isolation, offsets_text
 from proxy.reading.filters import compile_filter
@@ -65,11 +67,16 @@ async def _read(request: Request, cluster_id: str, topic: str, partition: int | 
     plan = await read_plan(request, services, topic, partition, spec)
     stream = RecordStream(services.readers, topic, plan, spec)
     if media_type == JSON:
-        return await _page(request, services, stream)
+        try:
+            return await _page(request, services, stream)
+        except BaseException:
+            stream.share.resize(0)
+            raise
     services.readers.admit()
     body = _events(stream) if media_type == EVENT_STREAM else _lines(stream)
-    return StreamingResponse(
+    return StreamResponse(
         services.readers.counted(body),
+        stream.share,
         media_type=media_type,
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
@@ -96,9 +103,10 @@ def read_spec(request: HTTPConnection, services: Services, *, page: bool) -> Rea
         wait_seconds=timeout_ms / 1000,
         scan_seconds=max(SCAN_SECONDS_MAX, timeout_ms / 1000) if page else None,
         predicate=compile_filter(request.query_params.getlist("filter")),
-        poison=PoisonPolicy.read(last_query(request, "on_poison"), last_query(request, "dead_letter_topic")),
+        poison=PoisonPolicy.read(last_query(request, "on_poison"), last_query(request, "dead_letter_topic"), settings),
         isolation=Isolation.READ_COMMITTED if level == "read_committed" else Isolation.READ_UNCOMMITTED,
         heartbeat_seconds=settings.stream_heartbeat_ms / 1000,
+        page=page,
     )
 
 
@@ -166,7 +174,7 @@ async def _page(request: Request, services: Services, stream: RecordStream) -> R
     )
     ended = b"" if stream.error is None else b',"error":%b' % orjson.dumps(end_note(stream))
     body = b'{"kind":"KafkaRecordList","metadata":%b,"data":[%b]%b}' % (metadata, b",".join(rows), ended)
-    return Response(body, media_type=JSON)
+    return PageResponse(body, stream.share, JSON)
 
 
 _WHERE: Final = frozenset({"positions", "offset", "timestamp", "from"})

@@ -1,0 +1,53 @@
+"""The cluster id, which v3 paths start with. It is cached, and read again when a path names another cluster."""
+
+import asyncio
+import time
+from typing import Final
+
+from proxy.admin.cluster import AdminCluster
+from proxy.admin.topics import describe_cluster
+from proxy.errors import ResourceNotFound
+from proxy.settings import ProxySettings
+
+# A path with a wrong cluster id asks the brokers again, at most this often.
+recheck_seconds: Final = 1.0
+
+
+class ClusterIdentity:
+    def __init__(self, settings: ProxySettings) -> None:
+        self._settings = settings
+        self._known: str | None = None
+        self._asked_at = 0.0
+        self._asking = asyncio.Lock()
+
+    async def cluster_id(self) -> str:
+        """Raises BrokerUnavailable, KafkaRetriable."""
+        if self._known is None:
+            async with self._asking:
+                if self._known is None:
+                    await self._update()
+        assert self._known is not None
+        return self._known
+
+    async def check(self, cluster_id: str) -> None:
+        """Raises ResourceNotFound when the path names another cluster."""
+        if cluster_id == await self.cluster_id():
+            return
+        # The brokers behind the address may have been replaced by another cluster.
+        async with self._asking:
+            if cluster_id != self._known and time.monotonic() - self._asked_at > recheck_seconds:
+                await self._update()
+        if cluster_id != self._known:
+            raise ResourceNotFound(f"Cluster {cluster_id} cannot be found.")
+
+    async def _update(self) -> None:
+        self._known = await self._ask()
+        self._asked_at = time.monotonic()
+
+    async def _ask(self) -> str:
+        # A new client, because it starts at the bootstrap addresses: these may lead to another cluster by now.
+        cluster = AdminCluster(self._settings)
+        try:
+            return (await describe_cluster(cluster)).cluster_id
+        finally:
+            await cluster.close()

@@ -1,0 +1,25 @@
+"""Threads that decompress record batches, so that the event loop keeps running."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+BATCH_BYTES_MAX: Final = 128 * 1024 * 1024
+"""The embedded broker accepts no batch that decompresses to more."""
+THREADS: Final = 2
+"""Each may hold a buffer of `batch_bytes_max` bytes, so that their number bounds the memory."""
+
+Result = TypeVar("Result")
+
+
+class Decompression:
+    def __init__(self, batch_bytes_max: int = BATCH_BYTES_MAX) -> None:
+        self.batch_bytes_max = batch_bytes_max
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="decompression")
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,263 @@
+"""Idempotent producer (KIP-98): sends queued batches with acks=all and retries them with the same sequence number.
+
+Each broker has one request in flight, and each partition one batch. Batches of several partitions of one broker share a
+request. A batch keeps its producer id and sequence number until a broker has answered for it, so it is stored once.
+
+Outcomes of a batch:
+
+- A definite response settles it.
+- No response (timeout, lost connection), or an error that may follow the append, leaves it *in doubt*. It is sent again
+  with the same numbers until its deadline. If it is then given up, the error says that the records may have been
+  written, and the shared producer id is abandoned: a later batch with the same sequence number would be dropped as a
+  duplicate.
+- If the broker lost the sequence, the batch is known not to be stored. An unkeyed batch moves to a new producer id. A
+  keyed batch is handed back (`identity_lost`), because its new numbers must be journaled first
+  (`proxy.producers.idempotency`).
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any, Final
+
+from aiokafka import errors as kafka
+
+from proxy.errors import BrokerUnavailable, PartitionNotFound, ProxyError, ShuttingDown, TopicNotFound
+from proxy.kafka.faults import proxy_error
+from proxy.producers.link import KafkaLink, Placed
+from proxy.producers.partition_queue import PartitionQueue
+from proxy.producers.produce_errors import IDENTITY_LOST, SEQUENCE_LOST, may_be_written, refusal
+from proxy.producers.records import Batch, ProducerIdentity
+from proxy.settings import ProxySettings
+
+retry_pause_seconds: Final = 0.05
+retry_pause_max_seconds: Final = 1.0
+# A partition may take long to move. A topic that is still unknown after a few metadata updates does not exist.
+unknown_topic_attempts: Final = 4
+# A broker that rejects this many new producer ids in a row does not recover by another one.
+identities_max: Final = 3
+# Below the brokers' socket.request.max.bytes of 100 MiB.
+request_bytes_max: Final = 32 * 1024 * 1024
+
+Settle = Callable[[Batch, ProxyError | None], None]
+
+
+class Dispatcher:
+    def __init__(self, settings: ProxySettings, link: KafkaLink, settle: Settle) -> None:
+        self._settings = settings
+        self._link = link
+        self._settle = settle
+        self._ready: dict[PartitionQueue, None] = {}
+        self._busy_nodes: set[int] = set()
+        self._identity: ProducerIdentity | None = None
+        self._renewing = asyncio.Lock()
+        self._flush_soon = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def make_ready(self, queue: PartitionQueue) -> None:
+        """Send the next batch of a queue, unless one of its batches is in flight."""
+        if not queue.busy:
+            self._ready[queue] = None
+            if not self._flush_soon:
+                self._flush_soon = True
+                # Flush after the other callbacks of this event-loop iteration, so that their records are included.
+                asyncio.get_running_loop().call_soon(self._flush)
+
+    def renew_identity(self) -> None:
+        """Use a new shared producer id from the next batch on."""
+        self._identity = None
+
+    async def close(self) -> None:
+        self._closed = True
+        deadline = time.monotonic() + self._settings.shutdown_graceful_ms / 1000
+        while (self._tasks or self._ready) and time.monotonic() < deadline:
+            await asyncio.wait(self._tasks or {asyncio.ensure_future(asyncio.sleep(0.01))}, timeout=0.2)
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _flush(self) -> None:
+        """Start a request to every broker that has none in flight."""
+        self._flush_soon = False
+        if not self._ready:
+            return
+        by_node: dict[int | None, list[PartitionQueue]] = {}
+        for queue in self._ready:
+            leader = self._link.leader(queue.topic, queue.partition)
+            if leader is None or leader not in self._busy_nodes:
+                by_node.setdefault(leader, []).append(queue)
+        for node_id, queues in by_node.items():
+            if node_id is None:
+                for queue in queues:
+                    del self._ready[queue]
+                    queue.busy = True
+                self._start(self._await_leaders(queues))
+            elif taken := self._taken(queues):
+                self._busy_nodes.add(node_id)
+                # The batches are settled by the callback: a task that is cancelled before its first step runs nothing.
+                self._start(self._send(node_id, taken)).add_done_callback(partial(self._sent, taken))
+
+    def _taken(self, queues: list[PartitionQueue]) -> list[tuple[PartitionQueue, Batch]]:
+        """The next batch of each queue, up to the size of a request. Drops batches whose deadline has passed."""
+        taken: list[tuple[PartitionQueue, Batch]] = []
+        size = 0
+        now = time.monotonic()
+        for queue in queues:
+            while queue.waiting and self._is_overdue(queue.waiting[0], now):
+                self._give_up(queue.take(), self._overdue())
+            if not queue.waiting:
+                del self._ready[queue]
+                continue
+            size += queue.waiting[0].bytes
+            if taken and size > request_bytes_max:
+                break
+            del self._ready[queue]
+            queue.busy = True
+            taken.append((queue, queue.take()))
+        return taken
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _sent(self, taken: list[tuple[PartitionQueue, Batch]], task: "asyncio.Task[None]") -> None:
+        if task.cancelled():
+            for _, batch in taken:
+                batch.in_doubt = True
+                self.abandon(batch)
+
+    def abandon(self, batch: Batch) -> None:
+        """Settle a batch that is not sent again because the proxy shuts down."""
+        self._give_up(batch, ShuttingDown("The proxy shut down before a broker had acknowledged the records."))
+
+    async def _send(self, node_id: int, taken: list[tuple[PartitionQueue, Batch]]) -> None:
+        pauses: dict[PartitionQueue, float] = {}
+        is_sent = False
+        try:
+            if self._identity is None and any(not batch.is_keyed for _, batch in taken):
+                async with self._renewing:
+                    if self._identity is None:
+                        self._identity = await self._link.new_identity()
+            for queue, batch in taken:
+                queue.seal(batch, self._identity)
+            is_sent = True
+            response = await self._link.produce(node_id, [batch for _, batch in taken])
+        except Exception as error:
+            # Without a connection nothing was sent. After any other failure the broker may have the batches.
+            is_sent = is_sent and not isinstance(error, kafka.NodeNotReadyError)
+            for queue, batch in taken:
+                batch.in_doubt = batch.in_doubt or is_sent
+                pauses[queue] = self._retry_or_give_up(queue, batch, proxy_error(error))
+        else:
+            for queue, batch in taken:
+                pauses[queue] = self._conclude(queue, batch, response.get((batch.topic, batch.partition)))
+        self._busy_nodes.discard(node_id)
+        self._release(queue for queue, pause in pauses.items() if not pause)
+        # A failing partition waits by itself. The other partitions of the broker go on.
+        if delayed := [queue for queue, pause in pauses.items() if pause]:
+            await asyncio.sleep(max(pauses.values()))
+            await self._link.refresh()
+            self._release(delayed)
+
+    async def _await_leaders(self, queues: list[PartitionQueue]) -> None:
+        await self._link.refresh()
+        now = time.monotonic()
+        for queue in queues:
+            known = self._link.known_partitions(queue.topic)
+            gone: ProxyError | None = None
+            for batch in queue.waiting:
+                batch.attempts += 1
+            if known is not None and queue.partition not in known:
+                gone = PartitionNotFound()
+            elif known is None and queue.waiting and queue.waiting[0].attempts > unknown_topic_attempts:
+                gone = TopicNotFound()
+            while queue.waiting and (gone is not None or now > queue.waiting[0].deadline):
+                missing = BrokerUnavailable(f"Partition {queue.partition} of {queue.topic} has no leader.")
+                self._give_up(queue.take(), gone or missing)
+        await asyncio.sleep(retry_pause_seconds * 2)
+        self._release(queues)
+
+    def _release(self, queues: Iterable[PartitionQueue]) -> None:
+        for queue in queues:
+            queue.busy = False
+            if queue.waiting:
+                self._ready[queue] = None
+        if self._ready:
+            # Flush now: the records of this event-loop iteration are queued already.
+            self._flush()
+
+    def _conclude(self, queue: PartitionQueue, batch: Batch, placed: Placed | None) -> float:
+        """Apply a response. Returns the pause before the next attempt in seconds, 0 for none."""
+        if placed is None:
+            batch.in_doubt = True
+            missing = kafka.KafkaError("the response does not contain the partition")
+            return self._retry_or_give_up(queue, batch, proxy_error(missing))
+        error_class = placed.error
+        if error_class is kafka.DuplicateSequenceNumber and not (batch.is_keyed or batch.in_doubt):
+            # First attempt: the duplicate is another batch. This one was not written.
+            error_class = kafka.OutOfOrderSequenceNumber
+        if error_class is None or error_class is kafka.DuplicateSequenceNumber:
+            batch.base_offset, batch.append_time_ms = placed.base_offset, placed.append_time_ms
+            queue.written(batch)
+            self._settle(batch, None)
+            return 0.0
+        if issubclass(error_class, IDENTITY_LOST) and (issubclass(error_class, SEQUENCE_LOST) or not batch.in_doubt):
+            return self._without_identity(queue, batch, refusal(error_class, batch.topic))
+        batch.in_doubt = batch.in_doubt or may_be_written(error_class)
+        if getattr(error_class, "retriable", False):
+            is_gone = error_class is kafka.UnknownTopicOrPartitionError and batch.attempts >= unknown_topic_attempts
+            if not is_gone:
+                return self._retry_or_give_up(queue, batch, refusal(error_class, batch.topic))
+        self._give_up(batch, refusal(error_class, batch.topic))
+        return 0.0
+
+    def _without_identity(self, queue: PartitionQueue, batch: Batch, error: ProxyError) -> float:
+        """The batch is known not to be stored, and cannot be stored under its producer id."""
+        batch.in_doubt = False
+        if batch.is_keyed:
+            batch.identity_lost = True
+            self._settle(batch, error)
+            return 0.0
+        self._forget(batch.identity)
+        batch.identity = None
+        batch.renewals += 1
+        if batch.renewals >= identities_max:
+            self._give_up(batch, error)
+            return 0.0
+        queue.waiting.appendleft(batch)
+        return retry_pause_seconds
+
+    def _retry_or_give_up(self, queue: PartitionQueue, batch: Batch, error: ProxyError) -> float:
+        batch.attempts += 1
+        pause: float = min(retry_pause_seconds * 2 ** min(batch.attempts, 10), retry_pause_max_seconds)
+        if self._closed or time.monotonic() + pause > batch.deadline:
+            self._give_up(batch, error)
+            return retry_pause_seconds
+        queue.waiting.appendleft(batch)
+        return pause
+
+    def _give_up(self, batch: Batch, error: ProxyError) -> None:
+        if batch.in_doubt:
+            # The broker would reject the next sequence number, or take the next batch for this one and drop it.
+            self._forget(batch.identity)
+            if not isinstance(error, (TopicNotFound, PartitionNotFound)):
+                error = type(error)(f"{error} The records may have been written all the same.")
+        self._settle(batch, error)
+
+    def _forget(self, identity: ProducerIdentity | None) -> None:
+        if self._identity is identity:
+            self._identity = None
+
+    def _is_overdue(self, batch: Batch, now: float) -> bool:
+        """A batch that was never sent may wait for one request of the batch before it. Longer queues do not hang."""
+        grace = 0.0 if batch.attempts else self._settings.kafka_request_timeout_ms / 1000
+        return now > batch.deadline + grace
+
+    def _overdue(self) -> ProxyError:
+        waited = self._settings.produce_timeout_ms
+        return BrokerUnavailable(f"The records waited longer than produce.timeout.ms ({waited} ms) for the broker.")

@@ -1,0 +1,19 @@
+"""Topics that clients of the proxy may not write to.
+
+- Kafka's internal topics. Brokers refuse them too, except from the client id `__admin_client`.
+- `idempotency.topic`, which contains the outcomes of requests with an Idempotency-Key. The proxy writes it as an
+  ordinary Kafka client, so a broker without ACLs lets every Kafka client write to it. This check closes the HTTP API.
+"""
+
+from typing import Final
+
+from proxy.errors import NotAuthorized
+from proxy.settings import ProxySettings
+
+KAFKA_INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+def check_writable(topic: str, settings: ProxySettings) -> None:
+    """Raises NotAuthorized."""
+    if topic in KAFKA_INTERNAL_TOPICS or topic == settings.idempotency_topic:
+        raise NotAuthorized(f"The topic {topic} is internal. Clients cannot write to it.")

@@ -1,0 +1,80 @@
+"""Send queue of one partition. At most one of its batches is in flight, whichever producer id it belongs to.
+
+Two kinds of batches share the queue, in order of arrival:
+
+- Unkeyed batches carry the shared producer id of this worker. The queue counts its sequence numbers (KIP-98).
+- Keyed batches (`Idempotency-Key`) bring their own producer id and sequence number and keep both.
+
+The dispatcher (`proxy.producers.dispatcher`) decides when a batch leaves and what a response means.
+"""
+
+import struct
+from collections import deque
+from typing import Final
+
+import crc32c
+
+from proxy.producers.records import Batch, ProducerIdentity
+
+# Sequence numbers wrap around after this many records.
+SEQUENCES: Final = 2**31
+# Offsets in a record batch of version 2.
+_CRC_AT, _CRC_FROM, _IDENTITY_AT = 17, 21, 43
+_IDENTITY: Final = struct.Struct(">qhi")
+
+
+class PartitionQueue:
+    __slots__ = ("busy", "gathering", "identity", "partition", "sequence", "topic", "waiting")
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.waiting: deque[Batch] = deque()
+        """Batches that are not in flight, including `gathering`."""
+        self.gathering: Batch | None = None
+        """The unkeyed batch in `waiting` that still accepts records."""
+        self.busy = False
+        """A batch is in flight, or the partition waits for a retry."""
+        self.identity: ProducerIdentity | None = None
+        """The shared producer id that `sequence` counts for."""
+        self.sequence = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.busy and not self.waiting
+
+    def take(self) -> Batch:
+        """Remove the next batch to send."""
+        batch = self.waiting.popleft()
+        if batch is self.gathering:
+            self.gathering = None
+        return batch
+
+    def clear(self) -> None:
+        self.waiting.clear()
+        self.gathering = None
+
+    def seal(self, batch: Batch, shared: ProducerIdentity | None) -> None:
+        """Encode the batch. It keeps its producer id and sequence number until a broker has answered for it."""
+        if batch.buffer is not None and batch.identity is not None:
+            return
+        if not batch.is_keyed:
+            assert shared is not None
+            if self.identity is not shared:
+                self.identity, self.sequence = shared, 0
+            batch.identity, batch.sequence = shared, self.sequence
+        identity = batch.identity
+        assert identity is not None
+        if batch.buffer is None:
+            batch.builder.set_producer_state(identity.producer_id, identity.epoch, batch.sequence)
+            batch.buffer = batch.builder.build()
+            batch.builder = None
+        else:
+            _IDENTITY.pack_into(batch.buffer, _IDENTITY_AT, identity.producer_id, identity.epoch, batch.sequence)
+            checksum = crc32c.crc32c(bytes(batch.buffer[_CRC_FROM:]))
+            struct.pack_into(">I", batch.buffer, _CRC_AT, checksum)
+
+    def written(self, batch: Batch) -> None:
+        """Advance the shared sequence past a batch that a broker has stored."""
+        if not batch.is_keyed:
+            self.sequence = (batch.sequence + batch.count) % SEQUENCES
