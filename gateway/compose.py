@@ -5,7 +5,8 @@ import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from gateway.settings.model import ServiceName, Settings
+from gateway.settings.model import ServiceName, Settings, environment_name
+from gateway.settings.registry_address import with_scheme
 from gateway.supervisor import Service
 
 # `make up` must be over 3 s after SIGTERM. The registry's store is safe at any moment and the proxy has none, and open
@@ -34,15 +35,28 @@ def _service(name: ServiceName, settings: Settings, ports: Mapping[ServiceName, 
             return Service(name, tuple(command), broker_stop_seconds_max)
         case ServiceName.REGISTRY:
             command += ["--data-dir", str(settings.data_dir / name)]
+            command += _set("allowed.hosts", settings.allowed_hosts)
             return Service(name, tuple(command), http_stop_seconds_max)
         case ServiceName.PROXY:
-            broker, registry = settings.bootstrap_server, settings.registry_url
+            broker, registry = settings.bootstrap_server, with_scheme(settings.registry_url)
             if ServiceName.BROKER in settings.only:
                 broker = f"{host}:{ports[ServiceName.BROKER]}"
             if ServiceName.REGISTRY in settings.only:
                 registry = f"http://{host}:{ports[ServiceName.REGISTRY]}"
-            command += ["--bootstrap-server", broker, "--registry-url", registry]
-            return Service(name, tuple(command), http_stop_seconds_max)
+            command += ["--bootstrap-server", broker]
+            environment = {}
+            if "@" in registry:
+                # The address contains a password, and every user of the machine can read the command line.
+                environment[environment_name("registry_url")] = registry
+            else:
+                command += ["--registry-url", registry]
+            command += _set("allowed.hosts", settings.allowed_hosts)
+            command += _set("trusted.proxies", settings.trusted_proxies)
+            return Service(name, tuple(command), http_stop_seconds_max, environment)
+
+
+def _set(name: str, values: tuple[str, ...]) -> list[str]:
+    return ["--set", f"{name}={','.join(values)}"] if values else []
 
 
 def port_of(name: str, settings: Settings) -> int:

@@ -6,12 +6,13 @@ child's own output is passed on line by line; the line that says where it listen
 """
 
 import asyncio
+import os
 import re
 import signal
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 # What a service that died said last: enough for a traceback.
@@ -27,16 +28,25 @@ class Service:
     command: tuple[str, ...]
     stop_seconds_max: float
     """How long it may take to stop before it is killed. Every service keeps what it acknowledged even then."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Added to the environment of the child. For secrets: other users can read the command line, but not this."""
 
 
 class ServiceDied(Exception):
     """A service ended without being asked to."""
 
     def __init__(self, service: Service, exit_code: int, tail: Sequence[str]) -> None:
-        super().__init__(f"the {service.name} ended with exit code {exit_code}")
+        super().__init__(f"the {service.name} ended with {_status_text(exit_code)}")
         self.service = service
         self.exit_code = exit_code
         self.tail = tuple(tail)
+
+
+def _status_text(exit_code: int) -> str:
+    try:
+        return f"exit code {exit_code} (signal {signal.Signals(-exit_code).name})"
+    except ValueError:
+        return f"exit code {exit_code}"
 
 
 class Supervisor:
@@ -94,6 +104,7 @@ class _Child:
             stderr=asyncio.subprocess.STDOUT,
             limit=line_bytes_max,
             start_new_session=True,
+            env={**os.environ, **self.service.environment},
         )
         self.ended = asyncio.create_task(self._read_to_the_end())
 

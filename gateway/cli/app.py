@@ -3,18 +3,20 @@
 Imports nothing heavy: `headgate --help` and Tab answer at once, and each command imports what it needs when it runs.
 """
 
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import typer
 from typer.main import get_command
 
 from gateway.cli import config, consume, group, pipeline, produce, schema, topic, up
-from gateway.cli.defaults import command_defaults
+from gateway.cli.defaults import command_defaults, file_of
 from gateway.cli.errors import CommandError, ExitCode, UsageError
+from gateway.cli.help_masking import mask_help
 from gateway.cli.output import say, say_heading
 from gateway.cli.twins import name_twins
 from gateway.settings.files import SettingsError, settings_files
@@ -85,9 +87,10 @@ def _open_closed_streams() -> None:
 
 
 def parser() -> Any:
-    """The parser of all commands, each option with its environment twin."""
+    """The parser of all commands, each option with its environment variable."""
     command: Any = get_command(app)
     name_twins(command)
+    mask_help(command)
     return command
 
 
@@ -103,17 +106,11 @@ def run(arguments: Sequence[str]) -> int:
             default_map=defaults,
         )
     except SettingsError as error:
-        return _report(UsageError(str(error), next_step="headgate config show --origin tells who set what"))
+        return _report(UsageError(str(error), next_step="correct the value; docs/configuration.md lists the settings"))
     except CommandError as error:
         return _report(error)
     except typer.TyperException as error:
-        # The parser's own complaints know how to show themselves, usage line included.
-        show: Callable[[], None] | None = getattr(error, "show", None)
-        if show is None:
-            say(f"Error: {error}")
-        else:
-            show()
-        return error.exit_code
+        return _report_parser_error(error)
     except (typer.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     except SystemExit as ended:
@@ -125,6 +122,26 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         return _report_fault(error)
     return code if isinstance(code, int) else ExitCode.DONE
+
+
+def _report_parser_error(error: typer.TyperException) -> int:
+    # The parser formats its own errors, with the usage line. They may quote an address with a password: `say` masks it.
+    show: Callable[[IO[str]], None] | None = getattr(error, "show", None)
+    if show is None:
+        say(f"Error: {error}")
+    else:
+        shown = io.StringIO()
+        show(shown)
+        say(shown.getvalue().rstrip("\n"))
+    option, context = getattr(error, "param", None), getattr(error, "ctx", None)
+    if option is not None and context is not None:
+        source = context.get_parameter_source(option.name)
+        path = tuple(context.command_path.split()[1:])
+        # The parser names the environment variable even if the value comes from a file.
+        if source is not None and source.name == "DEFAULT_MAP":
+            file = file_of(settings_files(Path.cwd(), os.environ), path, option)
+            say(f"The value comes from {file}." if file else "The value comes from a settings file.")
+    return error.exit_code
 
 
 def _report_fault(error: Exception) -> int:

@@ -8,6 +8,7 @@ import typer
 
 from gateway.cli.options import Json
 from gateway.cli.output import print_json, print_table
+from gateway.settings.masking import masked_values
 
 app = typer.Typer(help="What the settings are and where they come from.", no_args_is_help=True)
 
@@ -27,6 +28,7 @@ def show(
     sources = origins(Settings, files, os.environ)
     shown = [(name, value, sources[name]) for name, value in load_settings({}).model_dump(mode="json").items()]
     shown += options_set(parser(), files, os.environ)
+    shown = [(name, masked_values(value), where) for name, value, where in shown]
     if json:
         print_json({name: {"value": value, "origin": where} if origin else value for name, value, where in shown})
         return

@@ -43,6 +43,14 @@ def options_set(
     return found
 
 
+def file_of(files: list[SettingsFile], path: tuple[str, ...], option: Any) -> str | None:
+    """The file that sets `option` of the command at `path`, with the table and the key; None if no file does."""
+    for file in files:
+        if key_of(option) in _table(file, path):
+            return f"{file.path}, [{'.'.join(path)}] {key_of(option)}"
+    return None
+
+
 def _table(file: SettingsFile, path: tuple[str, ...]) -> Mapping[str, Any]:
     table: Mapping[str, Any] = file.values
     for name in path:
@@ -77,8 +85,11 @@ def _of_command(command: Any, file: SettingsFile, table: Mapping[str, Any], path
 
 
 def _shared(command: Any, file: SettingsFile) -> dict[str, Any]:
-    """An option stands for a setting when it has the setting's variable."""
+    """An option stands for a setting when it has the setting's variable. Raises SettingsError."""
     settings = {f"{ENVIRONMENT_PREFIX}_{name.upper()}": name for name in SHARED if name in file.values}
+    for name in settings.values():
+        if not isinstance(file.values[name], str):
+            raise SettingsError(f"{file.path}: {name} must be a string")
     return {
         str(option.name): file.values[settings[option.envvar]]
         for option in options(command)

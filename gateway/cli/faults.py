@@ -13,12 +13,13 @@ _NEXT_STEP = {
     ErrorCode.invalid_topic_exception: "use up to 249 letters, digits, dots, dashes and underscores",
     ErrorCode.invalid_config: "headgate topic describe TOPIC --all lists the configs and their values",
     ErrorCode.invalid_partitions: "headgate topic describe TOPIC shows its partitions; their number can only grow",
-    ErrorCode.invalid_replication_factor: "a single broker keeps one replica: -r 1",
+    ErrorCode.invalid_replication_factor: "use -r with at most the number of brokers; a single broker needs -r 1",
     ErrorCode.non_empty_group: "stop the group's consumers first; headgate group describe GROUP lists them",
     ErrorCode.unknown_member_id: "stop the group's consumers first; headgate group describe GROUP lists them",
     ErrorCode.topic_authorization_failed: "ask the cluster's owner for the right to do this",
     ErrorCode.cluster_authorization_failed: "ask the cluster's owner for the right to do this",
     ErrorCode.group_authorization_failed: "ask the cluster's owner for the right to do this",
+    ErrorCode.invalid_record: "give every record a key if the topic has cleanup.policy=compact",
     ErrorCode.message_too_large: "raise max.message.bytes of the topic, or send smaller records",
 }
 

@@ -13,6 +13,8 @@ from gateway.supervisor import Service, ServiceDied, Supervisor
 
 # Reading back a large log after a crash takes a while; silence would look like a hang.
 start_patience_seconds = 5.0
+# The end of a traceback. All lines were printed when they arrived, but that may be long ago.
+shown_lines_max = 10
 
 
 def run_in_foreground(settings: Settings, *, json: bool) -> int:
@@ -39,6 +41,7 @@ class _Foreground:
         except asyncio.CancelledError:
             pass
         except ServiceDied as death:
+            say(f"{death}; stopping the other services")
             await self._supervisor.stop()
             raise explained(death, self._settings) from death
         killed = await self._supervisor.stop()
@@ -78,7 +81,7 @@ class _Foreground:
 
 def _prepare(data_dir: Path) -> None:
     try:
-        data_dir.mkdir(parents=True, exist_ok=True)
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         ignore = data_dir / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")
@@ -110,7 +113,20 @@ def explained(death: ServiceDied, settings: Settings) -> CommandError:
             why="another Headgate runs on it",
             next_step="stop that one, or choose another directory: --data-dir DIR",
         )
-    return CommandError(str(death), why=death.tail[-1] if death.tail else "it said nothing")
+    last = "".join(f"\n    {line}" for line in death.tail[-shown_lines_max:])
+    return CommandError(
+        str(death), why=f"its last log lines:{last}" if last else "it logged nothing", next_step=_after(death, settings)
+    )
+
+
+def _after(death: ServiceDied, settings: Settings) -> str:
+    steps = []
+    if death.exit_code == -signal.SIGKILL:
+        steps.append("check `dmesg`: the kernel kills processes when memory runs out")
+    steps.append("correct the cause and run headgate up again")
+    if others := [f"--only {name}" for name in settings.only if name != death.service.name]:
+        steps.append(f"to run the other services without the {death.service.name}: headgate up {' '.join(others)}")
+    return "; ".join(steps)
 
 
 def _announce(addresses: dict[str, str], settings: Settings) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 
+from gateway.settings.masking import masked
+
 # A progress line that flashes by says nothing.
 progress_delay_seconds = 1.0
 
@@ -59,7 +61,7 @@ def _draw(headings: Sequence[str], lines: Iterable[Sequence[str]], right: Sequen
 
 def say(text: str) -> None:
     """To the person at the terminal; never data."""
-    print(text, file=sys.stderr)
+    print(masked(text), file=sys.stderr)
 
 
 def say_heading(text: str) -> None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
+from gateway.cli.output import say
 from gateway.kafka.cluster import connect
 from gateway.kafka.consuming import Reader, Start, assigned, joined, start_offsets
 from gateway.records.record import Record
@@ -78,8 +79,12 @@ class Reading:
             while left is None or left > 0:
                 records = await reader.poll(left)
                 for record in records:
-                    if not trims or record.offset < ends[Place(record.topic, record.partition)]:
+                    if trims and record.offset >= ends[Place(record.topic, record.partition)]:
+                        continue
+                    if record.unreadable is None:
                         out.write(self._render(record))
+                    else:
+                        say(f"{record.topic}-{record.partition} offset {record.offset} skipped: {record.unreadable}")
                 out.flush()
                 if left is not None:
                     left -= len(records)

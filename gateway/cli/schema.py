@@ -15,6 +15,9 @@ from urllib.parse import quote
 
 import typer
 
+from gateway.settings.masking import masked, masked_value
+from gateway.settings.registry_address import InvalidRegistryAddress, parse_address
+
 if TYPE_CHECKING:
     import httpx
 
@@ -42,7 +45,7 @@ DEFAULT_URL: Final = "http://127.0.0.1:8081"
 
 
 def say(text: str) -> None:
-    typer.echo(text, err=True)
+    typer.echo(masked(text), err=True)
 
 
 def stop(code: int, text: str) -> NoReturn:
@@ -55,16 +58,18 @@ def _reaching(url: str) -> Iterator["httpx.Client"]:
     # Late, because it takes longer to import than `headgate --help` may take in all.
     import httpx
 
+    shown = masked_value(url)
     try:
-        with httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS) as client:
+        address = parse_address(url)
+        with httpx.Client(base_url=address.url, auth=address.credentials, timeout=_TIMEOUT_SECONDS) as client:
             yield client
     except httpx.TransportError as error:
         stop(
             UNREACHABLE,
-            f"The registry at {url} cannot be reached: {error}. Is it running? --registry names another one.",
+            f"The registry at {shown} cannot be reached: {error}. Is it running? --registry names another one.",
         )
-    except httpx.InvalidURL as error:
-        stop(USAGE, f"--registry {url} is not an address: {error}")
+    except (InvalidRegistryAddress, httpx.InvalidURL) as error:
+        stop(USAGE, f"--registry {shown} is not a URL: {error}.")
 
 
 def _ask(client: "httpx.Client", method: str, path: str, **options: Any) -> Any:

@@ -54,7 +54,8 @@ def up(
         "only": only,
         "broker_config": _configs(broker_config) if _is_given(context, "broker_config") and broker_config else None,
     }
-    settings = load_settings({name: value for name, value in given.items() if _is_given(context, name)})
+    flags = {name: value for name, value in given.items() if _is_given(context, name)}
+    settings = load_settings(flags, _files_of_options(context))
     code = run_in_foreground(settings, json=json)
     if code:
         raise typer.Exit(code)
@@ -64,6 +65,23 @@ def _is_given(context: typer.Context, name: str) -> bool:
     """On the command line or in a table of its own; the environment and the files are the settings' to read."""
     source = context.get_parameter_source(name)
     return source is not None and source.name in {"COMMANDLINE", "DEFAULT_MAP"}
+
+
+def _files_of_options(context: typer.Context) -> dict[str, str]:
+    """The files that set options of this command, by the name of the option."""
+    import os
+
+    from gateway.cli.defaults import file_of
+    from gateway.cli.twins import options
+    from gateway.settings.files import settings_files
+
+    files = settings_files(Path.cwd(), os.environ)
+    found = {}
+    for option in options(context.command):
+        source = context.get_parameter_source(option.name)
+        if source is not None and source.name == "DEFAULT_MAP" and (file := file_of(files, ("up",), option)):
+            found[str(option.name)] = file
+    return found
 
 
 def _configs(pairs: list[str]) -> dict[str, str]:

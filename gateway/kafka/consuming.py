@@ -11,6 +11,7 @@ from gateway.kafka.cluster import CLIENT_ID, fault_of, request_timeout_ms
 from gateway.records.record import Record
 from proxy.admin.cluster import AdminCluster
 from proxy.admin.offsets import EARLIEST, LATEST, Place, bounds, list_offsets
+from proxy.kafka.decompression import Decompression
 
 # How long one poll waits for records before it looks again whether the end is reached.
 poll_ms = 250
@@ -114,8 +115,10 @@ async def joined(
 async def _started(
     bootstrap_server: str, ready: asyncio.Event, *, committed: bool, **options: Any
 ) -> AsyncIterator[tuple[Reader, Any]]:
-    aiokafka, errors = import_module("aiokafka"), import_module("aiokafka.errors")
-    consumer: Any = aiokafka.AIOKafkaConsumer(
+    bounded, errors = import_module("proxy.kafka.consumer"), import_module("aiokafka.errors")
+    decompression = Decompression()
+    consumer: Any = bounded.BoundedConsumer(
+        decompression,
         bootstrap_servers=bootstrap_server,
         client_id=CLIENT_ID,
         isolation_level="read_committed" if committed else "read_uncommitted",
@@ -131,9 +134,11 @@ async def _started(
         yield Reader(bootstrap_server, consumer, ready), consumer
     finally:
         await consumer.stop()
+        decompression.close()
 
 
 def _record(message: Any) -> Record:
+    poison = getattr(message, "poison", None)
     return Record(
         message.topic,
         message.partition,
@@ -143,4 +148,5 @@ def _record(message: Any) -> Record:
         message.key,
         message.value,
         tuple((name, value) for name, value in message.headers),
+        None if poison is None else poison.detail,
     )

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from gateway.kafka.cluster import CLIENT_ID, fault_of, request_timeout_ms
+from gateway.kafka.error_codes import register_error_codes
 from gateway.kafka.errors import KafkaFault
 from gateway.records.record import NewRecord
 from proxy.admin.cluster import AdminCluster
@@ -73,6 +74,7 @@ class Sender:
         compression: str,
         on_receipt: Callable[[Receipt], None],
     ) -> None:
+        register_error_codes()
         aiokafka = import_module("aiokafka")
         self._errors: Any = import_module("aiokafka.errors")
         self._bootstrap_server = bootstrap_server
@@ -91,6 +93,7 @@ class Sender:
             max_request_size=request_bytes_max,
             request_timeout_ms=request_timeout_ms,
         )
+        import_module("proxy.kafka.metadata_client").MetadataClient.adopt(self._producer.client)
 
     async def send(self, record: NewRecord) -> None:
         """Raises Refused for an earlier record as well: what is acknowledged, is acknowledged in order."""

@@ -13,6 +13,8 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
+    unreadable: str | None = None
+    """Why the record cannot be shown, such as a batch that is too large once decompressed."""
 
 
 @dataclass(frozen=True, slots=True)

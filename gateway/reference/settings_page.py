@@ -38,17 +38,22 @@ def settings_page() -> str:
             "|---|---|---|---|",
             *rows,
             "",
-            "`HEADGATE_ONLY` takes names with blanks or commas between them, `HEADGATE_BROKER_CONFIG` takes "
+            "`HEADGATE_ONLY`, `HEADGATE_ALLOWED_HOSTS` and `HEADGATE_TRUSTED_PROXIES` take names with blanks or commas "
+            "between them, `HEADGATE_BROKER_CONFIG` takes "
             "`name=value` pairs with blanks between them or a JSON object. In a file, `broker_config` is a table; the "
             "tables of all sources are merged, name by name. The configs are listed in "
             "[broker-configuration.md](broker-configuration.md).\n",
+            "`registry_url` may contain credentials: `http://user:password@registry:8081`. Write `/` as `%2F`, `?` as "
+            "`%3F` and `#` as `%23` in them. Without a scheme, `http://` is assumed. Use a file or the environment for "
+            "an address with a password: other users of the machine can read command lines. `headgate` masks "
+            "passwords in its output, and `headgate up` passes the address to the proxy through the environment.\n",
         ]
     )
 
 
 def _text(value: object) -> str:
     if isinstance(value, (tuple, list)):
-        return " ".join(f"`{each}`" for each in value)
+        return " ".join(f"`{each}`" for each in value) or "none"
     if isinstance(value, dict):
         return "none" if not value else str(value)
     return f"`{value.as_posix() if isinstance(value, Path) else value}`"

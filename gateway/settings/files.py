@@ -25,6 +25,8 @@ SETTING_NAMES = (
     "data_dir",
     "only",
     "broker_config",
+    "allowed_hosts",
+    "trusted_proxies",
 )
 
 # What nobody writes by hand is not a settings file.

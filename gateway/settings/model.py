@@ -51,6 +51,7 @@ def _configs(value: object) -> object:
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Services = Annotated[tuple[ServiceName, ...], NoDecode, BeforeValidator(_names)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)]
 Configs = Annotated[dict[str, str], NoDecode, BeforeValidator(_configs)]
 
 
@@ -72,6 +73,13 @@ class Settings(BaseSettings):
     broker_config: Configs = Field(
         default_factory=dict, description="Kafka broker configs; see broker-configuration.md for their names."
     )
+    allowed_hosts: Names = Field(
+        (),
+        description="Further host names of registry and proxy, such as a load balancer's.",
+    )
+    trusted_proxies: Names = Field(
+        (), description="Addresses and networks whose `Forwarded` and `X-Forwarded-*` headers the proxy uses."
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -90,15 +98,22 @@ class Settings(BaseSettings):
         )
 
 
-def load_settings(flags: Mapping[str, Any]) -> Settings:
-    """`flags` holds what was given on the command line. Raises SettingsError."""
+def load_settings(flags: Mapping[str, Any], flag_sources: Mapping[str, str] | None = None) -> Settings:
+    """`flags` are the options of the command. `flag_sources` names the source of each that a file sets.
+
+    Raises SettingsError, which names the source of every invalid value.
+    """
     try:
         return Settings(**flags)
     except ValidationError as error:
-        problems = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()]
+        sources = origins(Settings, settings_files(Path.cwd(), os.environ), os.environ)
+        sources |= dict.fromkeys(flags, "command line") | dict(flag_sources or {})
+        problems = []
+        for each in error.errors():
+            setting = ".".join(str(part) for part in each["loc"])
+            source = sources.get(str(each["loc"][0]), "unknown source") if each["loc"] else "unknown source"
+            problems.append(f"{setting}: {each['msg'].removeprefix('Value error, ')} (set by {source})")
         raise SettingsError("; ".join(problems)) from error
-    except json.JSONDecodeError as error:
-        raise SettingsError(f"broker_config: {error}") from error
 
 
 def environment_name(setting: str) -> str:
