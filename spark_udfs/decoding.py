@@ -55,6 +55,7 @@ REASON_SENTENCES: dict[str, str] = {
     "INVALID_VALUE": "well-formed, but it breaks a rule of its type or a limit",
     "REGISTRY_UNAVAILABLE": "the registry could not be asked for the schema; the payload may be fine",
     "TOO_DEEP": "nested beyond the limit",
+    "RULES_NOT_EXECUTED": "the schema has rules that must run on read, and rules are not executed",
 }
 """What a reason means, where nothing more is known of the row."""
 

@@ -18,6 +18,7 @@ from serdes.avro.codec import AvroWriter
 from serdes.client import RegistryClient, RegistryClientError, RegistryUnavailable
 from serdes.codec import WriteOptions
 from serdes.columnar import BatchTooLarge, ColumnarDecoder, ColumnarEncoder, ColumnarError, FixedSchemas, NotEncodable
+from serdes.rules import RulesNotExecuted, check_writable
 from serdes.schemas import RegisteredSchema, avro_schema
 from spark_udfs.decoding import REASON_SENTENCES, poison_rows_of, reason_names
 from spark_udfs.policy import OnPoison
@@ -121,10 +122,11 @@ class WriterChoice:
         with options.client() as client:
             try:
                 found = self._found(client)
-                text = schema_text(client, found.definition)
+                check_writable(client.rules_of(found), found.id)
+                text = schema_text(client, found)
             except RegistryUnavailable as error:
                 raise RegistryNotReady(advice(client, error)) from error
-            except RegistryClientError as error:
+            except (RegistryClientError, RulesNotExecuted) as error:
                 raise EncodingError(f"{self.subject}: {error}") from error
         if text.language != "AVRO" or found.id is None:
             raise EncodingError(f"{self.subject}: {text.language} cannot be written from columns; only Avro can")

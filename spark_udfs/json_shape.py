@@ -17,13 +17,14 @@
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote, urldefrag
 
 from pyarrow import lib as pa
 
 from spark_udfs.shapes import COLUMNS_MAX, DEPTH_MAX, LONG_MAX, LONG_MIN, Misfit, Shape
 
+_OTHER_SPELLINGS: Final = {"$defs": "definitions", "definitions": "$defs"}
 REFERENCES_MAX = 50
 """A `$ref` to a `$ref` to …; a ring of them has no end."""
 
@@ -99,10 +100,13 @@ def _one_type(schema: dict[str, Any]) -> str | None:
 
 
 def _at(document: Any, pointer: str) -> Any:
-    """RFC 6901, without anchors."""
+    """RFC 6901, without anchors. `$defs` stands for `definitions` and the reverse, as in the registry."""
     if pointer and not pointer.startswith("/"):
         return None
-    for part in unquote(pointer).split("/")[1:]:
+    parts = unquote(pointer).split("/")[1:]
+    if parts and isinstance(document, dict) and parts[0] not in document:
+        parts[0] = _OTHER_SPELLINGS.get(parts[0], parts[0])
+    for part in parts:
         name = part.replace("~1", "/").replace("~0", "~")
         if isinstance(document, list) and name.isdecimal() and int(name) < len(document):
             document = document[int(name)]

@@ -11,6 +11,7 @@ from typing import Literal
 from serdes import InvalidSchema, SchemaDefinition, avro_schema, json_schema, protobuf_schema
 from serdes.client import RegistryClient, RegistryClientError, RegistryUnavailable, UnknownSchema
 from serdes.codecs import WholeSchema
+from serdes.rules import rule_on_migration, rule_on_read
 from serdes.schemas import RegisteredSchema
 from spark_udfs.registry_options import RegistryOptions
 
@@ -38,6 +39,10 @@ class SchemaText:
     language: Language
     text: str
     references: tuple[tuple[str, str], ...] = ()
+    read_rule: str | None = None
+    """A rule that would have to run when payloads of this schema are read. Rules are not executed."""
+    migration_rule: str | None = None
+    """A rule that would have to run when payloads are read as another version."""
 
     def whole(self) -> WholeSchema:
         return WholeSchema(_MAKERS[self.language](self.text), dict(self.references))
@@ -118,7 +123,7 @@ class ReaderChoice:
             found = client.latest(self.subject) if self.version is None else client.version(self.subject, self.version)
         newest = self._newest_version(client)
         reader = Reader(
-            schema_text(client, found.definition),
+            schema_text(client, found),
             self.fields,
             self.subject,
             found.version if self.schema is None else None,
@@ -143,13 +148,13 @@ class ReaderChoice:
     ) -> tuple[tuple[int, SchemaText], ...]:
         writers: dict[int, SchemaText] = {}
         if found.id is not None:
-            writers[found.id] = schema_text(client, found.definition)
+            writers[found.id] = schema_text(client, found)
         for version in range(newest, max(newest - WRITERS_MAX, 0), -1):
             assert self.subject is not None
             try:
                 known = client.version(self.subject, version)
                 if known.id is not None:
-                    writers[known.id] = schema_text(client, known.definition)
+                    writers[known.id] = schema_text(client, known)
             except UnknownSchema:
                 # Deleted for good, it or what it refers to; payloads of it have no schema any more.
                 continue
@@ -162,9 +167,17 @@ _HINT_UNKNOWN = (
 )
 
 
-def schema_text(client: RegistryClient, definition: SchemaDefinition) -> SchemaText:
+def schema_text(client: RegistryClient, registered: RegisteredSchema) -> SchemaText:
     """With everything it refers to. Raises a `RegistryClientError`."""
-    return SchemaText(definition.type.value, definition.text, tuple(client.reference_texts(definition).items()))
+    definition, rules = registered.definition, registered.rules or ()
+    on_read, on_migration = rule_on_read(rules), rule_on_migration(rules)
+    return SchemaText(
+        definition.type.value,
+        definition.text,
+        tuple(client.reference_texts(definition).items()),
+        None if on_read is None else str(on_read),
+        None if on_migration is None else str(on_migration),
+    )
 
 
 def _check(reader: Reader) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
+from serdes import RulePolicy
 from serdes.client import BasicAuth, BearerAuth, RegistryClient, RegistrySettings, TlsSettings
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _TEXTS = {
     "registry.ssl.key.location": "key_file",
     "registry.ssl.key.password": "key_password",
     "registry.context": "context",
+    "registry.rules": "rules",
 }
 _NUMBERS = {
     "registry.timeout.ms": ("timeout_seconds", MILLISECONDS_MAX),
@@ -69,12 +71,16 @@ class RegistryOptions:
     timeout_seconds: float = TIMEOUT_SECONDS_DEFAULT
     attempts_max: int = ATTEMPTS_MAX_DEFAULT
     """Rounds over all the addresses, the first included."""
+    rules: str = RulePolicy.FAIL.value
+    """`fail` or `ignore`: what to do with schemas whose rules would have to run."""
 
     def __post_init__(self) -> None:
         if self.user_info is not None and self.token is not None:
             raise OptionError("registry.basic.auth.user.info and registry.bearer.auth.token exclude one another")
         if self.user_info is not None and ":" not in self.user_info:
             raise OptionError("registry.basic.auth.user.info is user:password")
+        if self.rules not in list(RulePolicy):
+            raise OptionError(f"registry.rules is fail or ignore, not {self.rules!r}")
         try:
             self.settings()
         except ValueError as error:
@@ -115,6 +121,7 @@ class RegistryOptions:
             self.context,
             timeout_seconds=self.timeout_seconds,
             attempts_max=self.attempts_max,
+            rules=RulePolicy(self.rules),
         )
 
     def client(self) -> RegistryClient:

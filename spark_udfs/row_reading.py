@@ -7,6 +7,7 @@ from serdes.avro.schema import parse as parse_avro
 from serdes.codec import BodyReader
 from serdes.codecs import reader_of
 from serdes.framing import Frame, unframe_record
+from serdes.rules import read_advice
 from spark_udfs.reader_choice import Reader
 from spark_udfs.writers import Writers
 
@@ -30,7 +31,7 @@ class RowReading:
         number = self._number_of(frame)
         ready = number if isinstance(number, Reason) else self._reader_for(number)
         if isinstance(ready, Reason):
-            return Poison(ready, _why(ready, frame), payload, frame.schema_id, frame.schema_guid)
+            return Poison(ready, self._why(ready, frame, number), payload, frame.schema_id, frame.schema_guid)
         if isinstance(ready, str):
             return Poison(Reason.UNRESOLVABLE, ready, payload, frame.schema_id, frame.schema_guid)
         value = ready.read(frame)
@@ -64,9 +65,10 @@ class RowReading:
         self._ready[number] = made
         return made
 
-
-def _why(reason: Reason, frame: Frame) -> str:
-    name = f"id {frame.schema_id}" if frame.schema_id is not None else f"guid {frame.schema_guid}"
-    if reason is Reason.UNKNOWN_SCHEMA:
-        return f"the registry knows no schema of {name}"
-    return f"the registry could not be asked for the schema of {name}; the payload may be fine"
+    def _why(self, reason: Reason, frame: Frame, number: int | Reason) -> str:
+        name = f"id {frame.schema_id}" if frame.schema_id is not None else f"guid {frame.schema_guid}"
+        if reason is Reason.UNKNOWN_SCHEMA:
+            return f"the registry knows no schema of {name}"
+        if reason is Reason.RULES_NOT_EXECUTED and not isinstance(number, Reason):
+            return read_advice(self._writers.rule_of(number) or "unknown")
+        return f"the registry could not be asked for the schema of {name}; the payload may be fine"

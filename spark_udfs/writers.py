@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import cached_property
 from uuid import UUID
 
-from serdes import InvalidSchema, SchemaDefinition
+from serdes import InvalidSchema, RegisteredSchema
 from serdes.avro import Schema, parse
 from serdes.client import RegistryClient, RegistryClientError, UnknownSchema
 from serdes.outcome import Reason
@@ -53,16 +53,30 @@ class Writers:
         """The schema, or why there is none. Raises `NewVersionError` where the policy asks for it, and nothing else."""
         known = self._known.get(schema_id)
         if known is not None:
-            return known
+            return self._unless_rules(known)
         try:
-            learnt = self._learnt(self.client.schema_by_id(schema_id).definition, f"id {schema_id}")
+            learnt = self._learnt(self.client.schema_by_id(schema_id), f"id {schema_id}")
         except UnknownSchema:
             self._note_unknown(schema_id)
             return Reason.UNKNOWN_SCHEMA
         except RegistryClientError:
             return Reason.REGISTRY_UNAVAILABLE
         self._known[schema_id] = learnt
-        return learnt
+        return self._unless_rules(learnt)
+
+    def rule_of(self, schema_id: int) -> str | None:
+        """The rule that keeps payloads of a known schema from being read."""
+        known = self._known.get(schema_id)
+        return None if known is None else self._rule_for(known)
+
+    def _rule_for(self, known: SchemaText) -> str | None:
+        schema = self._reader.schema
+        is_migrated = (known.text, known.references) != (schema.text, schema.references)
+        on_migration = (known.migration_rule or schema.migration_rule) if is_migrated else None
+        return known.read_rule or schema.read_rule or on_migration
+
+    def _unless_rules(self, known: SchemaText) -> SchemaText | Reason:
+        return known if self._rule_for(known) is None else Reason.RULES_NOT_EXECUTED
 
     def _note_unknown(self, schema_id: int) -> None:
         if len(self._unknown_ids) >= UNKNOWN_IDS_FEW:
@@ -84,7 +98,7 @@ class Writers:
         if len(self._unknown_guids) >= UNKNOWN_GUIDS_MAX:
             return Reason.REGISTRY_UNAVAILABLE
         try:
-            learnt = self._learnt(self.client.schema_by_guid(guid).definition, f"guid {guid}")
+            learnt = self._learnt(self.client.schema_by_guid(guid), f"guid {guid}")
         except UnknownSchema:
             self._unknown_guids.append(now)
             return Reason.UNKNOWN_SCHEMA
@@ -105,8 +119,8 @@ class Writers:
         except InvalidSchema:
             return Reason.UNRESOLVABLE
 
-    def _learnt(self, definition: SchemaDefinition, name: str) -> SchemaText:
-        learnt = schema_text(self.client, definition)
+    def _learnt(self, registered: RegisteredSchema, name: str) -> SchemaText:
+        learnt, definition = schema_text(self.client, registered), registered.definition
         reader = self._reader
         if self._on_new_version is OnNewVersion.KEEP or reader.subject is None or reader.newest_version is None:
             return learnt

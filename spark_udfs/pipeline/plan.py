@@ -36,8 +36,8 @@ from spark_udfs.pipeline.sources import TopicFrames
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_CREDENTIALS = re.compile(r"(?<=://)(?:(?!,\w+://)\S)*@")
-"""Up to the last @ of each address: a password may hold one, or a slash, as it is."""
+_CREDENTIALS = re.compile(r"(?<=://)(?:(?!,\w+://).)*@", re.DOTALL)
+"""Up to the last @ of each address: a password may contain an @, a slash or a blank."""
 _SECRET = ("password", "secret", "token", "user.info", "jaas")
 
 
