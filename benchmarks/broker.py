@@ -20,6 +20,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks import raw_load, rdkafka_load
+from benchmarks.greedy_load import greedy_clients
 from benchmarks.harness import Contender, Report
 from tests.live.apache_kafka import KafkaNode
 from tests.live.headgate import HeadgateBroker
@@ -30,6 +31,7 @@ MEGABYTE = 1_000_000
 STORED_BATCH_BYTES = 256_000
 """Of the values in a batch that is consumed."""
 DIFFERENT_VALUES = 1_000
+GREEDY_CLIENTS = (1, 10, 100)
 CLIENT_ROUNDS_MORE = 12
 """Client libraries vary more from run to run than brokers do."""
 
@@ -233,6 +235,26 @@ class Bench:
             values = [statistics.quantiles(taken[name], n=100)[quantile - 1] * 1e6 for name in (self.ours.name, KAFKA)]
             self.report.record(f"latency_{label}_{text}", *values, unit="µs", peer_name=KAFKA, higher_is_better=False)
 
+    def fairness(self) -> None:
+        """One record at a time with acks=1, beside clients that pipeline requests without waiting for responses."""
+        batch = raw_load.batch_of(1, 100)
+        for clients in GREEDY_CLIENTS:
+            taken: dict[str, list[float]] = {broker.name: [] for broker in self.brokers}
+            for number in range(min(self.rounds, 3) + 1):
+                for broker in self.brokers:
+                    with self.topic(broker) as name, greedy_clients(broker.address, clients):
+                        measured = raw_load.latencies(broker.address, name, batch, self.amount(1_000), 1)
+                        if number:
+                            taken[broker.name].append(statistics.median(measured) * 1e6)
+            self.report.record_rounds(
+                f"latency_beside_{clients}_pipelining_clients_p50",
+                taken[self.ours.name],
+                taken[KAFKA],
+                unit="µs",
+                peer_name=KAFKA,
+                higher_is_better=False,
+            )
+
     def durable(self) -> None:
         """acks=all, on the disk before the answer; Kafka with flush.messages=1."""
         batch = raw_load.batch_of(16, 1000)
@@ -301,6 +323,7 @@ def run(*, quick: bool = False) -> Report:
             _memory(report, "memory_idle", brokers)
             bench = Bench(brokers[0], brokers[1], report, quick=quick)
             bench.latency(1, "acks_1")
+            bench.fairness()
             bench.sockets()
             bench.connections()
             bench.clients()

@@ -38,7 +38,7 @@ def batch_with(values: Sequence[bytes], codec: str = "none") -> bytes:
     return Batch(records=[NewRecord(value, timestamp=now_ms) for value in values], codec=codec).encode()
 
 
-def _frame(api: str, version: int, body: dict[str, object]) -> bytes:
+def request_frame(api: str, version: int, body: dict[str, object]) -> bytes:
     header = request_header(API_KEYS[api], version, 1, flexible=request_is_flexible(api, version))
     payload = header + encode_request(api, version, body)
     return struct.pack(">i", len(payload)) + payload
@@ -51,7 +51,7 @@ def produce_frame(topic: str, batch: bytes, acks: int, partition: int = 0) -> by
         "timeout": 30_000,
         "topic_data": [{"name": topic, "partition_data": [{"index": partition, "records": batch}]}],
     }
-    return _frame("produce", PRODUCE_VERSION, body)
+    return request_frame("produce", PRODUCE_VERSION, body)
 
 
 def fetch_frame(topic: str, offset: int, max_bytes: int, partition: int = 0) -> bytes:
@@ -75,7 +75,7 @@ def fetch_frame(topic: str, offset: int, max_bytes: int, partition: int = 0) -> 
         "forgotten_topics_data": [],
         "rack_id": "",
     }
-    return _frame("fetch", FETCH_VERSION, body)
+    return request_frame("fetch", FETCH_VERSION, body)
 
 
 def create_topic(address: str, topic: str, partitions: int = 1, configs: Sequence[tuple[str, str]] = ()) -> None:
