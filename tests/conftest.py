@@ -17,7 +17,12 @@ from tests.scheduling import GroupScheduling, turn_of
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A first rebalance that waits three seconds for more members, as by default, would only make the suites slow.
-BROKER_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "node.id": "1"}
+BROKER_SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "node.id": "1",
+    # Recorded scenarios write records of 2023, which retention would remove in the middle of a test.
+    "log.retention.check.interval.ms": str(24 * 3600 * 1000),
+}
 
 
 def unavailable(reason: str) -> None:

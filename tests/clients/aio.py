@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
-from tests.clients.client import Got, Member, Place, Sent
+from tests.clients.client import SESSION_TIMEOUT_MS, Got, Member, Place, Sent
 
 # aiokafka carries few types: its names are taken as Any.
 aiokafka: Any = import_module("aiokafka")
@@ -118,7 +118,7 @@ class AioClient:
             "enable_auto_commit": False,
             "fetch_max_bytes": 20_000_000,
             "fetch_max_wait_ms": 100,
-            "session_timeout_ms": 6000,
+            "session_timeout_ms": SESSION_TIMEOUT_MS,
             "heartbeat_interval_ms": 200,
             "max_partition_fetch_bytes": 1 << 20,
             **more,

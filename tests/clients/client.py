@@ -8,6 +8,10 @@ from typing import Protocol
 T0 = int(time.time() - 3_600) * 1_000
 """For records with times of their own: not so long ago that retention takes them away in the middle of a test."""
 
+SESSION_TIMEOUT_MS = 60_000
+"""Members leave by LeaveGroup, and static members return in a new process. On a busy machine a process starts slowly:
+with a short timeout its session expires first, and the group rebalances."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sent:

@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from tests.clients.client import Got, Member, Place, Sent
+from tests.clients.client import SESSION_TIMEOUT_MS, Got, Member, Place, Sent
 from tests.clients.polling import PollingThread
 
 SECONDS_MAX = 30.0
@@ -113,7 +113,7 @@ class ConfluentClient:
                 "enable.auto.commit": commits,
                 "auto.commit.interval.ms": 200,
                 "partition.assignment.strategy": strategy,
-                "session.timeout.ms": 6000,
+                "session.timeout.ms": SESSION_TIMEOUT_MS,
                 "heartbeat.interval.ms": 200,
                 "fetch.wait.max.ms": 100,
                 **more,

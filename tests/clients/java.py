@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.clients.client import SESSION_TIMEOUT_MS
 from tests.live.apache_kafka import ToolResult, java_command, run_tool
 from tests.live.process import ServerProcess
 
 TOOLS = "org.apache.kafka.tools"
-START_SECONDS_MAX = 60.0
 
 
 class JavaTools:
@@ -62,8 +62,8 @@ class JavaMember:
         self._log = folder / f"{label}.log"
         command = java_command(
             f"{TOOLS}.VerifiableConsumer",
-            *("--bootstrap-server", address, "--group-id", group, "--topic", topic, "--session-timeout", "6000"),
-            *("--reset-policy", "earliest", "--verbose", *arguments),
+            *("--bootstrap-server", address, "--group-id", group, "--topic", topic),
+            *("--session-timeout", str(SESSION_TIMEOUT_MS), "--reset-policy", "earliest", "--verbose", *arguments),
         )
         self._process = ServerProcess(command, self._log)
         self._process.start(lambda: any(event["name"] == "startup_complete" for event in self.events()))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from tests.clients.client import Got, Member, Place, Sent
+from tests.clients.client import SESSION_TIMEOUT_MS, Got, Member, Place, Sent
 from tests.clients.polling import PollingThread
 
 # kafka-python carries no types: its names are taken as Any. On Python 3.11 its import warns of a deprecated function.
@@ -107,7 +107,7 @@ class KafkaPythonClient:
         options = {
             "enable_auto_commit": False,
             "fetch_max_wait_ms": 100,
-            "session_timeout_ms": 6000,
+            "session_timeout_ms": SESSION_TIMEOUT_MS,
             "heartbeat_interval_ms": 200,
             **more,
         }

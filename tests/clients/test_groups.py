@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 import pytest
+from confluent_kafka import Consumer, KafkaError
 
 from tests.clients.client import Client, Member, Sent
 from tests.clients.conftest import CLIENTS, MakeTopic
 from tests.clients.waiting import eventually
+from tests.live.headgate import HeadgateBroker
 
 PARTITIONS = 6
 # aiokafka has no cooperative assignor.
@@ -176,3 +178,17 @@ def test_many_members_that_come_and_go_at_once_settle(
         for member in members:
             member.close()
         client.close()
+
+
+def test_a_consumer_of_the_new_group_protocol_fails_at_once(headgate_broker: HeadgateBroker, group: str) -> None:
+    settings = {"bootstrap.servers": headgate_broker.address, "group.id": group, "group.protocol": "consumer"}
+    consumer = Consumer({**settings, "log_level": 0})
+    try:
+        consumer.subscribe(["absent"])
+        message = consumer.poll(60)
+        error = message.error() if message is not None else None
+        assert error is not None
+        assert error.code() == KafkaError._FATAL
+        assert "ConsumerGroupHeartbeat" in error.str()
+    finally:
+        consumer.close()

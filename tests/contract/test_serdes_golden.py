@@ -4,15 +4,17 @@ Made by golden/AvroGolden.java with Avro 1.12.0: behind the frame, KafkaAvroSeri
 """
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from serdes.avro import Decoder, Encoder, JsonEncoding, parse
+from serdes.avro import Decoder, Encoder, JsonEncoding, Schema, parse
 from serdes.outcome import Poison, Reason
 
 GOLDEN: list[dict[str, Any]] = json.loads((Path(__file__).parent / "golden" / "avro_golden.json").read_text("utf-8"))
+FLOAT_MAX = 3.4028235e38
 VALUES = [
     pytest.param(case, value, id=f"{case['name']}-{index}")
     for case in GOLDEN
@@ -25,6 +27,27 @@ def document(text: str) -> Any:
     return json.loads(text or "{}")
 
 
+def check_json(schema: Schema, ours: str, javas: str) -> None:
+    """The same document and the same value.
+
+    Java prints a float with the digits of a double (1.100000023841858); ours are the fewest that read back (1.1).
+    """
+    assert _rounded(document(ours)) == _rounded(document(javas))
+    encoding, encoder = JsonEncoding(schema, tag_unions=True), Encoder(schema)
+    assert encoder.encode(encoding.from_text(ours)) == encoder.encode(encoding.from_text(javas or "{}"))
+
+
+def _rounded(value: Any) -> Any:
+    """With every number that a float can hold rounded to one."""
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_rounded(inner) for inner in value]
+    if isinstance(value, float) and abs(value) <= FLOAT_MAX:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    return value
+
+
 @pytest.mark.parametrize(("case", "value"), VALUES)
 def test_the_bytes_are_javas(case: dict[str, Any], value: dict[str, Any]) -> None:
     schema = parse(json.dumps(case["schema"]))
@@ -33,7 +56,7 @@ def test_the_bytes_are_javas(case: dict[str, Any], value: dict[str, Any]) -> Non
     assert Encoder(schema).encode(tagged) == body
     read = Decoder(schema, tag_unions=True).decode(body)
     assert read == tagged
-    assert document(JsonEncoding(schema).to_text(read)) == document(value["json"])
+    check_json(schema, JsonEncoding(schema).to_text(read), value["json"])
 
 
 @pytest.mark.parametrize(("case", "value"), VALUES)
@@ -47,4 +70,4 @@ def test_every_reader_sees_what_javas_sees(case: dict[str, Any], value: dict[str
             assert outcome.reason == Reason.UNRESOLVABLE
         else:
             assert not isinstance(outcome, Poison), (declared, expected, outcome)
-            assert document(JsonEncoding(reader).to_text(outcome)) == document(expected)
+            check_json(reader, JsonEncoding(reader).to_text(outcome), expected)

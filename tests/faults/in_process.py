@@ -12,7 +12,7 @@ from typing import Protocol, Self
 from broker.broker import Broker
 from broker.deferred import Deferred
 from broker.engine import Engine, Reply
-from broker.log.segment import Region
+from broker.log.region import Region
 from broker.protocol.payload import Payload
 from broker.settings import BrokerSettings
 from tests.wire.entities import (
@@ -43,25 +43,29 @@ class InProcessBroker:
         self._crashed = False
 
     def ask(self, api: str, version: int, body: Plain) -> Plain:
+        pending = self.begin(api, version, body)
+        self.run_until(lambda: pending.is_done, f"{api} was not answered")
+        return pending.answer()
+
+    def begin(self, api: str, version: int, body: Plain) -> "Pending":
+        """Send a request that may not be answered at once."""
         header = request_header(API_KEYS[api], version, 7, flexible=request_is_flexible(api, version))
         reply = self._engine.execute(memoryview(header + encode_request(api, version, body)), "127.0.0.1", 1)
+        pending = Pending(api, version)
         if isinstance(reply, Deferred):
-            ready: list[Reply] = []
-            reply.then(ready.append)
-            deadline = time.monotonic() + ANSWER_SECONDS_MAX
-            while not ready:
-                self.broker.timers.run_due()
-                with contextlib.suppress(queue.Empty):
-                    self._posted.get(timeout=TIMERS_SECONDS)()
-                assert time.monotonic() < deadline, f"{api} was not answered"
-            reply = ready[0]
-        assert isinstance(reply, bytes | Payload), f"{api} was answered with {reply}"
-        frame = b"".join(
-            chunk.file.read(chunk.position, chunk.length) if isinstance(chunk, Region) else bytes(chunk)
-            for chunk in ([reply] if isinstance(reply, bytes) else reply.chunks)
-        )
-        assert struct.unpack_from(">ii", frame) == (len(frame) - 4, 7)
-        return decode_response(api, version, frame[9 if response_is_flexible(api, version) else 8 :])
+            reply.then(pending.replies.append)
+        else:
+            pending.replies.append(reply)
+        return pending
+
+    def run_until(self, condition: Callable[[], bool], failure: str) -> None:
+        """Run timers and completions of other threads, as the event loop does."""
+        deadline = time.monotonic() + ANSWER_SECONDS_MAX
+        while not condition():
+            self.broker.timers.run_due()
+            with contextlib.suppress(queue.Empty):
+                self._posted.get(timeout=TIMERS_SECONDS)()
+            assert time.monotonic() < deadline, failure
 
     def crash(self) -> None:
         """End without closing anything, as kill -9 does."""
@@ -79,3 +83,26 @@ class InProcessBroker:
             self.broker.directory.close(clean=False)
         else:
             self.broker.close()
+
+
+class Pending:
+    """A request that was sent, and its answer when it comes."""
+
+    def __init__(self, api: str, version: int) -> None:
+        self._api = api
+        self._version = version
+        self.replies: list[Reply] = []
+
+    @property
+    def is_done(self) -> bool:
+        return bool(self.replies)
+
+    def answer(self) -> Plain:
+        api, version, reply = self._api, self._version, self.replies[0]
+        assert isinstance(reply, bytes | Payload), f"{api} was answered with {reply}"
+        frame = b"".join(
+            chunk.file.read(chunk.position, chunk.length) if isinstance(chunk, Region) else bytes(chunk)
+            for chunk in ([reply] if isinstance(reply, bytes) else reply.chunks)
+        )
+        assert struct.unpack_from(">ii", frame) == (len(frame) - 4, 7)
+        return decode_response(api, version, frame[9 if response_is_flexible(api, version) else 8 :])

@@ -35,7 +35,7 @@ class RegistryApi:
         self._thread.start()
         self._client = httpx.AsyncClient(
             transport=httpx.ASGITransport(self.front, raise_app_exceptions=False),
-            base_url="http://registry",
+            base_url="http://localhost",
         )
 
     def send(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:

@@ -22,11 +22,17 @@ _GAPS = "offset deltas that skip or repeat would give two records one offset, or
 _KEPT_AS_SENT = "batches are never encoded again, whatever compression.type says"
 _LENIENT = "a limit below zero counts as zero, an unknown isolation level as read_uncommitted"
 _NOT_WALKED = "long compressed batches are taken as they are: their count is held against their offsets alone"
+_ONE_BATCH = "two batches for one partition in one request are both rejected: Kafka drops one and acknowledges it"
 _ONE_BAD_TOPIC = "one topic that is named neither by name nor by id fails alone, not the whole answer"
 
 _PARTITION = "responses.0.partition_responses.0"
 _REFUSED = {f"{_PARTITION}.error_code": "INVALID_RECORD", f"{_PARTITION}.error_message": "said"}
 _TAKEN = {f"{_PARTITION}.error_code": "NONE", f"{_PARTITION}.base_offset": 0, f"{_PARTITION}.error_message": None}
+_BOTH_REFUSED = {
+    f"{_PARTITION}.error_code": "INVALID_REQUEST",
+    f"{_PARTITION}.base_offset": -1,
+    f"{_PARTITION}.log_start_offset": -1,
+}
 _LONG_AND_TAKEN = (
     *(f"{codec}: {fault}" for codec in ("gzip", "lz4") for fault in ("claims one more", "claims one less", "a gap")),
     *(f"{codec}: claims ten times as many" for codec in ("gzip", "lz4")),
@@ -74,6 +80,28 @@ DEVIATIONS: Mapping[tuple[str, str, str], Deviation] = {
     **{
         ("producing", "long_batches", f"produce v9: {label}"): Deviation(_NOT_WALKED, _TAKEN)
         for label in _LONG_AND_TAKEN
+    },
+    ("producing", "several_batches_and_partitions", "produce v9: the same partition twice"): Deviation(
+        _ONE_BATCH, {f"{_PARTITION}.error_code": "INVALID_REQUEST"}
+    ),
+    **{
+        ("producing", "what_is_named_twice", f"produce v{version}: {label}"): Deviation(_ONE_BATCH, _BOTH_REFUSED)
+        for version in (7, 9, 13)
+        for label in ("a partition twice", "a partition in a topic named twice")
+    },
+    **{
+        ("producing", "what_is_named_twice", f"produce v{version}: {label}"): Deviation(_ONE_BATCH, {place: offset})
+        for version in (7, 9, 13)
+        for label, place, offset in (
+            ("an unknown partition twice", "responses.0.partition_responses.1.base_offset", 1),
+            ("an unknown topic twice", "responses.1.partition_responses.0.base_offset", 2),
+        )
+    },
+    **{
+        ("producing", "what_is_named_twice", f"fetch v11: what v{version} appended"): Deviation(
+            _ONE_BATCH, {"records": ["1", "3", "4"]}
+        )
+        for version in (7, 9, 13)
     },
     ("producing", "compression_of_the_topics_own", "fetch v11: read from the gzip topic"): Deviation(
         _KEPT_AS_SENT, {"0.0.codec": "none", "0.1.codec": "lz4"}

@@ -16,6 +16,7 @@ from tests.wire.transcript import Scenario, run_scenario
 
 GOLDEN = Path(__file__).with_name("golden")
 AREAS = (
+    "acls",
     "configs",
     "fetching",
     "framing",

@@ -1,8 +1,11 @@
 """The broker lists fewer settings than Kafka (no controllers, replicas or TLS); those it lists agree with Kafka's."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.live.headgate import HeadgateBroker
 from tests.wire.golden_files import BROKER_SETTINGS, load
@@ -57,9 +60,18 @@ def _settings(steps: list[Any]) -> dict[str, Any]:
     return {config["name"]: config for config in steps[0]["answer"]["results"][0]["configs"]}
 
 
-def test_every_setting_that_the_broker_lists_agrees_with_kafkas(headgate_broker: HeadgateBroker) -> None:
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[HeadgateBroker]:
+    """With the settings that the recorded Kafka has: the shared broker has others too."""
+    broker = HeadgateBroker(tmp_path, {"group.initial.rebalance.delay.ms": "0", "node.id": "1"})
+    broker.start()
+    yield broker
+    broker.stop()
+
+
+def test_every_setting_that_the_broker_lists_agrees_with_kafkas(broker: HeadgateBroker) -> None:
     kafkas = _settings(load(BROKER_SETTINGS)["every_setting_of_the_broker"])
-    steps = run_scenario(headgate_broker.address, "settings", every_setting_of_the_broker)
+    steps = run_scenario(broker.address, "settings", every_setting_of_the_broker)
     ours = _settings(json.loads(json.dumps(steps)))
     lines = [
         line

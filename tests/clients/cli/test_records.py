@@ -103,6 +103,13 @@ def test_bad_input_is_named_by_its_line_and_what_came_before_is_sent(cli: Cli) -
     assert "MESSAGE_TOO_LARGE" in large.err
 
 
+def test_a_record_without_a_key_is_invalid_in_a_compacted_topic(cli: Cli) -> None:
+    cli("topic", "create", "cli-keyed-only", "-c", "cleanup.policy=compact")
+    done = cli("produce", "cli-keyed-only", stdin=b"no key\n", code=1)
+    assert "INVALID_RECORD" in done.err
+    assert "give every record a key" in done.err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -12,6 +12,7 @@ from tests.clients.cli.conftest import Cli
 from tests.clients.cli.launcher import Launcher
 from tests.clients.cli.up import ports, up
 from tests.live.ports import accepts, free_port
+from tests.live.registry_credentials import registry_that_notes_credentials
 
 
 def eventually(holds: Callable[[], bool]) -> None:
@@ -97,3 +98,14 @@ def test_settings_that_make_no_sense_stop_it_before_it_starts(tmp_path: Path, la
     assert "broker_port" in cli("up", HEADGATE_BROKER_PORT="70000", code=2).err
     bad = ("--set", "num.partitions=none", "--broker-port", str(free_port()))
     assert "num.partitions" in cli("up", "--only", "broker", *bad, code=1).err
+
+
+def test_the_proxy_gets_a_password_without_showing_it_to_other_users(tmp_path: Path) -> None:
+    with registry_that_notes_credentials() as (place, noted):
+        (tmp_path / "headgate.toml").write_text(f"registry_url = 'ada:geheim@{place}'\n")
+        with up(tmp_path, *ports(), "--only", "proxy") as (_, addresses):
+            command = Path(f"/proc/{process_on(addresses['proxy'])}/cmdline").read_bytes()
+            assert b"proxy" in command
+            assert b"geheim" not in command
+            assert httpx.get(f"http://{addresses['proxy']}/health", timeout=30).json()["registry"] == {"status": "UP"}
+    assert noted == ["Basic YWRhOmdlaGVpbQ=="]

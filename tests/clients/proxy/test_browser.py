@@ -4,6 +4,7 @@ What is asked of the browser is what no client of ours can show: that its own Ev
 by itself where it was, and that its rules on origins let the right pages through.
 """
 
+import json
 import secrets
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from tests.conftest import unavailable
 from tests.live.chromium import Chromium, ChromiumUnavailable, Page
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
+from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.ports import free_port
 
 # The magic byte, and an id of a schema that no registry has: there is none here.
@@ -47,6 +49,14 @@ PRODUCE = """(url, media_type, key) => fetch(url, {
     body: JSON.stringify({records: [{value: 'aGk='}]}),
     headers: {'content-type': media_type, 'idempotency-key': key},
 }).then(answer => answer.json())"""
+# Sends no Content-Type, and needs no preflight.
+PRODUCE_BLOB = """(url, text) => fetch(url, {method: 'POST', mode: 'no-cors', body: new Blob([text])})
+    .then(() => 'sent', () => 'refused')"""
+EMBED = """url => new Promise(done => {
+    const image = new Image();
+    image.onload = image.onerror = () => done('asked');
+    image.src = url;
+})"""
 READ = "url => fetch(url).then(answer => answer.json(), () => 'refused')"
 OPEN_SOCKET = """url => new Promise(done => {
     const socket = new WebSocket(url);
@@ -198,3 +208,35 @@ def test_a_page_of_another_origin_gets_nothing(
         assert page.run("seen") == []
         assert page.call(READ, f"{api.url}/topics") == "refused"
         assert page.call(OPEN_SOCKET, f"{socket_url(api)}/topics/{topic}/records:consume") == "refused"
+
+
+def test_a_page_of_another_origin_writes_nothing(
+    page: Page, elsewhere: str, headgate_broker: HeadgateBroker, tmp_path: Path
+) -> None:
+    registry = HeadgateRegistry(tmp_path / "registry")
+    registry.start()
+    with proxy_of(headgate_broker, tmp_path) as (_, api):
+        topic, fresh = api.topic(), secrets.token_hex(8)
+        page.open(elsewhere)
+        for url, body in (
+            (f"{api.url}/topics/{topic}", {"records": [{"value": "aGk="}]}),
+            (f"{api.url}/topics/{fresh}", {"records": [{"value": "aGk="}]}),
+            (f"{api.url}{api.base}/topics/{topic}/records", {"value": {"type": "JSON", "data": 1}}),
+            (f"{api.url}{api.base}/topics", {"topic_name": fresh}),
+            (f"{api.url}/consumers/{fresh}", {"name": "x"}),
+            (f"{registry.url}/subjects/{fresh}/versions", {"schema": '"string"'}),
+        ):
+            # The browser hides the response from the page, whatever it is.
+            assert page.call(PRODUCE_BLOB, url, json.dumps(body)) == "sent"
+        assert api.client.get(f"/topics/{topic}/partitions/0/offsets").json()["end_offset"] == 0
+        assert fresh not in api.client.get("/topics").json()
+        assert api.client.get(f"/consumers/{fresh}/instances/x/subscription").status_code == 404
+        assert api.client.get(f"{registry.url}/subjects").json() == []
+
+        # Reading moves a consumer: an image must not do it.
+        api.produce(topic, 1)
+        instance = api.instance()
+        instance.assign(topic, 0)
+        page.call(EMBED, f"{instance.uri}/records?timeout=2000")
+        assert [row["value"] for row in instance.read(1)] == [1]
+    registry.stop()

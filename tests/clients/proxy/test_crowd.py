@@ -99,7 +99,7 @@ async def _crowd(port: int, topic: str, path: str) -> tuple[dict[int, int], list
 async def _consume(port: int, path: str, seen: Seen, opened: asyncio.Semaphore) -> None:
     async with opened:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nAccept: application/x-ndjson\r\n\r\n".encode())
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/x-ndjson\r\n\r\n".encode())
         head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200"), head
     rest = b""
@@ -136,7 +136,7 @@ async def _produce(port: int, topic: str, number: int) -> list[tuple[int, int]]:
     while loop.time() < until:
         body = json.dumps({"records": [{"key": f"{number}-{turn}", "value": {"from": number, "turn": turn}}]}).encode()
         writer.write(
-            f"POST /topics/{topic} HTTP/1.1\r\nHost: x\r\nContent-Type: application/vnd.kafka.json.v2+json\r\n"
+            f"POST /topics/{topic} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/vnd.kafka.json.v2+json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n".encode()
             + body
         )

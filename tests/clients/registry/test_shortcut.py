@@ -4,12 +4,13 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.contract.registry.schemas import defaulted, record
-from tests.live.registry import RegistryProcess
+from tests.live.registry import RegistryProcess, running_registry
 
 
 class Wire:
@@ -55,7 +56,7 @@ def subject(live: RegistryProcess, request: pytest.FixtureRequest) -> str:
 
 
 def get(subject: str, *headers: str, version: str = "1.1") -> bytes:
-    lines = [f"GET /subjects/{subject}/versions/latest HTTP/{version}", "Host: x", *headers]
+    lines = [f"GET /subjects/{subject}/versions/latest HTTP/{version}", "Host: 127.0.0.1", *headers]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
@@ -115,7 +116,7 @@ def test_a_connection_that_shall_close_closes(live: RegistryProcess, subject: st
 
 def test_known_schemas_are_answered_by_their_bytes(live: RegistryProcess, subject: str) -> None:
     body = json.dumps({"schema": record("a")})
-    head = f"POST /subjects/{subject}/versions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = f"POST /subjects/{subject}/versions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     request = f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
     with connected(live) as wire:
         for _ in range(4):
@@ -125,3 +126,14 @@ def test_known_schemas_are_answered_by_their_bytes(live: RegistryProcess, subjec
         httpx.delete(f"{live.url}/subjects/{subject}").raise_for_status()
         wire.send(request)
         assert json.loads(wire.answer()[2])["version"] == 2
+
+
+def test_pages_of_allowed_origins_get_the_headers_of_cors_every_time(tmp_path: Path) -> None:
+    origin = "https://app.example"
+    with running_registry(tmp_path, "--set", f"access.control.allow.origin={origin}") as live:
+        schema = {"schema": record("a")}
+        httpx.post(f"{live.url}/subjects/cors/versions", json=schema).raise_for_status()
+        with connected(live) as wire:
+            for _ in range(4):
+                wire.send(get("cors", f"Origin: {origin}"))
+                assert wire.answer()[1]["access-control-allow-origin"] == origin

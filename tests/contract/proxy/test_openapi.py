@@ -139,7 +139,7 @@ def live(headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFacto
 def test_routes_before_the_framework_answer(live: httpx.Client, method: str, path: str) -> None:
     base = live.headers["x-base"]
     real = path.replace("/v3/clusters/{}", base).replace("topics/{}", f"topics/{TOPIC}").replace("{}", "0")
-    answer = live.request(method, real, content=b"{")
+    answer = live.request(method, real, content=b"{", headers={"content-type": "application/json"})
     assert answer.status_code not in (404, 405, 500), answer.text
 
 

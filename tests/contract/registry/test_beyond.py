@@ -140,7 +140,13 @@ async def _stream(data_dir: Path) -> list[dict[str, Any]]:
 
         scope = {"type": "http", "method": "POST", "path": "/subjects/s/versions", "raw_path": b"/subjects/s/versions"}
         await front(
-            {**scope, "query_string": b"", "headers": [(b"content-type", b"application/json")]}, receive, ignore
+            {
+                **scope,
+                "query_string": b"",
+                "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+            },
+            receive,
+            ignore,
         )
 
     async def wait() -> dict[str, Any]:
@@ -157,7 +163,7 @@ async def _stream(data_dir: Path) -> list[dict[str, Any]]:
 
     await register("one")
     await register("two")
-    headers = [(b"accept", b"text/event-stream"), (b"last-event-id", b"1")]
+    headers = [(b"host", b"localhost"), (b"accept", b"text/event-stream"), (b"last-event-id", b"1")]
     scope = {"type": "http", "method": "GET", "path": "/changes", "raw_path": b"/changes", "query_string": b""}
     following = asyncio.create_task(front({**scope, "headers": headers}, wait, collect))
     await asyncio.sleep(0)

@@ -159,3 +159,74 @@ def test_listed_schemas_show_their_aliases(free_api: RegistryApi) -> None:
         ("noTestSubject", None),
         ("testSubject", ["testAlias", "testAlias2"]),
     ]
+
+
+def test_the_newest_fields_are_stored_inherited_and_cleared(api: RegistryApi) -> None:
+    fields = {"validateNewSchemas": True, "compatibilityPolicy": "LOGICAL", "aliasForDeks": "keys"}
+    assert api.put("/config", {**fields, "compatibilityPolicy": "logical"}).json() == fields
+    assert api.get("/config").json() == {**fields, "compatibilityLevel": "BACKWARD"}
+    inherited = {"validateNewSchemas": True, "compatibilityPolicy": "LOGICAL", "compatibilityLevel": "BACKWARD"}
+    assert api.get("/config/s?defaultToGlobal=true").json() == inherited
+    cleared = dict.fromkeys(fields)
+    assert api.put("/config", cleared).json() == {}
+    assert error_of(api.put("/config", {"compatibilityPolicy": "FUZZY"})) == (422, 422)
+
+
+@pytest.mark.parametrize("level", ["FORWARD", "FORWARD_TRANSITIVE"])
+def test_the_logical_policy_excludes_forward_levels(api: RegistryApi, level: str) -> None:
+    answer = api.put("/config", {"compatibility": level, "compatibilityPolicy": "LOGICAL"})
+    assert error_of(answer) == (422, 42203)
+    assert answer.json()["message"] == (
+        f"compatibilityPolicy=LOGICAL cannot be combined with compatibilityLevel={level}: "
+        "Iceberg only supports backward-compatible schema evolution"
+    )
+    api.config(compatibilityPolicy="LOGICAL")
+    assert error_of(api.put("/config/s", {"compatibility": level})) == (422, 42203)
+    # Clearing leaves the decision to a wider scope, so the conflict is found by the next registration.
+    api.config(compatibilityPolicy=None)
+    api.config("s", compatibility=level)
+    api.register("s", record("a"))
+    api.config(compatibilityPolicy="LOGICAL")
+    refused = api.try_register("s", record("a", defaulted("b")))
+    assert error_of(refused) == (409, 409)
+    assert "compatibilityPolicy=LOGICAL cannot be combined" in refused.json()["message"]
+
+
+def test_the_logical_policy_compares_as_the_strict_one(api: RegistryApi) -> None:
+    api.config(compatibilityPolicy="LOGICAL")
+    api.register("s", '{"type": "object", "properties": {}}', schemaType="JSON")
+    changed = '{"type": "object", "properties": {"a": {"type": "string"}}}'
+    assert error_of(api.try_register("s", changed, schemaType="JSON")) == (409, 409)
+
+
+def test_new_schemas_are_validated_unless_configured_otherwise(api: RegistryApi) -> None:
+    odd = record("a", namespace="a-bad.namespace")
+    reserved = 'syntax = "proto3"; message M { reserved 1; string a = 1; }'
+    api.config(validateNames=False, validateNewSchemas=True)
+    assert error_of(api.try_register("s", odd)) == (422, 42201)
+    assert error_of(api.try_register("p", reserved, schemaType="PROTOBUF")) == (422, 42201)
+    api.config(validateNames=True, validateNewSchemas=False)
+    assert api.register("s", odd) == 1
+
+
+def test_a_request_with_an_unknown_field_names_the_field_alone(api: RegistryApi) -> None:
+    body = {"schema": record("a"), "references": [{"name": "n", "subject": "s", "version": 1, "where": "here"}]}
+    answer = api.post("/subjects/s/versions", body)
+    assert error_of(answer) == (422, 422)
+    assert answer.json()["message"] == "Unrecognized field: where"
+    assert api.put("/config", {"strange`": 1}).json()["message"] == "Unrecognized field: strange`"
+
+
+def test_messages_about_a_body_of_the_wrong_form_are_plain_text(api: RegistryApi) -> None:
+    answer = api.post("/subjects/s/versions", {"schema": ["a"]})
+    assert answer.status_code == 400
+    assert "$.schema" in answer.json()["message"]
+    assert "`" not in answer.json()["message"]
+    assert "`" not in api.send("POST", "/import", '{"kind": []}').json()["message"]
+
+
+def test_force_has_no_effect_on_a_registration(api: RegistryApi) -> None:
+    """Confluent reads `force` with a mode only: an incompatible schema stays incompatible."""
+    api.register("s", record("a"))
+    answer = api.post("/subjects/s/versions?force=true", {"schema": record("a", "b")})
+    assert error_of(answer) == (409, 409)

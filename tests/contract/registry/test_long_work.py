@@ -1,6 +1,7 @@
 """Schemas that take long: whoever brings one waits for it, and nobody else does."""
 
 import json
+import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ import httpx
 import pytest
 
 import registry.languages
+from registry.api.context import BRIEF_BODY_BYTES_MAX
+from registry.compatibility.json_schema.comparison import Comparison
 from registry.settings import RegistrySettings
 from tests.contract.registry.schemas import defaulted, record
 from tests.live.registry import RegistryApi, error_of, running_registry
@@ -126,3 +129,29 @@ def test_streams_of_changes_end_when_the_registry_stops(tmp_path: Path) -> None:
             process.terminate()
             # To its proper end: a connection that was cut would raise.
             assert list(lines) == [""]
+
+
+def test_short_schemas_that_take_long_to_compare_are_compared_in_the_background(
+    api: RegistryApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def alternatives(first: int) -> dict[str, str]:
+        lengths = [first + 2 * number for number in range(100)]
+        random.Random(first).shuffle(lengths)
+        text = json.dumps({"anyOf": [{"minLength": length} for length in lengths]})
+        assert len(text) < BRIEF_BODY_BYTES_MAX
+        return {"schema": text, "schemaType": "JSON"}
+
+    finished: list[str] = []
+    run = Comparison.run
+
+    def recording(*arguments: Any) -> Any:
+        found = run(*arguments)
+        finished.append(threading.current_thread().name)
+        return found
+
+    monkeypatch.setattr(Comparison, "run", recording)
+    assert api.post("/subjects/s/versions", alternatives(2)).status_code == 200
+    assert api.post("/compatibility/subjects/s/versions", alternatives(1)).json() == {"is_compatible": True}
+    assert api.post("/subjects/s/versions", alternatives(1)).status_code == 200
+    assert len(finished) == 2
+    assert all(name.startswith("registry-examiner") for name in finished)

@@ -67,12 +67,10 @@ def test_what_cannot_be_given_is_406(api: RegistryApi, accept: str) -> None:
         "application/json",
         "application/octet-stream",
         "Application/JSON; charset=utf-8",
-        "",
     ],
 )
 def test_bodies_may_have_these_media_types(api: RegistryApi, media: str) -> None:
-    headers = {"content-type": media} if media else {}
-    answer = api.put("/config", b'{"compatibility":"NONE"}', headers=headers)
+    answer = api.put("/config", b'{"compatibility":"NONE"}', headers={"content-type": media})
     assert answer.status_code == 200, answer.text
 
 
@@ -80,6 +78,23 @@ def test_other_media_types_are_415(api: RegistryApi) -> None:
     answer = api.put("/config", b'{"compatibility":"NONE"}', headers={"content-type": "text/html"})
     assert error_of(answer) == (415, 415)
     assert answer.json()["message"] == "HTTP 415 Unsupported Media Type"
+
+
+@pytest.mark.parametrize("media", ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+def test_a_body_that_any_web_page_can_send_is_415_and_the_message_names_a_media_type(
+    api: RegistryApi, media: str
+) -> None:
+    headers = {"content-type": media} if media else {}
+    for method, path in (
+        ("PUT", "/config"),
+        ("POST", "/subjects/s/versions"),
+        ("POST", "/import"),
+        ("DELETE", "/mode"),
+    ):
+        answer = api.send(method, path, b'{"compatibility":"NONE"}', headers=headers)
+        assert error_of(answer) == (415, 415)
+        assert V1 in answer.json()["message"]
+    assert api.get("/config").json() == {"compatibilityLevel": "BACKWARD"}
 
 
 def test_a_body_may_have_another_charset(api: RegistryApi) -> None:

@@ -184,3 +184,24 @@ def test_the_version_in_the_metadata_is_compared_and_set(api: RegistryApi) -> No
     assert look_up(properties(mykey="myvalue"))["version"] == 8
     other = {"schema": record("f1", doc="mydoc"), "version": -1}
     assert error_of(api.post("/subjects/s", other)) == (404, 40403)
+
+
+def test_a_rule_set_tells_where_its_rules_run(api: RegistryApi) -> None:
+    rule = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
+    api.register("s", record("a"), ruleSet={"domainRules": [rule], "enableAt": "GATEWAY"})
+    shown = api.get("/subjects/s/versions/1").json()["ruleSet"]
+    assert shown == {"domainRules": [{**rule, "disabled": False}], "enableAt": "GATEWAY"}
+    assert api.register("s", record("a"), ruleSet={"domainRules": [rule], "enableAt": "CLIENT"}) == 2
+    assert api.register("s", record("a"), ruleSet={"domainRules": [rule], "enableAt": "GATEWAY"}) == 1
+    answer = api.try_register("s", record("a"), ruleSet={"domainRules": [rule], "enableAt": "2026-01-01"})
+    assert error_of(answer) == (422, 42210)
+    assert answer.json()["message"].endswith("Valid values are ALL, CLIENT, GATEWAY, SERVER, NONE")
+
+
+def test_a_configured_place_of_execution_is_merged_into_rule_sets(api: RegistryApi) -> None:
+    rule = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
+    override = {"enableAt": "SERVER"}
+    assert api.put("/config/s", {"overrideRuleSet": override}).json() == {"overrideRuleSet": override}
+    api.register("s", record("a"), ruleSet={"domainRules": [rule], "enableAt": "CLIENT"})
+    assert api.get("/subjects/s/versions/1").json()["ruleSet"]["enableAt"] == "SERVER"
+    assert error_of(api.put("/config", {"defaultRuleSet": {"enableAt": "never"}})) == (422, 42210)

@@ -148,3 +148,46 @@ def test_json_and_protobuf_schemas_have_references_too(api: RegistryApi) -> None
     )
     assert api.get("/subjects/c/versions/1/referencedby").json() == [2]
     assert api.get("/subjects/pc/versions/1/referencedby").json() == [4]
+
+
+def test_a_version_that_is_referred_to_survives_the_registration_of_its_twin(free_api: RegistryApi) -> None:
+    free_api.register("user", CHILD)
+    order = free_api.register("order", PARENT, references=reference("user"))
+    free_api.delete("/subjects/order")
+    free_api.delete("/subjects/user")
+    assert free_api.register("user", CHILD) == 1
+    assert free_api.get("/subjects/user/versions").json() == [2]
+    assert free_api.get("/subjects/user/versions/1?deleted=true").json()["id"] == 1
+    answer = free_api.get(f"/schemas/ids/{order}?format=resolved")
+    assert json.loads(answer.json()["schema"]) == json.loads(RESOLVED)
+    # Without a reference, the old version is replaced, as in Confluent's registry.
+    free_api.delete("/subjects/order?permanent=true")
+    free_api.delete("/subjects/user")
+    free_api.register("user", CHILD)
+    assert free_api.get("/subjects/user/versions?deleted=true").json() == [3]
+
+
+def test_references_within_a_subject_do_not_keep_it(free_api: RegistryApi) -> None:
+    free_api.register("s", CHILD)
+    free_api.register("s", PARENT, references=reference("s"))
+    assert error_of(free_api.delete("/subjects/s/versions/1")) == (422, 42206)
+    assert free_api.delete("/subjects/s").json() == [1, 2]
+    assert free_api.delete("/subjects/s?permanent=true").json() == [1, 2]
+
+
+def test_a_schema_that_another_subject_uses_too_keeps_the_subject(free_api: RegistryApi) -> None:
+    free_api.register("s", CHILD)
+    for subject in ("s", "t"):
+        free_api.register(subject, PARENT, references=reference("s"))
+    assert error_of(free_api.delete("/subjects/s")) == (422, 42206)
+    free_api.delete("/subjects/t")
+    assert free_api.delete("/subjects/s").json() == [1, 2]
+    assert error_of(free_api.delete("/subjects/s?permanent=true")) == (422, 42206)
+
+
+def test_soft_deleted_referrers_are_listed_on_request(free_api: RegistryApi) -> None:
+    free_api.register("child", CHILD)
+    id = free_api.register("parent", PARENT, references=reference("child"))
+    free_api.delete("/subjects/parent")
+    assert free_api.get("/subjects/child/versions/1/referencedby").json() == []
+    assert free_api.get("/subjects/child/versions/1/referencedby?deleted=true").json() == [id]

@@ -56,6 +56,24 @@ def test_a_version_tells_all_about_itself(api: RegistryApi) -> None:
     assert api.get(f"/schemas/guids/{version['guid']}/ids").json() == [{"context": ".", "id": 1}]
 
 
+def test_responses_have_the_fields_of_confluents_current_release(api: RegistryApi) -> None:
+    api.register("s", record("a"))
+    shared = {"subject", "version", "guid", "schemaType", "schema", "ts", "deleted"}
+    for place in ("/schemas/ids/1", "/schemas/ids/1?subject=s"):
+        assert api.get(place).json().keys() == shared
+    assert api.get("/schemas/ids/1?fetchMaxId=true").json().keys() == {*shared, "maxId"}
+    for place in ("/subjects/s/versions/1", "/subjects/s/versions/latest"):
+        assert api.get(place).json().keys() == {*shared, "id"}
+    assert api.get("/schemas").json()[0].keys() == {*shared, "id"}
+
+
+def test_a_version_can_be_sent_as_it_was_received(api: RegistryApi) -> None:
+    api.register("s", record("a"))
+    version = api.get("/subjects/s/versions/1").json()
+    body = {key: value for key, value in version.items() if key not in ("id", "version")}
+    assert api.post("/subjects/t/versions", {**body, "createTs": 1}).json()["id"] == 1
+
+
 def test_the_bare_text_of_a_schema_is_not_escaped(api: RegistryApi) -> None:
     api.register("s", record("a"))
     assert api.get("/subjects/s/versions/1/schema").text == record("a")

@@ -14,6 +14,7 @@ from broker.clock import ManualClock, Timers
 from broker.deferred import Deferred
 from broker.engine import Engine
 from broker.errors import StorageError
+from broker.log.checked_file import read_checked
 from broker.protocol.entities import Answer
 from broker.protocol.payload import Disconnect
 from broker.protocol.record_batch import read_header
@@ -21,7 +22,7 @@ from broker.server import server as server_module
 from broker.server.server import Server
 from broker.settings import BrokerSettings
 from broker.state.producers import ProducerStates, producers_max
-from broker.turns import in_turns, turn_ms_max
+from broker.turns import in_turns, slice_ms_max
 from tests.faults.in_process import InProcessBroker
 from tests.wire.entities import API_KEYS, encode_request
 from tests.wire.raw_client import request_header
@@ -77,7 +78,7 @@ def test_housekeeping_goes_on_after_a_round_that_failed(tmp_path: Path, monkeypa
 @pytest.fixture
 def in_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is."""
-    monkeypatch.setattr("broker.turns.turn_ms_max", 60_000)
+    monkeypatch.setattr("broker.turns.slice_ms_max", 60_000)
 
 
 @pytest.mark.parametrize("acks", [1, -1])
@@ -144,7 +145,9 @@ def produce_to(running: InProcessBroker, name: str, acks: int) -> None:
 
 
 def recovery_points(data: Path) -> dict[str, int]:
-    points: dict[str, int] = json.loads((data / "recovery-points").read_text())
+    stored = read_checked(data / "recovery-points")
+    assert stored is not None
+    points: dict[str, int] = json.loads(stored.content)
     return points
 
 
@@ -172,7 +175,7 @@ def test_long_work_is_done_in_turns(tmp_path: Path) -> None:
 
     def work(steps: int) -> Generator[None, None, Answer]:
         for _ in range(steps):
-            clock.advance(turn_ms_max // 2)
+            clock.advance(slice_ms_max // 2 + 1)
             yield
         return {"done": steps}
 
@@ -191,7 +194,7 @@ def test_long_work_that_fails_ends_the_connection(tmp_path: Path) -> None:
     broker = Broker(tmp_path, BrokerSettings({}), lambda callback: callback(), clock)
 
     def work() -> Generator[None, None, Answer]:
-        clock.advance(turn_ms_max)
+        clock.advance(slice_ms_max)
         yield
         raise RuntimeError("half way")
 

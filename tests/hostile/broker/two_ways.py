@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from broker.deferred import Deferred
-from broker.log.segment import Region
+from broker.log.region import Region
 from broker.protocol.payload import Payload
 from broker.state.topics import Partition
 from tests.faults.in_process import InProcessBroker

@@ -23,8 +23,11 @@ from tests.live.installation import ROOT
 from tests.live.ports import free_port
 
 SECONDS_MAX = 20.0
-GET = b"GET /topics/no-such-topic HTTP/1.1\r\nHost: x\r\n\r\n"
-CHUNKED = b"POST /topics/t HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+GET = b"GET /topics/no-such-topic HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+CHUNKED = (
+    b"POST /topics/t HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
+)
 HEADERS = b"".join(b"x-%d: %s\r\n" % (number, b"y" * 90) for number in range(1000))
 # Far above what answering takes, far below what is sent.
 FLOOD_BYTES = 60 * 1024 * 1024
@@ -77,9 +80,9 @@ def memory_mb(proxy: HeadgateProxy) -> float:
 @pytest.mark.parametrize(
     "head",
     [
-        b"GET /topics HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 70_000 + b"\r\n\r\n",
-        b"GET /topics?" + b"y" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"GET /topics HTTP/1.1\r\nHost: x\r\n" + HEADERS + b"\r\n",
+        b"GET /topics HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"y" * 70_000 + b"\r\n\r\n",
+        b"GET /topics?" + b"y" * 70_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET /topics HTTP/1.1\r\nHost: 127.0.0.1\r\n" + HEADERS + b"\r\n",
     ],
     ids=["a header", "an address", "a thousand headers"],
 )
@@ -92,15 +95,15 @@ def test_a_head_over_the_limit_is_refused(proxy: HeadgateProxy, head: bytes) -> 
 
 def test_a_thousand_short_headers_are_read(proxy: HeadgateProxy) -> None:
     many = b"".join(b"x-%d: 1\r\n" % number for number in range(1000))
-    answer = exchange(proxy, b"GET /topics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + many + b"\r\n")
+    answer = exchange(proxy, b"GET /topics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n" + many + b"\r\n")
     assert answer.startswith(b"HTTP/1.1 200"), answer
 
 
 @pytest.mark.parametrize(
     ("start", "piece"),
     [
-        (b"GET /topics HTTP/1.1\r\nHost: x\r\n", HEADERS),
-        (b"GET /topics HTTP/1.1\r\nHost: x\r\nX: ", b"y" * 100_000),
+        (b"GET /topics HTTP/1.1\r\nHost: 127.0.0.1\r\n", HEADERS),
+        (b"GET /topics HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", b"y" * 100_000),
         (b"GET /topics?", b"y" * 100_000),
         (CHUNKED + b"5;", b"y" * 100_000),
         (CHUNKED + b"0\r\n", HEADERS),
@@ -120,8 +123,8 @@ def test_a_flood_costs_bounded_memory_and_ends(proxy: HeadgateProxy, start: byte
 
 
 def test_requests_sent_at_once_are_answered_in_order(proxy: HeadgateProxy) -> None:
-    requests = b"".join(b"GET /topics/none-%d HTTP/1.1\r\nHost: x\r\n\r\n" % number for number in range(199))
-    answer = exchange(proxy, requests + b"GET /healthy HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    requests = b"".join(b"GET /topics/none-%d HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" % number for number in range(199))
+    answer = exchange(proxy, requests + b"GET /healthy HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
     assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"404"] * 199 + [b"204"]
 
 
@@ -159,7 +162,7 @@ def test_clients_that_leave_while_their_group_forms_leave_no_member_behind(proxy
         for number in range(30):
             with connection(proxy) as open_socket:
                 path = f"{base}/consumer-groups/leavers/records?topics=leavers"
-                open_socket.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                open_socket.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
                 # Some before they are let in, some before they join, some as members.
                 time.sleep(number * 0.01)
         deadline = time.monotonic() + SECONDS_MAX
@@ -205,7 +208,7 @@ def test_frames_that_nobody_should_send_end_the_socket_or_change_nothing(
         base = f"/v3/clusters/{client.get('/v3/clusters').json()['data'][0]['cluster_id']}"
         client.post(f"{base}/topics", json={"topic_name": "sockets"})
     key = base64.b64encode(bytes(16)).decode()
-    head = f"GET {base}/{path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    head = f"GET {base}/{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     with connection(proxy) as open_socket:
         open_socket.sendall(f"{head}Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode())
         assert open_socket.recv(4096).startswith(b"HTTP/1.1 101")

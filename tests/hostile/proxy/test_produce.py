@@ -176,9 +176,8 @@ def test_mutated_bodies_have_an_answer(client: httpx.Client, paths: list[str]) -
 )
 def test_odd_paths_have_an_answer(proxy: HeadgateProxy, path: str) -> None:
     body = b'{"records":[{"value":1}]}'
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {V2}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
-    )
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {V2}\r\nContent-Length: {len(body)}\r\n"
+    head += "Connection: close\r\n"
     answer = _exchange(proxy, head.encode() + b"\r\n" + body)
     assert answer.startswith(b"HTTP/1.1 4"), answer
     assert b"\nX: y" not in answer
@@ -198,22 +197,25 @@ def test_odd_paths_have_an_answer(proxy: HeadgateProxy, path: str) -> None:
     ],
 )
 def test_odd_header_fields_have_an_answer(proxy: HeadgateProxy, fields: str) -> None:
-    head = f"POST /topics/hostile HTTP/1.1\r\nHost: x\r\nContent-Type: {V2}\r\nConnection: close\r\n{fields}\r\n{{}}"
+    head = f"POST /topics/hostile HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {V2}\r\nConnection: close\r\n"
+    head += f"{fields}\r\n{{}}"
     answer = _exchange(proxy, head.encode())
     assert answer == b"" or answer.startswith(b"HTTP/1.1 4"), answer
 
 
 def test_a_client_that_falls_silent_in_a_body_is_let_go(proxy: HeadgateProxy) -> None:
-    head = f"POST /topics/hostile HTTP/1.1\r\nHost: x\r\nContent-Type: {V2}\r\nContent-Length: 100\r\n\r\n"
+    head = f"POST /topics/hostile HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {V2}\r\nContent-Length: 100\r\n\r\n"
     answer = _exchange(proxy, head.encode() + b'{"records":')
-    assert answer.startswith(b"HTTP/1.1 400"), answer
-    assert b"did not come" in answer
+    assert answer.startswith(b"HTTP/1.1 408"), answer
+    assert b"did not arrive" in answer
+    # Before its first byte, too.
+    assert _exchange(proxy, head.encode()).startswith(b"HTTP/1.1 408")
 
 
 def test_clients_that_leave_in_the_middle_of_a_body_leave_nothing_behind(
     proxy: HeadgateProxy, client: httpx.Client
 ) -> None:
-    head = f"POST /topics/leavers HTTP/1.1\r\nHost: x\r\nContent-Type: {V2}\r\nContent-Length: 100\r\n\r\n"
+    head = f"POST /topics/leavers HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {V2}\r\nContent-Length: 100\r\n\r\n"
     for _ in range(50):
         with _connection(proxy) as connection:
             connection.sendall(head.encode() + b'{"records":[{"value":1}')
@@ -238,3 +240,19 @@ def _exchange(proxy: HeadgateProxy, request: bytes) -> bytes:
             answer += data
             if not data or b"\r\n\r\n{" in answer:
                 return answer
+
+
+def test_internal_topics_cannot_be_written(client: httpx.Client) -> None:
+    base = f"/v3/clusters/{client.get('/v3/clusters').json()['data'][0]['cluster_id']}"
+    for topic in ("__headgate_idempotency", "__consumer_offsets"):
+        for path, body in (
+            (f"/topics/{topic}", {"records": [{"value": "aGk="}]}),
+            (f"/topics/{topic}/partitions/0", {"records": [{"value": "aGk="}]}),
+            (f"{base}/topics/{topic}/records", {"value": {"type": "JSON", "data": 1}}),
+            (f"{base}/topics/{topic}/records:batch", {"entries": [{"id": "1", "value": {"type": "JSON", "data": 1}}]}),
+        ):
+            for headers in ({}, {"idempotency-key": "k"}):
+                answer = client.post(path, json=body, headers=headers)
+                assert (answer.status_code, answer.json()["error_code"]) == (403, 40301), answer.text
+        answer = client.get(f"/topics/t/partitions/0/records?on_poison=dead_letter&dead_letter_topic={topic}")
+        assert (answer.status_code, answer.json()["error_code"]) == (403, 40301), answer.text

@@ -48,9 +48,9 @@ def memory_mb(registry: HeadgateRegistry) -> float:
 @pytest.mark.parametrize(
     "head",
     [
-        b"GET /subjects HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 70_000 + b"\r\n\r\n",
-        b"GET /subjects?" + b"y" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"GET /subjects HTTP/1.1\r\nHost: x\r\n" + HEADERS + b"\r\n",
+        b"GET /subjects HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"y" * 70_000 + b"\r\n\r\n",
+        b"GET /subjects?" + b"y" * 70_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET /subjects HTTP/1.1\r\nHost: 127.0.0.1\r\n" + HEADERS + b"\r\n",
     ],
     ids=["a header", "an address", "a thousand headers"],
 )
@@ -64,6 +64,6 @@ def test_a_head_over_the_limit_is_refused(registry: HeadgateRegistry, head: byte
 def test_headers_without_end_cost_no_memory_and_others_are_served(registry: HeadgateRegistry) -> None:
     before = memory_mb(registry)
     pieces = FLOOD_BYTES // len(HEADERS)
-    exchange(registry, b"GET /subjects HTTP/1.1\r\nHost: x\r\n" + HEADERS * pieces)
+    exchange(registry, b"GET /subjects HTTP/1.1\r\nHost: 127.0.0.1\r\n" + HEADERS * pieces)
     assert memory_mb(registry) - before < GROWTH_MB_MAX
     assert httpx.get(f"{registry.url}/subjects", timeout=SECONDS_MAX).json() == []

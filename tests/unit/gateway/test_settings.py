@@ -181,3 +181,23 @@ def test_the_proxy_is_told_of_the_services_beside_it_and_else_of_the_settings() 
     )
     (alone,) = services(load_settings({"proxy_port": 9, "only": ["proxy"], "bootstrap_server": "kafka:1"}))
     assert alone.command[-4:] == ("--bootstrap-server", "kafka:1", "--registry-url", "http://127.0.0.1:8081")
+
+
+def test_no_password_is_on_a_command_line() -> None:
+    address = "http://ada:geheim@registry:8081"
+    (alone,) = services(load_settings({"proxy_port": 9, "only": ["proxy"], "registry_url": address}))
+    assert not any("geheim" in word for word in alone.command)
+    assert alone.environment == {"HEADGATE_REGISTRY_URL": address}
+    (alone,) = services(load_settings({"proxy_port": 9, "only": ["proxy"], "registry_url": "registry:8081"}))
+    assert alone.command[-2:] == ("--registry-url", "http://registry:8081")
+    assert alone.environment == {}
+
+
+def test_names_and_proxies_reach_the_http_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_ALLOWED_HOSTS", "gateway.example, lb.example:8443")
+    monkeypatch.setenv("HEADGATE_TRUSTED_PROXIES", "10.0.0.0/8")
+    commands = {service.name: service.command for service in services(load_settings({}))}
+    for name in ("registry", "proxy"):
+        assert "allowed.hosts=gateway.example,lb.example:8443" in commands[name]
+    assert "trusted.proxies=10.0.0.0/8" in commands["proxy"]
+    assert not any("allowed.hosts" in word for word in commands["broker"])

@@ -120,3 +120,18 @@ asyncio.run(run())
     while not witness.exists():
         assert time.monotonic() < deadline, "the child outlived its supervisor"
         time.sleep(0.02)
+
+
+def test_the_environment_of_a_service_reaches_the_child() -> None:
+    lines: list[str] = []
+    code = f"import os; print(os.environ['SECRET'], 'PATH' in os.environ); {LISTENS}"
+    child = Service("thing", (sys.executable, "-c", code), 20.0, {"SECRET": "geheim"})
+    assert "geheim" not in repr(child)
+
+    async def run() -> None:
+        supervisor = Supervisor([child], lambda _, line: lines.append(line))
+        await supervisor.start()
+        await supervisor.stop()
+
+    asyncio.run(run())
+    assert lines[0] == "geheim True"

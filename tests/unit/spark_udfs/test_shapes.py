@@ -43,6 +43,8 @@ def kind_of(schema: Any, references: dict[str, Any] | None = None) -> str:
         (True, "string"),
         ({"$ref": "#/definitions/x", "definitions": {"x": {"type": "integer"}}}, "int64"),
         ({"$ref": "#/definitions/a~1b", "definitions": {"a/b": {"type": "integer"}}}, "int64"),
+        ({"$ref": "#/$defs/x", "definitions": {"x": {"type": "integer"}}}, "int64"),
+        ({"$ref": "#/definitions/x", "$defs": {"x": {"type": "integer"}}}, "int64"),
         ({"$ref": "#/nowhere"}, "string"),
         ({"$ref": "#/definitions/x", "definitions": {"x": {"$ref": "#/definitions/x"}}}, "string"),
     ],

@@ -125,7 +125,7 @@ def several_batches_and_partitions(wire: Wire) -> None:
 
 
 def what_is_named_twice(wire: Wire) -> None:
-    """Each topic and partition is answered once, and of two batches for a partition only the later is appended."""
+    """Each topic and partition is answered once. Kafka appends only the later of two batches for a partition."""
     for version in (7, 9, 13):
         names = {part: wire.topic(f"twice-{part}{version}", 2) for part in ("a", "b")}
         ids = {part: wire.topic_id(name) for part, name in names.items()}

@@ -13,6 +13,7 @@ import pytest
 from proxy.settings import ProxySettings
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
+from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.installation import ROOT
 
 TEXT = (ROOT / "docs" / "proxy.md").read_text(encoding="utf-8")
@@ -30,7 +31,9 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 def test_every_line_works_as_shown(tmp_path: Path) -> None:
     broker = HeadgateBroker(tmp_path / "broker")
     broker.start()
-    proxy = HeadgateProxy(tmp_path / "proxy", broker.address)
+    registry = HeadgateRegistry(tmp_path / "registry")
+    registry.start()
+    proxy = HeadgateProxy(tmp_path / "proxy", broker.address, registry.url)
     proxy.start()
     known = ""
     everything = list(commands())
@@ -52,6 +55,7 @@ def test_every_line_works_as_shown(tmp_path: Path) -> None:
         else:
             assert [line.strip() for line in done.stdout.splitlines()] == shown, command
     assert proxy.stop() == 0
+    registry.stop()
     broker.stop()
 
 

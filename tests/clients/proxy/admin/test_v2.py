@@ -109,10 +109,11 @@ def test_other_methods_are_refused(api: Api, method: str, path: str) -> None:
     assert error_of(api.ask(method, path)) == (405, 405)
 
 
-def test_health(any_api: Api) -> None:
+def test_health_without_a_registry(any_api: Api) -> None:
     assert any_api.get("/health") == {
-        "status": "UP",
+        "status": "DEGRADED",
         "kafka": {"status": "UP", "cluster_id": any_api.cluster_id, "brokers": 1},
+        "registry": {"status": "DOWN", "message": "The schema registry does not answer: ConnectError."},
     }
     for path in ("/healthy", "/ready"):
         answer: Any = any_api.ask("GET", path)

@@ -9,7 +9,11 @@ from tests.clients.proxy.conftest import RunningProxy
 from tests.clients.proxy.consume.api import Api
 from tests.live.headgate import HeadgateBroker
 
-SETTINGS = {"stream.heartbeat.ms": "300"}
+SETTINGS = {
+    "stream.heartbeat.ms": "300",
+    "trusted.proxies": "127.0.0.1",
+    "allowed.hosts": "kafka.example.com,a.example",
+}
 
 
 @pytest.fixture(scope="session")

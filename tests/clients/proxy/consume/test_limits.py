@@ -73,7 +73,9 @@ def test_a_client_that_does_not_read_costs_bounded_memory(api: Api, proxy: Headg
     sockets = []
     for _ in range(3):
         client = socket.create_connection(("127.0.0.1", proxy.port))
-        request = f"GET {api.base}/topics/{topic}/records HTTP/1.1\r\nHost: x\r\nAccept: application/x-ndjson\r\n\r\n"
+        request = (
+            f"GET {api.base}/topics/{topic}/records HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/x-ndjson\r\n\r\n"
+        )
         client.sendall(request.encode())
         sockets.append(client)
     # 48 MB for each of them, if nothing held them back. Pages are read meanwhile, so that they get their turn.
@@ -83,6 +85,38 @@ def test_a_client_that_does_not_read_costs_bounded_memory(api: Api, proxy: Headg
     for client in sockets:
         client.close()
     assert grown < 60_000_000, f"{grown:,} bytes"
+
+
+def test_clients_that_never_read_are_disconnected_when_others_need_memory(
+    headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    settings = {"streams.bytes.max": str(12 * 1024 * 1024)}
+    proxy = HeadgateProxy(tmp_path_factory.mktemp("proxy"), headgate_broker.address, settings=settings)
+    proxy.start()
+    api = Api(proxy.url, headgate_broker.address, "")
+    topic = api.topic()
+    for _ in range(6):
+        api.produce(topic, "x" * 900_000, media_type="application/vnd.kafka.text.v2+json")
+    assert proxy.process is not None
+    before = memory_bytes(proxy.process.pid)
+    stream, pages = f"{api.base}/topics/{topic}/records", [f"/topics/{topic}/partitions/0/records?offset=0"] * 12
+    pages += [f"{stream}?max_bytes=60000000"] * 12
+    sockets = []
+    for path, accept in [(stream, "application/x-ndjson")] * 5 + [(page, "*/*") for page in pages]:
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        client.connect(("127.0.0.1", proxy.port))
+        request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{proxy.port}\r\nAccept: {accept}\r\n\r\n"
+        client.sendall(request.encode())
+        sockets.append(client)
+    # It gets its turn after some of those were disconnected.
+    assert len(api.lines(topic)) == 6
+    grown = memory_bytes(proxy.process.pid) - before
+    for client in sockets:
+        client.close()
+    api.client.close()
+    assert proxy.stop() == 0
+    assert grown < 80_000_000, f"{grown:,} bytes"
 
 
 def test_streams_end_with_a_note_when_the_proxy_stops(api: Api, proxy: HeadgateProxy) -> None:

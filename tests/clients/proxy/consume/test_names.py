@@ -1,7 +1,6 @@
 """Groups and consumers whose names must be escaped in addresses: reached in both APIs, by what links say too."""
 
 import itertools
-import json
 from urllib.parse import quote
 
 import httpx
@@ -104,7 +103,7 @@ def test_an_escaped_slash_in_a_topic_is_a_topic_that_is_not_there(api: Api) -> N
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_escapes_that_are_not_utf_8_name_nothing(api: Api, method: str, path: str) -> None:
-    answer = api.client.request(method, path, content=json.dumps({}))
+    answer = api.client.request(method, path, json={})
     assert error_of(answer) == (404, 404)
     assert "not UTF-8" in answer.json()["message"]
 

@@ -148,6 +148,11 @@ def test_json_schema_and_protobuf_are_read_by_their_schemas(api: Api) -> None:
     assert page["data"][2]["value"] == {"type": "PROTOBUF", "schema_id": message, "data": {"name": "Al"}}
 
 
+def test_health_with_a_registry(api: Api) -> None:
+    health = api.client.get("/health").json()
+    assert (health["status"], health["registry"]) == ("UP", {"status": "UP"})
+
+
 def test_auto_tells_what_it_took_each_payload_for(api: Api, schema_id: int) -> None:
     topic = api.topic()
     api.produce_bytes(topic, frame(schema_id, AL), b'{"a": 1}', b"plain", b"\xff\xfe", b"", b"12")

@@ -1,6 +1,5 @@
 """Several workers behind one address: each request finds the worker that owns the consumer, and no other address."""
 
-import json
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -68,6 +67,11 @@ def test_any_worker_answers_for_any_instance(workers: Workers, owner: int) -> No
         # The one that was asked says which pages may read the answer, whoever answers.
         told = api.client.get(f"{path}/subscription", headers={"origin": "https://a.example"})
         assert told.headers.get_list("access-control-allow-origin") == ["*"]
+        assert len(told.headers.get_list("date")) == 1
+        with httpx.Client() as plain:
+            plain.headers.clear()
+            bare = plain.get(api.url + f"{path}/subscription")
+        assert "content-encoding" not in bare.headers
     again = second.client.post(f"/consumers/{quote(group, safe='')}", json=body, headers={"content-type": V2})
     assert error_of(again) == (409, 40902)
     assert first.client.delete(path).status_code == 204
@@ -106,5 +110,5 @@ def test_an_acknowledgement_reaches_the_stream_through_another_worker(workers: W
         rows = objects(answer)
         acks = next(rows)["open"]["acks"].replace(first.url, second.url)
         token = next(row for row in rows if "ack" in row)["ack"]
-        told = httpx.post(acks, content=json.dumps({"ack": token}), timeout=30)
+        told = httpx.post(acks, json={"ack": token}, timeout=30)
         assert told.json()["acknowledged"] == 1

@@ -94,3 +94,31 @@ def test_keys_that_are_none_are_refused(world: World) -> None:
     for used in ("x" * 256, "a\tb"):
         answer = world.post(f"/topics/{topic}", {"records": [{"value": 1}]}, idempotency_key=used)
         assert error_of(answer) == (400, 400), used
+
+
+def test_parallel_keys_and_clients_without_one_share_a_partition_without_loss(world: World) -> None:
+    topic = world.topic()
+
+    def post(number: int) -> list[tuple[int, bytes]]:
+        values = [f"{number}-{index}" for index in range(1 + number % 3)]
+        fields = {"idempotency_key": key()} if number % 3 else {}
+        answer = world.post(f"/topics/{topic}", {"records": [{"value": value} for value in values]}, **fields)
+        assert answer.status_code == 200, answer.text
+        rows = answer.json()["offsets"]
+        assert [row["error"] for row in rows] == [None] * len(values)
+        return [(row["offset"], f'"{value}"'.encode()) for row, value in zip(rows, values, strict=True)]
+
+    with ThreadPoolExecutor(12) as pool:
+        acknowledged = [place for places in pool.map(post, range(60)) for place in places]
+    stored = world.values(topic, len(acknowledged))
+    assert sorted(acknowledged) == list(enumerate(stored))
+
+
+def test_keyed_requests_that_are_too_large_use_no_room(world: World) -> None:
+    topic = world.topic(partitions=2)
+    records = [{"value": "x", "partition": 1}, *({"value": "x" * 400_000, "partition": 0} for _ in range(3))]
+    for _ in range(70):
+        answer = world.post(f"/topics/{topic}", {"records": records}, idempotency_key=key())
+        assert error_of(answer) == (422, 42206)
+    world.produce(topic, {"value": 1, "partition": 1})
+    assert world.values(topic, 1, partition=1) == [b"1"]

@@ -126,7 +126,7 @@ def test_no_broker_and_no_registry_from_the_start(tmp_path: Path) -> None:
         body = {"records": [{"value": 1}]}
         answer = client.post("/topics/t", json=body, headers={"content-type": JSON_V2})
         assert error_of(answer) == (503, 50302)
-        assert error_of(client.post("/v3/clusters/x/topics/t/records", content=b"{}")) == (503, 50302)
+        assert error_of(client.post("/v3/clusters/x/topics/t/records", json={})) == (503, 50302)
         answer = client.post("/topics/t", json=body, headers={"content-type": JSON_V2, "idempotency-key": "a"})
         assert error_of(answer) == (503, 50302)
     assert proxy.stop() == 0

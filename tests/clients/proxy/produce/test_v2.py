@@ -71,6 +71,10 @@ def test_the_partition_form_writes_there(world: World) -> None:
     answer = world.post(f"/topics/{topic}/partitions/1", {"records": [{"value": 1}, {"value": 2, "partition": 1}]})
     assert [row["partition"] for row in answer.json()["offsets"]] == [1, 1]
     assert world.values(topic, 2, partition=1) == [b"1", b"2"]
+    for absent in ("-1", "99", "99999999999"):
+        refused = world.post(f"/topics/{topic}/partitions/{absent}", {"records": [{"value": 1}]})
+        assert error_of(refused) == (404, 40402)
+    assert error_of(world.post(f"/topics/{topic}/partitions/one", {"records": [{"value": 1}]})) == (404, 404)
     other = world.post(f"/topics/{topic}/partitions/1", {"records": [{"value": 1, "partition": 0}]})
     assert error_of(other) == (422, 422)
 

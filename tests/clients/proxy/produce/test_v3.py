@@ -17,6 +17,14 @@ def value(data: Any, kind: str = "JSON") -> dict[str, Any]:
     return {"value": {"type": kind, "data": data}}
 
 
+def test_a_record_without_a_key_is_invalid_in_a_compacted_topic(any_world: World) -> None:
+    name = any_world.topic(cleanup_policy="compact")
+    path = f"/v3/clusters/{any_world.cluster_id}/topics/{name}/records"
+    answer = any_world.post(path, {"value": {"type": "JSON", "data": 1}}, media="application/json")
+    rejected = answer.json()
+    assert (rejected["error_code"], "INVALID_RECORD" in rejected["message"]) == (40002, True), rejected
+
+
 def test_a_report_comes_before_the_next_record_is_sent(any_world: World) -> None:
     topic = any_world.topic()
     stream = any_world.stream(topic)
@@ -152,9 +160,14 @@ def _reports(world: World, topic: str, *records: dict[str, Any]) -> list[dict[st
         ({"value": {"type": "JSON", "schema_id": 1, "data": 1}}, 400),
         ({"value": {"schema_id": 1, "schema_version": 1, "data": 1}}, 400),
         ({"value": {"subject": "a", "subject_name_strategy": "TOPIC_NAME", "data": 1}}, 400),
-        ({"value": {"subject_name_strategy": "RECORD_NAME", "data": 1}}, 42206),
+        ({"value": {"subject_name_strategy": "RECORD_NAME", "data": 1}}, 400),
+        ({"value": {"subject_name_strategy": "TOPIC_RECORD_NAME", "schema_version": 1, "data": 1}}, 400),
+        ({"value": {"schema_id": 999_999, "data": 1}}, 42207),
+        ({"value": {"schema_version": 3, "data": 1}}, 400),
+        ({"value": {"type": "AVRO", "schema": '"int"', "data": "text"}}, 400),
+        ({"value": {"type": "JSONSCHEMA", "schema": '{"type": "integer"}', "data": "text"}}, 400),
         ({"value": {"type": "AVRO", "schema": "no", "data": 1}}, 42205),
-        ({"value": {"data": 1}}, 40801),
+        ({"value": {"data": 1}}, 42207),
         ({"value": 5}, 400),
         ({"what": 5}, 400),
         ({"headers": [{"value": "AQ=="}]}, 400),
@@ -167,6 +180,19 @@ def test_a_record_that_cannot_be_taken_has_its_code(world: World, record: dict[s
     assert bad["error_code"] == code, bad
     assert set(bad) == {"error_code", "message"}
     assert good["error_code"] == 200
+
+
+def test_a_schema_id_must_be_registered_under_the_subject(world: World) -> None:
+    topic, other = world.topic(), world.topic()
+    (registered,) = _reports(world, topic, {"value": {"type": "AVRO", "schema": '"int"', "data": 1}})
+    schema_id = registered["value"]["schema_id"]
+    by_id = {"schema_id": schema_id, "data": 1}
+    refused, named = _reports(world, other, {"value": by_id}, {"value": {**by_id, "subject": f"{topic}-value"}})
+    assert (refused["error_code"], named["error_code"]) == (42207, 200)
+    assert f"{other}-value" in refused["message"]
+    body = {"records": [{"value": 1}], "value_schema_id": schema_id}
+    answer = world.post(f"/topics/{other}", body, "application/vnd.kafka.avro.v2+json")
+    assert error_of(answer) == (422, 42207)
 
 
 def test_a_record_without_key_and_value_is_a_record(world: World) -> None:

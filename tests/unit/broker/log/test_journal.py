@@ -1,9 +1,14 @@
 """State kept as a log of keys and values."""
 
+import errno
 from pathlib import Path
 
+import pytest
+
 from broker.clock import ManualClock
+from broker.errors import StorageError
 from broker.log import journal as journal_module
+from broker.log.files import LogFile
 from broker.log.journal import Journal
 from tests.unit.broker.log.logs import KILLED, open_at
 
@@ -51,3 +56,25 @@ def test_compaction_is_due_only_when_the_history_outweighs_the_state(tmp_path: P
     assert len(journal.log.segments) == 1
     journal.compact_if_due()
     assert journal.log.size_bytes < 200_000
+
+
+@pytest.mark.parametrize("appended_before", [0, 1])
+def test_an_append_that_found_no_descriptor_for_its_sync_leaves_no_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, appended_before: int
+) -> None:
+    journal = Journal(open_at(tmp_path), ManualClock(), list)
+    expected = {b"before": b"1"} if appended_before else {}
+    if expected:
+        journal.append_now(list(expected.items()))
+    with monkeypatch.context() as context:
+
+        def fail(file: LogFile) -> None:
+            raise StorageError("no descriptor is left", errno.EMFILE)
+
+        context.setattr(LogFile, "sync", fail)
+        with pytest.raises(StorageError):
+            journal.append_now([(b"denied", b"1")])
+    journal.append_now([(b"after", b"1")])
+    again = Journal(open_at(tmp_path, KILLED), ManualClock(), list)
+    assert state_of(again) == {**expected, b"after": b"1"}
+    assert again.damage == []

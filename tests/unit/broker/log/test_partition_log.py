@@ -224,6 +224,8 @@ def test_files_are_let_go_with_their_log(tmp_path: Path) -> None:
     before = descriptors()
     log = open_at(tmp_path, internal_segment_bytes="2000")
     fill(log, 200)
+    for file in log.unflushed_files():
+        file.sync()
     values_from(log, 0)
     assert descriptors() - before <= 4
     log.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.log import files, index, partition_log, snapshots
+from broker.log import checked_file, files, index, snapshots
 from broker.log.files import LogFile
 from broker.log.partition_log import PartitionLog
 from tests.unit.broker.log.logs import POWER_CUT, append, assert_dense, numbered, open_at
@@ -45,7 +45,7 @@ class Disk:
 
         monkeypatch.setattr(LogFile, "write", recorded_write)
         monkeypatch.setattr(LogFile, "sync", recorded_sync)
-        monkeypatch.setattr(partition_log, "replace_file", recorded_replace)
+        monkeypatch.setattr(checked_file, "replace_file", recorded_replace)
         monkeypatch.setattr(snapshots, "replace_file", recorded_replace)
         monkeypatch.setattr(index, "replace_file", recorded_replace)
 

@@ -12,6 +12,7 @@ from aiokafka.structs import OffsetAndMetadata
 from proxy.consumers.group_stream import GroupStream
 from proxy.errors import KafkaRetriable
 from proxy.reading.formats import Formats, ReadFormat
+from proxy.reading.memory import StreamMemory
 from proxy.reading.payloads import Payloads
 from proxy.reading.stream import ReadSpec
 from serdes import AsyncRegistryClient, RegistrySettings
@@ -49,7 +50,9 @@ class FakeMember:
 async def opened(member: FakeMember) -> GroupStream:
     """A stream that has sent its three rows."""
     nowhere = AsyncRegistryClient(RegistrySettings(urls=("http://127.0.0.1:1",)))
-    readers: Any = SimpleNamespace(payloads=Payloads(nowhere), sender=None, stopping=asyncio.Event())
+    readers: Any = SimpleNamespace(
+        payloads=Payloads(nowhere), sender=None, stopping=asyncio.Event(), memory=StreamMemory(1 << 20)
+    )
     spec = ReadSpec(Formats(ReadFormat.BINARY, ReadFormat.BINARY))
     stream = GroupStream("s", "g", ["t"], cast(Any, member), readers, spec, 10)
     batch = await anext(aiter(stream.batches()))
@@ -68,6 +71,22 @@ def test_a_commit_that_failed_is_made_by_the_next_acknowledgement() -> None:
         assert member.commits == [{TopicPartition("t", 0): OffsetAndMetadata(2, "")}]
         assert await stream.acknowledge(3) == 1
         assert member.commits[1:] == [{TopicPartition("t", 0): OffsetAndMetadata(3, "")}]
+
+    asyncio.run(scenario())
+
+
+def test_heartbeats_come_while_the_coordinator_is_not_available() -> None:
+    class Stuck(FakeMember):
+        async def subscribe(self, topics: list[str]) -> None:
+            await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        readers: Any = SimpleNamespace(sender=None, stopping=asyncio.Event(), memory=StreamMemory(1 << 20))
+        spec = ReadSpec(Formats(ReadFormat.BINARY, ReadFormat.BINARY), heartbeat_seconds=0.01)
+        stream = GroupStream("s", "g", ["t"], cast(Any, Stuck(0)), readers, spec, 10)
+        batches = stream.batches()
+        assert [(await anext(batches)).rows for _ in range(3)] == [[], [], []]
+        await cast(Any, batches).aclose()
 
     asyncio.run(scenario())
 

@@ -50,6 +50,7 @@ class FakeLink:
         return ProducerIdentity(next(self._identities), 0)
 
     async def produce(self, node_id: int, batches: list[Batch]) -> dict[tuple[str, int], Placed]:
+        assert len({(batch.topic, batch.partition) for batch in batches}) == len(batches), "a partition twice"
         for batch in batches:
             assert batch.buffer is not None
             read = DefaultRecordBatch(bytes(batch.buffer))

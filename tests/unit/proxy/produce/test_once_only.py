@@ -8,10 +8,20 @@ import msgspec
 import pytest
 from aiokafka import errors as kafka
 
-from proxy.errors import BrokerUnavailable, KafkaBadRequest, Unprocessable
-from proxy.producers.idempotency import OnceOnly
+from proxy.errors import (
+    BrokerUnavailable,
+    ConversionFailed,
+    InvalidPayload,
+    KafkaBadRequest,
+    KafkaRetriable,
+    ProxyError,
+    Unprocessable,
+)
+from proxy.producers import idempotency
+from proxy.producers.idempotency import OnceOnly, restarts_max
+from proxy.producers.link import Placed
 from proxy.producers.outcome_log import Entry, Intent, Outcome, OutcomeLog
-from proxy.producers.records import OutgoingRecord, Ticket, settled
+from proxy.producers.records import OutgoingRecord, ProducerIdentity, Ticket, settled
 from proxy.producers.sender import Sender
 from proxy.settings import ProxySettings
 from tests.unit.proxy.produce.fake_link import FakeLink
@@ -35,7 +45,9 @@ class FakeLog:
 
     async def announce(self, key: bytes, intent: Intent) -> Entry:
         self.before(key, intent)
-        self.intents.setdefault(key, intent)
+        known = self.intents.setdefault(key, intent)
+        if intent.is_restart_of(known):
+            self.intents[key] = intent
         entry = await self.find(key)
         assert entry is not None
         return entry
@@ -55,23 +67,28 @@ class World:
     def __init__(self) -> None:
         self.link = FakeLink()
         self.log = FakeLog()
-        self.once = self.worker()
+        link: Any = self.link
+        self.sender = Sender(ProxySettings(), link)
+        self.once = self.worker(self.sender)
 
-    def worker(self) -> OnceOnly:
+    def worker(self, sender: Sender | None = None) -> OnceOnly:
         log: Any = self.log
         link: Any = self.link
-        return OnceOnly(Sender(ProxySettings(), link), log)
+        return OnceOnly(sender or Sender(ProxySettings(), link), log)
 
-    async def ask(self, key: str, value: bytes, worker: OnceOnly | None = None) -> bytes:
-        async def prepare() -> Sequence[OutgoingRecord]:
-            return [OutgoingRecord(None, value, 0)]
+    async def ask(
+        self, key: str, value: bytes, worker: OnceOnly | None = None, partitions: Sequence[int] = (0,)
+    ) -> bytes:
+        async def prepare() -> Sequence[OutgoingRecord | ProxyError]:
+            return [OutgoingRecord(None, value, partition) for partition in partitions]
 
-        async def conclude(tickets: Sequence[Ticket]) -> tuple[bytes, bool]:
+        async def conclude(placed: Sequence[Ticket | ProxyError]) -> tuple[bytes, bool]:
+            tickets = [ticket for ticket in placed if isinstance(ticket, Ticket)]
             await settled(tickets)
-            error = tickets[0].batch.error
+            error = next((ticket.batch.error for ticket in tickets if ticket.batch.error is not None), None)
             if error is not None:
                 raise error
-            return b"%d" % tickets[0].outcome().offset, True
+            return b" ".join(b"%d" % ticket.outcome().offset for ticket in tickets), True
 
         return (await (worker or self.once).answer(key, "v2", "t", value, prepare, conclude)).body
 
@@ -168,6 +185,188 @@ def test_another_body_is_refused_while_the_first_is_on_its_way() -> None:
     run(scenario)
 
 
+def test_a_key_whose_sequence_a_broker_lost_starts_again_under_a_new_producer_id_that_is_journaled_first() -> None:
+    async def scenario(world: World) -> None:
+        asking = asyncio.create_task(world.ask("key", b"v"))
+        await world.sent(1)
+        world.link.refuse(kafka.OutOfOrderSequenceNumber)
+        await world.sent(2)
+        first, second = world.link.sent
+        assert first.producer_id != second.producer_id
+        (intent,) = world.log.intents.values()
+        assert intent.attempt == 1
+        assert intent.producer_of(0)[0] == second.producer_id
+        world.link.lose(kafka.KafkaConnectionError("gone"))
+        asking.cancel()
+        again = asyncio.create_task(world.ask("key", b"v", world.worker()))
+        await world.sent(3)
+        world.link.place(8)
+        assert await again == b"8"
+        assert world.link.sent[2] == second, "a retry uses the numbers of the last attempt"
+
+    run(scenario)
+
+
+def test_only_the_partition_that_lost_its_sequence_starts_again() -> None:
+    async def scenario(world: World) -> None:
+        asking = asyncio.create_task(world.ask("key", b"v", partitions=(0, 1)))
+        await world.sent(2)
+        lost = Placed(kafka.UnknownProducerId, -1, None)
+        world.link.answers[-1].set_result({("t", 0): Placed(None, 5, None), ("t", 1): lost})
+        await world.sent(3)
+        assert [batch.partition for batch in world.link.sent] == [0, 1, 1]
+        world.link.place(9, partition=1)
+        assert await asking == b"5 9"
+        (intent,) = world.log.intents.values()
+        assert intent.producer_of(0) == (world.link.sent[0].producer_id, 0)
+        assert intent.producer_of(1) == (world.link.sent[2].producer_id, 0)
+        assert world.once._free == [], "numbers that a broker rejected serve no other request"
+
+    run(scenario)
+
+
+def test_a_lost_sequence_of_a_request_that_another_worker_finished_writes_nothing() -> None:
+    async def scenario(world: World) -> None:
+        asking = asyncio.create_task(world.ask("key", b"v"))
+        await world.sent(1)
+        (name, intent) = next(iter(world.log.intents.items()))
+        # The other worker's outcome is in the log, and its lease has moved on: the broker no longer has the batch.
+        world.log.outcomes[name] = Outcome(intent.fingerprint, b"its answer")
+        world.link.refuse(kafka.OutOfOrderSequenceNumber)
+        assert await asking == b"its answer"
+        assert len(world.link.sent) == 1
+
+    run(scenario)
+
+
+def test_a_broker_that_rejects_every_producer_id_is_given_up() -> None:
+    async def scenario(world: World) -> None:
+        asking = asyncio.create_task(world.ask("key", b"v"))
+        for number in range(restarts_max + 1):
+            await world.sent(number + 1)
+            world.link.refuse(kafka.OutOfOrderSequenceNumber)
+        with pytest.raises(KafkaRetriable, match="OutOfOrder"):
+            await asking
+        assert len({batch.producer_id for batch in world.link.sent}) == restarts_max + 1
+        assert world.sender.pending_bytes == 0
+
+    run(scenario)
+
+
+def test_a_request_that_is_too_large_for_one_partition_is_refused_before_anything_is_journaled_or_sent() -> None:
+    async def scenario(world: World) -> None:
+        for number in range(100):
+            with pytest.raises(InvalidPayload):
+                await world.ask(f"key-{number}", b"x" * 600_000, partitions=(0, 1, 1))
+        assert world.log.intents == {}
+        assert world.link.sent == []
+        assert world.sender.pending_bytes == 0
+
+    run(scenario)
+
+
+def test_a_journal_that_fails_leaves_nothing_pending_and_its_numbers_unused() -> None:
+    async def scenario(world: World) -> None:
+        def fail(key: bytes, intent: Intent) -> None:
+            raise BrokerUnavailable("down")
+
+        world.log.before = fail
+        with pytest.raises(BrokerUnavailable):
+            await world.ask("key", b"v")
+        assert world.sender.pending_bytes == 0
+        assert world.once._free == [], "the intent may be in the journal"
+        assert world.link.sent == []
+
+    run(scenario)
+
+
+def test_a_request_that_is_cancelled_neither_frees_its_numbers_nor_stays_pending() -> None:
+    async def scenario(world: World) -> None:
+        asking = asyncio.create_task(world.ask("key", b"v"))
+        await world.sent(1)
+        asking.cancel()
+        other = asyncio.create_task(world.ask("other", b"w"))
+        world.link.place(0)
+        await world.sent(2)
+        world.link.place(1)
+        assert await other == b"1"
+        assert world.link.sent[0].producer_id != world.link.sent[1].producer_id
+        assert world.sender.pending_bytes == 0
+        again = asyncio.create_task(world.ask("key", b"v"))
+        await world.sent(3)
+        assert world.link.sent[2] == world.link.sent[0]
+        world.link.place(0)
+        assert await again == b"0"
+
+    run(scenario)
+
+
+def test_a_lease_is_not_freed_while_the_request_that_another_worker_restarted_uses_its_numbers() -> None:
+    async def scenario(world: World) -> None:
+        def restarted(key: bytes, intent: Intent) -> None:
+            world.log.intents[key] = intent.restarted([1], ProducerIdentity(77, 0))
+
+        world.log.before = restarted
+        asking = asyncio.create_task(world.ask("key", b"v", partitions=(0, 1)))
+        await world.sent(2)
+        assert {batch.partition: batch.producer_id for batch in world.link.sent} == {0: 100, 1: 77}
+        world.link.answers[-1].set_result({("t", 0): Placed(None, 0, None), ("t", 1): Placed(None, 0, None)})
+        await asking
+        assert world.once._free == []
+
+    run(scenario)
+
+
+def test_free_producer_ids_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency, "leases_free_max", 1)
+
+    async def scenario(world: World) -> None:
+        asking = [asyncio.create_task(world.ask(f"key-{number}", b"v")) for number in range(3)]
+        for number in range(3):
+            await world.sent(number + 1)
+            world.link.place(number)
+        assert sorted(await asyncio.gather(*asking)) == [b"0", b"1", b"2"]
+        assert len(world.once._free) == 1
+        assert {batch.sequence for batch in world.link.sent} == {0}
+
+    run(scenario)
+
+
+def test_a_record_that_was_not_understood_at_first_is_not_sent_with_a_retry() -> None:
+    async def scenario(world: World) -> None:
+        bad: ProxyError = ConversionFailed("not yet")
+        good = [OutgoingRecord(None, value, 0) for value in (b"a", b"b")]
+
+        async def ask(records: Sequence[OutgoingRecord | ProxyError]) -> list[Ticket | ProxyError]:
+            found: list[Ticket | ProxyError] = []
+
+            async def prepare() -> Sequence[OutgoingRecord | ProxyError]:
+                return records
+
+            async def conclude(placed: Sequence[Ticket | ProxyError]) -> tuple[bytes, bool]:
+                found.extend(placed)
+                return b"", False
+
+            await world.once.answer("key", "v3", "t", b"", prepare, conclude)
+            return found
+
+        asking = asyncio.create_task(ask([bad, good[1]]))
+        await world.sent(1)
+        world.link.refuse(kafka.PolicyViolationError)
+        await asking
+        again = asyncio.create_task(ask(good))
+        await world.sent(2)
+        world.link.place(0)
+        first, second = await again
+        assert isinstance(first, InvalidPayload)
+        assert isinstance(second, Ticket)
+        assert [batch.values for batch in world.link.sent] == [(b"b",), (b"b",)]
+        with pytest.raises(ConversionFailed):
+            await ask([good[0], bad])
+
+    run(scenario)
+
+
 def _log(**settings: int) -> OutcomeLog:
     sender: Any = None
     return OutcomeLog(ProxySettings(**settings), sender)  # type: ignore[arg-type]
@@ -191,6 +390,24 @@ def test_the_log_keeps_the_first_intent_until_its_outcome_and_forgets_after_the_
     assert log._entries[b"k"].outcome_offset == 2
     log._learn(b"k", _said(LATER), 4, 1101)
     assert log._entries[b"k"].intent == LATER, "the window has passed: the key is free again"
+
+
+def test_the_log_takes_the_first_restart_of_each_attempt_and_none_after_the_outcome() -> None:
+    log = _log()
+    log._learn(b"k", _said(INTENT), 0, 100)
+    first, second = (INTENT.restarted([0], ProducerIdentity(producer_id, 0)) for producer_id in (5, 6))
+    log._learn(b"k", _said(first), 1, 200)
+    log._learn(b"k", _said(second), 2, 300)
+    assert log._entries[b"k"].intent == first
+    other_rows = Intent(b"f", 1, 0, [(3, 0, [7])], 2)
+    log._learn(b"k", _said(other_rows), 3, 400)
+    assert log._entries[b"k"].intent == first
+    third = first.restarted([0], ProducerIdentity(7, 0))
+    log._learn(b"k", _said(third), 4, 500)
+    assert log._entries[b"k"].intent == third
+    log._learn(b"k", _said(Outcome(b"f", b"answer")), 5, 600)
+    log._learn(b"k", _said(third.restarted([0], ProducerIdentity(8, 0))), 6, 700)
+    assert log._entries[b"k"].outcome_offset == 5
 
 
 def test_the_log_is_bounded_and_passes_over_what_is_not_its_own() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from registry.compatibility.incompatibility import Policy
-from registry.compatibility.json_schema import check
+from registry.compatibility.json_schema import check, comparison
 from registry.compatibility.json_schema.comparison import INCOMPATIBILITIES_MAX
 from registry.errors import InvalidSchema
 from registry.formats.json_schema import JsonSchema, parse
@@ -204,18 +204,47 @@ def test_mutual_references_are_compared_in_bounded_work() -> None:
 
 
 def test_what_is_too_entangled_gets_a_clear_answer() -> None:
-    def alternatives(count: int, title: str) -> dict[str, Any]:
+    def alternatives(count: int, seed: int) -> dict[str, Any]:
+        branches = list(range(count))
+        random.Random(seed).shuffle(branches)
         return {
-            "title": title,
             "anyOf": [
-                {"properties": {f"p{index}": {"minLength": branch + index} for index in range(20)}}
-                for branch in range(count)
+                {"properties": {f"p{index}": {"minLength": 2 * branch + index + seed} for index in range(20)}}
+                for branch in branches
             ],
         }
 
-    found = check(schema(alternatives(120, "new")), schema(alternatives(120, "old")))
+    # Half of the members have no partner at their own place, and many elsewhere.
+    found = check(schema(alternatives(400, 1)), schema(alternatives(400, 2)))
     assert [each.kind for each in found] == ["COMPARISON_TOO_COSTLY"]
     assert found[0].path == "#/"
+
+
+def events(count: int, kind: str, form: str) -> dict[str, Any]:
+    def member(number: int) -> dict[str, Any]:
+        properties: dict[str, Any] = {"value": {"type": kind}, "note": {"type": "string"}}
+        match form:
+            case "constant":
+                properties["type"] = {"const": f"event{number}"}
+            case "title":
+                return {"title": f"Event{number}", "type": "object", "properties": properties}
+            case "names":
+                properties[f"value{number}"] = {"type": kind}
+            case _:
+                return {"allOf": [{"required": ["type"]}, {"properties": {**properties, "type": {"enum": [number]}}}]}
+        return {"type": "object", "properties": properties, "additionalProperties": False}
+
+    return {"oneOf": [member(number) for number in range(count)]}
+
+
+@pytest.mark.parametrize("form", ["constant", "title", "names", "inside"])
+def test_members_that_can_be_told_apart_are_compared_in_linear_work(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "STEPS_MAX", 200 * 300)  # every pair of 300 members alone would take 90,000
+    narrow, wide = events(300, "integer", form), events(300, "number", form)
+    wide["oneOf"].insert(100, {"type": "null"})
+    assert check(schema(wide), schema(narrow)) == []
+    found = check(schema(narrow), schema(wide))
+    assert [each.kind for each in found] == ["SUM_TYPE_NARROWED", "COMBINED_TYPE_SUBSCHEMAS_CHANGED"]
 
 
 @pytest.mark.parametrize(
@@ -240,8 +269,10 @@ def test_all_against_all_is_bounded_whatever_the_members_hold(member: Callable[[
 
 
 def test_one_comparison_of_huge_combinations_is_bounded() -> None:
-    def alternatives(count: int, step: int) -> JsonSchema:
-        return schema({"anyOf": [{"minLength": index * step} for index in range(count)]})
+    def alternatives(count: int, seed: int) -> JsonSchema:
+        lengths = [2 * index + seed for index in range(count)]
+        random.Random(seed).shuffle(lengths)
+        return schema({"anyOf": [{"minLength": length} for length in lengths]})
 
     found = check(alternatives(5_000, 1), alternatives(5_000, 2))
     assert [each.kind for each in found] == ["COMPARISON_TOO_COSTLY"]

@@ -1,11 +1,12 @@
 """The assignment of members, against trying all assignments."""
 
 from itertools import permutations
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.compatibility.json_schema.matching import matched
+from registry.compatibility.json_schema.matching import matched, may_be_matched
 from tests.unit.registry.json_schema.schemas import examples
 
 
@@ -31,6 +32,30 @@ def test_no_other_assignment_has_more_pairs(graph: tuple[int, list[set[int]]]) -
     right_count, partners = graph
     edges = [sorted(choice) for choice in partners]
     assert matched(edges, right_count) == best(edges, right_count)
+
+
+@examples(300)
+@given(
+    st.integers(1, 4).flatmap(
+        lambda right: st.tuples(
+            st.just(right), st.lists(st.sets(st.integers(0, right - 1)), max_size=4), st.randoms(use_true_random=False)
+        )
+    )
+)
+def test_the_search_goes_on_from_any_assignment(graph: tuple[int, list[set[int]], Random]) -> None:
+    right_count, partners, chance = graph
+    edges = [sorted(choice) for choice in partners]
+    start = [-1] * len(edges)
+    for left, choice in enumerate(edges):
+        free = [right for right in choice if right not in start]
+        if free and chance.random() < 0.7:
+            start[left] = chance.choice(free)
+    assert matched(edges, right_count, start) == best(edges, right_count)
+    for left, right in enumerate(start):
+        if right == -1:
+            without = [edges[other] for other in range(len(edges)) if start[other] != -1 or other == left]
+            covered = sum(one != -1 for one in start) + 1
+            assert may_be_matched(left, edges, right_count, start) == (best(without, right_count) == covered)
 
 
 def test_an_assignment_is_not_greedy() -> None:

@@ -241,3 +241,75 @@ def test_an_endless_pattern_beside_unevaluated_properties_is_given_up() -> None:
     closed = validator({"$schema": MODERN[1], "patternProperties": {evil: {}}, "unevaluatedProperties": False})
     found = list(closed.faults({"x" * 5_000 + "!": 1}))
     assert [fault.message for fault in found if "takes too long" in fault.message]
+
+
+D7 = "http://json-schema.org/draft-07/schema#"
+D2019 = "https://json-schema.org/draft/2019-09/schema"
+D2020 = "https://json-schema.org/draft/2020-12/schema"
+WHOLE = {"type": "integer"}
+ODD_REFERENCES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "$defs under definitions": (
+        {"$schema": D7, "properties": {"a": {"$ref": "#/$defs/X"}}, "definitions": {"X": WHOLE}},
+        {},
+    ),
+    "definitions under $defs": (
+        {"$schema": D2020, "properties": {"a": {"$ref": "#/definitions/X"}}, "$defs": {"X": WHOLE}},
+        {},
+    ),
+    "a name that needs escapes": (
+        {"properties": {"a": {"$ref": "#/$defs/X%20~1%25y"}}, "definitions": {"X /%y": WHOLE}},
+        {},
+    ),
+    "a recursive schema": (
+        {"properties": {"a": {"$ref": "#/$defs/X"}, "b": {"$ref": "#"}}, "definitions": {"X": WHOLE}},
+        {},
+    ),
+    "an embedded resource": (
+        {
+            "$schema": D2019,
+            "$id": "http://a.example/root",
+            "properties": {"a": {"$ref": "inner#/definitions/X"}},
+            "$defs": {"I": {"$id": "inner", "allOf": [{"$ref": "#/definitions/X"}], "$defs": {"X": WHOLE}}},
+        },
+        {},
+    ),
+    "a reference of the registry": (
+        {"properties": {"a": {"$ref": "other.json#/$defs/X"}}},
+        {"other.json": {"definitions": {"X": {"$ref": "#/$defs/Y"}, "Y": WHOLE}}},
+    ),
+    "an anchor in $id": (
+        {"$schema": D2020, "properties": {"a": {"$ref": "#id1"}}, "$defs": {"X": {"$id": "#id1", **WHOLE}}},
+        {},
+    ),
+    "a pointer inside an anchor in $id": (
+        {
+            "$schema": D2019,
+            "$id": "http://a.example/root",
+            "properties": {"a": {"$id": "#id1", "$ref": "#/$defs/X"}, "b": {"$ref": "#id1"}},
+            "$defs": {"X": {"$id": "#id2", "$anchor": "x", **WHOLE}, "Y": {"$ref": "#x"}},
+        },
+        {},
+    ),
+    "an anchor in $id of the root": (
+        {"$schema": D2020, "$id": "#root", "properties": {"a": WHOLE, "b": {"items": {"$ref": "#root"}}}},
+        {},
+    ),
+    "an anchor in $id of a reference": (
+        {"$schema": D2020, "properties": {"a": {"$ref": "other.json#id1"}}},
+        {"other.json": {"$schema": D2020, "$defs": {"X": {"$id": "#id1", **WHOLE}}}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("schema", "references"), ODD_REFERENCES.values(), ids=ODD_REFERENCES)
+def test_values_are_judged_through_every_reference_that_is_accepted(
+    schema: dict[str, Any], references: dict[str, Any]
+) -> None:
+    before = json.dumps(schema)
+    parsed = parse(before, {name: json.dumps(document) for name, document in references.items()})
+    judged = parsed.validator()
+    assert [fault.message for fault in judged.faults({"a": 1})] == []
+    faults = list(judged.faults({"a": "x"}))
+    assert [fault.path for fault in faults] == ["/a"]
+    assert "refers to" not in faults[0].message
+    assert json.loads(parsed.canonical) == json.loads(before)

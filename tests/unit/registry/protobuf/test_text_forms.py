@@ -280,3 +280,84 @@ def test_extensions_can_be_left_out() -> None:
     assert '(confluent.file_meta).doc = "all of it"' in stripped
     assert "string a = 1 [deprecated = true];" in stripped
     assert parse(stripped, FILES).without_extensions() == stripped
+
+
+ENUMS = {
+    "negative": 'syntax = "proto3"; enum E { ZERO = 0; ONE = 1; LOW = -2147483648; NEG = -1; HEX = -0x10; }',
+    "aliased": (
+        'syntax = "proto3"; enum E { option allow_alias = true; '
+        "UNSET = 0; STARTED = 1; RUNNING = 1; NONE = 0; GONE = -1; AWAY = -1; }"
+    ),
+    "aliases of the default": (
+        'syntax = "proto3"; enum E { option allow_alias = true; Z = 0; A = 0; M = 0; B = -1; } message Msg { E e = 1; }'
+    ),
+    "proto2 default": (
+        'syntax = "proto2"; message M { optional E e = 1 [default = NEG]; optional E f = 2; '
+        "enum E { option allow_alias = true; TWO = 2; NEG = -1; DUE = 2; ONE = 1; reserved -9 to -5, 7, -3; } }"
+    ),
+    "options": (
+        'syntax = "proto3"; import "google/protobuf/descriptor.proto"; '
+        "extend google.protobuf.EnumValueOptions { sint32 rank = 50000; E kind = 50001; } "
+        "enum E { ZERO = 0; P = 5 [(rank) = -7, (kind) = N]; N = -5 [(kind) = P, (rank) = - 1]; }"
+    ),
+    "edition": 'edition = "2023"; enum E { option features.enum_type = CLOSED; ONE = 1; NEG = -1; ZERO = 0; }',
+}
+
+
+def enums_of(text: str) -> dict[str, tuple[str, dict[int, str], set[tuple[str, int, bytes]]]]:
+    """By name: the default constant, the name of each number in JSON, and all constants with their options."""
+    proto = parse(text, {}).main.proto
+    enums = [*proto.enum_type, *(enum for message in proto.message_type for enum in message.enum_type)]
+    return {
+        enum.name: (
+            enum.value[0].name,
+            {one.number: one.name for one in reversed(enum.value)},
+            {(one.name, one.number, one.options.SerializeToString(deterministic=True)) for one in enum.value},
+        )
+        for enum in enums
+    }
+
+
+@pytest.mark.parametrize("text", ENUMS.values(), ids=ENUMS)
+def test_normalizing_enums_keeps_their_meaning_and_is_idempotent(text: str) -> None:
+    normalized = parse(text, {}).normalized()
+    assert enums_of(normalized) == enums_of(text)
+    assert parse(normalized, {}).normalized() == normalized
+    assert parse(parse(text, {}).serialized(), {}).normalized() == normalized
+
+
+def test_constants_are_sorted_by_number_behind_the_default() -> None:
+    def constants(text: str) -> list[str]:
+        return [one.name for one in parse(parse(text, {}).normalized(), {}).main.proto.enum_type[0].value]
+
+    assert constants(ENUMS["negative"]) == ["ZERO", "LOW", "HEX", "NEG", "ONE"]
+    assert constants(ENUMS["aliased"]) == ["UNSET", "GONE", "AWAY", "NONE", "STARTED", "RUNNING"]
+
+
+def test_the_serialized_form_has_the_json_names_of_the_source_only() -> None:
+    text = """
+    syntax = "proto2"; package p;
+    message M {
+      optional string first_name = 1;
+      optional string last_name = 2 [json_name = "lastName"];
+      map<string, int32> by_key = 3;
+      oneof o { string in_one = 4 [json_name = "x"]; int32 in_two = 5; }
+      optional group Inner = 6 { optional int32 deep_one = 1 [json_name = "d"]; optional int32 deep_two = 2; }
+      message Nested { optional int32 a_b = 1 [json_name = "ab"]; optional int32 c_d = 2; }
+      extensions 100 to 200;
+    }
+    extend M { optional int32 some_thing = 100; }
+    """
+    schema = parse(text, {})
+    proto = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(schema.serialized()))
+    named: dict[str, str] = {}
+    waiting = list(proto.message_type)
+    while waiting:
+        message = waiting.pop()
+        waiting += message.nested_type
+        named |= {one.name: one.json_name for one in message.field if one.HasField("json_name")}
+    assert named == {"last_name": "lastName", "in_one": "x", "deep_one": "d", "a_b": "ab"}
+    assert not proto.extension[0].HasField("json_name")
+    again = parse(schema.serialized(), {})
+    assert again.main.proto == schema.main.proto
+    assert all(one.HasField("json_name") for one in schema.main.proto.message_type[0].field)

@@ -122,6 +122,7 @@ def test_a_gate_lets_the_batch_in_flight_finish_and_no_other_begin() -> None:
 
 def test_a_plan_shows_no_secret() -> None:
     assert shown_value("kafka.sasl.password", "x") == "…"
+    assert shown_value("registry.url", "https://ada:x y/z@1@r:8081") == "https://…@r:8081"
     assert shown_value("registry.basic.auth.user.info", "ada:x") == "…"
     assert (
         shown_value("registry.url", "https://ada:x@r:8081,https://bob:y@s:8081") == "https://…@r:8081,https://…@s:8081"

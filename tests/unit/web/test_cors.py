@@ -1,12 +1,12 @@
-"""Which pages may read answers and open WebSockets."""
+"""Which pages of other origins may use the servers."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from proxy.api.origins import Origins
-from proxy.settings import ProxySettings
+from web.cors import Cors
+from web.settings import AccessSettings
 
 
 def scope(method: str = "GET", **headers: str) -> dict[str, Any]:
@@ -14,11 +14,11 @@ def scope(method: str = "GET", **headers: str) -> dict[str, Any]:
     return {"type": "http", "method": method, "path": "/", "scheme": "http", "server": ("x", 1), "headers": fields}
 
 
-def origins(allowed: str, **more: str) -> Origins:
-    return Origins(ProxySettings.of({"access.control.allow.origin": allowed, **more}))
+def origins(allowed: str, **more: str) -> Cors:
+    return Cors(AccessSettings.of("127.0.0.1", {"access.control.allow.origin": allowed, **more}))
 
 
-def preflight(of: Origins, **headers: str) -> dict[bytes, bytes] | None:
+def preflight(of: Cors, **headers: str) -> dict[bytes, bytes] | None:
     """The headers of the answer; None where it was no preflight."""
     sent: list[Any] = []
 
@@ -32,7 +32,7 @@ def preflight(of: Origins, **headers: str) -> dict[bytes, bytes] | None:
     return dict(sent[0]["headers"])
 
 
-def marks(of: Origins, **headers: str) -> dict[bytes, bytes]:
+def marks(of: Cors, **headers: str) -> dict[bytes, bytes]:
     """What is added to an answer."""
     sent: list[Any] = []
 
@@ -113,21 +113,3 @@ def test_a_preflight_of_another_page_is_told_nothing() -> None:
 def test_other_requests_are_no_preflights() -> None:
     assert preflight(origins("*")) is None
     assert preflight(origins("*"), origin="https://a.example", access_control_request_method="") is None
-
-
-@pytest.mark.parametrize(
-    ("headers", "expected"),
-    [
-        ({"host": "proxy:8082"}, True),
-        ({"host": "proxy:8082", "origin": "http://proxy:8082"}, True),
-        ({"host": "Proxy:8082", "origin": "http://proxy:8082"}, True),
-        ({"host": "proxy:8082", "origin": "http://proxy"}, False),
-        ({"host": "proxy:8082", "origin": "null"}, False),
-        ({"host": "proxy:8082", "origin": "http://[broken"}, False),
-        ({"host": "inner:1", "origin": "https://outer.example", "x_forwarded_host": "outer.example"}, True),
-        ({"host": "inner:1", "origin": "https://evil.example", "x_forwarded_host": "outer.example"}, False),
-        ({"host": "inner:1", "origin": "https://a.example"}, True),
-    ],
-)
-def test_websockets_are_for_own_and_allowed_pages(headers: dict[str, str], expected: bool) -> None:
-    assert origins("https://a.example").admits_socket(scope(**headers)) is expected

@@ -1,0 +1,164 @@
+"""A bounded number of log files is open, none is closed under its user, and running out of descriptors is transient."""
+
+import errno
+import gc
+import os
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from broker.errors import StorageError
+from broker.log import files
+from broker.log.files import LogFile, list_directory, read_file, replace_file, sync_directory
+from broker.log.open_files import OpenFiles
+from tests.unit.broker.log.logs import assert_dense, fill, open_at
+
+
+def open_descriptors() -> dict[int, str]:
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+        except OSError:
+            continue
+    return found
+
+
+def open_in(directory: Path) -> int:
+    return sum(path.startswith(str(directory)) for path in open_descriptors().values())
+
+
+@pytest.fixture
+def small_cache(monkeypatch: pytest.MonkeyPatch) -> OpenFiles:
+    cache = OpenFiles(64)
+    monkeypatch.setattr(files, "open_files", cache)
+    return cache
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    """The process may open no more files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_logs_share_a_bounded_number_of_open_files(tmp_path: Path, small_cache: OpenFiles) -> None:
+    logs = [open_at(tmp_path / f"t-{number}", internal_segment_bytes="2000") for number in range(80)]
+    for log in logs:
+        fill(log, 30)
+        assert open_in(tmp_path) <= small_cache.files_max
+    for log in logs:
+        assert_dense(log)
+        assert open_in(tmp_path) <= small_cache.files_max
+        fill(log, 1)
+    for log in logs:
+        assert_dense(log)
+
+
+def test_a_file_in_use_is_not_closed_under_its_user(tmp_path: Path, small_cache: OpenFiles) -> None:
+    file = LogFile(tmp_path / "a.log", is_new=True)
+    file.write(0, b"content", memoryview(b""))
+    held = file.descriptor()
+    file.recently_used = False
+    assert small_cache.evict(1) == 1
+    assert os.pread(held.number, 7, 0) == b"content"
+    number = held.number
+    del held
+    assert number not in open_descriptors()
+    assert file.read(0, 7) == b"content"
+
+
+def test_a_file_with_unsynced_writes_is_synced_before_it_is_closed(
+    tmp_path: Path, small_cache: OpenFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(fd: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    file = LogFile(tmp_path / "a.log", is_new=True)
+    file.write(0, b"content", memoryview(b""))
+    file.recently_used = False
+    monkeypatch.setattr(os, "fdatasync", fails)
+    small_cache.evict(1)
+    monkeypatch.undo()
+    # A second fsync would succeed although the pages are lost.
+    with pytest.raises(StorageError, match=r"fsync of a\.log failed"):
+        file.sync()
+
+
+def test_clean_files_are_closed_before_dirty_ones(tmp_path: Path, small_cache: OpenFiles) -> None:
+    dirty, clean = (LogFile(tmp_path / name, is_new=True) for name in ("dirty.log", "clean.log"))
+    for file in (dirty, clean):
+        file.write(0, b"content", memoryview(b""))
+    clean.sync()
+    assert small_cache.evict(1) == 1
+    still_open = {path for path in open_descriptors().values() if path.startswith(str(tmp_path))}
+    assert still_open == {str(dirty.path)}
+
+
+def test_running_out_of_descriptors_closes_idle_files_and_retries(tmp_path: Path, small_cache: OpenFiles) -> None:
+    idle = [LogFile(tmp_path / f"{number}.log", is_new=True) for number in range(4)]
+    with no_descriptor_left():
+        assert read_file(tmp_path / "missing") is None
+        replace_file(tmp_path / "note", b"written")
+        assert read_file(tmp_path / "note") == b"written"
+        sync_directory(tmp_path)
+        assert sorted(list_directory(tmp_path)) == [*(f"{number}.log" for number in range(4)), "note"]
+    for file in idle:
+        assert file.read(0, 1) == b""
+
+
+def test_without_any_idle_file_the_error_is_recoverable(tmp_path: Path, small_cache: OpenFiles) -> None:
+    (tmp_path / "note").write_bytes(b"there")
+    log = open_at(tmp_path / "log")
+    with no_descriptor_left():
+        attempts: list[Callable[[], object]] = [
+            lambda: sync_directory(tmp_path),
+            lambda: replace_file(tmp_path / "note", b"other"),
+            lambda: read_file(tmp_path / "note"),
+            lambda: fill(log, 1),
+        ]
+        for attempt in attempts:
+            with pytest.raises(StorageError) as raised:
+                attempt()
+            assert raised.value.recoverable, raised.value
+    assert log.failure is None
+    fill(log, 1)
+    assert_dense(log)
+
+
+def test_a_deleted_file_is_never_created_again(tmp_path: Path, small_cache: OpenFiles) -> None:
+    file = LogFile(tmp_path / "a.log", is_new=True)
+    file.release()
+    file.path.unlink()
+    with pytest.raises(FileNotFoundError):
+        file.read(0, 1)
+    assert not file.path.exists()
+
+
+def test_a_discarded_log_closes_its_files_without_the_garbage_collector(tmp_path: Path) -> None:
+    gc.disable()
+    try:
+        log = open_at(tmp_path / "log", internal_segment_bytes="2000")
+        fill(log, 30)
+        cycle: list[object] = [log]
+        cycle.append(cycle)
+        region = log.read(0, 500, at_least_one=True)
+        assert region is not None
+        log.discard()
+        assert open_in(tmp_path) == 1
+        assert region.content()
+        del region
+        assert open_in(tmp_path) == 0
+        with pytest.raises(StorageError, match="was deleted"):
+            fill(log, 1)
+    finally:
+        gc.enable()

@@ -1,0 +1,209 @@
+"""Records outside the page cache: threads read them while the event loop serves other clients."""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from broker.log.files import LogFile
+from broker.log.open_files import Descriptor
+from broker.log.page_cache import ColdReads
+from broker.log.segment import verified_bytes_max
+from broker.server.server import Server
+from broker.settings import BrokerSettings
+from tests.live.ports import free_port
+from tests.unit.broker.log.logs import append, open_at
+from tests.wire.entities import Plain
+from tests.wire.raw_client import RawConnection
+from tests.wire.record_batches import Batch, NewRecord
+
+SECONDS_MAX = 60.0
+VALUE = os.urandom(150_000).hex()
+BATCH = Batch([NewRecord(VALUE.encode(), timestamp=1)]).encode()
+READ_BYTES_MAX = 64 << 20
+
+
+class ServerThread:
+    def __init__(self, folder: Path) -> None:
+        self.address = f"127.0.0.1:{free_port()}"
+        self._folder = folder
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        self._thread.start()
+        assert self._started.wait(SECONDS_MAX)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        host, _, port = self.address.rpartition(":")
+        self.server = Server(self._folder, BrokerSettings({}), host, int(port))
+        self.server.start()
+        self._started.set()
+        await self._stopping.wait()
+        self.server.stop()
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join(SECONDS_MAX)
+        assert not self._thread.is_alive()
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[ServerThread]:
+    server = ServerThread(folder)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+class Gate:
+    """Stops the threads that read cold data until it opens."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached = threading.Semaphore(0)
+        self.opened = threading.Event()
+        read = ColdReads.read
+
+        def gated(pool: ColdReads, descriptor: Descriptor, position: int, length: int, scratch: bytearray) -> None:
+            self.reached.release()
+            assert self.opened.wait(SECONDS_MAX)
+            read(pool, descriptor, position, length, scratch)
+
+        monkeypatch.setattr(ColdReads, "read", gated)
+
+    def wait(self) -> None:
+        assert self.reached.acquire(timeout=SECONDS_MAX)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    """Every probe of the topic `cold` finds nothing in the page cache."""
+    probe, read = LogFile.cached_bytes, LogFile.read_cached
+
+    def cold(file: LogFile) -> bool:
+        return file.path.parent.name.startswith("cold-")
+
+    monkeypatch.setattr(LogFile, "cached_bytes", lambda file, at, length: 0 if cold(file) else probe(file, at, length))
+    monkeypatch.setattr(LogFile, "read_cached", lambda file, at, size: None if cold(file) else read(file, at, size))
+    gate = Gate(monkeypatch)
+    yield gate
+    gate.opened.set()
+
+
+def produce(client: RawConnection, topic: str, batch: bytes, count: int = 1, acks: int = 1) -> None:
+    client.ask("create_topics", 7, {"topics": [{"name": topic, "num_partitions": 1, "replication_factor": 1}]})
+    data = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}]
+    for _ in range(count):
+        answer = client.ask("produce", 9, {"acks": acks, "timeout": 1000, "topic_data": data})
+        assert answer["responses"][0]["partition_responses"][0]["error_code"] == "NONE"
+
+
+def fetch_request(topic: str, offset: int = 0, max_bytes: int = READ_BYTES_MAX) -> Plain:
+    partition = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": max_bytes}
+    topics = [{"topic": topic, "partitions": [partition]}]
+    return {"max_wait": 0, "min_bytes": 1, "max_bytes": max_bytes, "session_epoch": -1, "topics": topics}
+
+
+def values_of(answer: Plain) -> list[str]:
+    (partition,) = answer["responses"][0]["partitions"]
+    assert partition["error_code"] == "NONE"
+    return [record["value"] for batch in partition["records"] for record in batch["records"]]
+
+
+def eventually(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("value", [VALUE, "small"], ids=["sendfile", "copied"])
+def test_other_connections_are_served_while_cold_data_is_read(tmp_path: Path, gate: Gate, value: str) -> None:
+    batch = Batch([NewRecord(value.encode(), timestamp=1)]).encode()
+    with serving(tmp_path) as server, RawConnection(server.address) as reader, RawConnection(server.address) as other:
+        produce(other, "cold", batch, 5)
+        produce(other, "hot", batch)
+        reader.send("fetch", 11, fetch_request("cold"))
+        reader.send("api_versions", 0, {})
+        gate.wait()
+        produce(other, "hot", batch, acks=-1)
+        assert values_of(other.ask("fetch", 11, fetch_request("hot"))) == [value] * 2
+        gate.opened.set()
+        assert values_of(reader.receive()) == [value] * 5
+        assert reader.receive()["error_code"] == "NONE"
+
+
+@pytest.mark.parametrize("batches", [1, 2], ids=["records", "lookup"])
+def test_a_client_that_disconnects_during_a_cold_read_leaves_nothing_behind(
+    tmp_path: Path, gate: Gate, batches: int
+) -> None:
+    with serving(tmp_path) as server, RawConnection(server.address) as other:
+        produce(other, "cold", BATCH, batches)
+        for _ in range(3):
+            with RawConnection(server.address) as reader:
+                reader.send("fetch", 11, fetch_request("cold"))
+                gate.wait()
+        gate.opened.set()
+        assert values_of(other.ask("fetch", 11, fetch_request("cold"))) == [VALUE] * batches
+        connections = server.server._connections
+        eventually(lambda: len(connections) == 1)
+
+
+def test_a_topic_that_is_deleted_during_a_cold_read_is_answered_with_an_error(tmp_path: Path, gate: Gate) -> None:
+    with serving(tmp_path) as server, RawConnection(server.address) as reader, RawConnection(server.address) as other:
+        produce(other, "cold", BATCH, 2)
+        reader.send("fetch", 11, fetch_request("cold"))
+        gate.wait()
+        other.ask("delete_topics", 4, {"topic_names": ["cold"], "timeout": 1000})
+        gate.opened.set()
+        (partition,) = reader.receive()["responses"][0]["partitions"]
+        assert partition["error_code"] == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_data_that_was_dropped_from_the_page_cache_is_cached_again_before_it_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cold_sends = []
+    send = LogFile.send
+
+    def checked(file: LogFile, socket_descriptor: int, position: int, length: int) -> int:
+        if file.cached_bytes(position, length) < length:
+            cold_sends.append((position, length))
+        return send(file, socket_descriptor, position, length)
+
+    monkeypatch.setattr(LogFile, "send", checked)
+    with serving(tmp_path) as server, RawConnection(server.address) as client:
+        produce(client, "large", BATCH, 12, acks=-1)
+        topic = server.server.broker.topics.find("large")
+        assert topic is not None
+        file = topic.partitions[0].log.segments[0].file
+        file.sync()
+        os.posix_fadvise(file.descriptor().number, 0, 0, os.POSIX_FADV_DONTNEED)
+        assert values_of(client.ask("fetch", 11, fetch_request("large"))) == [VALUE] * 12
+    assert cold_sends == []
+
+
+def test_one_read_verifies_a_limited_number_of_bytes_of_another_process(tmp_path: Path) -> None:
+    log = open_at(tmp_path / "log-0")
+    for _ in range(12):
+        append(log, BATCH)
+    log.close()
+    reopened = open_at(tmp_path / "log-0")
+    lengths, offset = [], 0
+    while offset < 12:
+        region = reopened.read(offset, READ_BYTES_MAX, at_least_one=True, wait=False)
+        assert region is not None
+        lengths.append(region.length)
+        offset += region.length // len(BATCH)
+    assert sum(lengths) == 12 * len(BATCH)
+    assert max(lengths) <= verified_bytes_max + len(BATCH)
+    again = reopened.read(0, READ_BYTES_MAX, at_least_one=True)
+    assert again is not None
+    assert again.length == 12 * len(BATCH)
+    reopened.close()

@@ -1,0 +1,33 @@
+"""Checks of single records in a produced batch."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from broker.handlers import record_rules
+from broker.handlers.record_rules import Refused, check_records
+from broker.protocol.record_batch import BatchHeader, inflate, read_header
+from broker.settings import BrokerSettings
+from tests.wire.record_batches import Batch, NewRecord
+
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.mark.parametrize("key", [b"key", None])
+def test_a_batch_is_decompressed_once_for_all_checks(monkeypatch: pytest.MonkeyPatch, key: bytes | None) -> None:
+    decompressed: list[int] = []
+
+    def counted(batch: bytes | memoryview, header: BatchHeader) -> bytes | memoryview:
+        decompressed.append(len(batch))
+        return inflate(batch, header)
+
+    monkeypatch.setattr(record_rules, "inflate", counted)
+    configs = {"cleanup.policy": "compact", "message.timestamp.before.max.ms": "1000"}
+    settings = BrokerSettings({}).topic_settings(configs)
+    batch = Batch([NewRecord(b"value" * 100, key=key, timestamp=NOW_MS)], codec="gzip").encode()
+    if key is None:
+        with pytest.raises(Refused) as refused:
+            check_records(batch, read_header(batch), settings, "topic-0", NOW_MS)
+        assert refused.value.error is ErrorCode.invalid_record
+    else:
+        check_records(batch, read_header(batch), settings, "topic-0", NOW_MS)
+    assert decompressed == [len(batch)]

@@ -1,0 +1,29 @@
+"""Repeated log lines of the Kafka client are limited, and the number of those left out is written."""
+
+import logging
+
+from proxy.log_rate_limit import LogRateLimit, interval_seconds, kinds_max, lines_per_interval_max
+
+
+def record(message: str, *arguments: object) -> logging.LogRecord:
+    return logging.LogRecord("aiokafka.consumer", logging.ERROR, "", 0, message, arguments, None)
+
+
+def test_a_line_that_repeats_is_written_a_few_times_and_then_counted() -> None:
+    now = [0.0]
+    limit = LogRateLimit(lambda: now[0])
+    written = [limit.filter(record("Heartbeat failed for group %s", number)) for number in range(10_000)]
+    assert written.count(True) == lines_per_interval_max
+    assert limit.filter(record("another line")), "each kind of line has its own limit"
+    now[0] = interval_seconds
+    later = record("Heartbeat failed for group %s", "g")
+    assert limit.filter(later)
+    left_out = 10_000 - lines_per_interval_max
+    assert later.getMessage() == f"Heartbeat failed for group g ({left_out} lines like this were left out)"
+
+
+def test_the_kinds_of_lines_in_memory_are_bounded() -> None:
+    limit = LogRateLimit(lambda: 0.0)
+    for number in range(3 * kinds_max):
+        limit.filter(record(f"text {number}"))
+    assert len(limit._kinds) <= kinds_max

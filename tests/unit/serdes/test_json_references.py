@@ -1,0 +1,33 @@
+"""JSON values are written and read with every JSON Schema that a registry accepts."""
+
+import json
+
+import pytest
+
+from serdes.codec import ReadOptions, WriteOptions
+from serdes.errors import EncodeError
+from serdes.framing import Frame
+from serdes.json_body import JsonReader, JsonWriter
+from serdes.outcome import Poison
+
+SCHEMAS = {
+    "Kafka Connect": {"properties": {"a": {"$ref": "#/$defs/X"}}, "definitions": {"X": {"type": "integer"}}},
+    "an anchor in $id": {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "properties": {"a": {"$ref": "#id1"}},
+        "$defs": {"X": {"$id": "#id1", "type": "integer"}},
+    },
+    "an import with empty alternatives": {"allOf": [], "properties": {"a": {"type": "integer"}}},
+}
+
+
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+def test_values_are_written_and_read(schema: dict[str, object]) -> None:
+    text = json.dumps(schema)
+    writer = JsonWriter(text, {}, WriteOptions())
+    reader = JsonReader((text, {}), None, ReadOptions())
+    body = writer.write({"a": 1}).content
+    assert reader.read(Frame(1, None, body)) == {"a": 1}
+    with pytest.raises(EncodeError, match="integer"):
+        writer.write({"a": "x"})
+    assert isinstance(reader.read(Frame(1, None, b'{"a": "x"}')), Poison)
