@@ -55,7 +55,7 @@ demo: $(VENV)/spark.stamp ## HTTP in, poison and all, a Spark pipeline, a table 
 tour: $(VENV)/base.stamp ## the command line: start, produce, consume, groups, schemas
 	@$(BIN)/python examples/tour.py
 
-system: ## a JDK, Maven, Chromium, curl and kcat for the tests, where the package manager can
+system: ## a JDK, Maven, Node.js, Chromium, curl and kcat for the tests, where the package manager can
 	@sh requirements/system.sh
 
 lock: $(VENV)/bin/python ## resolve the lock files again
