@@ -24,9 +24,9 @@ from avro.compatibility import ReaderWriterCompatibilityChecker
 from avro.schema import parse as parse_with_avro
 
 from benchmarks.harness import Contender, Report, seconds_of
-from registry.compatibility import avro as avro_compatibility
-from registry.compatibility import json_schema as json_compatibility
-from registry.formats import avro, json_schema
+from headgate.registry.compatibility import avro as avro_compatibility
+from headgate.registry.compatibility import json_schema as json_compatibility
+from headgate.registry.formats import avro, json_schema
 from tests.live.registry import RegistryProcess
 
 PEER = "avro"

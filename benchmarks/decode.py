@@ -30,8 +30,8 @@ from aiokafka.record.memory_records import MemoryRecords
 from pyarrow import lib as pa
 
 from benchmarks.harness import Contender, Report
-from serdes.avro import parse
-from serdes.columnar import ColumnarDecoder, ColumnarEncoder, FixedSchemas, project, read_batches
+from headgate.serdes.avro import parse
+from headgate.serdes.columnar import ColumnarDecoder, ColumnarEncoder, FixedSchemas, project, read_batches
 
 ROWS = 200_000
 PEER_ROWS = 20_000
@@ -370,8 +370,8 @@ FIRST_BATCH = """
 import time
 started = time.perf_counter()
 import numba, pyarrow
-from serdes.avro import parse
-from serdes.columnar import ColumnarDecoder, FixedSchemas
+from headgate.serdes.avro import parse
+from headgate.serdes.columnar import ColumnarDecoder, FixedSchemas
 payload = pyarrow.array([b"\\0\\0\\0\\0\\1\\2a"])
 imported = time.perf_counter()
 decoder = ColumnarDecoder(parse('"string"'), FixedSchemas({1: '"string"'}))

@@ -27,9 +27,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from benchmarks import raw_load
 from benchmarks.harness import Contender, Report, alternate
-from proxy.api.v3.produce_stream import records_in_flight_max
-from serdes.avro import Encoder, parse
-from serdes.framing import frame
+from headgate.proxy.api.v3.produce_stream import records_in_flight_max
+from headgate.serdes.avro import Encoder, parse
+from headgate.serdes.framing import frame
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 from tests.live.headgate_registry import HeadgateRegistry

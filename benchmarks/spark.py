@@ -34,7 +34,7 @@ from pyspark.sql import functions as F
 from benchmarks import spark_contenders as ways
 from benchmarks.harness import Contender, Report
 from benchmarks.spark_data import FEW_FIELDS, POISON_SHARE, SUBJECT, killers, payloads, texts, write_parquet
-from serdes import RegistryClient, avro_schema
+from headgate.serdes import RegistryClient, avro_schema
 from tests.live.apache_kafka import KafkaNode
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry

@@ -22,7 +22,7 @@ from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import StructType
 
 from benchmarks.spark_data import SUBJECT, VERSIONS, few_fields, texts
-from spark_udfs import FAST_SETTINGS, decode_frame, from_registry_avro
+from headgate.spark_udfs import FAST_SETTINGS, decode_frame, from_registry_avro
 
 DRIVER_MEMORY = "2g"
 """The same for all; the JVM takes what it is given, so its peak says little beyond it."""

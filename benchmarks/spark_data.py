@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow.parquet
 from pyarrow import lib as pa
 
-from serdes.avro import parse
-from serdes.columnar import ColumnarEncoder
+from headgate.serdes.avro import parse
+from headgate.serdes.columnar import ColumnarEncoder
 
 SUBJECT = "orders-value"
 POISON_SHARE = 0.08

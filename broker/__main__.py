@@ -1,4 +1,4 @@
-"""`python -m broker`: the broker alone, as a process of its own."""
+"""`python -m headgate.broker`: the broker alone, as a process of its own."""
 
 import argparse
 import gc
@@ -7,14 +7,16 @@ import os
 import sys
 from pathlib import Path
 
-from broker.errors import BrokerError
-from broker.server.run import run
-from broker.settings import BrokerSettings
-from broker.state.configs.values import InvalidConfig
+from headgate.broker.errors import BrokerError
+from headgate.broker.server.run import run
+from headgate.broker.settings import BrokerSettings
+from headgate.broker.state.configs.values import InvalidConfig
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m broker", description="Kafka-protocol broker, durable, one process")
+    parser = argparse.ArgumentParser(
+        prog="python -m headgate.broker", description="Kafka-protocol broker, durable, one process"
+    )
     parser.add_argument("--data-dir", type=Path, default=Path(".headgate/broker"))
     parser.add_argument("--listen", default="127.0.0.1:9092", metavar="HOST:PORT")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a Kafka broker config")

@@ -13,28 +13,28 @@ from pathlib import Path
 
 from kio.schema.errors import ErrorCode
 
-from broker.clock import Clock, SystemClock, Timers
-from broker.deferred import Deferred
-from broker.errors import StorageError
-from broker.log.checked_file import DamagedFile
-from broker.log.directory import DataDirectory
-from broker.log.group_commit import GroupCommit, Post
-from broker.log.identity import read_identity
-from broker.log.journal import Entry, Journal
-from broker.log.log_deletion import confirm_times
-from broker.log.page_cache import ColdReads
-from broker.log.partition_log import PartitionLog
-from broker.log.producer_id_block import read_block_end
-from broker.log.recovery import open_log
-from broker.log.retention_hold import RetentionHold
-from broker.protocol.entities import ApiVersionRange
-from broker.settings import BrokerSettings
-from broker.state.groups.coordinator import GroupCoordinator
-from broker.state.metadata_image import replay
-from broker.state.producer_ids import ProducerIds, ends_agree, far_ahead
-from broker.state.topics import OFFSETS_TOPIC, Topic, Topics
-from broker.turns import TimeSlices, Work, in_turns
-from broker.unsupported_features import UnsupportedFeatures
+from headgate.broker.clock import Clock, SystemClock, Timers
+from headgate.broker.deferred import Deferred
+from headgate.broker.errors import StorageError
+from headgate.broker.log.checked_file import DamagedFile
+from headgate.broker.log.directory import DataDirectory
+from headgate.broker.log.group_commit import GroupCommit, Post
+from headgate.broker.log.identity import read_identity
+from headgate.broker.log.journal import Entry, Journal
+from headgate.broker.log.log_deletion import confirm_times
+from headgate.broker.log.page_cache import ColdReads
+from headgate.broker.log.partition_log import PartitionLog
+from headgate.broker.log.producer_id_block import read_block_end
+from headgate.broker.log.recovery import open_log
+from headgate.broker.log.retention_hold import RetentionHold
+from headgate.broker.protocol.entities import ApiVersionRange
+from headgate.broker.settings import BrokerSettings
+from headgate.broker.state.groups.coordinator import GroupCoordinator
+from headgate.broker.state.metadata_image import replay
+from headgate.broker.state.producer_ids import ProducerIds, ends_agree, far_ahead
+from headgate.broker.state.topics import OFFSETS_TOPIC, Topic, Topics
+from headgate.broker.turns import TimeSlices, Work, in_turns
+from headgate.broker.unsupported_features import UnsupportedFeatures
 
 logger = logging.getLogger("headgate.broker")
 

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from broker import loggers
-from broker.errors import StorageError
-from broker.protocol.messages import clipped
-from broker.refusal import Refusal
-from broker.settings import Scope
-from broker.state.configs.alterations import Alteration, Operation, altered
-from broker.state.configs.broker_definitions import BROKER_CONFIGS
-from broker.state.configs.effective import check_topic_overrides, topic_default
-from broker.state.configs.topic_definitions import TOPIC_CONFIGS
-from broker.state.configs.values import InvalidConfig, text_of
-from broker.state.topic_names import topic_name_fault
-from broker.topic_creation import report_compaction
-from broker.turns import Work
+from headgate.broker import loggers
+from headgate.broker.errors import StorageError
+from headgate.broker.protocol.messages import clipped
+from headgate.broker.refusal import Refusal
+from headgate.broker.settings import Scope
+from headgate.broker.state.configs.alterations import Alteration, Operation, altered
+from headgate.broker.state.configs.broker_definitions import BROKER_CONFIGS
+from headgate.broker.state.configs.effective import check_topic_overrides, topic_default
+from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
+from headgate.broker.state.configs.values import InvalidConfig, text_of
+from headgate.broker.state.topic_names import topic_name_fault
+from headgate.broker.topic_creation import report_compaction
+from headgate.broker.turns import Work
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 
 class ResourceType(enum.IntEnum):

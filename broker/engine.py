@@ -14,13 +14,13 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.serial.errors import DecodeError
 
-from broker.broker import Broker
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.handlers.fetch_again import RepeatedFetch
-from broker.handlers.produce_again import RepeatedProduce
-from broker.handlers.table import HANDLERS
-from broker.protocol.entities import (
+from headgate.broker.broker import Broker
+from headgate.broker.context import RequestContext
+from headgate.broker.deferred import Deferred
+from headgate.broker.handlers.fetch_again import RepeatedFetch
+from headgate.broker.handlers.produce_again import RepeatedProduce
+from headgate.broker.handlers.table import HANDLERS
+from headgate.broker.protocol.entities import (
     Answer,
     ApiVersionRange,
     MalformedRequest,
@@ -28,8 +28,8 @@ from broker.protocol.entities import (
     response_header_is_flexible,
     response_writer,
 )
-from broker.protocol.payload import Disconnect, NoReply, Payload
-from broker.protocol.request_guard import guarded
+from headgate.broker.protocol.payload import Disconnect, NoReply, Payload
+from headgate.broker.protocol.request_guard import guarded
 
 logger = logging.getLogger("headgate.broker.engine")
 

@@ -10,10 +10,10 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from broker.state.configs.broker_definitions import BROKER_CONFIGS
-from broker.state.configs.definition import Update, parse_all
-from broker.state.configs.effective import TopicSettings, effective_topic_settings
-from broker.state.configs.values import InvalidConfig, Value
+from headgate.broker.state.configs.broker_definitions import BROKER_CONFIGS
+from headgate.broker.state.configs.definition import Update, parse_all
+from headgate.broker.state.configs.effective import TopicSettings, effective_topic_settings
+from headgate.broker.state.configs.values import InvalidConfig, Value
 
 
 class Scope(enum.Enum):

@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, TypeAlias
 
-from broker.clock import Clock, Timers
-from broker.deferred import Deferred
-from broker.protocol.entities import Answer
-from broker.protocol.payload import Disconnect
+from headgate.broker.clock import Clock, Timers
+from headgate.broker.deferred import Deferred
+from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.payload import Disconnect
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 logger = logging.getLogger("headgate.broker.turns")
 

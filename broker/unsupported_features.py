@@ -7,7 +7,7 @@ however many clients use it.
 import logging
 from enum import Enum
 
-from broker.clock import Clock
+from headgate.broker.clock import Clock
 
 logger = logging.getLogger("headgate.broker.unsupported")
 

@@ -21,7 +21,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-HEADGATE = [sys.executable, "-P", "-m", "gateway.cli"]
+HEADGATE = [sys.executable, "-P", "-m", "headgate"]
 HERE = Path(__file__).resolve().parent / "demo"
 TOPIC, SUBJECT, DEAD_LETTERS = "orders", "orders-value", "orders-dead-letters"
 REGISTRY_V1 = "application/vnd.schemaregistry.v1+json"

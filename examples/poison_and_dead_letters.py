@@ -8,7 +8,7 @@ Needs a registry and no broker: the "topics" are lists, where a program would us
 import sys
 import time
 
-from serdes import (
+from headgate.serdes import (
     Decoded,
     Deserializer,
     Poison,

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-HEADGATE = [sys.executable, "-P", "-m", "gateway.cli"]
+HEADGATE = [sys.executable, "-P", "-m", "headgate"]
 SCHEMA = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
 INCOMPATIBLE = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}'
 

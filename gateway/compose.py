@@ -3,11 +3,10 @@
 import socket
 import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
 
-from gateway.settings.model import ServiceName, Settings, environment_name
-from gateway.settings.registry_address import with_scheme
-from gateway.supervisor import Service
+from headgate.gateway.settings.model import ServiceName, Settings, environment_name
+from headgate.gateway.settings.registry_address import with_scheme
+from headgate.gateway.supervisor import Service
 
 # `make up` must be over 3 s after SIGTERM. The registry's store is safe at any moment and the proxy has none, and open
 # event streams would hold them up; the broker flushes what nobody waited for, which a slow disk may stretch.
@@ -18,15 +17,13 @@ broker_stop_seconds_max = 30.0
 def services(settings: Settings) -> list[Service]:
     """The services asked for, in the order of their names in ServiceName."""
     ports = {name: port_of(name, settings) or _free_port(settings.host) for name in ServiceName}
-    return [
-        _service(name, settings, ports) for name in ServiceName if name in settings.only and find_spec(name) is not None
-    ]
+    return [_service(name, settings, ports) for name in ServiceName if name in settings.only]
 
 
 def _service(name: ServiceName, settings: Settings, ports: Mapping[ServiceName, int]) -> Service:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    # -P: a folder called `broker` in the working directory is not ours.
-    command = [sys.executable, "-P", "-m", name.value, "--stop-at-eof", "--listen", f"{host}:{ports[name]}"]
+    # -P: a folder called `headgate` in the working directory is not this package.
+    command = [sys.executable, "-P", "-m", f"headgate.{name}", "--stop-at-eof", "--listen", f"{host}:{ports[name]}"]
     match name:
         case ServiceName.BROKER:
             command += ["--data-dir", str(settings.data_dir / name)]

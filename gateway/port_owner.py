@@ -7,7 +7,7 @@ _LISTEN = "0A"
 
 
 def port_owner(port: int) -> str | None:
-    """The process that listens on `port`, for eyes: `process 4711 (python -m broker ...)`."""
+    """The process that listens on `port`, for eyes: `process 4711 (python -m headgate.broker ...)`."""
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     if not sockets:
         return None

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from openapi.errors import error_body
+from headgate.openapi.errors import error_body
 
 head_bytes_max: Final = 64 * 1024
 """Several times what browsers, and the web servers in front of us, take."""

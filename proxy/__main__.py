@@ -1,4 +1,4 @@
-"""`python -m proxy`: the REST proxy alone, as a process of its own."""
+"""`python -m headgate.proxy`: the REST proxy alone, as a process of its own."""
 
 import argparse
 import asyncio
@@ -12,16 +12,18 @@ from types import FrameType
 import uvicorn
 import uvloop
 
-from openapi.heads import BoundedHeads
-from proxy.api.app import create_app
-from proxy.api.front import Front
-from proxy.log_rate_limit import limit_client_log
-from proxy.settings import ProxySettings, UnknownSetting
-from web.settings import InvalidSetting
+from headgate.openapi.heads import BoundedHeads
+from headgate.proxy.api.app import create_app
+from headgate.proxy.api.front import Front
+from headgate.proxy.log_rate_limit import limit_client_log
+from headgate.proxy.settings import ProxySettings, UnknownSetting
+from headgate.web.settings import InvalidSetting
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m proxy", description="HTTP in front of any Kafka-protocol broker.")
+    parser = argparse.ArgumentParser(
+        prog="python -m headgate.proxy", description="HTTP in front of any Kafka-protocol broker."
+    )
     parser.add_argument("--listen", default="127.0.0.1:8082", metavar="HOST:PORT")
     parser.add_argument("--bootstrap-server", default="127.0.0.1:9092", metavar="HOST:PORT")
     parser.add_argument(

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import orjson
 
-from proxy.errors import ConversionFailed, InvalidPayload
+from headgate.proxy.errors import ConversionFailed, InvalidPayload
 
 Encode = Callable[[object], bytes | None]
 """A JSON value to bytes; raises ProxyError."""

@@ -10,9 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.errors import ConversionFailed, InvalidSchemaGiven, SchemaNotFound, SchemaUnavailable, SerializationFailed
-from proxy.formats import Encode, Format, SchemaChoice
-from serdes import (
+from headgate.proxy.errors import (
+    ConversionFailed,
+    InvalidSchemaGiven,
+    SchemaNotFound,
+    SchemaUnavailable,
+    SerializationFailed,
+)
+from headgate.proxy.formats import Encode, Format, SchemaChoice
+from headgate.serdes import (
     AsyncRegistryClient,
     EncodeError,
     InvalidSchema,
@@ -26,10 +32,10 @@ from serdes import (
     json_schema,
     protobuf_schema,
 )
-from serdes.avro import Encoder, JsonEncoding, parse
-from serdes.codecs import WholeSchema, writer_of
-from serdes.framing import frame
-from serdes.rules import RulesNotExecuted, check_writable
+from headgate.serdes.avro import Encoder, JsonEncoding, parse
+from headgate.serdes.codecs import WholeSchema, writer_of
+from headgate.serdes.framing import frame
+from headgate.serdes.rules import RulesNotExecuted, check_writable
 
 # Writers that are kept, the least used go first. A subject has one per way of naming its schema.
 writers_max: Final = 1000

@@ -5,21 +5,21 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from proxy.admin.cluster import AdminCluster
-from proxy.admin.identity import ClusterIdentity
-from proxy.consumers.group_stream import GroupStreams
-from proxy.consumers.instances import ConsumerInstances
-from proxy.consumers.ownership import Ownership
-from proxy.peers import open_peers
-from proxy.producers.idempotency import OnceOnly
-from proxy.producers.outcome_log import OutcomeLog
-from proxy.producers.sender import Sender
-from proxy.reading.cluster import Cluster
-from proxy.reading.payloads import Payloads
-from proxy.reading.stream import Readers
-from proxy.schemas import SchemaWriters
-from proxy.settings import ProxySettings, UnknownSetting
-from serdes import AsyncRegistryClient, RegistrySettings, RulePolicy
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.admin.identity import ClusterIdentity
+from headgate.proxy.consumers.group_stream import GroupStreams
+from headgate.proxy.consumers.instances import ConsumerInstances
+from headgate.proxy.consumers.ownership import Ownership
+from headgate.proxy.peers import open_peers
+from headgate.proxy.producers.idempotency import OnceOnly
+from headgate.proxy.producers.outcome_log import OutcomeLog
+from headgate.proxy.producers.sender import Sender
+from headgate.proxy.reading.cluster import Cluster
+from headgate.proxy.reading.payloads import Payloads
+from headgate.proxy.reading.stream import Readers
+from headgate.proxy.schemas import SchemaWriters
+from headgate.proxy.settings import ProxySettings, UnknownSetting
+from headgate.serdes import AsyncRegistryClient, RegistrySettings, RulePolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`python -m registry --listen 127.0.0.1:8081 --data-dir DIR`: the schema registry alone."""
+"""`python -m headgate.registry --listen 127.0.0.1:8081 --data-dir DIR`: the schema registry alone."""
 
 import argparse
 import asyncio
@@ -9,14 +9,16 @@ from pathlib import Path
 
 import uvloop
 
-from registry.api.server import access_settings, open_registry, serve
-from registry.errors import StoreFailed
-from registry.model import Level
-from registry.settings import RegistrySettings
+from headgate.registry.api.server import access_settings, open_registry, serve
+from headgate.registry.errors import StoreFailed
+from headgate.registry.model import Level
+from headgate.registry.settings import RegistrySettings
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m registry", description="A schema registry on one SQLite file.")
+    parser = argparse.ArgumentParser(
+        prog="python -m headgate.registry", description="A schema registry on one SQLite file."
+    )
     parser.add_argument("--listen", default="127.0.0.1:8081", metavar="HOST:PORT")
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--compatibility-level", type=Level, choices=list(Level), default=Level.BACKWARD)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from registry.subjects import Subject
+from headgate.registry.subjects import Subject
 
 TOPIC: Final = "topic"
 """The only resource type."""

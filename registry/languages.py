@@ -9,11 +9,11 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from registry import limits
-from registry.compatibility.incompatibility import Incompatibility, Policy
-from registry.errors import InvalidSchema
-from registry.formats.base import ParsedSchema
-from registry.model import SchemaType
+from headgate.registry import limits
+from headgate.registry.compatibility.incompatibility import Incompatibility, Policy
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.base import ParsedSchema
+from headgate.registry.model import SchemaType
 
 _PARSED_KEPT_MAX: Final = 2000
 _PARSED_KEPT_CHARS_MAX: Final = 32 * 1024
@@ -64,22 +64,22 @@ class Languages:
     ) -> list[Incompatibility]:
         match reader.type:
             case SchemaType.AVRO:
-                from registry.compatibility import avro
+                from headgate.registry.compatibility import avro
 
                 return avro.check(cast(Any, reader), cast(Any, writer), steps_max)
             case SchemaType.JSON:
-                from registry.compatibility import json_schema
+                from headgate.registry.compatibility import json_schema
 
                 return json_schema.check(cast(Any, reader), cast(Any, writer), policy, steps_max)
             case SchemaType.PROTOBUF:
-                from registry.compatibility import protobuf
+                from headgate.registry.compatibility import protobuf
 
                 return protobuf.check(cast(Any, reader), cast(Any, writer))
 
     def resolved(self, schema: ParsedSchema) -> str | None:
         """Its text with references written out; None where the language has no such form."""
         if schema.type is SchemaType.AVRO:
-            from registry.formats.avro import AvroSchema
+            from headgate.registry.formats.avro import AvroSchema
 
             try:
                 return cast(AvroSchema, schema).resolved
@@ -92,7 +92,7 @@ class Languages:
         if schema.type is SchemaType.AVRO and form == "resolved":
             return self.resolved(schema) or schema.canonical
         if schema.type is SchemaType.PROTOBUF and form == "serialized":
-            from registry.formats.protobuf import ProtobufSchema
+            from headgate.registry.formats.protobuf import ProtobufSchema
 
             return cast(ProtobufSchema, schema).serialized()
         return schema.canonical
@@ -101,15 +101,15 @@ class Languages:
         """The names that a reserved field may not have."""
         match schema.type:
             case SchemaType.AVRO:
-                from registry.formats.avro import AvroSchema
+                from headgate.registry.formats.avro import AvroSchema
 
                 return cast(AvroSchema, schema).top_level_fields
             case SchemaType.JSON:
-                from registry.formats.json_schema import JsonSchema
+                from headgate.registry.formats.json_schema import JsonSchema
 
                 return frozenset(cast(JsonSchema, schema).root.named("properties"))
             case SchemaType.PROTOBUF:
-                from registry.formats.protobuf import ProtobufSchema
+                from headgate.registry.formats.protobuf import ProtobufSchema
 
                 messages = cast(ProtobufSchema, schema).main.proto.message_type
                 return frozenset(field.name for field in messages[0].field) if messages else frozenset()
@@ -151,15 +151,15 @@ def _parse(type: SchemaType, text: str, references: _Pairs, strict: bool) -> Par
         raise InvalidSchema(f"the schema has {len(text)} characters; at most {limits.schema_chars_max} are accepted")
     match type:
         case SchemaType.AVRO:
-            from registry.formats import avro
+            from headgate.registry.formats import avro
 
             return avro.parse(text, dict(references), strict=strict)
         case SchemaType.JSON:
-            from registry.formats import json_schema
+            from headgate.registry.formats import json_schema
 
             return json_schema.parse(text, dict(references), strict=strict)
         case SchemaType.PROTOBUF:
-            from registry.formats import protobuf
+            from headgate.registry.formats import protobuf
 
             return protobuf.parse(text, dict(references), strict=strict)
 

@@ -6,11 +6,11 @@ belong to the context of the schema that refers to them.
 
 from dataclasses import replace
 
-from registry import limits
-from registry.errors import InvalidSchema
-from registry.model import Reference
-from registry.storage.base import StoredVersion, StoreReader
-from registry.subjects import Subject
+from headgate.registry import limits
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.model import Reference
+from headgate.registry.storage.base import StoredVersion, StoreReader
+from headgate.registry.subjects import Subject
 
 
 def pinned(store: StoreReader, referrer: Subject, references: tuple[Reference, ...]) -> tuple[Reference, ...]:

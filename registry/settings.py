@@ -1,9 +1,9 @@
-"""What an operator decides about a registry. Read by `gateway`, or from the command line of `python -m registry`."""
+"""Settings of a registry, from `gateway` or from the command line of `python -m headgate.registry`."""
 
 from dataclasses import dataclass
 from functools import cached_property
 
-from registry.model import Config, Level
+from headgate.registry.model import Config, Level
 
 
 @dataclass(frozen=True)

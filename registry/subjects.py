@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from registry import limits
-from registry.errors import InvalidSubject
+from headgate.registry import limits
+from headgate.registry.errors import InvalidSubject
 
 DEFAULT_CONTEXT: Final = "."
 WILDCARD: Final = ":*:"

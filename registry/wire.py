@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from registry import limits
-from registry.errors import InvalidCompatibilityLevel, InvalidRuleSet, InvalidSchema, Unprocessable
-from registry.model import Config, Level, Metadata, Reference, Rule, RuleSet
+from headgate.registry import limits
+from headgate.registry.errors import InvalidCompatibilityLevel, InvalidRuleSet, InvalidSchema, Unprocessable
+from headgate.registry.model import Config, Level, Metadata, Reference, Rule, RuleSet
 
 Scalar = str | int | float | bool | None
 _RULE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")

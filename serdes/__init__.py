@@ -1,7 +1,7 @@
 """Bytes to values and back, through a schema id."""
 
-from registry.errors import InvalidSchema
-from serdes.client import (
+from headgate.registry.errors import InvalidSchema
+from headgate.serdes.client import (
     AsyncRegistryClient,
     BasicAuth,
     BearerAuth,
@@ -13,16 +13,16 @@ from serdes.client import (
     TlsSettings,
     UnknownSchema,
 )
-from serdes.codec import ReadOptions, WriteOptions
-from serdes.dead_letter import DeadLetter, Record, RedriveRefused, read_dead_letter, redrive, to_dead_letter
-from serdes.deserializer import AsyncDeserializer, Deserializer, DeserializerOptions
-from serdes.errors import EncodeError, PoisonError
-from serdes.naming import record_strategy, topic_record_strategy, topic_strategy
-from serdes.outcome import Decoded, Poison, Reason
-from serdes.registry_source import RegistrySource
-from serdes.rules import RulePolicy, RulesNotExecuted
-from serdes.schemas import RegisteredSchema, SchemaDefinition, avro_schema, json_schema, protobuf_schema
-from serdes.serializer import AsyncSerializer, Serializer, SerializerOptions
+from headgate.serdes.codec import ReadOptions, WriteOptions
+from headgate.serdes.dead_letter import DeadLetter, Record, RedriveRefused, read_dead_letter, redrive, to_dead_letter
+from headgate.serdes.deserializer import AsyncDeserializer, Deserializer, DeserializerOptions
+from headgate.serdes.errors import EncodeError, PoisonError
+from headgate.serdes.naming import record_strategy, topic_record_strategy, topic_strategy
+from headgate.serdes.outcome import Decoded, Poison, Reason
+from headgate.serdes.registry_source import RegistrySource
+from headgate.serdes.rules import RulePolicy, RulesNotExecuted
+from headgate.serdes.schemas import RegisteredSchema, SchemaDefinition, avro_schema, json_schema, protobuf_schema
+from headgate.serdes.serializer import AsyncSerializer, Serializer, SerializerOptions
 
 __all__ = [
     "AsyncDeserializer",

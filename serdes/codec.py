@@ -5,8 +5,8 @@ from typing import Any, Protocol
 
 from google.protobuf.message import Message
 
-from serdes.framing import Frame
-from serdes.outcome import Poison
+from headgate.serdes.framing import Frame
+from headgate.serdes.outcome import Poison
 
 
 @dataclass(frozen=True, slots=True)

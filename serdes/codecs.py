@@ -7,12 +7,12 @@ use one language, and every short-lived process that Spark starts would load the
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from registry.errors import InvalidSchema
-from registry.model import SchemaType
-from serdes.avro.codec import AvroReader, AvroWriter
-from serdes.avro.schema import parse as parse_avro
-from serdes.codec import BodyReader, BodyWriter, ReadOptions, WriteOptions
-from serdes.schemas import SchemaDefinition
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.model import SchemaType
+from headgate.serdes.avro.codec import AvroReader, AvroWriter
+from headgate.serdes.avro.schema import parse as parse_avro
+from headgate.serdes.codec import BodyReader, BodyWriter, ReadOptions, WriteOptions
+from headgate.serdes.schemas import SchemaDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ def writer_of(schema: WholeSchema, options: WriteOptions) -> BodyWriter:
     if definition.type is SchemaType.AVRO:
         return AvroWriter(parse_avro(definition.text, schema.texts), options)
     if definition.type is SchemaType.JSON:
-        from serdes.json_body import JsonWriter
+        from headgate.serdes.json_body import JsonWriter
 
         return JsonWriter(definition.text, schema.texts, options)
-    from serdes.protobuf.codec import ProtobufWriter
+    from headgate.serdes.protobuf.codec import ProtobufWriter
 
     return ProtobufWriter(definition.text, schema.texts, options)
 
@@ -48,9 +48,9 @@ def reader_of(writer: WholeSchema, reader: WholeSchema | None, options: ReadOpti
     texts = (writer.definition.text, writer.texts)
     as_texts = None if reader is None else (reader.definition.text, reader.texts)
     if language is SchemaType.JSON:
-        from serdes.json_body import JsonReader
+        from headgate.serdes.json_body import JsonReader
 
         return JsonReader(texts, as_texts, options)
-    from serdes.protobuf.codec import ProtobufReader
+    from headgate.serdes.protobuf.codec import ProtobufReader
 
     return ProtobufReader(texts, as_texts, options)

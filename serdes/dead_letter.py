@@ -9,8 +9,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from serdes.foreign_dead_letter import Foreign, read_connect, read_spring
-from serdes.outcome import Poison, Reason
+from headgate.serdes.foreign_dead_letter import Foreign, read_connect, read_spring
+from headgate.serdes.outcome import Poison, Reason
 
 PREFIX = "headgate.dead_letter."
 REDRIVE_PREFIX = "headgate.redrive."

@@ -7,20 +7,20 @@ import time
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
-from registry.errors import InvalidSchema
-from serdes.client.asynchronous import AsyncRegistryClient
-from serdes.client.cache import BoundedCache
-from serdes.client.core import RegistryCore
-from serdes.client.errors import RegistryClientError, UnknownSchema
-from serdes.client.exchange import Steps
-from serdes.client.sync import RegistryClient
-from serdes.codec import BodyReader, ReadOptions
-from serdes.codecs import WholeSchema, reader_of
-from serdes.errors import PoisonError
-from serdes.framing import Frame, Headers, unframe_record
-from serdes.outcome import Decoded, Poison, Reason
-from serdes.rules import Rules, read_advice, rule_on_migration, rule_on_read
-from serdes.schemas import SchemaDefinition
+from headgate.registry.errors import InvalidSchema
+from headgate.serdes.client.asynchronous import AsyncRegistryClient
+from headgate.serdes.client.cache import BoundedCache
+from headgate.serdes.client.core import RegistryCore
+from headgate.serdes.client.errors import RegistryClientError, UnknownSchema
+from headgate.serdes.client.exchange import Steps
+from headgate.serdes.client.sync import RegistryClient
+from headgate.serdes.codec import BodyReader, ReadOptions
+from headgate.serdes.codecs import WholeSchema, reader_of
+from headgate.serdes.errors import PoisonError
+from headgate.serdes.framing import Frame, Headers, unframe_record
+from headgate.serdes.outcome import Decoded, Poison, Reason
+from headgate.serdes.rules import Rules, read_advice, rule_on_migration, rule_on_read
+from headgate.serdes.schemas import SchemaDefinition
 
 READERS_MAX = 1000
 """Pairs of writer's and reader's schema that one deserializer remembers; as many as the client's schemas."""

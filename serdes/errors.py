@@ -5,7 +5,7 @@ ValueError
 └── PoisonError   the payload is poison; `poison` says why
 """
 
-from serdes.outcome import Poison
+from headgate.serdes.outcome import Poison
 
 
 class EncodeError(ValueError):

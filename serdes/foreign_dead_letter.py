@@ -7,7 +7,7 @@ counts attempts of its retry topics under `retry_topic-`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from serdes.outcome import Reason
+from headgate.serdes.outcome import Reason
 
 CONNECT_PREFIX = "__connect.errors."
 SPRING_PREFIX = "kafka_dlt-"

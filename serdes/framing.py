@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
-from serdes.avro.binary import Fault, corrupt, read_long, write_long
-from serdes.outcome import Poison, Reason
+from headgate.serdes.avro.binary import Fault, corrupt, read_long, write_long
+from headgate.serdes.outcome import Poison, Reason
 
 MAGIC_ID = 0
 MAGIC_GUID = 1

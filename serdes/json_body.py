@@ -8,11 +8,11 @@ import json
 from collections.abc import Mapping
 from typing import NoReturn
 
-from registry.formats.json_schema import JsonSchema, Validator, parse
-from serdes.codec import Body, JsonValue, ReadOptions, WriteOptions
-from serdes.errors import EncodeError
-from serdes.framing import Frame
-from serdes.outcome import Poison, Reason
+from headgate.registry.formats.json_schema import JsonSchema, Validator, parse
+from headgate.serdes.codec import Body, JsonValue, ReadOptions, WriteOptions
+from headgate.serdes.errors import EncodeError
+from headgate.serdes.framing import Frame
+from headgate.serdes.outcome import Poison, Reason
 
 DEPTH_MAX = 100
 """Arrays and objects open at once; the bound of the other languages."""

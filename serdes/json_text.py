@@ -3,7 +3,7 @@
 import json
 from typing import Any, NoReturn
 
-from serdes.errors import EncodeError
+from headgate.serdes.errors import EncodeError
 
 
 def loads(text: bytes | str) -> Any:

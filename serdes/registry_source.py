@@ -2,15 +2,15 @@
 
 import time
 
-from registry.errors import InvalidSchema
-from registry.model import SchemaType
-from serdes.avro.schema import Schema, parse
-from serdes.client.cache import BoundedCache
-from serdes.client.errors import RegistryClientError, UnknownSchema
-from serdes.client.sync import RegistryClient
-from serdes.outcome import Reason
-from serdes.rules import rule_on_read
-from serdes.schemas import SchemaDefinition
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.model import SchemaType
+from headgate.serdes.avro.schema import Schema, parse
+from headgate.serdes.client.cache import BoundedCache
+from headgate.serdes.client.errors import RegistryClientError, UnknownSchema
+from headgate.serdes.client.sync import RegistryClient
+from headgate.serdes.outcome import Reason
+from headgate.serdes.rules import rule_on_read
+from headgate.serdes.schemas import SchemaDefinition
 
 
 class RegistrySource:

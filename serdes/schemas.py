@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from registry.model import Reference, SchemaType
-from serdes.rules import Rules
+from headgate.registry.model import Reference, SchemaType
+from headgate.serdes.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,19 @@ from collections.abc import MutableSequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from registry.model import Reference, SchemaType
-from serdes.client.asynchronous import AsyncRegistryClient
-from serdes.client.cache import BoundedCache
-from serdes.client.core import RegistryCore
-from serdes.client.errors import RegistryUnavailable
-from serdes.client.exchange import Steps
-from serdes.client.sync import RegistryClient
-from serdes.codec import BodyWriter, WriteOptions
-from serdes.codecs import WholeSchema, writer_of
-from serdes.framing import frame, guid_header, header_name
-from serdes.naming import SubjectStrategy, topic_strategy
-from serdes.rules import check_writable
-from serdes.schemas import RegisteredSchema, SchemaDefinition
+from headgate.registry.model import Reference, SchemaType
+from headgate.serdes.client.asynchronous import AsyncRegistryClient
+from headgate.serdes.client.cache import BoundedCache
+from headgate.serdes.client.core import RegistryCore
+from headgate.serdes.client.errors import RegistryUnavailable
+from headgate.serdes.client.exchange import Steps
+from headgate.serdes.client.sync import RegistryClient
+from headgate.serdes.codec import BodyWriter, WriteOptions
+from headgate.serdes.codecs import WholeSchema, writer_of
+from headgate.serdes.framing import frame, guid_header, header_name
+from headgate.serdes.naming import SubjectStrategy, topic_strategy
+from headgate.serdes.rules import check_writable
+from headgate.serdes.schemas import RegisteredSchema, SchemaDefinition
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import FileDescriptor
@@ -73,7 +73,7 @@ class SerializerCore:
         self._file: FileDescriptor | None = None
         self._write_options = options.write
         if schema is not None and not isinstance(schema, SchemaDefinition):
-            from serdes.protobuf.messages import definition_of
+            from headgate.serdes.protobuf.messages import definition_of
 
             descriptor: Any = schema.DESCRIPTOR
             self._file = descriptor.file
@@ -151,7 +151,7 @@ class SerializerCore:
 
     def _register_dependencies(self, file: "FileDescriptor") -> Steps[tuple[Reference, ...]]:
         """What a generated file imports, each under the subject of its own name, as Confluent's clients do."""
-        from serdes.protobuf.messages import definition_of, dependencies_of
+        from headgate.serdes.protobuf.messages import definition_of, dependencies_of
 
         references: list[Reference] = []
         for dependency in dependencies_of(file):

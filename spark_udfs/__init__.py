@@ -1,22 +1,22 @@
 """Registered payloads as Spark columns.
 
-    from spark_udfs import decode_topic, from_registry_avro, to_registry_avro
+    from headgate.spark_udfs import decode_topic, from_registry_avro, to_registry_avro
 
     good, poison = decode_topic(df, subject="orders-value")
 
 Importing it needs neither pyspark nor pyarrow; using it does (`pip install 'headgate[spark]'`).
 """
 
-from spark_udfs.batches import decode_each_batch
-from spark_udfs.dead_letter import dead_letters, to_dead_letter_records
-from spark_udfs.extra import MissingExtra
-from spark_udfs.frame import FrameError, decode_frame, decode_topic, part
-from spark_udfs.functions import from_registry_avro, poison_reason, schema_id, to_registry_avro
-from spark_udfs.policy import NewVersionError, OnNewVersion, OnPoison, PolicyError, run_restarting
-from spark_udfs.reader_choice import ReaderError, RegistryNotReady
-from spark_udfs.registry_options import OptionError, RegistryOptions
-from spark_udfs.session_settings import FAST_SETTINGS
-from spark_udfs.sql import install, register_function
+from headgate.spark_udfs.batches import decode_each_batch
+from headgate.spark_udfs.dead_letter import dead_letters, to_dead_letter_records
+from headgate.spark_udfs.extra import MissingExtra
+from headgate.spark_udfs.frame import FrameError, decode_frame, decode_topic, part
+from headgate.spark_udfs.functions import from_registry_avro, poison_reason, schema_id, to_registry_avro
+from headgate.spark_udfs.policy import NewVersionError, OnNewVersion, OnPoison, PolicyError, run_restarting
+from headgate.spark_udfs.reader_choice import ReaderError, RegistryNotReady
+from headgate.spark_udfs.registry_options import OptionError, RegistryOptions
+from headgate.spark_udfs.session_settings import FAST_SETTINGS
+from headgate.spark_udfs.sql import install, register_function
 
 __all__ = [
     "FAST_SETTINGS",

@@ -3,15 +3,15 @@
 import numpy as np
 from pyarrow import lib as pa
 
-from serdes import Poison, Reason
-from serdes.avro import Schema, parse
-from serdes.columnar import ColumnarDecoder, Spans, project
-from spark_udfs.decoding import Columns, Decoding, reason_names
-from spark_udfs.header_form import HeaderForm, header_form_of
-from spark_udfs.reader_choice import Reader
-from spark_udfs.row_reading import Headers, RowReading
-from spark_udfs.types import spark_arrow_type, to_spark
-from spark_udfs.writers import Writers
+from headgate.serdes import Poison, Reason
+from headgate.serdes.avro import Schema, parse
+from headgate.serdes.columnar import ColumnarDecoder, Spans, project
+from headgate.spark_udfs.decoding import Columns, Decoding, reason_names
+from headgate.spark_udfs.header_form import HeaderForm, header_form_of
+from headgate.spark_udfs.reader_choice import Reader
+from headgate.spark_udfs.row_reading import Headers, RowReading
+from headgate.spark_udfs.types import spark_arrow_type, to_spark
+from headgate.spark_udfs.writers import Writers
 
 
 def reader_schema(reader: Reader) -> Schema:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from serdes import SchemaDefinition
-from spark_udfs.extra import need_spark
+from headgate.serdes import SchemaDefinition
+from headgate.spark_udfs.extra import need_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from spark_udfs.planning import Registry
+    from headgate.spark_udfs.planning import Registry
 
 
 def decode_each_batch(
@@ -35,10 +35,10 @@ def decode_each_batch(
     decoding. With RESTART and a registry that does not answer, the reader stays what it was.
     """
     need_spark()
-    from spark_udfs.frame import apply_decoding, part
-    from spark_udfs.planning import choice_of, plan_decoding, with_reader
-    from spark_udfs.policy import OnNewVersion
-    from spark_udfs.reader_choice import RegistryNotReady
+    from headgate.spark_udfs.frame import apply_decoding, part
+    from headgate.spark_udfs.planning import choice_of, plan_decoding, with_reader
+    from headgate.spark_udfs.policy import OnNewVersion
+    from headgate.spark_udfs.reader_choice import RegistryNotReady
 
     choice = choice_of(subject, version, schema_id, schema, fields)
     policy = OnNewVersion.of(on_new_version)

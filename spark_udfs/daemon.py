@@ -1,6 +1,6 @@
 """Spark's Python daemon with the decoder loaded: workers are forked from it ready, instead of loading it each.
 
-    spark.python.daemon.module  spark_udfs.daemon
+    spark.python.daemon.module  headgate.spark_udfs.daemon
 
 A fresh worker takes seconds of processor time to load Arrow, Numba and the compiled decoder; Spark starts one for every
 core, and a new one after every task that failed. All the daemon does otherwise is PySpark's own. It makes no
@@ -14,15 +14,15 @@ import sys
 import httpx  # noqa: F401
 from pyarrow import lib as pa
 
-import serdes.json_body
-import serdes.protobuf.codec  # noqa: F401
-import spark_udfs.source.reading  # noqa: F401
-from serdes.columnar import read_batches
-from spark_udfs.allocator import keep_freed_buffers
-from spark_udfs.decoding import Decoding
-from spark_udfs.garbage import leave_out_what_is_loaded
-from spark_udfs.reader_choice import Reader, SchemaText
-from spark_udfs.registry_options import RegistryOptions
+import headgate.serdes.json_body
+import headgate.serdes.protobuf.codec
+import headgate.spark_udfs.source.reading  # noqa: F401
+from headgate.serdes.columnar import read_batches
+from headgate.spark_udfs.allocator import keep_freed_buffers
+from headgate.spark_udfs.decoding import Decoding
+from headgate.spark_udfs.garbage import leave_out_what_is_loaded
+from headgate.spark_udfs.reader_choice import Reader, SchemaText
+from headgate.spark_udfs.registry_options import RegistryOptions
 
 _SMALLEST = SchemaText("AVRO", '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}')
 

@@ -12,21 +12,28 @@ from typing import TYPE_CHECKING
 
 from pyarrow import lib as pa
 
-from serdes import EncodeError, InvalidSchema, Poison, PoisonError, Reason, SchemaDefinition
-from serdes.avro import Schema, parse
-from serdes.avro.codec import AvroWriter
-from serdes.client import RegistryClient, RegistryClientError, RegistryUnavailable
-from serdes.codec import WriteOptions
-from serdes.columnar import BatchTooLarge, ColumnarDecoder, ColumnarEncoder, ColumnarError, FixedSchemas, NotEncodable
-from serdes.rules import RulesNotExecuted, check_writable
-from serdes.schemas import RegisteredSchema, avro_schema
-from spark_udfs.decoding import REASON_SENTENCES, poison_rows_of, reason_names
-from spark_udfs.policy import OnPoison
-from spark_udfs.reader_choice import RegistryNotReady, SchemaText, advice, schema_text
-from spark_udfs.types import cut_times
+from headgate.serdes import EncodeError, InvalidSchema, Poison, PoisonError, Reason, SchemaDefinition
+from headgate.serdes.avro import Schema, parse
+from headgate.serdes.avro.codec import AvroWriter
+from headgate.serdes.client import RegistryClient, RegistryClientError, RegistryUnavailable
+from headgate.serdes.codec import WriteOptions
+from headgate.serdes.columnar import (
+    BatchTooLarge,
+    ColumnarDecoder,
+    ColumnarEncoder,
+    ColumnarError,
+    FixedSchemas,
+    NotEncodable,
+)
+from headgate.serdes.rules import RulesNotExecuted, check_writable
+from headgate.serdes.schemas import RegisteredSchema, avro_schema
+from headgate.spark_udfs.decoding import REASON_SENTENCES, poison_rows_of, reason_names
+from headgate.spark_udfs.policy import OnPoison
+from headgate.spark_udfs.reader_choice import RegistryNotReady, SchemaText, advice, schema_text
+from headgate.spark_udfs.types import cut_times
 
 if TYPE_CHECKING:
-    from spark_udfs.registry_options import RegistryOptions
+    from headgate.spark_udfs.registry_options import RegistryOptions
 
 ENCODERS_MAX = 32
 

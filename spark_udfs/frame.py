@@ -7,16 +7,16 @@ matters as much as what is asked for: `spark_udfs.session_settings`.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from serdes import SchemaDefinition
-from spark_udfs.extra import need_spark
+from headgate.serdes import SchemaDefinition
+from headgate.spark_udfs.extra import need_spark
 
 if TYPE_CHECKING:
     from pyarrow import lib as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from spark_udfs.decoding import Decoding
-    from spark_udfs.planning import Registry
+    from headgate.spark_udfs.decoding import Decoding
+    from headgate.spark_udfs.planning import Registry
 
 HEADERS = "headers"
 OUTCOME = ("value", "reason", "schema_id", "raw")
@@ -57,7 +57,7 @@ def decode_frame(
     A column `headers` is looked at for schema ids whether it is kept or not.
     """
     need_spark()
-    from spark_udfs.planning import choice_of, plan_decoding
+    from headgate.spark_udfs.planning import choice_of, plan_decoding
 
     choice = choice_of(subject, version, schema_id, schema, fields)
     _check_binary(df, column)
@@ -93,7 +93,7 @@ def outcome_schema(decoding: "Decoding", *, details: bool = False, flat: bool = 
     """The columns that decoding adds. Raises `FrameError` where a value has no fields to take out."""
     from pyspark.sql import types as spark
 
-    from spark_udfs.types import spark_type
+    from headgate.spark_udfs.types import spark_type
 
     value = spark_type(decoding.decoder().type)
     if flat and not isinstance(value, spark.StructType):
@@ -146,7 +146,7 @@ def is_decoded(df: "DataFrame") -> bool:
 
 def part(decoded: "DataFrame") -> Parted:
     """A decoded frame, parted by its reasons."""
-    from spark_udfs.dead_letter import dead_letters
+    from headgate.spark_udfs.dead_letter import dead_letters
 
     if not is_decoded(decoded):
         raise FrameError(f"a decoded frame has the columns {', '.join(OUTCOME)}; this one {', '.join(decoded.columns)}")

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from serdes.framing import VALUE_HEADER, Frame, unframe_record
-from serdes.outcome import Poison, Reason
-from spark_udfs.writers import Writers
+from headgate.serdes.framing import VALUE_HEADER, Frame, unframe_record
+from headgate.serdes.outcome import Poison, Reason
+from headgate.spark_udfs.writers import Writers
 
 
 @dataclass(frozen=True, slots=True)

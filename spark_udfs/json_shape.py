@@ -22,7 +22,7 @@ from urllib.parse import unquote, urldefrag
 
 from pyarrow import lib as pa
 
-from spark_udfs.shapes import COLUMNS_MAX, DEPTH_MAX, LONG_MAX, LONG_MIN, Misfit, Shape
+from headgate.spark_udfs.shapes import COLUMNS_MAX, DEPTH_MAX, LONG_MAX, LONG_MIN, Misfit, Shape
 
 _OTHER_SPELLINGS: Final = {"$defs": "definitions", "definitions": "$defs"}
 REFERENCES_MAX = 50

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from serdes import SchemaDefinition
-from serdes.columnar import ColumnarError
-from serdes.columnar.layout import RECURSION_MAX_DEFAULT
-from spark_udfs.decoding import Decoding
-from spark_udfs.policy import OnNewVersion, OnPoison
-from spark_udfs.reader_choice import ReaderChoice, ReaderError
-from spark_udfs.registry_options import RegistryOptions, resolve
+from headgate.serdes import SchemaDefinition
+from headgate.serdes.columnar import ColumnarError
+from headgate.serdes.columnar.layout import RECURSION_MAX_DEFAULT
+from headgate.spark_udfs.decoding import Decoding
+from headgate.spark_udfs.policy import OnNewVersion, OnPoison
+from headgate.spark_udfs.reader_choice import ReaderChoice, ReaderError
+from headgate.spark_udfs.registry_options import RegistryOptions, resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

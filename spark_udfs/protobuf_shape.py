@@ -21,7 +21,7 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from pyarrow import lib as pa
 
-from spark_udfs.shapes import COLUMNS_MAX, DEPTH_MAX, Misfit, Shape
+from headgate.spark_udfs.shapes import COLUMNS_MAX, DEPTH_MAX, Misfit, Shape
 
 TIMESTAMP = "google.protobuf.Timestamp"
 WRAPPERS = frozenset(

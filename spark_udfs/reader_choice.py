@@ -8,12 +8,12 @@ executors need the registry only for what is registered later.
 from dataclasses import dataclass, field
 from typing import Literal
 
-from serdes import InvalidSchema, SchemaDefinition, avro_schema, json_schema, protobuf_schema
-from serdes.client import RegistryClient, RegistryClientError, RegistryUnavailable, UnknownSchema
-from serdes.codecs import WholeSchema
-from serdes.rules import rule_on_migration, rule_on_read
-from serdes.schemas import RegisteredSchema
-from spark_udfs.registry_options import RegistryOptions
+from headgate.serdes import InvalidSchema, SchemaDefinition, avro_schema, json_schema, protobuf_schema
+from headgate.serdes.client import RegistryClient, RegistryClientError, RegistryUnavailable, UnknownSchema
+from headgate.serdes.codecs import WholeSchema
+from headgate.serdes.rules import rule_on_migration, rule_on_read
+from headgate.serdes.schemas import RegisteredSchema
+from headgate.spark_udfs.registry_options import RegistryOptions
 
 Language = Literal["AVRO", "JSON", "PROTOBUF"]
 
@@ -186,7 +186,7 @@ def _check(reader: Reader) -> None:
         if reader.fields is not None:
             raise ReaderError("fields are chosen for Avro; select the columns after decoding instead")
         return
-    from serdes.avro import parse
+    from headgate.serdes.avro import parse
 
     parse(reader.schema.text, dict(reader.schema.references))
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
-from serdes import RulePolicy
-from serdes.client import BasicAuth, BearerAuth, RegistryClient, RegistrySettings, TlsSettings
+from headgate.serdes import RulePolicy
+from headgate.serdes.client import BasicAuth, BearerAuth, RegistryClient, RegistrySettings, TlsSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

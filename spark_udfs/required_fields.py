@@ -9,8 +9,8 @@ that Avro gives a union is left nullable, and so is whatever lies in a map or in
 import pyarrow.types as kinds
 from pyarrow import lib as pa
 
-from serdes.avro.schema import Array, Primitive, Record, Schema, Union
-from serdes.columnar.layout import is_null
+from headgate.serdes.avro.schema import Array, Primitive, Record, Schema, Union
+from headgate.serdes.columnar.layout import is_null
 
 ITEM = "element"
 """What PySpark calls the items of a list, in the types that it compares with."""

@@ -4,16 +4,16 @@ from typing import Any
 
 from pyarrow import lib as pa
 
-from serdes import Poison, Reason
-from serdes.protobuf.messages import Messages
-from spark_udfs.decoding import Columns, Decoding
-from spark_udfs.json_shape import json_shape
-from spark_udfs.protobuf_shape import protobuf_shape
-from spark_udfs.reader_choice import Reader
-from spark_udfs.row_reading import Headers, RowReading
-from spark_udfs.shapes import Misfit, Shape
-from spark_udfs.types import spark_arrow_type, to_spark
-from spark_udfs.writers import Writers
+from headgate.serdes import Poison, Reason
+from headgate.serdes.protobuf.messages import Messages
+from headgate.spark_udfs.decoding import Columns, Decoding
+from headgate.spark_udfs.json_shape import json_shape
+from headgate.spark_udfs.protobuf_shape import protobuf_shape
+from headgate.spark_udfs.reader_choice import Reader
+from headgate.spark_udfs.row_reading import Headers, RowReading
+from headgate.spark_udfs.shapes import Misfit, Shape
+from headgate.spark_udfs.types import spark_arrow_type, to_spark
+from headgate.spark_udfs.writers import Writers
 
 NO_MESSAGE = ""
 """JSON has only one kind of value."""

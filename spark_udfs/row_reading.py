@@ -1,15 +1,15 @@
 """One payload at a time: for the languages that have no columns, and to say what is wrong with a bad row."""
 
-from serdes import Decoded, InvalidSchema, Poison, ReadOptions, Reason
-from serdes.avro.codec import AvroReader
-from serdes.avro.schema import Schema
-from serdes.avro.schema import parse as parse_avro
-from serdes.codec import BodyReader
-from serdes.codecs import reader_of
-from serdes.framing import Frame, unframe_record
-from serdes.rules import read_advice
-from spark_udfs.reader_choice import Reader
-from spark_udfs.writers import Writers
+from headgate.serdes import Decoded, InvalidSchema, Poison, ReadOptions, Reason
+from headgate.serdes.avro.codec import AvroReader
+from headgate.serdes.avro.schema import Schema
+from headgate.serdes.avro.schema import parse as parse_avro
+from headgate.serdes.codec import BodyReader
+from headgate.serdes.codecs import reader_of
+from headgate.serdes.framing import Frame, unframe_record
+from headgate.serdes.rules import read_advice
+from headgate.spark_udfs.reader_choice import Reader
+from headgate.spark_udfs.writers import Writers
 
 Headers = list[tuple[str, bytes | None]]
 

@@ -27,7 +27,7 @@ batch does not have."""
 FAST_SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         # Workers are forked with the decoder loaded (`spark_udfs.daemon`).
-        "spark.python.daemon.module": "spark_udfs.daemon",
+        "spark.python.daemon.module": "headgate.spark_udfs.daemon",
         "spark.python.worker.reuse": "true",
         # Between the JVM and its workers, in place of TCP (Spark 4.1).
         "spark.python.unix.domain.socket.enabled": "true",

@@ -6,13 +6,13 @@ from contextlib import suppress
 from functools import cached_property
 from uuid import UUID
 
-from serdes import InvalidSchema, RegisteredSchema
-from serdes.avro import Schema, parse
-from serdes.client import RegistryClient, RegistryClientError, UnknownSchema
-from serdes.outcome import Reason
-from spark_udfs.policy import NewVersionError, OnNewVersion
-from spark_udfs.reader_choice import Reader, SchemaText, schema_text
-from spark_udfs.registry_options import RegistryOptions
+from headgate.serdes import InvalidSchema, RegisteredSchema
+from headgate.serdes.avro import Schema, parse
+from headgate.serdes.client import RegistryClient, RegistryClientError, UnknownSchema
+from headgate.serdes.outcome import Reason
+from headgate.spark_udfs.policy import NewVersionError, OnNewVersion
+from headgate.spark_udfs.reader_choice import Reader, SchemaText, schema_text
+from headgate.spark_udfs.registry_options import RegistryOptions
 
 UNKNOWN_IDS_FEW = 5
 """Unknown ids after which the client is shown one that there is: by it, it learns where the registry's ids end, and

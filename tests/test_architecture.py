@@ -48,6 +48,13 @@ def imports_of(path: Path) -> Iterator[tuple[str, int]]:
                 yield f"{node.module}.{alias.name}", node.lineno
 
 
+def ours_imported_by(path: Path) -> Iterator[tuple[str, int]]:
+    """What a file imports of ours, without the namespace."""
+    for imported, line in imports_of(path):
+        if imported.startswith("headgate."):
+            yield imported.removeprefix("headgate."), line
+
+
 def may_import(importer: str, imported: str) -> bool:
     own, target = importer.split(".", maxsplit=1)[0], imported.split(".", maxsplit=1)[0]
     if own == target or target not in PACKAGES:
@@ -64,8 +71,20 @@ def test_imports_follow_the_table(package: str) -> None:
     offences = [
         f"{module}:{line} imports {imported}"
         for module, path in modules(package)
-        for imported, line in imports_of(path)
+        for imported, line in ours_imported_by(path)
         if not may_import(module, imported)
+    ]
+    assert offences == []
+
+
+@pytest.mark.parametrize("folder", [*PACKAGES, "headgate", "tests", "benchmarks", "examples"])
+def test_packages_are_imported_through_their_namespace(folder: str) -> None:
+    """`broker` next to `headgate.broker` would load every module twice."""
+    offences = [
+        f"{module}:{line} imports {imported}"
+        for module, path in modules(folder)
+        for imported, line in imports_of(path)
+        if imported.split(".")[0] in PACKAGES and not imported.startswith("pyspark_headgate")
     ]
     assert offences == []
 
@@ -82,7 +101,7 @@ def test_asyncio_lives_in_the_brokers_server_alone() -> None:
 
 @pytest.mark.parametrize("package", ["spark_udfs", "serdes"])
 def test_importing_a_client_side_package_loads_no_server_library(package: str) -> None:
-    code = f"import sys, {package}; print([m for m in {SERVER_LIBRARIES!r} if m in sys.modules])"
+    code = f"import sys, headgate.{package}; print([m for m in {SERVER_LIBRARIES!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -107,7 +126,7 @@ def test_no_package_gives_out_a_name_that_one_of_its_modules_has(package: str) -
         f"{module}:{line} gives out {imported}"
         for module, path in modules(package)
         if path.name == "__init__.py"
-        for imported, line in imports_of(path)
+        for imported, line in ours_imported_by(path)
         for name in [imported.rpartition(".")[2]]
         if imported not in (f"{module}.{name}", f"{module}.{name}.{name}")
         and ((path.parent / f"{name}.py").exists() or (path.parent / name).is_dir())

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from openapi.errors import error_body
-from web.asgi import Scope, Send
-from web.cors import Cors
-from web.forwarded import FORWARDING_HEADERS, TrustedProxies, forwarded_hosts
-from web.hosts import ServedHosts, split_authority
-from web.settings import AccessSettings
+from headgate.openapi.errors import error_body
+from headgate.web.asgi import Scope, Send
+from headgate.web.cors import Cors
+from headgate.web.forwarded import FORWARDING_HEADERS, TrustedProxies, forwarded_hosts
+from headgate.web.hosts import ServedHosts, split_authority
+from headgate.web.settings import AccessSettings
 
 _CHECKED: Final = frozenset(
     {

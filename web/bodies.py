@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from web.asgi import Message, Receive
+from headgate.web.asgi import Message, Receive
 
 
 def timed(receive: Receive, silence_seconds: float, timed_out: Callable[[], Exception]) -> Receive:

@@ -6,8 +6,8 @@
 import re
 from typing import Final
 
-from web.asgi import Message, Scope, Send
-from web.settings import AccessSettings, listed
+from headgate.web.asgi import Message, Scope, Send
+from headgate.web.settings import AccessSettings, listed
 
 _METHODS: Final = "GET, POST, PUT, PATCH, DELETE"
 _HEADERS: Final = (

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from ipaddress import ip_network
 from typing import Final
 
-from web.hosts import address_of
-from web.settings import InvalidSetting, listed
+from headgate.web.hosts import address_of
+from headgate.web.settings import InvalidSetting, listed
 
 FORWARDING_HEADERS: Final = frozenset(
     {

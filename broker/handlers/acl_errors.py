@@ -2,7 +2,7 @@
 
 from kio.schema.errors import ErrorCode
 
-from broker.protocol.entities import Answer
+from headgate.broker.protocol.entities import Answer
 
 SECURITY_DISABLED: Answer = {
     "error_code": ErrorCode.security_disabled,

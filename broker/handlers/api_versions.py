@@ -9,9 +9,9 @@ from functools import lru_cache
 
 from kio.schema.errors import ErrorCode
 
-from broker.broker import Broker
-from broker.context import RequestContext
-from broker.protocol.entities import Answer, ApiVersionRange, Request, response_writer
+from headgate.broker.broker import Broker
+from headgate.broker.context import RequestContext
+from headgate.broker.protocol.entities import Answer, ApiVersionRange, Request, response_writer
 
 API_KEY = 18
 VERSIONS = range(5)

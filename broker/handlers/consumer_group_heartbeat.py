@@ -8,11 +8,11 @@ group.protocol=classic, which is their default.
 
 from kio.schema.errors import ErrorCode
 
-from broker.broker import Broker
-from broker.context import RequestContext
-from broker.protocol.entities import Answer, Request
-from broker.protocol.messages import clipped
-from broker.unsupported_features import Feature
+from headgate.broker.broker import Broker
+from headgate.broker.context import RequestContext
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.messages import clipped
+from headgate.broker.unsupported_features import Feature
 
 API_KEY = 68
 VERSIONS = range(2)

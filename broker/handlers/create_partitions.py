@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.protocol.entities import Answer, Request
-from broker.protocol.messages import clipped
-from broker.protocol.payload import Disconnect
-from broker.refusal import Refusal
-from broker.state.assignments import InvalidAssignment, check_replicas
-from broker.topic_creation import TopicCreation
-from broker.turns import Work, in_turns
+from headgate.broker.context import RequestContext
+from headgate.broker.deferred import Deferred
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.messages import clipped
+from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.refusal import Refusal
+from headgate.broker.state.assignments import InvalidAssignment, check_replicas
+from headgate.broker.topic_creation import TopicCreation
+from headgate.broker.turns import Work, in_turns
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 API_KEY = 37
 VERSIONS = range(4)

@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.protocol.entities import Answer, Request
-from broker.protocol.messages import clipped
-from broker.protocol.payload import Disconnect
-from broker.refusal import Refusal
-from broker.state.assignments import InvalidAssignment, partition_count_of
-from broker.state.configs.describing import topic_entries
-from broker.state.configs.effective import check_topic_overrides
-from broker.state.configs.values import InvalidConfig
-from broker.topic_creation import REQUEST_PARTITIONS_MAX, TopicCreation
-from broker.turns import Work, in_turns
+from headgate.broker.context import RequestContext
+from headgate.broker.deferred import Deferred
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.messages import clipped
+from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.refusal import Refusal
+from headgate.broker.state.assignments import InvalidAssignment, partition_count_of
+from headgate.broker.state.configs.describing import topic_entries
+from headgate.broker.state.configs.effective import check_topic_overrides
+from headgate.broker.state.configs.values import InvalidConfig
+from headgate.broker.topic_creation import REQUEST_PARTITIONS_MAX, TopicCreation
+from headgate.broker.turns import Work, in_turns
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 API_KEY = 19
 VERSIONS = range(2, 8)

@@ -3,10 +3,10 @@
 Deviations: there is no authorizer to configure yet.
 """
 
-from broker.broker import Broker
-from broker.context import RequestContext
-from broker.handlers.acl_errors import SECURITY_DISABLED
-from broker.protocol.entities import Answer, Request
+from headgate.broker.broker import Broker
+from headgate.broker.context import RequestContext
+from headgate.broker.handlers.acl_errors import SECURITY_DISABLED
+from headgate.broker.protocol.entities import Answer, Request
 
 API_KEY = 31
 VERSIONS = range(1, 4)

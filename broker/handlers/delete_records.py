@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.errors import StorageError
-from broker.log.log_deletion import remove_deleted_tail
-from broker.log.partition_log import OffsetOutOfRange
-from broker.protocol.entities import Answer, Request
-from broker.protocol.payload import Disconnect
-from broker.state.topics import Topic
-from broker.turns import Work, in_turns
+from headgate.broker.context import RequestContext
+from headgate.broker.deferred import Deferred
+from headgate.broker.errors import StorageError
+from headgate.broker.log.log_deletion import remove_deleted_tail
+from headgate.broker.log.partition_log import OffsetOutOfRange
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.state.topics import Topic
+from headgate.broker.turns import Work, in_turns
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 API_KEY = 21
 VERSIONS = range(3)

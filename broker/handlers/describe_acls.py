@@ -5,9 +5,9 @@ Deviations: there is no authorizer to configure yet.
 
 from kio.schema.errors import ErrorCode
 
-from broker.broker import Broker
-from broker.context import RequestContext
-from broker.protocol.entities import Answer, Request
+from headgate.broker.broker import Broker
+from headgate.broker.context import RequestContext
+from headgate.broker.protocol.entities import Answer, Request
 
 API_KEY = 29
 VERSIONS = range(1, 4)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.protocol.entities import Answer, Request
-from broker.protocol.payload import Disconnect
-from broker.turns import Work, in_turns
+from headgate.broker.context import RequestContext
+from headgate.broker.deferred import Deferred
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.turns import Work, in_turns
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 API_KEY = 43
 VERSIONS = range(3)

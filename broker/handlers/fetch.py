@@ -20,19 +20,19 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from broker.broker import Broker
-from broker.clock import Timer
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.errors import StorageError
-from broker.handlers.fetch_response import Diverged, Refused, ResponseLayout, response_layout
-from broker.log.page_cache import ColdRead, cold_read_bytes
-from broker.log.partition_log import OffsetOutOfRange
-from broker.log.region import Region
-from broker.protocol.entities import Request, milliseconds
-from broker.protocol.payload import Chunk, Payload
-from broker.protocol.record_batch import CorruptBatch
-from broker.state.topics import Partition, Topic
+from headgate.broker.broker import Broker
+from headgate.broker.clock import Timer
+from headgate.broker.context import RequestContext
+from headgate.broker.deferred import Deferred
+from headgate.broker.errors import StorageError
+from headgate.broker.handlers.fetch_response import Diverged, Refused, ResponseLayout, response_layout
+from headgate.broker.log.page_cache import ColdRead, cold_read_bytes
+from headgate.broker.log.partition_log import OffsetOutOfRange
+from headgate.broker.log.region import Region
+from headgate.broker.protocol.entities import Request, milliseconds
+from headgate.broker.protocol.payload import Chunk, Payload
+from headgate.broker.protocol.record_batch import CorruptBatch
+from headgate.broker.state.topics import Partition, Topic
 
 API_KEY = 1
 VERSIONS = range(4, 19)

@@ -12,12 +12,12 @@ from uuid import UUID
 
 from kio.index import load_request_schema
 
-from broker.broker import Broker
-from broker.handlers.fetch import TOPIC_IDS_SINCE_VERSION, AskedPartition, fetch_one
-from broker.handlers.fetch_response import API_KEY, READ_COMMITTED
-from broker.protocol.entities import Request
-from broker.protocol.payload import Payload
-from broker.protocol.templates import encode
+from headgate.broker.broker import Broker
+from headgate.broker.handlers.fetch import TOPIC_IDS_SINCE_VERSION, AskedPartition, fetch_one
+from headgate.broker.handlers.fetch_response import API_KEY, READ_COMMITTED
+from headgate.broker.protocol.entities import Request
+from headgate.broker.protocol.payload import Payload
+from headgate.broker.protocol.templates import encode
 
 # Connections whose last request is remembered, a few hundred bytes each. Past it, all are forgotten and learnt again.
 remembered_max = 8_192

@@ -5,11 +5,11 @@ from functools import cache, lru_cache
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
-from broker.log.region import Region
-from broker.protocol.entities import Answer, Request
-from broker.protocol.payload import Payload
-from broker.protocol.templates import ArrayTemplate, NumbersTemplate, compact_length, encode, item_type
-from broker.state.topics import Partition, Topic
+from headgate.broker.log.region import Region
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.payload import Payload
+from headgate.broker.protocol.templates import ArrayTemplate, NumbersTemplate, compact_length, encode, item_type
+from headgate.broker.state.topics import Partition, Topic
 
 API_KEY = 1
 READ_COMMITTED = 1

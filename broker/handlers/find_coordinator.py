@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from broker.context import RequestContext
-from broker.handlers.item_limits import refuse_items
-from broker.protocol.entities import Answer, Request
-from broker.protocol.payload import Disconnect
+from headgate.broker.context import RequestContext
+from headgate.broker.handlers.item_limits import refuse_items
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.payload import Disconnect
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 API_KEY = 10
 VERSIONS = range(7)

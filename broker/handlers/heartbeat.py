@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from broker.context import RequestContext
-from broker.protocol.entities import Answer, Request
+from headgate.broker.context import RequestContext
+from headgate.broker.protocol.entities import Answer, Request
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 API_KEY = 12
 VERSIONS = range(5)

@@ -14,15 +14,15 @@ Deviations:
 
 from typing import TYPE_CHECKING
 
-from broker.config_resources import ResourceChange, change_resources
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.protocol.entities import Answer, Request
-from broker.protocol.payload import Disconnect
-from broker.turns import in_turns
+from headgate.broker.config_resources import ResourceChange, change_resources
+from headgate.broker.context import RequestContext
+from headgate.broker.deferred import Deferred
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.turns import in_turns
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 API_KEY = 44
 VERSIONS = range(2)

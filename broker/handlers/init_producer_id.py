@@ -9,12 +9,12 @@ broker logs that transactions are not supported.
 
 from kio.schema.errors import ErrorCode
 
-from broker.broker import Broker
-from broker.context import RequestContext
-from broker.errors import StorageError
-from broker.protocol.entities import Answer, Request
-from broker.protocol.messages import clipped
-from broker.unsupported_features import Feature
+from headgate.broker.broker import Broker
+from headgate.broker.context import RequestContext
+from headgate.broker.errors import StorageError
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.messages import clipped
+from headgate.broker.unsupported_features import Feature
 
 API_KEY = 22
 VERSIONS = range(6)

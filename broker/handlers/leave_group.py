@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from broker.context import RequestContext
-from broker.handlers.item_limits import REQUEST_ITEMS_MAX
-from broker.protocol.entities import Answer, Request
-from broker.state.groups.messages import MemberIdentity
+from headgate.broker.context import RequestContext
+from headgate.broker.handlers.item_limits import REQUEST_ITEMS_MAX
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.state.groups.messages import MemberIdentity
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 API_KEY = 13
 VERSIONS = range(6)

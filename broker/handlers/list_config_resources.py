@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from broker.config_resources import ResourceType
-from broker.context import RequestContext
-from broker.protocol.entities import Answer, Request
+from headgate.broker.config_resources import ResourceType
+from headgate.broker.context import RequestContext
+from headgate.broker.protocol.entities import Answer, Request
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 API_KEY = 74
 VERSIONS = range(2)

@@ -13,15 +13,15 @@ from collections import Counter
 
 from kio.schema.errors import ErrorCode
 
-from broker.broker import Broker
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.errors import StorageError
-from broker.log.partition_log import PartitionLog
-from broker.protocol.entities import Answer, Request
-from broker.protocol.payload import Disconnect
-from broker.protocol.record_walk import InvalidBatch
-from broker.turns import Work, in_turns
+from headgate.broker.broker import Broker
+from headgate.broker.context import RequestContext
+from headgate.broker.deferred import Deferred
+from headgate.broker.errors import StorageError
+from headgate.broker.log.partition_log import PartitionLog
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.protocol.record_walk import InvalidBatch
+from headgate.broker.turns import Work, in_turns
 
 API_KEY = 2
 VERSIONS = range(1, 12)

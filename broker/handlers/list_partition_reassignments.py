@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from broker.context import RequestContext
-from broker.protocol.entities import Answer, Request
+from headgate.broker.context import RequestContext
+from headgate.broker.protocol.entities import Answer, Request
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 API_KEY = 46
 VERSIONS = range(1)

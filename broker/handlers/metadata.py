@@ -14,17 +14,17 @@ from collections.abc import Iterable, Mapping
 
 from kio.schema.errors import ErrorCode
 
-from broker.broker import Broker
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.protocol.entities import Answer, Request
-from broker.protocol.payload import Disconnect
-from broker.refusal import Refusal
-from broker.state.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, UNASKED_OPERATIONS
-from broker.state.topic_names import INTERNAL_TOPICS, topic_name_fault
-from broker.state.topics import Topic
-from broker.topic_creation import TopicCreation
-from broker.turns import Work, in_turns
+from headgate.broker.broker import Broker
+from headgate.broker.context import RequestContext
+from headgate.broker.deferred import Deferred
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.refusal import Refusal
+from headgate.broker.state.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, UNASKED_OPERATIONS
+from headgate.broker.state.topic_names import INTERNAL_TOPICS, topic_name_fault
+from headgate.broker.state.topics import Topic
+from headgate.broker.topic_creation import TopicCreation
+from headgate.broker.turns import Work, in_turns
 
 API_KEY = 3
 VERSIONS = range(14)

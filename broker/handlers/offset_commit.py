@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.handlers.item_limits import refuse_items
-from broker.protocol.entities import Answer, Request, milliseconds
-from broker.protocol.payload import Disconnect
-from broker.state.groups.messages import CommitRequest, PartitionCommit
+from headgate.broker.context import RequestContext
+from headgate.broker.deferred import Deferred
+from headgate.broker.handlers.item_limits import refuse_items
+from headgate.broker.protocol.entities import Answer, Request, milliseconds
+from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.state.groups.messages import CommitRequest, PartitionCommit
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 API_KEY = 8
 VERSIONS = range(2, 11)

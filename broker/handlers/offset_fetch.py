@@ -17,16 +17,16 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.handlers.item_limits import REQUEST_ITEMS_MAX, refuse_items
-from broker.protocol.entities import Answer, Request
-from broker.protocol.payload import Disconnect
-from broker.state.groups.offsets import OffsetsByTopic
-from broker.state.groups.records import CommittedOffset
+from headgate.broker.context import RequestContext
+from headgate.broker.deferred import Deferred
+from headgate.broker.handlers.item_limits import REQUEST_ITEMS_MAX, refuse_items
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.state.groups.offsets import OffsetsByTopic
+from headgate.broker.state.groups.records import CommittedOffset
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from headgate.broker.broker import Broker
 
 API_KEY = 9
 VERSIONS = range(1, 11)

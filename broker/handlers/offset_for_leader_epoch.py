@@ -5,9 +5,9 @@ The epoch grows each time the broker starts after a crash.
 
 from kio.schema.errors import ErrorCode
 
-from broker.broker import Broker
-from broker.context import RequestContext
-from broker.protocol.entities import Answer, Request
+from headgate.broker.broker import Broker
+from headgate.broker.context import RequestContext
+from headgate.broker.protocol.entities import Answer, Request
 
 API_KEY = 23
 VERSIONS = range(2, 5)

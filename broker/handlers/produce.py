@@ -28,18 +28,18 @@ from functools import cache, lru_cache, partial
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
-from broker.broker import Broker
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.errors import PartitionDeleted, StorageError
-from broker.handlers.record_rules import RecordError, Refused, check_records
-from broker.protocol.entities import Answer, Request
-from broker.protocol.payload import NO_REPLY, Disconnect, NoReply
-from broker.protocol.record_batch import TRANSACTIONAL_FLAG, CorruptBatch, UnsupportedCodec, validate_produced
-from broker.protocol.record_walk import InvalidBatch
-from broker.protocol.templates import ArrayTemplate, NumbersTemplate, encode, item_type
-from broker.state.producers import OutOfOrderSequence, StaleProducerEpoch
-from broker.state.topics import Partition, Topic
+from headgate.broker.broker import Broker
+from headgate.broker.context import RequestContext
+from headgate.broker.deferred import Deferred
+from headgate.broker.errors import PartitionDeleted, StorageError
+from headgate.broker.handlers.record_rules import RecordError, Refused, check_records
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.payload import NO_REPLY, Disconnect, NoReply
+from headgate.broker.protocol.record_batch import TRANSACTIONAL_FLAG, CorruptBatch, UnsupportedCodec, validate_produced
+from headgate.broker.protocol.record_walk import InvalidBatch
+from headgate.broker.protocol.templates import ArrayTemplate, NumbersTemplate, encode, item_type
+from headgate.broker.state.producers import OutOfOrderSequence, StaleProducerEpoch
+from headgate.broker.state.topics import Partition, Topic
 
 API_KEY = 0
 VERSIONS = range(3, 14)

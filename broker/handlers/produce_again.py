@@ -10,10 +10,10 @@ import struct
 from typing import NamedTuple
 from uuid import UUID
 
-from broker.broker import Broker
-from broker.deferred import Deferred
-from broker.handlers.produce import produce_one
-from broker.protocol.entities import Request
+from headgate.broker.broker import Broker
+from headgate.broker.deferred import Deferred
+from headgate.broker.handlers.produce import produce_one
+from headgate.broker.protocol.entities import Request
 
 FLEXIBLE_SINCE_VERSION = 9
 TOPIC_IDS_SINCE_VERSION = 13

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from broker.protocol.record_batch import LOG_APPEND_TIME_FLAG, BatchHeader, inflate, inflated_records
-from broker.protocol.record_walk import InvalidBatch, walk
-from broker.state.configs.effective import TopicSettings
+from headgate.broker.protocol.record_batch import LOG_APPEND_TIME_FLAG, BatchHeader, inflate, inflated_records
+from headgate.broker.protocol.record_walk import InvalidBatch, walk
+from headgate.broker.state.configs.effective import TopicSettings
 
 _UNLIMITED = 2**63 - 1
 _REJECTED_TIMESTAMPS = "One or more records have been rejected due to invalid timestamp"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from broker.handlers import (
+from headgate.broker.handlers import (
     alter_configs,
     alter_partition_reassignments,
     alter_replica_log_dirs,

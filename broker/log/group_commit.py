@@ -11,10 +11,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from broker.deferred import Deferred
-from broker.errors import PartitionDeleted, StorageError
-from broker.log.files import LogFile
-from broker.log.partition_log import PartitionLog
+from headgate.broker.deferred import Deferred
+from headgate.broker.errors import PartitionDeleted, StorageError
+from headgate.broker.log.files import LogFile
+from headgate.broker.log.partition_log import PartitionLog
 
 # The disk overlaps a few syncs of different files; more threads only wait on its journal.
 worker_threads = 4

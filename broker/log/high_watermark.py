@@ -7,7 +7,7 @@ visible at once, unless they come after a batch that waits.
 
 from collections import deque
 
-from broker.log.segment import Segment
+from headgate.broker.log.segment import Segment
 
 
 class HiddenBatch:

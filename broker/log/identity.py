@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from broker.log.checked_file import DamagedFile, read_checked, write_checked
-from broker.log.leader_epochs import read_epochs
+from headgate.broker.log.checked_file import DamagedFile, read_checked, write_checked
+from headgate.broker.log.leader_epochs import read_epochs
 
 logger = logging.getLogger("headgate.broker.log")
 

@@ -13,7 +13,7 @@ from operator import lt
 from pathlib import Path
 from typing import Self
 
-from broker.log.files import read_file, replace_file
+from headgate.broker.log.files import read_file, replace_file
 
 OFFSET_ENTRY_BYTES = 8
 _TIME_ENTRY = struct.Struct(">qi")

@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kio.schema.errors import ErrorCode
 
-from broker.clock import Clock
-from broker.deferred import Deferred
-from broker.errors import StorageError
-from broker.log.disk_reserve import DiskReserve
-from broker.log.group_commit import GroupCommit
-from broker.log.partition_log import PartitionLog
-from broker.log.scan import Scanned, scan
-from broker.log.segment import Segment
-from broker.protocol.record_batch import Record, encode_batch, read_header, records
-from broker.protocol.record_walk import InvalidBatch
+from headgate.broker.clock import Clock
+from headgate.broker.deferred import Deferred
+from headgate.broker.errors import StorageError
+from headgate.broker.log.disk_reserve import DiskReserve
+from headgate.broker.log.group_commit import GroupCommit
+from headgate.broker.log.partition_log import PartitionLog
+from headgate.broker.log.scan import Scanned, scan
+from headgate.broker.log.segment import Segment
+from headgate.broker.protocol.record_batch import Record, encode_batch, read_header, records
+from headgate.broker.protocol.record_walk import InvalidBatch
 
 logger = logging.getLogger("headgate.broker.log")
 

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
-from broker.log.checked_file import DamagedFile, read_checked, write_checked
+from headgate.broker.log.checked_file import DamagedFile, read_checked, write_checked
 
 _LINES = re.compile(rb"([0-9]{1,10} [0-9]{1,19}\n)*")
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from broker.errors import StorageError
-from broker.log.files import sync_directory
-from broker.log.start_offset import write_start_offset
+from headgate.broker.errors import StorageError
+from headgate.broker.log.files import sync_directory
+from headgate.broker.log.start_offset import write_start_offset
 
 if TYPE_CHECKING:
-    from broker.log.partition_log import PartitionLog
-    from broker.log.segment import Segment
+    from headgate.broker.log.partition_log import PartitionLog
+    from headgate.broker.log.segment import Segment
 
 
 def move_start(log: "PartitionLog", offset: int) -> None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from broker.log.open_files import Descriptor
+from headgate.broker.log.open_files import Descriptor
 
 # Distance between two probes of a range: the default readahead window of Linux. Pages arrive in such groups.
 probe_step_bytes = 128 * 1024

@@ -15,27 +15,27 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from broker.errors import StorageError
-from broker.log.files import LogFile
-from broker.log.high_watermark import HiddenBatch, HiddenBatches
-from broker.log.index import OFFSET_ENTRY_BYTES
-from broker.log.leader_epochs import end_of_epoch, epoch_at, write_epochs
-from broker.log.log_deletion import move_start, remove_old_segments
-from broker.log.region import Region
-from broker.log.scan import scan
-from broker.log.segment import Segment
-from broker.log.segment_manifest import write_manifest
-from broker.log.snapshots import write_snapshot
-from broker.log.time_search import find_largest_timestamp, find_timestamp
-from broker.protocol.record_batch import (
+from headgate.broker.errors import StorageError
+from headgate.broker.log.files import LogFile
+from headgate.broker.log.high_watermark import HiddenBatch, HiddenBatches
+from headgate.broker.log.index import OFFSET_ENTRY_BYTES
+from headgate.broker.log.leader_epochs import end_of_epoch, epoch_at, write_epochs
+from headgate.broker.log.log_deletion import move_start, remove_old_segments
+from headgate.broker.log.region import Region
+from headgate.broker.log.scan import scan
+from headgate.broker.log.segment import Segment
+from headgate.broker.log.segment_manifest import write_manifest
+from headgate.broker.log.snapshots import write_snapshot
+from headgate.broker.log.time_search import find_largest_timestamp, find_timestamp
+from headgate.broker.protocol.record_batch import (
     CHECKSUMMED_FROM,
     LOG_APPEND_TIME_FLAG,
     BatchHeader,
     CorruptBatch,
     read_header,
 )
-from broker.state.configs.effective import TopicSettings
-from broker.state.producers import ProducerStates
+from headgate.broker.state.configs.effective import TopicSettings
+from headgate.broker.state.producers import ProducerStates
 
 _HEAD = struct.Struct(">qii")
 _HEAD_BYTES = 16

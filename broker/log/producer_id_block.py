@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from broker.log.checked_file import DamagedFile, read_checked, write_checked
+from headgate.broker.log.checked_file import DamagedFile, read_checked, write_checked
 
 _NAME = "producer-ids"
 

@@ -22,19 +22,19 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.errors import StorageError
-from broker.log.checked_file import DamagedFile
-from broker.log.files import list_directory, remove_file, sync_directory
-from broker.log.index import OffsetIndex, TimeIndex
-from broker.log.leader_epochs import read_epochs
-from broker.log.partition_log import PartitionLog
-from broker.log.scan import plausible, scan
-from broker.log.segment import Segment
-from broker.log.segment_manifest import describe, read_manifest
-from broker.log.snapshots import drop_after, load_newest, newest_offset
-from broker.log.start_offset import StoredStart, read_start_offset, write_start_offset
-from broker.protocol.record_batch import HEADER_BYTES, BatchHeader, read_header
-from broker.state.configs.effective import TopicSettings
+from headgate.broker.errors import StorageError
+from headgate.broker.log.checked_file import DamagedFile
+from headgate.broker.log.files import list_directory, remove_file, sync_directory
+from headgate.broker.log.index import OffsetIndex, TimeIndex
+from headgate.broker.log.leader_epochs import read_epochs
+from headgate.broker.log.partition_log import PartitionLog
+from headgate.broker.log.scan import plausible, scan
+from headgate.broker.log.segment import Segment
+from headgate.broker.log.segment_manifest import describe, read_manifest
+from headgate.broker.log.snapshots import drop_after, load_newest, newest_offset
+from headgate.broker.log.start_offset import StoredStart, read_start_offset, write_start_offset
+from headgate.broker.protocol.record_batch import HEADER_BYTES, BatchHeader, read_header
+from headgate.broker.state.configs.effective import TopicSettings
 
 logger = logging.getLogger("headgate.broker.log")
 

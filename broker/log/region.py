@@ -3,8 +3,8 @@
 import errno
 from typing import NamedTuple
 
-from broker.log.files import LogFile
-from broker.log.page_cache import ColdRead
+from headgate.broker.log.files import LogFile
+from headgate.broker.log.page_cache import ColdRead
 
 
 class Region(NamedTuple):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from broker.log.files import LogFile
-from broker.protocol.record_batch import (
+from headgate.broker.log.files import LogFile
+from headgate.broker.protocol.record_batch import (
     CHECKSUMMED_FROM,
     HEADER_BYTES,
     LOG_OVERHEAD_BYTES,

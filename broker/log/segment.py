@@ -14,13 +14,19 @@ from typing import TypeAlias
 
 from crc32c import crc32c
 
-from broker.errors import StorageError
-from broker.log.files import LogFile, remove_file
-from broker.log.index import OffsetIndex, TimeIndex, read_entries, write_entries
-from broker.log.page_cache import ColdRead
-from broker.log.region import Region
-from broker.log.scan import chunk_bytes, scan
-from broker.protocol.record_batch import HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, CorruptBatch, read_header
+from headgate.broker.errors import StorageError
+from headgate.broker.log.files import LogFile, remove_file
+from headgate.broker.log.index import OffsetIndex, TimeIndex, read_entries, write_entries
+from headgate.broker.log.page_cache import ColdRead
+from headgate.broker.log.region import Region
+from headgate.broker.log.scan import chunk_bytes, scan
+from headgate.broker.protocol.record_batch import (
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    BatchHeader,
+    CorruptBatch,
+    read_header,
+)
 
 logger = logging.getLogger("headgate.broker.log")
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from broker.log.checked_file import DamagedFile, read_checked, write_checked
-from broker.log.segment import IndexChecksums, Segment
+from headgate.broker.log.checked_file import DamagedFile, read_checked, write_checked
+from headgate.broker.log.segment import IndexChecksums, Segment
 
 _NAME = "segments"
 

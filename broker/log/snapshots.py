@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 from crc32c import crc32c
 
-from broker.log.files import list_directory, read_file, remove_file, replace_file
-from broker.state.producers import ProducerStates
+from headgate.broker.log.files import list_directory, read_file, remove_file, replace_file
+from headgate.broker.state.producers import ProducerStates
 
 logger = logging.getLogger("headgate.broker.log")
 

@@ -6,7 +6,7 @@ Written before segments are removed, so that a crash in between leaves files to 
 from pathlib import Path
 from typing import NamedTuple
 
-from broker.log.checked_file import DamagedFile, read_checked, write_checked
+from headgate.broker.log.checked_file import DamagedFile, read_checked, write_checked
 
 _NAME = "log-start-offset"
 

@@ -7,12 +7,12 @@ first offset: a consumer that seeks to it gets a few records more than it asked 
 
 from typing import TYPE_CHECKING
 
-from broker.protocol.record_batch import BatchHeader, records
-from broker.protocol.record_walk import InvalidBatch
+from headgate.broker.protocol.record_batch import BatchHeader, records
+from headgate.broker.protocol.record_walk import InvalidBatch
 
 if TYPE_CHECKING:
-    from broker.log.partition_log import PartitionLog
-    from broker.log.segment import Segment
+    from headgate.broker.log.partition_log import PartitionLog
+    from headgate.broker.log.segment import Segment
 
 # Real batches are inflated to a few MiB and hold some ten thousand records.
 inflated_bytes_max = 16 * 1024 * 1024

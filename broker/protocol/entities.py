@@ -20,7 +20,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import DecodeError
 from kio.static.protocol import Entity
 
-from broker.protocol.annotations import shape_of
+from headgate.broker.protocol.annotations import shape_of
 
 Answer: TypeAlias = Mapping[str, object]
 """A response in the newest version's fields; nested structures are mappings, arrays are sequences."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from broker.log.region import Region
+from headgate.broker.log.region import Region
 
 Chunk: TypeAlias = bytes | Region
 

@@ -17,14 +17,14 @@ from typing import NamedTuple, TypeAlias
 from crc32c import crc32c
 from fastavro import parse_schema, schemaless_reader
 
-from broker.protocol.compression import (
+from headgate.broker.protocol.compression import (
     ZSTD,
     DecompressionFailed,
     InflatesPastLimit,
     decompress,
     decompressed_bytes_max,
 )
-from broker.protocol.record_walk import InvalidBatch, read_varint, record_bytes_min, say_alike_lengths, walk
+from headgate.broker.protocol.record_walk import InvalidBatch, read_varint, record_bytes_min, say_alike_lengths, walk
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from kio.serial import entity_writer
 from kio.static.protocol import Entity
 
-from broker.protocol.entities import entity_builder
+from headgate.broker.protocol.entities import entity_builder
 
 _LONGS = (struct.Struct(">q"), struct.Struct(">qq"), struct.Struct(">qqq"))
 _MARK = 0x3A5B7C1D2E4F6071

@@ -1,1 +1,1 @@
-"""The broker's reference pages, written from the code itself: `python -m broker.reference` puts them into docs/."""
+"""Generates the broker's reference pages in docs/: `python -m headgate.broker.reference`."""

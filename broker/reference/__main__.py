@@ -1,9 +1,9 @@
-"""Writes the reference pages: `python -m broker.reference [folder]`, docs/ unless told."""
+"""Writes the reference pages: `python -m headgate.broker.reference [folder]`, docs/ unless told."""
 
 import sys
 from pathlib import Path
 
-from broker.reference.pages import pages
+from headgate.broker.reference.pages import pages
 
 
 def main() -> None:

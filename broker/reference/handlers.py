@@ -10,7 +10,7 @@ from typing import Any
 
 from kio.index import load_request_schema
 
-import broker.handlers
+from headgate.broker import handlers
 
 _DEVIATIONS = re.compile(r"^Deviations(?: from Kafka)?:\s*", re.MULTILINE)
 
@@ -30,8 +30,8 @@ def served_apis() -> list[ServedApi]:
 
 
 def _modules() -> Iterator[Any]:
-    for found in pkgutil.iter_modules(broker.handlers.__path__):
-        module = importlib.import_module(f"{broker.handlers.__name__}.{found.name}")
+    for found in pkgutil.iter_modules(handlers.__path__):
+        module = importlib.import_module(f"{handlers.__name__}.{found.name}")
         if hasattr(module, "VERSIONS"):
             yield module
 

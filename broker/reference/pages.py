@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 
-from broker.protocol.request_guard import group_request_items_max, request_items_max
-from broker.reference.clients import CLIENTS, NEWEST_SENT
-from broker.reference.handlers import ServedApi, served_apis
-from broker.state.configs.broker_definitions import BROKER_CONFIGS
-from broker.state.configs.definition import Definition
-from broker.state.configs.topic_definitions import TOPIC_CONFIGS
-from broker.state.configs.values import text_of
+from headgate.broker.protocol.request_guard import group_request_items_max, request_items_max
+from headgate.broker.reference.clients import CLIENTS, NEWEST_SENT
+from headgate.broker.reference.handlers import ServedApi, served_apis
+from headgate.broker.state.configs.broker_definitions import BROKER_CONFIGS
+from headgate.broker.state.configs.definition import Definition
+from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
+from headgate.broker.state.configs.values import text_of
 
-_WRITTEN = "Written by `python -m broker.reference`; a test fails when it is stale.\n"
+_WRITTEN = "Written by `python -m headgate.broker.reference`; a test fails when it is stale.\n"
 
 
 def pages() -> Mapping[str, str]:

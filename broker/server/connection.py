@@ -10,13 +10,13 @@ import socket
 from collections import deque
 from collections.abc import Callable
 
-from broker.deferred import Deferred
-from broker.engine import Engine, Reply
-from broker.protocol.payload import Disconnect, NoReply, Payload
-from broker.server.other_protocols import other_protocol
-from broker.server.output import Output
-from broker.server.readiness import Readiness
-from broker.server.unfinished import SIZE, Memory, NoRoom, UnfinishedFrame
+from headgate.broker.deferred import Deferred
+from headgate.broker.engine import Engine, Reply
+from headgate.broker.protocol.payload import Disconnect, NoReply, Payload
+from headgate.broker.server.other_protocols import other_protocol
+from headgate.broker.server.output import Output
+from headgate.broker.server.readiness import Readiness
+from headgate.broker.server.unfinished import SIZE, Memory, NoRoom, UnfinishedFrame
 
 logger = logging.getLogger("headgate.broker.server")
 

@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from broker.log.page_cache import ColdRead, ColdReads, PendingRead, cold_read_bytes
-from broker.log.region import Region
-from broker.protocol.payload import Chunk, Payload
-from broker.server.readiness import Readiness
+from headgate.broker.log.page_cache import ColdRead, ColdReads, PendingRead, cold_read_bytes
+from headgate.broker.log.region import Region
+from headgate.broker.protocol.payload import Chunk, Payload
+from headgate.broker.server.readiness import Readiness
 
 # Below this size, copying records costs less than the extra system call of sendfile.
 sendfile_bytes_min = 16 * 1024

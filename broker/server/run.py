@@ -10,10 +10,10 @@ from pathlib import Path
 
 import uvloop
 
-from broker.log.open_files import raise_descriptor_limit
-from broker.server.allocator import keep_freed_buffers
-from broker.server.server import Server
-from broker.settings import BrokerSettings
+from headgate.broker.log.open_files import raise_descriptor_limit
+from headgate.broker.server.allocator import keep_freed_buffers
+from headgate.broker.server.server import Server
+from headgate.broker.settings import BrokerSettings
 
 logger = logging.getLogger("headgate.broker")
 

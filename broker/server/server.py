@@ -8,13 +8,13 @@ import os
 import socket
 from pathlib import Path
 
-from broker.broker import Broker
-from broker.engine import Engine
-from broker.line_limit import LineLimit, interval_ms
-from broker.log.open_files import descriptors_max, open_files
-from broker.server.connection import Connection
-from broker.server.readiness import Readiness
-from broker.settings import BrokerSettings
+from headgate.broker.broker import Broker
+from headgate.broker.engine import Engine
+from headgate.broker.line_limit import LineLimit, interval_ms
+from headgate.broker.log.open_files import descriptors_max, open_files
+from headgate.broker.server.connection import Connection
+from headgate.broker.server.readiness import Readiness
+from headgate.broker.settings import BrokerSettings
 
 logger = logging.getLogger("headgate.broker.server")
 

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from broker.settings import Scope
-from broker.state.topic_names import topic_name_fault
+from headgate.broker.settings import Scope
+from headgate.broker.state.topic_names import topic_name_fault
 
 _TOPIC_KEY = b"topic\x00"
 _BROKER_KEY = b"broker\x00"

@@ -10,19 +10,19 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from broker.clock import Clock
-from broker.errors import StorageError
-from broker.log.checked_file import DamagedFile
-from broker.log.directory import DataDirectory, topic_of
-from broker.log.journal import Journal
-from broker.log.partition_log import PartitionLog
-from broker.log.producer_id_block import write_block_end
-from broker.log.recovery import LastRun, open_log
-from broker.protocol.templates import NumbersTemplate
-from broker.settings import BrokerSettings, Scope
-from broker.state.configs.effective import TopicSettings
-from broker.state.configs.values import InvalidConfig
-from broker.state.metadata_image import (
+from headgate.broker.clock import Clock
+from headgate.broker.errors import StorageError
+from headgate.broker.log.checked_file import DamagedFile
+from headgate.broker.log.directory import DataDirectory, topic_of
+from headgate.broker.log.journal import Journal
+from headgate.broker.log.partition_log import PartitionLog
+from headgate.broker.log.producer_id_block import write_block_end
+from headgate.broker.log.recovery import LastRun, open_log
+from headgate.broker.protocol.templates import NumbersTemplate
+from headgate.broker.settings import BrokerSettings, Scope
+from headgate.broker.state.configs.effective import TopicSettings
+from headgate.broker.state.configs.values import InvalidConfig
+from headgate.broker.state.metadata_image import (
     MetadataImage,
     TopicEntry,
     TopicKey,
@@ -31,7 +31,7 @@ from broker.state.metadata_image import (
     topic_entry,
     topic_key,
 )
-from broker.state.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, topic_name_fault
+from headgate.broker.state.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, topic_name_fault
 
 logger = logging.getLogger("headgate.broker.topics")
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
-from serdes import RegistryClient, Serializer, avro_schema
+from headgate.serdes import RegistryClient, Serializer, avro_schema
 
 HERE = Path(__file__).parent
 NOON = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)

@@ -1,5 +1,5 @@
 """The `headgate` command: one file per noun."""
 
-from gateway.cli.app import main
+from headgate.gateway.cli.app import main
 
 __all__ = ["main"]

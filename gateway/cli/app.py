@@ -13,13 +13,13 @@ from typing import IO, Annotated, Any
 import typer
 from typer.main import get_command
 
-from gateway.cli import config, consume, group, pipeline, produce, schema, topic, up
-from gateway.cli.defaults import command_defaults, file_of
-from gateway.cli.errors import CommandError, ExitCode, UsageError
-from gateway.cli.help_masking import mask_help
-from gateway.cli.output import say, say_heading
-from gateway.cli.twins import name_twins
-from gateway.settings.files import SettingsError, settings_files
+from headgate.gateway.cli import config, consume, group, pipeline, produce, schema, topic, up
+from headgate.gateway.cli.defaults import command_defaults, file_of
+from headgate.gateway.cli.errors import CommandError, ExitCode, UsageError
+from headgate.gateway.cli.help_masking import mask_help
+from headgate.gateway.cli.output import say, say_heading
+from headgate.gateway.cli.twins import name_twins
+from headgate.gateway.settings.files import SettingsError, settings_files
 
 app = typer.Typer(
     name="headgate",
@@ -145,9 +145,9 @@ def _report_parser_error(error: typer.TyperException) -> int:
 
 
 def _report_fault(error: Exception) -> int:
-    from gateway.cli.faults import explained
-    from gateway.kafka.errors import KafkaFault
-    from proxy.errors import ProxyError
+    from headgate.gateway.cli.faults import explained
+    from headgate.gateway.kafka.errors import KafkaFault
+    from headgate.proxy.errors import ProxyError
 
     if isinstance(error, (KafkaFault, ProxyError)):
         return _report(explained(error))

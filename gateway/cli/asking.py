@@ -2,7 +2,7 @@
 
 import sys
 
-from gateway.cli.errors import UsageError
+from headgate.gateway.cli.errors import UsageError
 
 
 def confirm(question: str, *, yes: bool) -> bool:

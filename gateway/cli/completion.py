@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from proxy.admin.cluster import AdminCluster
+    from headgate.proxy.admin.cluster import AdminCluster
 
 # A Tab key that hangs is worse than one that does nothing.
 completion_seconds_max = 1.5
 
 
 def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
-    from proxy.admin.topics import list_topics
+    from headgate.proxy.admin.topics import list_topics
 
     async def names(cluster: "AdminCluster") -> list[str]:
         return [topic.name for topic in await list_topics(cluster)]
@@ -22,7 +22,7 @@ def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_group(context: typer.Context, incomplete: str) -> list[str]:
-    from proxy.admin.groups import list_any_groups
+    from headgate.proxy.admin.groups import list_any_groups
 
     async def names(cluster: "AdminCluster") -> list[str]:
         return [group.id for group in await list_any_groups(cluster)]
@@ -35,9 +35,9 @@ def _starting_with(
 ) -> list[str]:
     import asyncio
 
-    from gateway.cli.running import with_cluster
-    from gateway.kafka.errors import KafkaFault
-    from proxy.errors import ProxyError
+    from headgate.gateway.cli.running import with_cluster
+    from headgate.gateway.kafka.errors import KafkaFault
+    from headgate.proxy.errors import ProxyError
 
     async def in_time(cluster: "AdminCluster") -> list[str]:
         async with asyncio.timeout(completion_seconds_max):

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.options import Json
-from gateway.cli.output import print_json, print_table
-from gateway.settings.masking import masked_values
+from headgate.gateway.cli.options import Json
+from headgate.gateway.cli.output import print_json, print_table
+from headgate.gateway.settings.masking import masked_values
 
 app = typer.Typer(help="What the settings are and where they come from.", no_args_is_help=True)
 
@@ -19,10 +19,10 @@ def show(
     json: Json = False,
 ) -> None:
     """Print the settings, and the options that a file or the environment sets, as commands run from here see them."""
-    from gateway.cli.app import parser
-    from gateway.cli.defaults import options_set
-    from gateway.settings.files import settings_files
-    from gateway.settings.model import Settings, load_settings, origins
+    from headgate.gateway.cli.app import parser
+    from headgate.gateway.cli.defaults import options_set
+    from headgate.gateway.settings.files import settings_files
+    from headgate.gateway.settings.model import Settings, load_settings, origins
 
     files = settings_files(Path.cwd(), os.environ)
     sources = origins(Settings, files, os.environ)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway.cli.completion import complete_group
-from gateway.cli.errors import UsageError
-from gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, TopicName
+from headgate.gateway.cli.completion import complete_group
+from headgate.gateway.cli.errors import UsageError
+from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, TopicName
 
 if TYPE_CHECKING:
-    from gateway.kafka.consuming import Start
-    from gateway.records.record import Record
+    from headgate.gateway.kafka.consuming import Start
+    from headgate.gateway.records.record import Record
 
 _OFFSET = re.compile(r"-?\d{1,18}")
 
@@ -68,7 +68,7 @@ def consume(
     json: Annotated[bool, typer.Option("--json", "-J", help="Print each record as one line of JSON.")] = False,
 ) -> None:
     """Print the records of a topic: by default the value of each, one per line."""
-    from gateway.cli.reading import Reading
+    from headgate.gateway.cli.reading import Reading
 
     if json and (format is not None or print_key or print_headers or print_timestamp):
         raise UsageError("--json prints everything", next_step="leave --format and --print-... out")
@@ -107,8 +107,8 @@ def consume(
 
 def parse_start(text: str, now_ms: int) -> "Start":
     """Raises UsageError."""
-    from gateway.kafka.consuming import Start
-    from gateway.moments import NotAMoment, parse_moment
+    from headgate.gateway.kafka.consuming import Start
+    from headgate.gateway.moments import NotAMoment, parse_moment
 
     if text in {"beginning", "earliest", "start"}:
         return Start(beginning=True)
@@ -129,10 +129,10 @@ def _renderer(text: str, null: str, *, json: bool, base64: bool) -> "Callable[[R
     if json:
         from json import dumps
 
-        from gateway.records.json_lines import document_of
+        from headgate.gateway.records.json_lines import document_of
 
         return lambda record: dumps(document_of(record, always_base64=base64), ensure_ascii=False).encode() + b"\n"
-    from gateway.records.format import BadFormat, compile_format
+    from headgate.gateway.records.format import BadFormat, compile_format
 
     try:
         return compile_format(text, os.fsencode(null))

@@ -2,10 +2,10 @@
 
 from kio.schema.errors import ErrorCode
 
-from gateway.cli.errors import AnswerIsNo, CommandError, Unreachable, UsageError
-from gateway.kafka.errors import BadAddress, ClusterUnreachable, KafkaFault, Refused
-from proxy.admin.messages import ApiMissing
-from proxy.errors import BrokerUnavailable, GroupNotFound, PartitionNotFound, ProxyError, TopicNotFound
+from headgate.gateway.cli.errors import AnswerIsNo, CommandError, Unreachable, UsageError
+from headgate.gateway.kafka.errors import BadAddress, ClusterUnreachable, KafkaFault, Refused
+from headgate.proxy.admin.messages import ApiMissing
+from headgate.proxy.errors import BrokerUnavailable, GroupNotFound, PartitionNotFound, ProxyError, TopicNotFound
 
 _START_ONE = "start one with headgate up, or point -b (HEADGATE_BOOTSTRAP_SERVER) at a running one"
 _NEXT_STEP = {

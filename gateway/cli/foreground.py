@@ -4,12 +4,12 @@ import asyncio
 import signal
 from pathlib import Path
 
-from gateway.cli.errors import CommandError, ExitCode
-from gateway.cli.output import print_json_line, say, say_heading
-from gateway.compose import port_of, services
-from gateway.port_owner import port_owner
-from gateway.settings.model import Settings
-from gateway.supervisor import Service, ServiceDied, Supervisor
+from headgate.gateway.cli.errors import CommandError, ExitCode
+from headgate.gateway.cli.output import print_json_line, say, say_heading
+from headgate.gateway.compose import port_of, services
+from headgate.gateway.port_owner import port_owner
+from headgate.gateway.settings.model import Settings
+from headgate.gateway.supervisor import Service, ServiceDied, Supervisor
 
 # Reading back a large log after a crash takes a while; silence would look like a hang.
 start_patience_seconds = 5.0

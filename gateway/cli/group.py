@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway.cli.completion import complete_topic
-from gateway.cli.errors import AnswerIsNo, CommandError, UsageError
-from gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, GroupName, Json, Yes
-from gateway.cli.output import print_json, print_table, say
-from gateway.cli.running import with_cluster
+from headgate.gateway.cli.completion import complete_topic
+from headgate.gateway.cli.errors import AnswerIsNo, CommandError, UsageError
+from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, GroupName, Json, Yes
+from headgate.gateway.cli.output import print_json, print_table, say
+from headgate.gateway.cli.running import with_cluster
 
 if TYPE_CHECKING:
-    from proxy.admin.cluster import AdminCluster
-    from proxy.admin.groups import Group, ListedGroup
-    from proxy.admin.offsets import Place
-    from proxy.admin.reset import Move, Target
+    from headgate.proxy.admin.cluster import AdminCluster
+    from headgate.proxy.admin.groups import Group, ListedGroup
+    from headgate.proxy.admin.offsets import Place
+    from headgate.proxy.admin.reset import Move, Target
 
 app = typer.Typer(help="Consumer groups: list, describe, reset, delete.", no_args_is_help=True)
 
@@ -27,7 +27,7 @@ def list_(
     json: Json = False,
 ) -> None:
     """List groups and their states."""
-    from proxy.admin.groups import list_any_groups
+    from headgate.proxy.admin.groups import list_any_groups
 
     async def ask(cluster: "AdminCluster") -> "list[ListedGroup]":
         return await list_any_groups(cluster)
@@ -53,8 +53,8 @@ def describe(
     json: Json = False,
 ) -> None:
     """Show a group's state, members, and lag per partition."""
-    from proxy.admin.groups import committed_offsets, find_group
-    from proxy.admin.offsets import LATEST, list_offsets, still_there
+    from headgate.proxy.admin.groups import committed_offsets, find_group
+    from headgate.proxy.admin.offsets import LATEST, list_offsets, still_there
 
     async def ask(cluster: "AdminCluster") -> "tuple[Group, dict[Place, int], dict[Place, int]]":
         found = await find_group(cluster, group)
@@ -153,8 +153,8 @@ def reset(
     json: Json = False,
 ) -> None:
     """Move a group's offsets. Shows before and after; changes nothing without --execute."""
-    from proxy.admin.reset import NothingCommitted, reset_offsets
-    from proxy.errors import ResourceNotFound
+    from headgate.proxy.admin.reset import NothingCommitted, reset_offsets
+    from headgate.proxy.errors import ResourceNotFound
 
     target = _target(to_earliest, to_latest, to_offset, to_datetime, shift_by, by_duration)
     wanted = places_by_topic(topic or [])
@@ -214,8 +214,8 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete groups with the offsets they have committed."""
-    from gateway.cli.asking import confirm
-    from proxy.admin.groups import delete_group, list_any_groups
+    from headgate.gateway.cli.asking import confirm
+    from headgate.proxy.admin.groups import delete_group, list_any_groups
 
     async def look(cluster: "AdminCluster") -> None:
         there = {group.id for group in await list_any_groups(cluster)}
@@ -238,8 +238,8 @@ def delete(
 
 async def _check_unused(cluster: "AdminCluster", group: str, *, is_new_welcome: bool) -> None:
     """Raises CommandError for a group that has members, GroupNotFound for one that is not there, unless welcome."""
-    from proxy.admin.groups import find_group
-    from proxy.errors import GroupNotFound
+    from headgate.proxy.admin.groups import find_group
+    from headgate.proxy.errors import GroupNotFound
 
     try:
         found = await find_group(cluster, group)
@@ -274,8 +274,8 @@ def _target(
     shift_by: int | None,
     by_duration: str | None,
 ) -> "Target":
-    from gateway.moments import NotAMoment, parse_duration, parse_moment
-    from proxy.admin.reset import Aim, Target
+    from headgate.gateway.moments import NotAMoment, parse_duration, parse_moment
+    from headgate.proxy.admin.reset import Aim, Target
 
     now_ms = time.time_ns() // 1_000_000
     targets = []

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from gateway.cli.twins import options
-from gateway.settings.masking import masked, masked_value
+from headgate.gateway.cli.twins import options
+from headgate.gateway.settings.masking import masked, masked_value
 
 
 def mask_help(command: Any) -> None:

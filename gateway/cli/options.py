@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from gateway.cli.completion import complete_group, complete_topic
+from headgate.gateway.cli.completion import complete_group, complete_topic
 
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 
-from gateway.settings.masking import masked
+from headgate.gateway.settings.masking import masked
 
 # A progress line that flashes by says nothing.
 progress_delay_seconds = 1.0

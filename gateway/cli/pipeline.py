@@ -1,7 +1,7 @@
 """`headgate pipeline`: run, plan. What a pipeline is, and what it does, is `spark_udfs.pipeline`'s matter.
 
-Needs the `spark` extra and Java, and says so where they are missing. `python -m spark_udfs.pipeline` does the same
-without the rest of Headgate, for spark-submit.
+Needs the `spark` extra and Java. `python -m headgate.spark_udfs.pipeline` does the same without the other packages, for
+spark-submit.
 """
 
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.errors import CommandError, Unreachable, UsageError
-from gateway.cli.options import Json
-from gateway.cli.output import print_json, say
+from headgate.gateway.cli.errors import CommandError, Unreachable, UsageError
+from headgate.gateway.cli.options import Json
+from headgate.gateway.cli.output import print_json, say
 
 app = typer.Typer(help="Declared pipelines: run, plan.", no_args_is_help=True)
 
@@ -39,7 +39,7 @@ def run(
 ) -> None:
     """Run a pipeline until Ctrl-C, which stops it after the batch in flight."""
     with _explaining():
-        from spark_udfs.pipeline.command import RunOptions, parse_overrides, run_pipeline
+        from headgate.spark_udfs.pipeline.command import RunOptions, parse_overrides, run_pipeline
 
         options = RunOptions(once, metrics_json, metrics_listen, parse_overrides(set_ or []))
         document = run_pipeline(file, options)
@@ -51,7 +51,7 @@ def run(
 def plan(file: File, set_: Set = None, json: Json = False) -> None:
     """Show what a pipeline would do, and the columns of every step."""
     with _explaining():
-        from spark_udfs.pipeline.command import parse_overrides, plan_pipeline
+        from headgate.spark_udfs.pipeline.command import parse_overrides, plan_pipeline
 
         found = plan_pipeline(file, parse_overrides(set_ or []))
     if json:
@@ -63,8 +63,8 @@ def plan(file: File, set_: Set = None, json: Json = False) -> None:
 @contextmanager
 def _explaining() -> Iterator[None]:
     """What goes wrong, in the command line's words and exit codes."""
-    from spark_udfs.extra import MissingExtra
-    from spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
+    from headgate.spark_udfs.extra import MissingExtra
+    from headgate.spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
 
     try:
         yield

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.errors import UsageError
-from gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, TopicName
+from headgate.gateway.cli.errors import UsageError
+from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, TopicName
 
 
 class Acks(StrEnum):
@@ -58,10 +58,10 @@ def produce(
     json: Annotated[bool, typer.Option("--json", help="Print partition and offset of each record as JSON.")] = False,
 ) -> None:
     """Send records: each line of standard input is the value of one."""
-    from gateway.cli.sending import Sending
-    from gateway.moments import NotAMoment, parse_moment
-    from gateway.records.format import BadFormat, unescape
-    from gateway.records.input import LineFormat
+    from headgate.gateway.cli.sending import Sending
+    from headgate.gateway.moments import NotAMoment, parse_moment
+    from headgate.gateway.records.format import BadFormat, unescape
+    from headgate.gateway.records.input import LineFormat
 
     if from_json and (base64 or key_separator):
         raise UsageError("--from-json says it all in its fields", next_step="leave --base64 and --key-separator out")

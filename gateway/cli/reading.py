@@ -5,12 +5,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from gateway.cli.output import say
-from gateway.kafka.cluster import connect
-from gateway.kafka.consuming import Reader, Start, assigned, joined, start_offsets
-from gateway.records.record import Record
-from proxy.admin.offsets import LATEST, Place, list_offsets, places_of
-from proxy.admin.topics import find_topic
+from headgate.gateway.cli.output import say
+from headgate.gateway.kafka.cluster import connect
+from headgate.gateway.kafka.consuming import Reader, Start, assigned, joined, start_offsets
+from headgate.gateway.records.record import Record
+from headgate.proxy.admin.offsets import LATEST, Place, list_offsets, places_of
+from headgate.proxy.admin.topics import find_topic
 
 
 class Reading:

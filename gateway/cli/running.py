@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from proxy.admin.cluster import AdminCluster
+    from headgate.proxy.admin.cluster import AdminCluster
 
 T = TypeVar("T")
 
@@ -13,7 +13,7 @@ def with_cluster(bootstrap_server: str, work: "Callable[[AdminCluster], Awaitabl
     """Connects, works, disconnects. Raises KafkaFault, ProxyError."""
     import asyncio
 
-    from gateway.kafka.cluster import connect
+    from headgate.gateway.kafka.cluster import connect
 
     async def run() -> T:
         async with connect(bootstrap_server) as cluster:

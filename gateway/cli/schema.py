@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 import typer
 
-from gateway.settings.masking import masked, masked_value
-from gateway.settings.registry_address import InvalidRegistryAddress, parse_address
+from headgate.gateway.settings.masking import masked, masked_value
+from headgate.gateway.settings.registry_address import InvalidRegistryAddress, parse_address
 
 if TYPE_CHECKING:
     import httpx
@@ -257,8 +257,8 @@ def delete(
     registry: Url = DEFAULT_URL,
 ) -> None:
     """Delete a subject or one of its versions."""
-    from gateway.cli.asking import confirm
-    from gateway.cli.errors import UsageError
+    from headgate.gateway.cli.asking import confirm
+    from headgate.gateway.cli.errors import UsageError
 
     what = f"version {version} of {subject}" if version else subject
     try:

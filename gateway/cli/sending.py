@@ -5,15 +5,15 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from gateway.cli.errors import CommandError
-from gateway.cli.output import Progress, print_json_line, say
-from gateway.cli.standard_input import chunks
-from gateway.kafka.cluster import connect
-from gateway.kafka.errors import KafkaFault
-from gateway.kafka.producing import PartitionMissing, Receipt, Sender, topic_to_produce_to
-from gateway.records.input import LineFormat, Lines
-from gateway.records.json_lines import BadRecord
-from proxy.errors import ProxyError
+from headgate.gateway.cli.errors import CommandError
+from headgate.gateway.cli.output import Progress, print_json_line, say
+from headgate.gateway.cli.standard_input import chunks
+from headgate.gateway.kafka.cluster import connect
+from headgate.gateway.kafka.errors import KafkaFault
+from headgate.gateway.kafka.producing import PartitionMissing, Receipt, Sender, topic_to_produce_to
+from headgate.gateway.records.input import LineFormat, Lines
+from headgate.gateway.records.json_lines import BadRecord
+from headgate.proxy.errors import ProxyError
 
 
 class Sending:

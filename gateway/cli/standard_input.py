@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
 
-from gateway.cli.errors import CommandError
+from headgate.gateway.cli.errors import CommandError
 
 chunk_bytes = 256 * 1024
 

@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway.cli.errors import AnswerIsNo, UsageError
-from gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, Json, TopicName, Yes
-from gateway.cli.output import print_json, print_table, say, size_text
-from gateway.cli.running import with_cluster
+from headgate.gateway.cli.errors import AnswerIsNo, UsageError
+from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, Json, TopicName, Yes
+from headgate.gateway.cli.output import print_json, print_table, say, size_text
+from headgate.gateway.cli.running import with_cluster
 
 if TYPE_CHECKING:
-    from proxy.admin.cluster import AdminCluster
-    from proxy.admin.configs import Config
-    from proxy.admin.offsets import Place
-    from proxy.admin.topics import Topic
+    from headgate.proxy.admin.cluster import AdminCluster
+    from headgate.proxy.admin.configs import Config
+    from headgate.proxy.admin.offsets import Place
+    from headgate.proxy.admin.topics import Topic
 
 app = typer.Typer(help="Topics: list, create, describe, alter, delete.", no_args_is_help=True)
 
@@ -27,9 +27,9 @@ def list_(
     json: Json = False,
 ) -> None:
     """List topics with their partitions and sizes."""
-    from gateway.kafka.sizes import partition_sizes
-    from proxy.admin.offsets import places_of
-    from proxy.admin.topics import list_topics
+    from headgate.gateway.kafka.sizes import partition_sizes
+    from headgate.proxy.admin.offsets import places_of
+    from headgate.proxy.admin.topics import list_topics
 
     async def ask(cluster: "AdminCluster") -> "tuple[list[Topic], dict[Place, int]]":
         return await list_topics(cluster), await partition_sizes(cluster)
@@ -79,8 +79,8 @@ def create(
     """Create topics."""
     from kio.schema.errors import ErrorCode
 
-    from proxy.admin.topics import NewTopic, create_topic
-    from proxy.errors import KafkaBadRequest
+    from headgate.proxy.admin.topics import NewTopic, create_topic
+    from headgate.proxy.errors import KafkaBadRequest
 
     configs = dict(_pair(pair, "--config") for pair in config or [])
     created: dict[str, bool] = {}
@@ -113,10 +113,10 @@ def describe(
     json: Json = False,
 ) -> None:
     """Show a topic's partitions, offsets, sizes and configs."""
-    from gateway.kafka.sizes import partition_sizes
-    from proxy.admin.configs import Resource, ResourceType, describe_one
-    from proxy.admin.offsets import Place, bounds, places_of
-    from proxy.admin.topics import find_topic
+    from headgate.gateway.kafka.sizes import partition_sizes
+    from headgate.proxy.admin.configs import Resource, ResourceType, describe_one
+    from headgate.proxy.admin.offsets import Place, bounds, places_of
+    from headgate.proxy.admin.topics import find_topic
 
     async def ask(
         cluster: "AdminCluster",
@@ -213,9 +213,9 @@ def alter(
     json: Json = False,
 ) -> None:
     """Add partitions to a topic, or change its configs."""
-    from proxy.admin.configs import Change, Operation, Resource, ResourceType
-    from proxy.admin.configs import alter as alter_configs
-    from proxy.admin.topics import add_partitions, find_topic
+    from headgate.proxy.admin.configs import Change, Operation, Resource, ResourceType
+    from headgate.proxy.admin.configs import alter as alter_configs
+    from headgate.proxy.admin.topics import add_partitions, find_topic
 
     changes: list[Change] = []
     for option, operation, pairs in (
@@ -250,8 +250,8 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete topics with all their records."""
-    from gateway.cli.asking import confirm
-    from proxy.admin.topics import delete_topic, find_topics
+    from headgate.gateway.cli.asking import confirm
+    from headgate.proxy.admin.topics import delete_topic, find_topics
 
     async def look(cluster: "AdminCluster") -> None:
         await find_topics(cluster, topics)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.errors import UsageError
+from headgate.gateway.cli.errors import UsageError
 
 
 def up(
@@ -42,8 +42,8 @@ def up(
     json: Annotated[bool, typer.Option("--json", help="Print the addresses as JSON on stdout when all is up.")] = False,
 ) -> None:
     """Start everything on loopback, print the addresses, and run until Ctrl-C."""
-    from gateway.cli.foreground import run_in_foreground
-    from gateway.settings.model import load_settings
+    from headgate.gateway.cli.foreground import run_in_foreground
+    from headgate.gateway.settings.model import load_settings
 
     given: dict[str, object] = {
         "data_dir": data_dir,
@@ -71,9 +71,9 @@ def _files_of_options(context: typer.Context) -> dict[str, str]:
     """The files that set options of this command, by the name of the option."""
     import os
 
-    from gateway.cli.defaults import file_of
-    from gateway.cli.twins import options
-    from gateway.settings.files import settings_files
+    from headgate.gateway.cli.defaults import file_of
+    from headgate.gateway.cli.twins import options
+    from headgate.gateway.settings.files import settings_files
 
     files = settings_files(Path.cwd(), os.environ)
     found = {}

@@ -5,7 +5,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from gateway.kafka.errors import BadAddress
+from headgate.gateway.kafka.errors import BadAddress
 
 DEFAULT_PORT = 9092
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from gateway.kafka.addresses import addresses_of, why_unreachable
-from gateway.kafka.errors import ClusterUnreachable, KafkaFault, Refused
-from proxy.admin.cluster import AdminCluster
-from proxy.settings import ProxySettings
+from headgate.gateway.kafka.addresses import addresses_of, why_unreachable
+from headgate.gateway.kafka.errors import ClusterUnreachable, KafkaFault, Refused
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.settings import ProxySettings
 
 CLIENT_ID = "headgate"
 

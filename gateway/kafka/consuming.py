@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from gateway.kafka.cluster import CLIENT_ID, fault_of, request_timeout_ms
-from gateway.records.record import Record
-from proxy.admin.cluster import AdminCluster
-from proxy.admin.offsets import EARLIEST, LATEST, Place, bounds, list_offsets
-from proxy.kafka.decompression import Decompression
+from headgate.gateway.kafka.cluster import CLIENT_ID, fault_of, request_timeout_ms
+from headgate.gateway.records.record import Record
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.admin.offsets import EARLIEST, LATEST, Place, bounds, list_offsets
+from headgate.proxy.kafka.decompression import Decompression
 
 # How long one poll waits for records before it looks again whether the end is reached.
 poll_ms = 250
@@ -115,7 +115,7 @@ async def joined(
 async def _started(
     bootstrap_server: str, ready: asyncio.Event, *, committed: bool, **options: Any
 ) -> AsyncIterator[tuple[Reader, Any]]:
-    bounded, errors = import_module("proxy.kafka.consumer"), import_module("aiokafka.errors")
+    bounded, errors = import_module("headgate.proxy.kafka.consumer"), import_module("aiokafka.errors")
     decompression = Decompression()
     consumer: Any = bounded.BoundedConsumer(
         decompression,

@@ -8,14 +8,14 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
-from gateway.kafka.cluster import CLIENT_ID, fault_of, request_timeout_ms
-from gateway.kafka.error_codes import register_error_codes
-from gateway.kafka.errors import KafkaFault
-from gateway.records.record import NewRecord
-from proxy.admin.cluster import AdminCluster
-from proxy.admin.messages import Api
-from proxy.admin.refusals import check
-from proxy.admin.topics import Topic, find_topic, find_topics
+from headgate.gateway.kafka.cluster import CLIENT_ID, fault_of, request_timeout_ms
+from headgate.gateway.kafka.error_codes import register_error_codes
+from headgate.gateway.kafka.errors import KafkaFault
+from headgate.gateway.records.record import NewRecord
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.admin.messages import Api
+from headgate.proxy.admin.refusals import check
+from headgate.proxy.admin.topics import Topic, find_topic, find_topics
 
 # The broker is the one to say what is too large, and it names the limit that was broken.
 request_bytes_max = 128 * 1024 * 1024
@@ -93,7 +93,7 @@ class Sender:
             max_request_size=request_bytes_max,
             request_timeout_ms=request_timeout_ms,
         )
-        import_module("proxy.kafka.metadata_client").MetadataClient.adopt(self._producer.client)
+        import_module("headgate.proxy.kafka.metadata_client").MetadataClient.adopt(self._producer.client)
 
     async def send(self, record: NewRecord) -> None:
         """Raises Refused for an earlier record as well: what is acknowledged, is acknowledged in order."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from proxy.admin.cluster import AdminCluster
-from proxy.admin.messages import Api, ApiMissing
-from proxy.admin.offsets import Place
-from proxy.admin.topics import Topic, describe_cluster
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.admin.messages import Api, ApiMissing
+from headgate.proxy.admin.offsets import Place
+from headgate.proxy.admin.topics import Topic, describe_cluster
 
 
 async def partition_sizes(cluster: AdminCluster, topics: Sequence[Topic] | None = None) -> dict[Place, int]:

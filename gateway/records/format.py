@@ -17,7 +17,7 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 
-from gateway.records.record import Record
+from headgate.gateway.records.record import Record
 
 Piece = Callable[[Record], bytes]
 

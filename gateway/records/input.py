@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gateway.records.json_lines import BadRecord, decoded, record_of
-from gateway.records.record import NewRecord
+from headgate.gateway.records.json_lines import BadRecord, decoded, record_of
+from headgate.gateway.records.record import NewRecord
 
 # Above what any broker takes by far (Kafka's own limit is 1 MiB by default): more is not a line but a mistake.
 line_bytes_max = 128 * 1024 * 1024

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.records.record import NewRecord, Record
+from headgate.gateway.records.record import NewRecord, Record
 
 _FIELDS = frozenset(
     {"key", "key_base64", "value", "value_base64", "headers", "partition", "timestamp"}

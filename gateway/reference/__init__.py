@@ -1,1 +1,1 @@
-"""The reference pages of command line and settings, written from the code: `python -m gateway.reference`."""
+"""The reference pages of command line and settings, written from the code: `python -m headgate.gateway.reference`."""

@@ -1,10 +1,10 @@
-"""Writes the reference pages: `python -m gateway.reference [folder]`, docs/ unless told."""
+"""Writes the reference pages: `python -m headgate.gateway.reference [folder]`, docs/ unless told."""
 
 import sys
 from pathlib import Path
 
-from gateway.reference.command_page import command_page
-from gateway.reference.settings_page import settings_page
+from headgate.gateway.reference.command_page import command_page
+from headgate.gateway.reference.settings_page import settings_page
 
 
 def pages() -> dict[str, str]:

@@ -1,9 +1,9 @@
 """docs/cli.md: every command with its options, defaults and environment twins."""
 
-from gateway.cli.errors import ExitCode
-from gateway.reference.command_tree import Command, Parameter, commands
+from headgate.gateway.cli.errors import ExitCode
+from headgate.gateway.reference.command_tree import Command, Parameter, commands
 
-WRITTEN = "Written by `python -m gateway.reference`; a test fails when it is stale.\n"
+WRITTEN = "Written by `python -m headgate.gateway.reference`; a test fails when it is stale.\n"
 
 _MEANING = {
     ExitCode.DONE: "done",

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
 
-from gateway.cli.app import parser
+from headgate.gateway.cli.app import parser
 
 # The parser's own: the same everywhere, and none of them is about Headgate.
 _PARSERS_OWN = frozenset({"help", "install_completion", "show_completion"})

@@ -21,7 +21,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from gateway.settings.files import SettingsError, SettingsFile, flattened, settings_files
+from headgate.gateway.settings.files import SettingsError, SettingsFile, flattened, settings_files
 
 ENVIRONMENT_PREFIX = "HEADGATE_"
 

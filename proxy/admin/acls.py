@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from proxy.admin.cluster import AdminCluster
-from proxy.admin.messages import Api, ApiMissing
-from proxy.admin.refusals import check
-from proxy.errors import KafkaBadRequest
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.admin.messages import Api, ApiMissing
+from headgate.proxy.admin.refusals import check
+from headgate.proxy.errors import KafkaBadRequest
 
 
 class ResourceType(IntEnum):

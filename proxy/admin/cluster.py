@@ -11,11 +11,11 @@ from typing import Any, Final, TypeVar
 
 from aiokafka import errors as kafka
 
-from proxy.admin.messages import Api, Question
-from proxy.admin.refusals import Unsettled, check
-from proxy.errors import BrokerUnavailable, KafkaRetriable, LeaderNotFound, ProxyError
-from proxy.kafka.metadata_client import MetadataClient
-from proxy.settings import ProxySettings
+from headgate.proxy.admin.messages import Api, Question
+from headgate.proxy.admin.refusals import Unsettled, check
+from headgate.proxy.errors import BrokerUnavailable, KafkaRetriable, LeaderNotFound, ProxyError
+from headgate.proxy.kafka.metadata_client import MetadataClient
+from headgate.proxy.settings import ProxySettings
 
 CLIENT_ID: Final = "headgate-proxy"
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.cluster import AdminCluster
-from proxy.admin.messages import Api
-from proxy.admin.refusals import check, refusal
-from proxy.errors import ProxyError, ResourceNotFound
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.admin.messages import Api
+from headgate.proxy.admin.refusals import check, refusal
+from headgate.proxy.errors import ProxyError, ResourceNotFound
 
 
 class ResourceType(IntEnum):

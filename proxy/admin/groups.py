@@ -16,12 +16,12 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.serial.errors import DecodeError
 
-from proxy.admin.cluster import AdminCluster, settled
-from proxy.admin.messages import Api, ApiMissing
-from proxy.admin.offsets import Place
-from proxy.admin.refusals import check, refusal
-from proxy.admin.topics import describe_cluster
-from proxy.errors import ProxyError, ResourceNotFound
+from headgate.proxy.admin.cluster import AdminCluster, settled
+from headgate.proxy.admin.messages import Api, ApiMissing
+from headgate.proxy.admin.offsets import Place
+from headgate.proxy.admin.refusals import check, refusal
+from headgate.proxy.admin.topics import describe_cluster
+from headgate.proxy.errors import ProxyError, ResourceNotFound
 
 CLASSIC: Final = "CLASSIC"
 CONSUMER: Final = "CONSUMER"

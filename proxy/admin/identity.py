@@ -4,10 +4,10 @@ import asyncio
 import time
 from typing import Final
 
-from proxy.admin.cluster import AdminCluster
-from proxy.admin.topics import describe_cluster
-from proxy.errors import ResourceNotFound
-from proxy.settings import ProxySettings
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.admin.topics import describe_cluster
+from headgate.proxy.errors import ResourceNotFound
+from headgate.proxy.settings import ProxySettings
 
 # A path with a wrong cluster id asks the brokers again, at most this often.
 recheck_seconds: Final = 1.0

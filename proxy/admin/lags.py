@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from proxy.admin.cluster import AdminCluster
-from proxy.admin.groups import Consumer, Group, committed_offsets
-from proxy.admin.offsets import LATEST, Place, list_offsets, still_there
-from proxy.errors import ResourceNotFound
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.admin.groups import Consumer, Group, committed_offsets
+from headgate.proxy.admin.offsets import LATEST, Place, list_offsets, still_there
+from headgate.proxy.errors import ResourceNotFound
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader, entity_writer
 
-from proxy.errors import BadRequest, KafkaBadRequest
+from headgate.proxy.errors import BadRequest, KafkaBadRequest
 
 # A longer text makes brokers drop the connection, whatever the version's encoding could carry.
 text_bytes_max: Final = 32_767

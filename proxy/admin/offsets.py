@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.admin.cluster import AdminCluster, settled
-from proxy.admin.messages import Api
-from proxy.admin.refusals import check
-from proxy.admin.topics import Topic, find_topics
-from proxy.errors import LeaderNotFound
+from headgate.proxy.admin.cluster import AdminCluster, settled
+from headgate.proxy.admin.messages import Api
+from headgate.proxy.admin.refusals import check
+from headgate.proxy.admin.topics import Topic, find_topics
+from headgate.proxy.errors import LeaderNotFound
 
 LATEST: Final = -1
 EARLIEST: Final = -2

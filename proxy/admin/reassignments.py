@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from proxy.admin.cluster import AdminCluster
-from proxy.admin.messages import Api
-from proxy.admin.refusals import check
-from proxy.admin.topics import Topic
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.admin.messages import Api
+from headgate.proxy.admin.refusals import check
+from headgate.proxy.admin.topics import Topic
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from proxy.errors import (
+from headgate.proxy.errors import (
     BrokerUnavailable,
     GroupNotFound,
     IllegalState,

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from proxy.admin.cluster import AdminCluster
-from proxy.admin.groups import commit_offsets, committed_offsets, find_group
-from proxy.admin.offsets import Place, bounds, list_offsets, still_there
-from proxy.admin.topics import find_topics
-from proxy.errors import BadRequest, GroupNotFound, IllegalState, ResourceNotFound
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.admin.groups import commit_offsets, committed_offsets, find_group
+from headgate.proxy.admin.offsets import Place, bounds, list_offsets, still_there
+from headgate.proxy.admin.topics import find_topics
+from headgate.proxy.errors import BadRequest, GroupNotFound, IllegalState, ResourceNotFound
 
 
 class NothingCommitted(BadRequest):

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.cluster import AdminCluster
-from proxy.admin.messages import Api
-from proxy.admin.refusals import check, refusal
-from proxy.errors import PartitionNotFound, ProxyError, ResourceNotFound
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.admin.messages import Api
+from headgate.proxy.admin.refusals import check, refusal
+from headgate.proxy.errors import PartitionNotFound, ProxyError, ResourceNotFound
 
 # Kafka's limit for a topic's name; a longer one needs no question.
 name_characters_max: Final = 249

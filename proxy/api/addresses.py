@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 
-from proxy.api.answers import JSON
-from proxy.settings import ProxySettings
-from web.access import Access
-from web.hosts import address_of
-from web.settings import AccessSettings, listed
+from headgate.proxy.api.answers import JSON
+from headgate.proxy.settings import ProxySettings
+from headgate.web.access import Access
+from headgate.web.hosts import address_of
+from headgate.web.settings import AccessSettings, listed
 
 # What may stand in a link: no header of a client shall write anything else into an answer.
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")

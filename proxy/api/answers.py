@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
-from openapi.errors import error_body
-from proxy.errors import BodyTimedOut, ProxyError, TooManyRequests, fault_of
+from headgate.openapi.errors import error_body
+from headgate.proxy.errors import BodyTimedOut, ProxyError, TooManyRequests, fault_of
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]

@@ -10,18 +10,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from openapi.errors import error_body
-from proxy.api import health
-from proxy.api.addresses import access_of
-from proxy.api.answers import JSON, V2_JSON, extra_headers
-from proxy.api.escaped_paths import restore_slashes
-from proxy.api.forwarding import Forwarding
-from proxy.api.front import Front
-from proxy.api.methods import allowed
-from proxy.api.v2 import consumers as v2_consumers
-from proxy.api.v2 import records_read as v2_records_read
-from proxy.api.v2 import topics as v2_topics
-from proxy.api.v3 import (
+from headgate.openapi.errors import error_body
+from headgate.proxy.api import health
+from headgate.proxy.api.addresses import access_of
+from headgate.proxy.api.answers import JSON, V2_JSON, extra_headers
+from headgate.proxy.api.escaped_paths import restore_slashes
+from headgate.proxy.api.forwarding import Forwarding
+from headgate.proxy.api.front import Front
+from headgate.proxy.api.methods import allowed
+from headgate.proxy.api.v2 import consumers as v2_consumers
+from headgate.proxy.api.v2 import records_read as v2_records_read
+from headgate.proxy.api.v2 import topics as v2_topics
+from headgate.proxy.api.v3 import (
     acls,
     brokers,
     clusters,
@@ -33,9 +33,9 @@ from proxy.api.v3 import (
     records_read,
     topics,
 )
-from proxy.errors import ProxyError, fault_of
-from proxy.services import Services, open_services
-from proxy.settings import ProxySettings
+from headgate.proxy.errors import ProxyError, fault_of
+from headgate.proxy.services import Services, open_services
+from headgate.proxy.settings import ProxySettings
 
 _log: Final = logging.getLogger(__name__)
 _REASONS: Final = {

@@ -6,9 +6,9 @@ from typing import Any, Final, NoReturn
 
 import orjson
 
-from proxy.api.answers import Message, Receive
-from proxy.errors import BadRequest, BodyTimedOut, BodyTooLarge
-from proxy.formats import ExactFloat
+from headgate.proxy.api.answers import Message, Receive
+from headgate.proxy.errors import BadRequest, BodyTimedOut, BodyTooLarge
+from headgate.proxy.formats import ExactFloat
 
 # A number of up to 15 digits is the same after it has been a double; a longer one, or a large exponent, may not be.
 _LONG_NUMBERS: Final = (b"0" * 16, b"0e000", b"0e-000")

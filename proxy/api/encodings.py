@@ -10,8 +10,8 @@ from typing import Final, Protocol
 
 import zstandard
 
-from proxy.api.answers import Message, Receive, Scope, Send
-from proxy.errors import BadRequest, UnsupportedMedia
+from headgate.proxy.api.answers import Message, Receive, Scope, Send
+from headgate.proxy.errors import BadRequest, UnsupportedMedia
 
 # The largest piece that one step yields.
 piece_bytes_max: Final = 1024 * 1024

@@ -12,10 +12,10 @@ from urllib.parse import unquote
 import httpx
 from starlette.responses import Response, StreamingResponse
 
-from proxy.api.answers import JSON, V2_JSON, App, Receive, Scope, Send, send_error
-from proxy.api.body import read_body
-from proxy.errors import OwnerUnavailable, ProxyError
-from proxy.services import Services
+from headgate.proxy.api.answers import JSON, V2_JSON, App, Receive, Scope, Send, send_error
+from headgate.proxy.api.body import read_body
+from headgate.proxy.errors import OwnerUnavailable, ProxyError
+from headgate.proxy.services import Services
 
 FORWARDED_HEADER: Final = "x-headgate-forwarded"
 _HOP_BY_HOP: Final = frozenset(

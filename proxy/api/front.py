@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from openapi.errors import error_body
-from openapi.media_types import negotiate
-from proxy.api import encodings
-from proxy.api.answers import JSON, V2_JSON, App, Receive, Scope, Send, send_answer, send_error
-from proxy.api.body import read_body
-from proxy.api.escaped_paths import unescape_path
-from proxy.api.rate import RateLimit, client_of
-from proxy.api.v2.produce import Ordered, ProduceV2, answer_of, answer_type
-from proxy.api.v3.produce import ProduceV3, batch_answer
-from proxy.api.v3.produce_socket import ProduceSocket
-from proxy.api.v3.record import Understood
-from proxy.errors import (
+from headgate.openapi.errors import error_body
+from headgate.openapi.media_types import negotiate
+from headgate.proxy.api import encodings
+from headgate.proxy.api.answers import JSON, V2_JSON, App, Receive, Scope, Send, send_answer, send_error
+from headgate.proxy.api.body import read_body
+from headgate.proxy.api.escaped_paths import unescape_path
+from headgate.proxy.api.rate import RateLimit, client_of
+from headgate.proxy.api.v2.produce import Ordered, ProduceV2, answer_of, answer_type
+from headgate.proxy.api.v3.produce import ProduceV3, batch_answer
+from headgate.proxy.api.v3.produce_socket import ProduceSocket
+from headgate.proxy.api.v3.record import Understood
+from headgate.proxy.errors import (
     BodyTooLarge,
     NotAcceptable,
     PartitionNotFound,
@@ -29,10 +29,10 @@ from proxy.errors import (
     TooManyRequests,
     UnsupportedMedia,
 )
-from proxy.producers.idempotency import Answered, parse_key
-from proxy.producers.records import OutgoingRecord, Ticket
-from proxy.services import Services
-from web.access import Access
+from headgate.proxy.producers.idempotency import Answered, parse_key
+from headgate.proxy.producers.records import OutgoingRecord, Ticket
+from headgate.proxy.services import Services
+from headgate.web.access import Access
 
 _log: Final = logging.getLogger(__name__)
 _V2_PRODUCE: Final = re.compile(rb"/topics/([^/]+)(?:/partitions/([^/]+))?\Z")

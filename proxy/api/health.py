@@ -9,10 +9,10 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from proxy.admin.topics import describe_cluster
-from proxy.api.answers import JSON
-from proxy.api.requests import services_of
-from proxy.errors import BrokerUnavailable, ProxyError
+from headgate.proxy.admin.topics import describe_cluster
+from headgate.proxy.api.answers import JSON
+from headgate.proxy.api.requests import services_of
+from headgate.proxy.errors import BrokerUnavailable, ProxyError
 
 router = APIRouter()
 

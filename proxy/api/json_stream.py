@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from proxy.api.body import may_lose_digits, parse_json
-from proxy.errors import BadRequest
+from headgate.proxy.api.body import may_lose_digits, parse_json
+from headgate.proxy.errors import BadRequest
 
 _MARKS: Final = re.compile(rb'["{}\[\]\\]')
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy.api.body import parse_json
-from proxy.errors import BadRequest, InvalidPayload
-from proxy.time_slicing import chunks
+from headgate.proxy.api.body import parse_json
+from headgate.proxy.errors import BadRequest, InvalidPayload
+from headgate.proxy.time_slicing import chunks
 
 whole_bytes_max: Final = 256 * 1024
 """Bodies up to this size are parsed at once: that takes a few milliseconds."""

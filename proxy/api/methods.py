@@ -6,7 +6,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.routing import Route
 
-from proxy.api.front import PRODUCE_PATHS
+from headgate.proxy.api.front import PRODUCE_PATHS
 
 
 def allowed(request: Request) -> str:

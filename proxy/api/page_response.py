@@ -6,7 +6,7 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from proxy.reading.memory import Share, TooSlow
+from headgate.proxy.reading.memory import Share, TooSlow
 
 PIECE_BYTES: Final = 256 * 1024
 """Handed to the socket at once. The server does not wait for the last piece, so that a body in one piece stays in the

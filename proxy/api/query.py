@@ -2,7 +2,7 @@
 
 from starlette.requests import HTTPConnection
 
-from proxy.errors import BadRequest
+from headgate.proxy.errors import BadRequest
 
 
 def last_query(request: HTTPConnection, name: str) -> str | None:

@@ -6,8 +6,8 @@ import datetime
 from functools import lru_cache
 from typing import Any, Final
 
-from proxy.errors import BadRequest
-from proxy.producers.records import Header
+from headgate.proxy.errors import BadRequest
+from headgate.proxy.producers.records import Header
 
 # Partitions, versions and ids are signed 32-bit numbers in Kafka and in the registry.
 WHOLE_MAX: Final = 2**31 - 1

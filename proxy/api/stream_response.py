@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
-from proxy.reading.memory import Share, TooSlow
+from headgate.proxy.reading.memory import Share, TooSlow
 
 
 class StreamResponse(StreamingResponse):

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from proxy.errors import InvalidConsumerConfig, InvalidConsumerConfigValue, Unprocessable
-from proxy.reading.formats import Formats, ReadFormat
+from headgate.proxy.errors import InvalidConsumerConfig, InvalidConsumerConfigValue, Unprocessable
+from headgate.proxy.reading.formats import Formats, ReadFormat
 
 FETCH_MIN_BYTES_MAX: Final = 10_000_000
 """Confluent's bound."""

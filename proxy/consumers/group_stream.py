@@ -20,9 +20,9 @@ import orjson
 from aiokafka import TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
-from proxy.consumers.membership import FETCH_BYTES_MAX, GroupMember, MemberSettings, Record
-from proxy.consumers.ownership import Ownership
-from proxy.errors import (
+from headgate.proxy.consumers.membership import FETCH_BYTES_MAX, GroupMember, MemberSettings, Record
+from headgate.proxy.consumers.ownership import Ownership
+from headgate.proxy.errors import (
     BadRequest,
     BrokerUnavailable,
     ConsumerInstanceNotFound,
@@ -30,10 +30,10 @@ from proxy.errors import (
     ProxyError,
     TooManyRequests,
 )
-from proxy.reading.poison import Disposed, dispose
-from proxy.reading.rows import Row, Rows, make_rows, v3_rows
-from proxy.reading.stream import Readers, ReadSpec
-from proxy.settings import ProxySettings
+from headgate.proxy.reading.poison import Disposed, dispose
+from headgate.proxy.reading.rows import Row, Rows, make_rows, v3_rows
+from headgate.proxy.reading.stream import Readers, ReadSpec
+from headgate.proxy.settings import ProxySettings
 
 UNACKNOWLEDGED: Final = 1_000
 UNACKNOWLEDGED_MAX: Final = 100_000

@@ -18,11 +18,11 @@ from typing import Final
 from aiokafka import TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
-from proxy.consumers.config import InstanceConfig
-from proxy.consumers.membership import GroupMember, MemberSettings, Record
-from proxy.errors import IllegalState, ProxyError
-from proxy.reading.cluster import Cluster
-from proxy.settings import ProxySettings
+from headgate.proxy.consumers.config import InstanceConfig
+from headgate.proxy.consumers.membership import GroupMember, MemberSettings, Record
+from headgate.proxy.errors import IllegalState, ProxyError
+from headgate.proxy.reading.cluster import Cluster
+from headgate.proxy.settings import ProxySettings
 
 ANSWER_RECORDS_MAX: Final = 10_000
 """Rows of one answer: what follows comes with the next."""

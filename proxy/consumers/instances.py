@@ -6,13 +6,13 @@ import time
 import uuid
 from typing import Final
 
-from proxy.consumers.config import InstanceConfig
-from proxy.consumers.instance import Answer, ConsumerInstance
-from proxy.consumers.ownership import Ownership
-from proxy.consumers.patterns import check_pattern, matching
-from proxy.errors import ConsumerExists, ConsumerInstanceNotFound, ProxyError, TooManyRequests
-from proxy.reading.cluster import Cluster
-from proxy.settings import ProxySettings
+from headgate.proxy.consumers.config import InstanceConfig
+from headgate.proxy.consumers.instance import Answer, ConsumerInstance
+from headgate.proxy.consumers.ownership import Ownership
+from headgate.proxy.consumers.patterns import check_pattern, matching
+from headgate.proxy.errors import ConsumerExists, ConsumerInstanceNotFound, ProxyError, TooManyRequests
+from headgate.proxy.reading.cluster import Cluster
+from headgate.proxy.settings import ProxySettings
 
 SWEEP_SECONDS: Final = 1.0
 PATTERN_REFRESH_SECONDS: Final = 10.0

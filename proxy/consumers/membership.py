@@ -15,7 +15,7 @@ from aiokafka import ConsumerRebalanceListener, ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.structs import OffsetAndMetadata
 
-from proxy.errors import (
+from headgate.proxy.errors import (
     BadRequest,
     BrokerUnavailable,
     ConsumerInstanceNotFound,
@@ -24,12 +24,12 @@ from proxy.errors import (
     PartitionNotFound,
     ProxyError,
 )
-from proxy.kafka.consumer import FETCH_EXPANDED_BYTES_MAX, BoundedConsumer, UnreadableConsumerRecord
-from proxy.kafka.faults import proxy_error
-from proxy.reading.batches import read_chunk, records
-from proxy.reading.cluster import Cluster, Isolation
-from proxy.reading.payloads import KafkaRecord, UnreadableRecord
-from proxy.settings import ProxySettings
+from headgate.proxy.kafka.consumer import FETCH_EXPANDED_BYTES_MAX, BoundedConsumer, UnreadableConsumerRecord
+from headgate.proxy.kafka.faults import proxy_error
+from headgate.proxy.reading.batches import read_chunk, records
+from headgate.proxy.reading.cluster import Cluster, Isolation
+from headgate.proxy.reading.payloads import KafkaRecord, UnreadableRecord
+from headgate.proxy.settings import ProxySettings
 
 SESSION_TIMEOUT_MS: Final = 30_000
 """A worker with thousands of members may be late with a heartbeat; a dead one still frees its partitions soon."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import urlsplit
 
-from proxy.settings import ProxySettings, UnknownSetting
+from headgate.proxy.settings import ProxySettings, UnknownSetting
 
 
 @dataclass(frozen=True, slots=True)

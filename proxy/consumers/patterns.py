@@ -8,7 +8,7 @@ from typing import Final
 
 import regex
 
-from proxy.errors import BadRequest
+from headgate.proxy.errors import BadRequest
 
 PATTERN_CHARS_MAX: Final = 1000
 MATCH_SECONDS_MAX: Final = 0.05

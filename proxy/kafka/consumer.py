@@ -18,10 +18,18 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.record.memory_records import MemoryRecords
 
-from proxy.kafka.decompression import Decompression
-from proxy.kafka.metadata_client import MetadataClient
-from proxy.kafka.record_batches import Expanded, Unreadable, expand, has_compressed, is_compressed, marker_batch, split
-from serdes.outcome import Poison
+from headgate.proxy.kafka.decompression import Decompression
+from headgate.proxy.kafka.metadata_client import MetadataClient
+from headgate.proxy.kafka.record_batches import (
+    Expanded,
+    Unreadable,
+    expand,
+    has_compressed,
+    is_compressed,
+    marker_batch,
+    split,
+)
+from headgate.serdes.outcome import Poison
 
 FETCH_EXPANDED_BYTES_MAX: Final = 4 * 1024 * 1024
 """Decompressed at once for one consumer: thousands of consumers must fit into one process."""

@@ -2,7 +2,7 @@
 
 from aiokafka import errors as kafka
 
-from proxy.errors import (
+from headgate.proxy.errors import (
     BrokerUnavailable,
     GroupNotFound,
     KafkaBadRequest,

@@ -19,7 +19,7 @@ from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import create_conn
 from aiokafka.protocol.metadata import MetadataRequest
 
-from proxy.kafka.bootstrap import first_responding
+from headgate.proxy.kafka.bootstrap import first_responding
 
 _CONNECTION_OPTIONS: Final = (
     "client_id",

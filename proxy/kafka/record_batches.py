@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 from crc32c import crc32c
 
-from serdes.compression import NotDecompressed, OutOfRoom, decompress_into
-from serdes.outcome import Poison, Reason
+from headgate.serdes.compression import NotDecompressed, OutOfRoom, decompress_into
+from headgate.serdes.outcome import Poison, Reason
 
 PREFIX: Final = struct.Struct(">qi")
 """Base offset and length: all message formats begin with them."""

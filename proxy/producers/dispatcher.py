@@ -23,13 +23,13 @@ from typing import Any, Final
 
 from aiokafka import errors as kafka
 
-from proxy.errors import BrokerUnavailable, PartitionNotFound, ProxyError, ShuttingDown, TopicNotFound
-from proxy.kafka.faults import proxy_error
-from proxy.producers.link import KafkaLink, Placed
-from proxy.producers.partition_queue import PartitionQueue
-from proxy.producers.produce_errors import IDENTITY_LOST, SEQUENCE_LOST, may_be_written, refusal
-from proxy.producers.records import Batch, ProducerIdentity
-from proxy.settings import ProxySettings
+from headgate.proxy.errors import BrokerUnavailable, PartitionNotFound, ProxyError, ShuttingDown, TopicNotFound
+from headgate.proxy.kafka.faults import proxy_error
+from headgate.proxy.producers.link import KafkaLink, Placed
+from headgate.proxy.producers.partition_queue import PartitionQueue
+from headgate.proxy.producers.produce_errors import IDENTITY_LOST, SEQUENCE_LOST, may_be_written, refusal
+from headgate.proxy.producers.records import Batch, ProducerIdentity
+from headgate.proxy.settings import ProxySettings
 
 retry_pause_seconds: Final = 0.05
 retry_pause_max_seconds: Final = 1.0

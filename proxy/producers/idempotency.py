@@ -19,13 +19,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.errors import BadRequest, PartitionNotFound, ProxyError, Unprocessable
-from proxy.producers.keyed_delivery import KeyedDelivery
-from proxy.producers.outcome_log import Entry, Intent, Outcome, OutcomeLog
-from proxy.producers.partition_queue import SEQUENCES
-from proxy.producers.partitioner import partition_of
-from proxy.producers.records import OutgoingRecord, ProducerIdentity, Ticket
-from proxy.producers.sender import Sender
+from headgate.proxy.errors import BadRequest, PartitionNotFound, ProxyError, Unprocessable
+from headgate.proxy.producers.keyed_delivery import KeyedDelivery
+from headgate.proxy.producers.outcome_log import Entry, Intent, Outcome, OutcomeLog
+from headgate.proxy.producers.partition_queue import SEQUENCES
+from headgate.proxy.producers.partitioner import partition_of
+from headgate.proxy.producers.records import OutgoingRecord, ProducerIdentity, Ticket
+from headgate.proxy.producers.sender import Sender
 
 key_characters_max: Final = 255
 # Of one answer in the log, below the brokers' limit for a record.

@@ -7,8 +7,8 @@
 
 from typing import Final
 
-from proxy.errors import NotAuthorized
-from proxy.settings import ProxySettings
+from headgate.proxy.errors import NotAuthorized
+from headgate.proxy.settings import ProxySettings
 
 KAFKA_INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from proxy.errors import InvalidPayload, KafkaFailed, PartitionNotFound, ProxyError, ShuttingDown
-from proxy.producers.outcome_log import Intent
-from proxy.producers.records import Batch, OutgoingRecord, ProducerIdentity, Ticket, settled
-from proxy.producers.sender import Sender
+from headgate.proxy.errors import InvalidPayload, KafkaFailed, PartitionNotFound, ProxyError, ShuttingDown
+from headgate.proxy.producers.outcome_log import Intent
+from headgate.proxy.producers.records import Batch, OutgoingRecord, ProducerIdentity, Ticket, settled
+from headgate.proxy.producers.sender import Sender
 
 
 class _Row(NamedTuple):

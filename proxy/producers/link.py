@@ -15,12 +15,12 @@ from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import InitProducerIdRequest
 from aiokafka.structs import TopicPartition
 
-from proxy.errors import BrokerUnavailable, NotAuthorized, TopicNotFound
-from proxy.kafka.faults import proxy_error
-from proxy.kafka.metadata_client import MetadataClient
-from proxy.producers.produce_errors import produce_error
-from proxy.producers.records import Batch, ProducerIdentity
-from proxy.settings import ProxySettings
+from headgate.proxy.errors import BrokerUnavailable, NotAuthorized, TopicNotFound
+from headgate.proxy.kafka.faults import proxy_error
+from headgate.proxy.kafka.metadata_client import MetadataClient
+from headgate.proxy.producers.produce_errors import produce_error
+from headgate.proxy.producers.records import Batch, ProducerIdentity
+from headgate.proxy.settings import ProxySettings
 
 # Brokers that could not be reached are not asked again so soon: requests would queue behind each other's attempts.
 down_seconds: Final = 0.5

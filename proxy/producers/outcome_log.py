@@ -20,14 +20,14 @@ from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from proxy.errors import BrokerUnavailable, TopicNotFound
-from proxy.kafka.consumer import BoundedConsumer
-from proxy.kafka.decompression import Decompression
-from proxy.kafka.faults import proxy_error
-from proxy.kafka.metadata_client import MetadataClient
-from proxy.producers.records import OutgoingRecord, ProducerIdentity
-from proxy.producers.sender import Sender
-from proxy.settings import ProxySettings
+from headgate.proxy.errors import BrokerUnavailable, TopicNotFound
+from headgate.proxy.kafka.consumer import BoundedConsumer
+from headgate.proxy.kafka.decompression import Decompression
+from headgate.proxy.kafka.faults import proxy_error
+from headgate.proxy.kafka.metadata_client import MetadataClient
+from headgate.proxy.producers.records import OutgoingRecord, ProducerIdentity
+from headgate.proxy.producers.sender import Sender
+from headgate.proxy.settings import ProxySettings
 
 # Answers that are given again from memory; beyond it they are read from the topic.
 answers_bytes_max: Final = 16 * 1024 * 1024

@@ -14,7 +14,7 @@ from typing import Final
 
 import crc32c
 
-from proxy.producers.records import Batch, ProducerIdentity
+from headgate.proxy.producers.records import Batch, ProducerIdentity
 
 # Sequence numbers wrap around after this many records.
 SEQUENCES: Final = 2**31

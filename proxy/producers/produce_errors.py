@@ -4,8 +4,8 @@ from typing import Final
 
 from aiokafka import errors as kafka
 
-from proxy.errors import KafkaBadRequest, KafkaRetriable, NotAuthorized, ProxyError
-from proxy.kafka.faults import proxy_error
+from headgate.proxy.errors import KafkaBadRequest, KafkaRetriable, NotAuthorized, ProxyError
+from headgate.proxy.kafka.faults import proxy_error
 
 
 class InvalidRecord(kafka.BrokerResponseError):

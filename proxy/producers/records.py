@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from proxy.errors import ProxyError
+from headgate.proxy.errors import ProxyError
 
 Header = tuple[str, bytes | None]
 

@@ -15,14 +15,14 @@ from typing import Any, Final
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from proxy.errors import InvalidPayload, PartitionNotFound, ProxyError, ShuttingDown, TooManyRequests
-from proxy.producers.dispatcher import Dispatcher
-from proxy.producers.link import KafkaLink
-from proxy.producers.partition_queue import PartitionQueue
-from proxy.producers.partitioner import partition_of
-from proxy.producers.records import Batch, OutgoingRecord, ProducerIdentity, Ticket
-from proxy.settings import ProxySettings
-from proxy.time_slicing import chunks
+from headgate.proxy.errors import InvalidPayload, PartitionNotFound, ProxyError, ShuttingDown, TooManyRequests
+from headgate.proxy.producers.dispatcher import Dispatcher
+from headgate.proxy.producers.link import KafkaLink
+from headgate.proxy.producers.partition_queue import PartitionQueue
+from headgate.proxy.producers.partitioner import partition_of
+from headgate.proxy.producers.records import Batch, OutgoingRecord, ProducerIdentity, Ticket
+from headgate.proxy.settings import ProxySettings
+from headgate.proxy.time_slicing import chunks
 
 records_at_once_max: Final = 1000
 """Larger requests are placed in time slices: a thousand records take about two milliseconds."""

@@ -15,9 +15,9 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 from aiokafka.record.memory_records import MemoryRecords
 
-from proxy.errors import KafkaFailed
-from proxy.kafka.decompression import BATCH_BYTES_MAX, Decompression
-from proxy.kafka.record_batches import (
+from headgate.proxy.errors import KafkaFailed
+from headgate.proxy.kafka.decompression import BATCH_BYTES_MAX, Decompression
+from headgate.proxy.kafka.record_batches import (
     EXPANDED_BYTES_MAX,
     HEADER,
     PREFIX,
@@ -29,9 +29,9 @@ from proxy.kafka.record_batches import (
     next_offset_of,
     split,
 )
-from proxy.reading.cluster import Fetched, Isolation
-from proxy.reading.payloads import Header, KafkaRecord, UnreadableRecord
-from serdes import Reason
+from headgate.proxy.reading.cluster import Fetched, Isolation
+from headgate.proxy.reading.payloads import Header, KafkaRecord, UnreadableRecord
+from headgate.serdes import Reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from aiokafka import errors as kafka
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
 
-from proxy.errors import (
+from headgate.proxy.errors import (
     BrokerUnavailable,
     KafkaRetriable,
     LeaderNotFound,
@@ -27,10 +27,10 @@ from proxy.errors import (
     ProxyError,
     TopicNotFound,
 )
-from proxy.kafka.decompression import Decompression
-from proxy.kafka.faults import proxy_error
-from proxy.kafka.metadata_client import MetadataClient
-from proxy.settings import ProxySettings
+from headgate.proxy.kafka.decompression import Decompression
+from headgate.proxy.kafka.faults import proxy_error
+from headgate.proxy.kafka.metadata_client import MetadataClient
+from headgate.proxy.settings import ProxySettings
 
 EARLIEST: Final = -2
 LATEST: Final = -1

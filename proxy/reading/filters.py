@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from proxy.errors import BadRequest
+from headgate.proxy.errors import BadRequest
 
 FILTER_CHARS_MAX: Final = 1000
 TOKENS_MAX: Final = 20

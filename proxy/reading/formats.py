@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from openapi.media_types import negotiate
-from proxy.errors import FormatMismatch, NotAcceptable
+from headgate.openapi.media_types import negotiate
+from headgate.proxy.errors import FormatMismatch, NotAcceptable
 
 
 class ReadFormat(StrEnum):

@@ -13,14 +13,14 @@ from uuid import UUID
 
 import orjson
 
-from proxy.reading.formats import Formats, ReadFormat
-from serdes import AsyncDeserializer, AsyncRegistryClient, Poison, ReadOptions, Reason
-from serdes.avro import EncodeError, JsonEncoding
-from serdes.avro import parse as parse_avro
-from serdes.codec import BodyReader
-from serdes.codecs import WholeSchema, reader_of
-from serdes.framing import FRAME_BYTES, KEY_HEADER, VALUE_HEADER, Frame, unframe_record
-from serdes.json_text import dumps
+from headgate.proxy.reading.formats import Formats, ReadFormat
+from headgate.serdes import AsyncDeserializer, AsyncRegistryClient, Poison, ReadOptions, Reason
+from headgate.serdes.avro import EncodeError, JsonEncoding
+from headgate.serdes.avro import parse as parse_avro
+from headgate.serdes.codec import BodyReader
+from headgate.serdes.codecs import WholeSchema, reader_of
+from headgate.serdes.framing import FRAME_BYTES, KEY_HEADER, VALUE_HEADER, Frame, unframe_record
+from headgate.serdes.json_text import dumps
 
 READERS_MAX: Final = 1000
 """Schemas whose readers are kept; as many as the registry client remembers."""

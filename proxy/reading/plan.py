@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.errors import BadRequest
-from proxy.reading.cluster import EARLIEST, LATEST, Cluster, Isolation
+from headgate.proxy.errors import BadRequest
+from headgate.proxy.reading.cluster import EARLIEST, LATEST, Cluster, Isolation
 
 POSITIONS_CHARS_MAX: Final = 100_000
 """Partitions and offsets in an address or a header."""

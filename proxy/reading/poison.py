@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, cast
 
-from proxy.errors import BadRequest, ConversionFailed
-from proxy.producers.internal_topics import check_writable
-from proxy.producers.records import OutgoingRecord
-from proxy.producers.sender import Sender
-from proxy.reading.payloads import KafkaRecord
-from proxy.reading.rows import PoisonRow, Rows
-from proxy.settings import ProxySettings
-from serdes import Record as LetterRecord
-from serdes import to_dead_letter
+from headgate.proxy.errors import BadRequest, ConversionFailed
+from headgate.proxy.producers.internal_topics import check_writable
+from headgate.proxy.producers.records import OutgoingRecord
+from headgate.proxy.producers.sender import Sender
+from headgate.proxy.reading.payloads import KafkaRecord
+from headgate.proxy.reading.rows import PoisonRow, Rows
+from headgate.proxy.settings import ProxySettings
+from headgate.serdes import Record as LetterRecord
+from headgate.serdes import to_dead_letter
 
 DEAD_LETTER_SUFFIX: Final = ".dead"
 APPLICATION: Final = "headgate-proxy"

@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 
 import orjson
 
-from proxy.reading.formats import Formats
-from proxy.reading.payloads import Header, KafkaRecord, Payloads, Side, one_line
-from serdes import Poison
+from headgate.proxy.reading.formats import Formats
+from headgate.proxy.reading.payloads import Header, KafkaRecord, Payloads, Side, one_line
+from headgate.serdes import Poison
 
 DETAIL_CHARS_MAX: Final = 500
 SLICE_BYTES_MAX: Final = 512 * 1024

@@ -14,7 +14,7 @@ from typing import Final
 import orjson
 from aiokafka import TopicPartition
 
-from proxy.errors import (
+from headgate.proxy.errors import (
     BrokerUnavailable,
     KafkaRetriable,
     LeaderNotFound,
@@ -22,18 +22,18 @@ from proxy.errors import (
     ShuttingDown,
     TooManyRequests,
 )
-from proxy.kafka.record_batches import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
-from proxy.producers.sender import Sender
-from proxy.reading.batches import Chunk, read_chunk, records
-from proxy.reading.cluster import Cluster, Isolation
-from proxy.reading.filters import Predicate
-from proxy.reading.formats import Formats
-from proxy.reading.memory import StreamMemory
-from proxy.reading.payloads import Payloads
-from proxy.reading.plan import Plan
-from proxy.reading.poison import PoisonPolicy, dispose
-from proxy.reading.rows import Rows, make_rows, v2_rows, v3_rows
-from proxy.reading.tailing import Tails
+from headgate.proxy.kafka.record_batches import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
+from headgate.proxy.producers.sender import Sender
+from headgate.proxy.reading.batches import Chunk, read_chunk, records
+from headgate.proxy.reading.cluster import Cluster, Isolation
+from headgate.proxy.reading.filters import Predicate
+from headgate.proxy.reading.formats import Formats
+from headgate.proxy.reading.memory import StreamMemory
+from headgate.proxy.reading.payloads import Payloads
+from headgate.proxy.reading.plan import Plan
+from headgate.proxy.reading.poison import PoisonPolicy, dispose
+from headgate.proxy.reading.rows import Rows, make_rows, v2_rows, v3_rows
+from headgate.proxy.reading.tailing import Tails
 
 FETCH_BYTES_MIN: Final = 128 * 1024
 FETCH_BYTES_MAX: Final = 1024 * 1024

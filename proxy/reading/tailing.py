@@ -13,10 +13,10 @@ from typing import Final
 
 from aiokafka import TopicPartition
 
-from proxy.errors import ProxyError
-from proxy.kafka.record_batches import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
-from proxy.reading.batches import Chunk, read_chunk
-from proxy.reading.cluster import Cluster, Isolation, Lane
+from headgate.proxy.errors import ProxyError
+from headgate.proxy.kafka.record_batches import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
+from headgate.proxy.reading.batches import Chunk, read_chunk
+from headgate.proxy.reading.cluster import Cluster, Isolation, Lane
 
 HOLD_MS: Final = 250
 """How long a broker holds a fetch. Short, since a partition that joins may have to wait for a free connection."""

@@ -1,5 +1,5 @@
 """The registry over HTTP."""
 
-from registry.api.app import create_app
+from headgate.registry.api.app import create_app
 
 __all__ = ["create_app"]

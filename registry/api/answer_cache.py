@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from registry.storage.base import Touched
+from headgate.registry.storage.base import Touched
 
 Key = tuple[bytes, bytes, bytes, bytes]
 """Method, path, query, and (for POST) media type and body."""

@@ -5,11 +5,11 @@ from typing import Any
 
 import orjson
 
-from registry.compatibility.levels import Found
-from registry.model import Content
-from registry.service.tagging import TagChange
-from registry.storage.base import Change, StoredVersion
-from registry.wire import metadata_json, references_json, rule_set_json
+from headgate.registry.compatibility.levels import Found
+from headgate.registry.model import Content
+from headgate.registry.service.tagging import TagChange
+from headgate.registry.storage.base import Change, StoredVersion
+from headgate.registry.wire import metadata_json, references_json, rule_set_json
 
 
 def encoded(value: Any) -> bytes:

@@ -11,12 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from openapi.errors import error_body
-from openapi.media_types import REGISTRY_V1
-from registry.api.context import Api
-from registry.api.errors import REASONS, HttpFault, status_and_code
-from registry.api.front import App, Front, Receive, Scope, Send
-from registry.api.routes import (
+from headgate.openapi.errors import error_body
+from headgate.openapi.media_types import REGISTRY_V1
+from headgate.registry.api.context import Api
+from headgate.registry.api.errors import REASONS, HttpFault, status_and_code
+from headgate.registry.api.front import App, Front, Receive, Scope, Send
+from headgate.registry.api.routes import (
     associations,
     beyond,
     compatibility,
@@ -26,10 +26,10 @@ from registry.api.routes import (
     settings,
     subjects,
 )
-from registry.errors import RegistryError
-from registry.service.registry import Registry
-from web.access import Access
-from web.settings import AccessSettings
+from headgate.registry.errors import RegistryError
+from headgate.registry.service.registry import Registry
+from headgate.web.access import Access
+from headgate.web.settings import AccessSettings
 
 _log: Final = logging.getLogger(__name__)
 Handler = Callable[..., Coroutine[Any, Any, Response]]

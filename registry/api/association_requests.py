@@ -6,11 +6,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from registry import limits
-from registry.api.requests import RegisterRequest, candidate_from, decoded
-from registry.associations import TOPIC, AssociationType, Lifecycle, Resource
-from registry.errors import AssociationBatchTooLarge, InvalidAssociation
-from registry.service.associations import (
+from headgate.registry import limits
+from headgate.registry.api.requests import RegisterRequest, candidate_from, decoded
+from headgate.registry.associations import TOPIC, AssociationType, Lifecycle, Resource
+from headgate.registry.errors import AssociationBatchTooLarge, InvalidAssociation
+from headgate.registry.service.associations import (
     Draft,
     Selected,
     check_consistency,

@@ -8,13 +8,13 @@ from typing import Any, Final, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from registry.api.answer_cache import AnswerCache, Mark
-from registry.api.answers import encoded
-from registry.api.front import Keep
-from registry.api.writes import WriteQueue
-from registry.service.registry import Registry
-from registry.storage.base import StoredVersion, StoreReader, StoreWriter, Touched
-from registry.subjects import Subject
+from headgate.registry.api.answer_cache import AnswerCache, Mark
+from headgate.registry.api.answers import encoded
+from headgate.registry.api.front import Keep
+from headgate.registry.api.writes import WriteQueue
+from headgate.registry.service.registry import Registry
+from headgate.registry.storage.base import StoredVersion, StoreReader, StoreWriter, Touched
+from headgate.registry.subjects import Subject
 
 T = TypeVar("T")
 

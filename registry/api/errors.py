@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from registry import errors
-from registry.errors import RegistryError
+from headgate.registry import errors
+from headgate.registry.errors import RegistryError
 
 _TABLE: Final[dict[type[RegistryError], tuple[int, int]]] = {
     errors.SubjectNotFound: (404, 40401),

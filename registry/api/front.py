@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urlencode
 
 from starlette.routing import Route
 
-from openapi.errors import error_body
-from openapi.media_types import (
+from headgate.openapi.errors import error_body
+from headgate.openapi.media_types import (
     EVENT_STREAM,
     JSON,
     NDJSON,
@@ -21,14 +21,14 @@ from openapi.media_types import (
     content_type,
     negotiate,
 )
-from registry import limits
-from registry.api.answer_cache import Answer, AnswerCache, Key, Mark
-from registry.api.errors import REASONS, HttpFault
-from registry.api.shortcut import Shortcuts
-from registry.errors import InvalidSubject
-from registry.subjects import context_prefix
-from web.access import Access
-from web.bodies import timed
+from headgate.registry import limits
+from headgate.registry.api.answer_cache import Answer, AnswerCache, Key, Mark
+from headgate.registry.api.errors import REASONS, HttpFault
+from headgate.registry.api.shortcut import Shortcuts
+from headgate.registry.errors import InvalidSubject
+from headgate.registry.subjects import context_prefix
+from headgate.web.access import Access
+from headgate.web.bodies import timed
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -5,11 +5,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from registry.api.requests import decoded
-from registry.encryption_keys import Kek
-from registry.errors import InvalidKey
-from registry.service.encryption_keys import FIRST_VERSION, NewDek, algorithm_named, checked_subject
-from registry.subjects import Subject
+from headgate.registry.api.requests import decoded
+from headgate.registry.encryption_keys import Kek
+from headgate.registry.errors import InvalidKey
+from headgate.registry.service.encryption_keys import FIRST_VERSION, NewDek, algorithm_named, checked_subject
+from headgate.registry.subjects import Subject
 
 Props = dict[str, str | None]
 

@@ -11,14 +11,14 @@ from urllib.parse import unquote
 import msgspec
 from starlette.requests import Request
 
-from registry import limits
-from registry.api.errors import HttpFault
-from registry.languages import type_named
-from registry.service.candidates import Candidate
-from registry.service.encryption_rules import with_kms_defaults
-from registry.service.tagging import FIELD, RECORD, TagChange
-from registry.subjects import Subject
-from registry.wire import (
+from headgate.registry import limits
+from headgate.registry.api.errors import HttpFault
+from headgate.registry.languages import type_named
+from headgate.registry.service.candidates import Candidate
+from headgate.registry.service.encryption_rules import with_kms_defaults
+from headgate.registry.service.tagging import FIELD, RECORD, TagChange
+from headgate.registry.subjects import Subject
+from headgate.registry.wire import (
     WireConfig,
     WireMetadata,
     WireReference,

@@ -11,13 +11,13 @@ from typing import Final
 
 import uvicorn
 
-from registry.api.app import create_app
-from registry.api.front import Front
-from registry.service.registry import Registry, wall_clock_ms
-from registry.settings import RegistrySettings
-from registry.storage.sqlite import SqliteStore
-from web.access import Access
-from web.settings import AccessSettings
+from headgate.registry.api.app import create_app
+from headgate.registry.api.front import Front
+from headgate.registry.service.registry import Registry, wall_clock_ms
+from headgate.registry.settings import RegistrySettings
+from headgate.registry.storage.sqlite import SqliteStore
+from headgate.web.access import Access
+from headgate.web.settings import AccessSettings
 
 
 def open_registry(data_dir: Path, settings: RegistrySettings | None = None) -> Registry:

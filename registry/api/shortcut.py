@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from openapi.heads import BoundedHeads
-from registry.api.answer_cache import Answer
+from headgate.openapi.heads import BoundedHeads
+from headgate.registry.api.answer_cache import Answer
 
 _REQUESTS_KEPT_MAX: Final = 20_000
 _REQUEST_BYTES_MAX: Final = 16 * 1024

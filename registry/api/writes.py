@@ -11,8 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from registry.errors import RegistryError, StoreFailed
-from registry.storage.base import BatchOutcome, RegistryStore, StoreWriter, Touched
+from headgate.registry.errors import RegistryError, StoreFailed
+from headgate.registry.storage.base import BatchOutcome, RegistryStore, StoreWriter, Touched
 
 T = TypeVar("T")
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from registry import limits
-from registry.compatibility import avro_findings as findings
-from registry.compatibility.avro_findings import Finding
-from registry.compatibility.avro_matching import (
+from headgate.registry import limits
+from headgate.registry.compatibility import avro_findings as findings
+from headgate.registry.compatibility.avro_findings import Finding
+from headgate.registry.compatibility.avro_matching import (
     Branches,
     fields_by_name,
     matching_fields,
@@ -25,11 +25,11 @@ from registry.compatibility.avro_matching import (
     plainly_unreadable,
     promotes,
 )
-from registry.compatibility.incompatibility import Incompatibility
-from registry.errors import InvalidSchema, TakesLonger
-from registry.formats.avro import AvroSchema
-from registry.formats.avro_types import Array, AvroType, Enum, Fixed, Map, Primitive, Record, Union
-from registry.formats.avro_writer import beginning
+from headgate.registry.compatibility.incompatibility import Incompatibility
+from headgate.registry.errors import InvalidSchema, TakesLonger
+from headgate.registry.formats.avro import AvroSchema
+from headgate.registry.formats.avro_types import Array, AvroType, Enum, Fixed, Map, Primitive, Record, Union
+from headgate.registry.formats.avro_writer import beginning
 
 T = TypeVar("T")
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from registry import limits
-from registry.compatibility.incompatibility import Incompatibility, Policy
-from registry.formats.base import ParsedSchema
-from registry.languages import Languages
-from registry.model import Level, SchemaType
+from headgate.registry import limits
+from headgate.registry.compatibility.incompatibility import Incompatibility, Policy
+from headgate.registry.formats.base import ParsedSchema
+from headgate.registry.languages import Languages
+from headgate.registry.model import Level, SchemaType
 
 _OLD_SCHEMA_CHARS_MAX: Final = 10 * 1024
 

@@ -7,13 +7,13 @@ Reading data with the schema is `serdes`, comparing two schemas is `registry.com
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from registry import limits
-from registry.errors import InvalidSchema
-from registry.formats.avro_reader import Reader
-from registry.formats.avro_types import AvroType, Enum, Fixed, Named, Record
-from registry.formats.avro_writer import write
-from registry.formats.json_text import load
-from registry.model import SchemaType
+from headgate.registry import limits
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.avro_reader import Reader
+from headgate.registry.formats.avro_types import AvroType, Enum, Fixed, Named, Record
+from headgate.registry.formats.avro_writer import write
+from headgate.registry.formats.json_text import load
+from headgate.registry.model import SchemaType
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from registry import limits
-from registry.errors import InvalidSchema
-from registry.formats.avro_types import (
+from headgate.registry import limits
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.avro_types import (
     PRIMITIVES,
     Array,
     AvroType,
@@ -26,8 +26,8 @@ from registry.formats.avro_types import (
     Record,
     Union,
 )
-from registry.formats.avro_values import decimal_problem, fits
-from registry.formats.json_text import brief
+from headgate.registry.formats.avro_values import decimal_problem, fits
+from headgate.registry.formats.json_text import brief
 
 _Leaf = TypeVar("_Leaf", Enum, Fixed)
 

@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from registry.formats.avro_types import Array, AvroType, Enum, Fixed, Map, Primitive, Properties, Record, Union
-from registry.formats.json_text import brief
+from headgate.registry.formats.avro_types import Array, AvroType, Enum, Fixed, Map, Primitive, Properties, Record, Union
+from headgate.registry.formats.json_text import brief
 
 
 def decimal_problem(kind: str, size: int, properties: Properties) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from registry.formats.avro_types import (
+from headgate.registry.formats.avro_types import (
     Array,
     AvroType,
     Enum,
@@ -23,8 +23,8 @@ from registry.formats.avro_types import (
     Record,
     Union,
 )
-from registry.formats.avro_values import decimal_problem, fits
-from registry.formats.json_text import dump, text_of
+from headgate.registry.formats.avro_values import decimal_problem, fits
+from headgate.registry.formats.json_text import dump, text_of
 
 _LOGICAL_BASES: Final = {
     "big-decimal": "bytes",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from registry.model import SchemaType
+from headgate.registry.model import SchemaType
 
 
 class ParsedSchema(Protocol):

@@ -1,5 +1,5 @@
 """What the registry does, as functions over a store's view: no HTTP, no SQL, no clock of their own."""
 
-from registry.service.registry import Registry
+from headgate.registry.service.registry import Registry
 
 __all__ = ["Registry"]

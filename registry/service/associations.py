@@ -13,9 +13,9 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from registry import limits
-from registry.associations import ANY_NAMESPACE, TOPIC, Association, AssociationType, Lifecycle, Resource
-from registry.errors import (
+from headgate.registry import limits
+from headgate.registry.associations import ANY_NAMESPACE, TOPIC, Association, AssociationType, Lifecycle, Resource
+from headgate.registry.errors import (
     AssociationFrozen,
     AssociationNotFound,
     InvalidAssociation,
@@ -26,14 +26,14 @@ from registry.errors import (
     SubjectStronglyAssociated,
     TooManyAssociations,
 )
-from registry.model import Mode
-from registry.service import deletion
-from registry.service.candidates import Candidate, Environment
-from registry.service.finding import find
-from registry.service.registration import examine, register
-from registry.service.scopes import mode_in_scope, unaliased
-from registry.storage.base import StoredVersion, StoreReader, StoreWriter
-from registry.subjects import Subject
+from headgate.registry.model import Mode
+from headgate.registry.service import deletion
+from headgate.registry.service.candidates import Candidate, Environment
+from headgate.registry.service.finding import find
+from headgate.registry.service.registration import examine, register
+from headgate.registry.service.scopes import mode_in_scope, unaliased
+from headgate.registry.storage.base import StoredVersion, StoreReader, StoreWriter
+from headgate.registry.subjects import Subject
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from registry import limits, references
-from registry.errors import InvalidSchema, SchemaTooLarge
-from registry.formats.base import ParsedSchema
-from registry.languages import Languages
-from registry.model import Content, Metadata, Reference, RuleSet, SchemaType
-from registry.service.tagging import TagChange
-from registry.settings import RegistrySettings
-from registry.storage.base import StoredVersion, StoreReader
-from registry.subjects import Subject
+from headgate.registry import limits, references
+from headgate.registry.errors import InvalidSchema, SchemaTooLarge
+from headgate.registry.formats.base import ParsedSchema
+from headgate.registry.languages import Languages
+from headgate.registry.model import Content, Metadata, Reference, RuleSet, SchemaType
+from headgate.registry.service.tagging import TagChange
+from headgate.registry.settings import RegistrySettings
+from headgate.registry.storage.base import StoredVersion, StoreReader
+from headgate.registry.subjects import Subject
 
 
 @dataclass(frozen=True, slots=True)

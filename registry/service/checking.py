@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 
-from registry.compatibility import levels
-from registry.compatibility.incompatibility import Policy
-from registry.compatibility.levels import Earlier, Verdict
-from registry.errors import InvalidSchema, VersionNotFound
-from registry.model import Level
-from registry.service.candidates import Candidate, Environment, stored_schema, understand
-from registry.service.judging import Patience, judge, policy_messages, verdict_of
-from registry.service.reading import LATEST
-from registry.service.scopes import config_in_scope
-from registry.storage.base import StoreReader
-from registry.subjects import Subject
+from headgate.registry.compatibility import levels
+from headgate.registry.compatibility.incompatibility import Policy
+from headgate.registry.compatibility.levels import Earlier, Verdict
+from headgate.registry.errors import InvalidSchema, VersionNotFound
+from headgate.registry.model import Level
+from headgate.registry.service.candidates import Candidate, Environment, stored_schema, understand
+from headgate.registry.service.judging import Patience, judge, policy_messages, verdict_of
+from headgate.registry.service.reading import LATEST
+from headgate.registry.service.scopes import config_in_scope
+from headgate.registry.storage.base import StoreReader
+from headgate.registry.subjects import Subject
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from registry import limits
-from registry.errors import (
+from headgate.registry import limits
+from headgate.registry.errors import (
     CompatibilityNotConfigured,
     ContextNotEmpty,
     InvalidCompatibilityLevel,
@@ -14,11 +14,11 @@ from registry.errors import (
     ReferenceExists,
     SubjectNotFound,
 )
-from registry.model import Config, Mode
-from registry.service.scopes import config_in_scope, mode_in_scope, overriding_mode
-from registry.settings import RegistrySettings
-from registry.storage.base import Deleted, Selection, StoreReader, StoreWriter
-from registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject
+from headgate.registry.model import Config, Mode
+from headgate.registry.service.scopes import config_in_scope, mode_in_scope, overriding_mode
+from headgate.registry.settings import RegistrySettings
+from headgate.registry.storage.base import Deleted, Selection, StoreReader, StoreWriter
+from headgate.registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject
 
 TOP = Subject(DEFAULT_CONTEXT, "")
 """The scope of /config and /mode without a subject: the default context."""

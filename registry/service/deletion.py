@@ -5,7 +5,7 @@ from being removed. References between versions of one subject do not keep the s
 subject go with its last version.
 """
 
-from registry.errors import (
+from headgate.registry.errors import (
     NoActiveVersion,
     OperationNotPermitted,
     ReferenceExists,
@@ -17,10 +17,10 @@ from registry.errors import (
     VersionNotSoftDeleted,
     VersionSoftDeleted,
 )
-from registry.service.reading import LATEST
-from registry.service.scopes import mode_in_scope
-from registry.storage.base import Referrer, StoreReader, StoreWriter
-from registry.subjects import Subject
+from headgate.registry.service.reading import LATEST
+from headgate.registry.service.scopes import mode_in_scope
+from headgate.registry.storage.base import Referrer, StoreReader, StoreWriter
+from headgate.registry.subjects import Subject
 
 
 def delete_version(store: StoreWriter, subject: Subject, version: int, *, permanent: bool) -> int:

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from registry import limits
-from registry.encryption_keys import DEFAULT_ALGORITHM, Algorithm, Dek, Kek, merged_props
-from registry.errors import (
+from headgate.registry import limits
+from headgate.registry.encryption_keys import DEFAULT_ALGORITHM, Algorithm, Dek, Kek, merged_props
+from headgate.registry.errors import (
     DekGenerationFailed,
     InvalidKey,
     InvalidVersion,
@@ -24,11 +24,11 @@ from registry.errors import (
     KeySoftDeleted,
     TooManyKeys,
 )
-from registry.model import Mode
-from registry.service.reading import LATEST
-from registry.service.scopes import mode_in_scope, unaliased_for_deks
-from registry.storage.base import KeyReader, KeyWriter, StoreReader, StoreWriter
-from registry.subjects import Subject
+from headgate.registry.model import Mode
+from headgate.registry.service.reading import LATEST
+from headgate.registry.service.scopes import mode_in_scope, unaliased_for_deks
+from headgate.registry.storage.base import KeyReader, KeyWriter, StoreReader, StoreWriter
+from headgate.registry.subjects import Subject
 
 FIRST_VERSION: Final = 1
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")

@@ -4,7 +4,7 @@ import unicodedata
 from dataclasses import replace
 from typing import Final
 
-from registry.model import Rule, RuleSet
+from headgate.registry.model import Rule, RuleSet
 
 _KEK_NAME: Final = "encrypt.kek.name"
 _KMS_KEY_ID: Final = "encrypt.kms.key.id"

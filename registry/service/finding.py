@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from registry.model import CONFLUENT_VERSION, Config, Content, Metadata, merged_metadata, merged_rule_sets
-from registry.service.candidates import Candidate, Environment, Understood, stored_schema, understand
-from registry.service.scopes import config_in_scope
-from registry.storage.base import StoredVersion, StoreReader
-from registry.subjects import Subject
+from headgate.registry.model import CONFLUENT_VERSION, Config, Content, Metadata, merged_metadata, merged_rule_sets
+from headgate.registry.service.candidates import Candidate, Environment, Understood, stored_schema, understand
+from headgate.registry.service.scopes import config_in_scope
+from headgate.registry.storage.base import StoredVersion, StoreReader
+from headgate.registry.subjects import Subject
 
 
 def find(

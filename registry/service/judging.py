@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from registry.compatibility import levels
-from registry.compatibility.incompatibility import Policy
-from registry.compatibility.levels import Earlier, Verdict
-from registry.errors import TakesLonger
-from registry.model import RESERVED_FIELDS, Config, Content, Level, Metadata
-from registry.service.candidates import Environment, Understood, stored_schema
-from registry.storage.base import StoredVersion, StoreReader
+from headgate.registry.compatibility import levels
+from headgate.registry.compatibility.incompatibility import Policy
+from headgate.registry.compatibility.levels import Earlier, Verdict
+from headgate.registry.errors import TakesLonger
+from headgate.registry.model import RESERVED_FIELDS, Config, Content, Level, Metadata
+from headgate.registry.service.candidates import Environment, Understood, stored_schema
+from headgate.registry.storage.base import StoredVersion, StoreReader
 
 
 @dataclass(frozen=True, slots=True)

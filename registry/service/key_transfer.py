@@ -8,13 +8,13 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from registry import limits
-from registry.associations import Association, AssociationType, Lifecycle
-from registry.encryption_keys import Algorithm, Dek, Kek, merged_props
-from registry.errors import InvalidAssociation, InvalidKey, NoActiveVersion, OperationNotPermitted
-from registry.service import associations, encryption_keys
-from registry.storage.base import Selection, StoreReader, StoreWriter
-from registry.subjects import Subject, checked
+from headgate.registry import limits
+from headgate.registry.associations import Association, AssociationType, Lifecycle
+from headgate.registry.encryption_keys import Algorithm, Dek, Kek, merged_props
+from headgate.registry.errors import InvalidAssociation, InvalidKey, NoActiveVersion, OperationNotPermitted
+from headgate.registry.service import associations, encryption_keys
+from headgate.registry.storage.base import Selection, StoreReader, StoreWriter
+from headgate.registry.subjects import Subject, checked
 
 
 class KekLine(msgspec.Struct, forbid_unknown_fields=True):

@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from registry import limits
-from registry.errors import InvalidVersion, SchemaNotFound, SubjectNotFound, VersionNotFound
-from registry.model import Content
-from registry.service import tagging
-from registry.service.candidates import Candidate, Environment, stored_schema
-from registry.service.finding import find
-from registry.service.scopes import unaliased
-from registry.service.tagging import TagChange
-from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, Use
-from registry.subjects import Subject
+from headgate.registry import limits
+from headgate.registry.errors import InvalidVersion, SchemaNotFound, SubjectNotFound, VersionNotFound
+from headgate.registry.model import Content
+from headgate.registry.service import tagging
+from headgate.registry.service.candidates import Candidate, Environment, stored_schema
+from headgate.registry.service.finding import find
+from headgate.registry.service.scopes import unaliased
+from headgate.registry.service.tagging import TagChange
+from headgate.registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, Use
+from headgate.registry.subjects import Subject
 
 LATEST: Final = -1
 

@@ -6,16 +6,16 @@ rules are inherited from the latest version and merged with the configured ones,
 
 from dataclasses import dataclass, replace
 
-from registry import limits, references
-from registry.errors import IncompatibleSchema, InvalidSchema, OperationNotPermitted, TakesLonger
-from registry.model import Config, Content, Mode
-from registry.service import tagging
-from registry.service.candidates import Candidate, Environment, understand
-from registry.service.finding import find_as_is, find_configured, with_inherited
-from registry.service.judging import Patience, judge
-from registry.service.scopes import config_in_scope, mode_in_scope
-from registry.storage.base import StoredVersion, StoreReader, StoreWriter, VersionKey
-from registry.subjects import Subject
+from headgate.registry import limits, references
+from headgate.registry.errors import IncompatibleSchema, InvalidSchema, OperationNotPermitted, TakesLonger
+from headgate.registry.model import Config, Content, Mode
+from headgate.registry.service import tagging
+from headgate.registry.service.candidates import Candidate, Environment, understand
+from headgate.registry.service.finding import find_as_is, find_configured, with_inherited
+from headgate.registry.service.judging import Patience, judge
+from headgate.registry.service.scopes import config_in_scope, mode_in_scope
+from headgate.registry.storage.base import StoredVersion, StoreReader, StoreWriter, VersionKey
+from headgate.registry.subjects import Subject
 
 
 @dataclass(frozen=True, slots=True)

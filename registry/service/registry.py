@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable
 
-from registry.languages import Languages
-from registry.service.candidates import Environment
-from registry.settings import RegistrySettings
-from registry.storage.base import RegistryStore
+from headgate.registry.languages import Languages
+from headgate.registry.service.candidates import Environment
+from headgate.registry.settings import RegistrySettings
+from headgate.registry.storage.base import RegistryStore
 
 
 def wall_clock_ms() -> int:

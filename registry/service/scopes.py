@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from registry.model import Config, Mode
-from registry.settings import RegistrySettings
-from registry.storage.base import StoreReader
-from registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject
+from headgate.registry.model import Config, Mode
+from headgate.registry.settings import RegistrySettings
+from headgate.registry.storage.base import StoreReader
+from headgate.registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject
 
 GLOBAL_SCOPE: Final = Subject(GLOBAL_CONTEXT, "")
 _DEFAULT_SCOPE: Final = Subject(DEFAULT_CONTEXT, "")

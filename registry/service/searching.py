@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from registry.formats.json_text import load
-from registry.model import Content, Metadata, SchemaType
-from registry.service import tagging
-from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader
-from registry.subjects import Subject
+from headgate.registry.formats.json_text import load
+from headgate.registry.model import Content, Metadata, SchemaType
+from headgate.registry.service import tagging
+from headgate.registry.storage.base import Deleted, Selection, StoredVersion, StoreReader
+from headgate.registry.subjects import Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _json_fields(node: Any, path: str, found: list[tuple[str, str, str]]) -> Non
 
 
 def _protobuf_fields(text: str, found: list[tuple[str, str, str]]) -> None:
-    from registry.formats.protobuf import parse
+    from headgate.registry.formats.protobuf import parse
 
     for message in parse(text, {}).main.proto.message_type:
         for field in message.field:

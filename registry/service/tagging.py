@@ -7,9 +7,9 @@ property names below `object` for JSON Schema, names below the package for Proto
 from dataclasses import dataclass
 from typing import Any, Final
 
-from registry.errors import InvalidSchema
-from registry.formats.json_text import dump, load
-from registry.model import SchemaType
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.json_text import dump, load
+from headgate.registry.model import SchemaType
 
 TAGS: Final = "confluent:tags"
 RECORD: Final = "sr_record"
@@ -72,8 +72,8 @@ def with_tags_of(type: SchemaType, text: str, tags: tuple[TagChange, ...]) -> st
 def _paths(type: SchemaType, text: str) -> set[tuple[str, str]]:
     if type is not SchemaType.PROTOBUF:
         return {(entity_type, path) for path, entity_type, _ in _entities(type, load(text))}
-    from registry.formats.protobuf import tags
-    from registry.formats.protobuf.parser import parse_text
+    from headgate.registry.formats.protobuf import tags
+    from headgate.registry.formats.protobuf.parser import parse_text
 
     return {(FIELD if one.is_field else RECORD, one.path) for one in tags.tags_of(parse_text(text))}
 
@@ -82,17 +82,17 @@ def _protobuf_tags_of(text: str) -> tuple[TagChange, ...]:
     if _PROTOBUF_META not in text:
         return ()
     # Imported with the first schema of the language, as elsewhere.
-    from registry.formats.protobuf import tags
-    from registry.formats.protobuf.parser import parse_text
+    from headgate.registry.formats.protobuf import tags
+    from headgate.registry.formats.protobuf.parser import parse_text
 
     found = (one for one in tags.tags_of(parse_text(text)) if one.tags)
     return tuple(TagChange(one.path, FIELD if one.is_field else RECORD, one.tags) for one in found)
 
 
 def _protobuf_retagged(text: str, add: tuple[TagChange, ...], remove: tuple[TagChange, ...]) -> str:
-    from registry.formats.protobuf import tags
-    from registry.formats.protobuf.parser import parse_text
-    from registry.formats.protobuf.printer import print_file
+    from headgate.registry.formats.protobuf import tags
+    from headgate.registry.formats.protobuf.parser import parse_text
+    from headgate.registry.formats.protobuf.printer import print_file
 
     file = parse_text(text)
     present = {(one.path, one.is_field): one.tags for one in tags.tags_of(file)}

@@ -11,15 +11,15 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from registry import limits
-from registry.errors import InvalidSchema, OperationNotPermitted, RegistryError
-from registry.languages import type_named
-from registry.model import Config, Content, Mode
-from registry.service import key_transfer
-from registry.service.candidates import Environment, stored_schema
-from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, StoreWriter
-from registry.subjects import Subject, checked, checked_scope
-from registry.wire import (
+from headgate.registry import limits
+from headgate.registry.errors import InvalidSchema, OperationNotPermitted, RegistryError
+from headgate.registry.languages import type_named
+from headgate.registry.model import Config, Content, Mode
+from headgate.registry.service import key_transfer
+from headgate.registry.service.candidates import Environment, stored_schema
+from headgate.registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, StoreWriter
+from headgate.registry.subjects import Subject, checked, checked_scope
+from headgate.registry.wire import (
     WireConfig,
     WireMetadata,
     WireReference,

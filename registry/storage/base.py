@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
-from registry.associations import Association
-from registry.encryption_keys import Algorithm, Dek, Kek
-from registry.errors import RegistryError
-from registry.model import Config, Content, Mode, SchemaType, guid_of
-from registry.subjects import Subject
+from headgate.registry.associations import Association
+from headgate.registry.encryption_keys import Algorithm, Dek, Kek
+from headgate.registry.errors import RegistryError
+from headgate.registry.model import Config, Content, Mode, SchemaType, guid_of
+from headgate.registry.subjects import Subject
 
 
 @dataclass(frozen=True, slots=True)

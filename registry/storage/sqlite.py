@@ -13,14 +13,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from registry.errors import RegistryError, StoreFailed
-from registry.storage.base import BatchOutcome, Operation, StoreReader
-from registry.storage.sqlite_file import locked, prepare
-from registry.storage.sqlite_reader import SqliteReader
-from registry.storage.sqlite_rows import FAILURES, checksum, text_of
-from registry.storage.sqlite_schema import migrate
-from registry.storage.sqlite_verification import inspect
-from registry.storage.sqlite_writer import SqliteWriter
+from headgate.registry.errors import RegistryError, StoreFailed
+from headgate.registry.storage.base import BatchOutcome, Operation, StoreReader
+from headgate.registry.storage.sqlite_file import locked, prepare
+from headgate.registry.storage.sqlite_reader import SqliteReader
+from headgate.registry.storage.sqlite_rows import FAILURES, checksum, text_of
+from headgate.registry.storage.sqlite_schema import migrate
+from headgate.registry.storage.sqlite_verification import inspect
+from headgate.registry.storage.sqlite_writer import SqliteWriter
 
 _BUSY_SECONDS: Final = 10.0
 _WRITER_CACHE_KIB: Final = 32 * 1024

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from registry.associations import Association, AssociationType, Lifecycle
-from registry.storage.sqlite_rows import Execute, Table
-from registry.subjects import Subject
+from headgate.registry.associations import Association, AssociationType, Lifecycle
+from headgate.registry.storage.sqlite_rows import Execute, Table
+from headgate.registry.subjects import Subject
 
 ASSOCIATIONS: Final = Table(
     "associations",

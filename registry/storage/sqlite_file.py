@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from registry.errors import StoreFailed
+from headgate.registry.errors import StoreFailed
 
 _log: Final = logging.getLogger(__name__)
 

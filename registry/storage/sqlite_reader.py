@@ -11,9 +11,9 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from registry.errors import DamagedRow
-from registry.model import Config, Content, Mode, SchemaType
-from registry.storage.base import (
+from headgate.registry.errors import DamagedRow
+from headgate.registry.model import Config, Content, Mode, SchemaType
+from headgate.registry.storage.base import (
     Change,
     Deleted,
     Referrer,
@@ -22,11 +22,11 @@ from registry.storage.base import (
     Use,
     VersionKey,
 )
-from registry.storage.sqlite_associations import SqliteAssociationReader
-from registry.storage.sqlite_keys import SqliteKeyReader
-from registry.storage.sqlite_rows import verified
-from registry.subjects import DEFAULT_CONTEXT, Subject
-from registry.wire import (
+from headgate.registry.storage.sqlite_associations import SqliteAssociationReader
+from headgate.registry.storage.sqlite_keys import SqliteKeyReader
+from headgate.registry.storage.sqlite_rows import verified
+from headgate.registry.subjects import DEFAULT_CONTEXT, Subject
+from headgate.registry.wire import (
     WireConfig,
     WireMetadata,
     WireReference,

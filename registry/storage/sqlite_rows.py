@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 
-from registry.errors import DamagedRow
+from headgate.registry.errors import DamagedRow
 
 Execute: TypeAlias = Callable[[str, Sequence[Any]], sqlite3.Cursor]
 _CHECKSUM_BYTES: Final = 16

@@ -9,7 +9,7 @@ import sqlite3
 import sys
 from typing import TYPE_CHECKING, Final
 
-from registry.errors import StoreFailed
+from headgate.registry.errors import StoreFailed
 
 if TYPE_CHECKING:
     from sqlite_utils import Database

@@ -10,10 +10,10 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from registry.errors import DamagedRow
-from registry.storage.sqlite_associations import ASSOCIATIONS
-from registry.storage.sqlite_keys import DEKS, KEKS
-from registry.storage.sqlite_rows import FAILURES, verified
+from headgate.registry.errors import DamagedRow
+from headgate.registry.storage.sqlite_associations import ASSOCIATIONS
+from headgate.registry.storage.sqlite_keys import DEKS, KEKS
+from headgate.registry.storage.sqlite_rows import FAILURES, verified
 
 _log: Final = logging.getLogger(__name__)
 

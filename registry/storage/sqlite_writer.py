@@ -9,16 +9,16 @@ from typing import Final
 
 import orjson
 
-from registry import limits
-from registry.errors import OperationNotPermitted
-from registry.model import Config, Mode
-from registry.storage.base import StoredVersion, Touched
-from registry.storage.sqlite_associations import SqliteAssociationWriter
-from registry.storage.sqlite_keys import SqliteKeyWriter
-from registry.storage.sqlite_reader import SqliteReader, body_hash
-from registry.storage.sqlite_rows import checksum, verified
-from registry.subjects import DEFAULT_CONTEXT, Subject
-from registry.wire import config_json, metadata_json, references_json, rule_set_json
+from headgate.registry import limits
+from headgate.registry.errors import OperationNotPermitted
+from headgate.registry.model import Config, Mode
+from headgate.registry.storage.base import StoredVersion, Touched
+from headgate.registry.storage.sqlite_associations import SqliteAssociationWriter
+from headgate.registry.storage.sqlite_keys import SqliteKeyWriter
+from headgate.registry.storage.sqlite_reader import SqliteReader, body_hash
+from headgate.registry.storage.sqlite_rows import checksum, verified
+from headgate.registry.subjects import DEFAULT_CONTEXT, Subject
+from headgate.registry.wire import config_json, metadata_json, references_json, rule_set_json
 
 _PRUNE_EVERY: Final = 1000
 

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from serdes.outcome import Reason
+from headgate.serdes.outcome import Reason
 
 _FLOAT = struct.Struct("<f")
 _DOUBLE = struct.Struct("<d")

@@ -3,13 +3,13 @@
 Where the whole schema is of type `bytes`, Confluent's serializers write the bytes themselves, without a length.
 """
 
-from serdes.avro.binary import read_long, write_long
-from serdes.avro.decoder import Decoder
-from serdes.avro.encoder import Encoder
-from serdes.avro.schema import Enum, Fixed, Primitive, Record, Schema
-from serdes.codec import Body, ReadOptions, WriteOptions
-from serdes.framing import Frame
-from serdes.outcome import Poison
+from headgate.serdes.avro.binary import read_long, write_long
+from headgate.serdes.avro.decoder import Decoder
+from headgate.serdes.avro.encoder import Encoder
+from headgate.serdes.avro.schema import Enum, Fixed, Primitive, Record, Schema
+from headgate.serdes.codec import Body, ReadOptions, WriteOptions
+from headgate.serdes.framing import Frame
+from headgate.serdes.outcome import Poison
 
 
 def is_raw(schema: Schema) -> bool:

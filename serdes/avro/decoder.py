@@ -7,7 +7,7 @@ This is the oracle of the columnar decoder and takes its place where Numba is mi
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from serdes.avro.binary import (
+from headgate.serdes.avro.binary import (
     READERS,
     Fault,
     corrupt,
@@ -17,9 +17,9 @@ from serdes.avro.binary import (
     skip_bytes,
     truncated,
 )
-from serdes.avro.defaults import default_value
-from serdes.avro.logical import reader_of
-from serdes.avro.resolution import (
+from headgate.serdes.avro.defaults import default_value
+from headgate.serdes.avro.logical import reader_of
+from headgate.serdes.avro.resolution import (
     ArrayPlan,
     EnumPlan,
     FixedPlan,
@@ -32,8 +32,8 @@ from serdes.avro.resolution import (
     Unresolvable,
     resolve,
 )
-from serdes.avro.schema import Array, Enum, Fixed, Logical, Map, Primitive, Record, Schema, Union, is_zero_size
-from serdes.outcome import Poison, Reason
+from headgate.serdes.avro.schema import Array, Enum, Fixed, Logical, Map, Primitive, Record, Schema, Union, is_zero_size
+from headgate.serdes.outcome import Poison, Reason
 
 DEPTH_MAX = 100
 """Records, arrays and maps of the writer open at once; Protobuf's own default. Keeps every decoder's stack bounded."""

@@ -6,8 +6,8 @@ default of a union is a value of its first branch (later editions allow any bran
 
 import struct
 
-from serdes.avro.logical import reader_of
-from serdes.avro.schema import Array, Enum, Fixed, Logical, Map, Primitive, Record, Schema, Union
+from headgate.serdes.avro.logical import reader_of
+from headgate.serdes.avro.schema import Array, Enum, Fixed, Logical, Map, Primitive, Record, Schema, Union
 
 DEFAULT_DEPTH_MAX = 100
 """Levels of a default: a record whose default leaves out a field that is the record itself would never end."""

@@ -7,10 +7,10 @@ block for an array or map, no byte sizes. What could not be read back as the sam
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from serdes.avro.binary import write_long
-from serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX
-from serdes.avro.defaults import default_value
-from serdes.avro.scalar_writing import (
+from headgate.serdes.avro.binary import write_long
+from headgate.serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX
+from headgate.serdes.avro.defaults import default_value
+from headgate.serdes.avro.scalar_writing import (
     Buffer,
     Write,
     converted_writer,
@@ -20,9 +20,9 @@ from serdes.avro.scalar_writing import (
     write_string,
     wrong,
 )
-from serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, is_zero_size
-from serdes.avro.union_writing import union_writer
-from serdes.errors import EncodeError
+from headgate.serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, is_zero_size
+from headgate.serdes.avro.union_writing import union_writer
+from headgate.serdes.errors import EncodeError
 
 
 class Encoder:

@@ -5,11 +5,11 @@ bytes and fixed are strings of code points 0 to 255; logical types appear as the
 timestamps are exact. NaN and the infinities, which JSON lacks, are the strings that Java writes.
 """
 
-from serdes.avro.json_reading import FromJson
-from serdes.avro.json_writing import ToJson
-from serdes.avro.schema import Schema
-from serdes.errors import EncodeError
-from serdes.json_text import dumps, loads
+from headgate.serdes.avro.json_reading import FromJson
+from headgate.serdes.avro.json_writing import ToJson
+from headgate.serdes.avro.schema import Schema
+from headgate.serdes.errors import EncodeError
+from headgate.serdes.json_text import dumps, loads
 
 
 class JsonEncoding:

@@ -5,10 +5,10 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from serdes.avro.decoder import DEPTH_MAX
-from serdes.avro.defaults import default_value
-from serdes.avro.logical import reader_of
-from serdes.avro.schema import (
+from headgate.serdes.avro.decoder import DEPTH_MAX
+from headgate.serdes.avro.defaults import default_value
+from headgate.serdes.avro.logical import reader_of
+from headgate.serdes.avro.schema import (
     Array,
     Enum,
     Field,
@@ -21,7 +21,7 @@ from serdes.avro.schema import (
     Union,
     type_name,
 )
-from serdes.errors import EncodeError
+from headgate.serdes.errors import EncodeError
 
 Convert: TypeAlias = Callable[[Any, int], Any]
 

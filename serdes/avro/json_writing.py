@@ -8,13 +8,25 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from serdes.avro.binary import read_long
-from serdes.avro.decoder import DEPTH_MAX
-from serdes.avro.defaults import default_value
-from serdes.avro.encoder import Encoder
-from serdes.avro.logical import writer_of
-from serdes.avro.schema import Array, Enum, Field, Fixed, Map, Primitive, Record, Schema, Union, type_name, unqualified
-from serdes.errors import EncodeError
+from headgate.serdes.avro.binary import read_long
+from headgate.serdes.avro.decoder import DEPTH_MAX
+from headgate.serdes.avro.defaults import default_value
+from headgate.serdes.avro.encoder import Encoder
+from headgate.serdes.avro.logical import writer_of
+from headgate.serdes.avro.schema import (
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+    type_name,
+    unqualified,
+)
+from headgate.serdes.errors import EncodeError
 
 Convert: TypeAlias = Callable[[Any, int], Any]
 

@@ -15,7 +15,7 @@ from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperatio
 from typing import Any
 from uuid import UUID
 
-from serdes.avro.schema import DECIMAL_PRECISION_MAX, Logical
+from headgate.serdes.avro.schema import DECIMAL_PRECISION_MAX, Logical
 
 DATE_DAYS_MIN, DATE_DAYS_MAX = -719_162, 2_932_896
 """0001-01-01 and 9999-12-31, in days since 1970-01-01."""

@@ -11,8 +11,8 @@ named types can be as long as the schema.
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from serdes.avro.defaults import default_value
-from serdes.avro.schema import (
+from headgate.serdes.avro.defaults import default_value
+from headgate.serdes.avro.schema import (
     Array,
     Enum,
     Field,

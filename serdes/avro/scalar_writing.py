@@ -7,10 +7,10 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from serdes.avro.binary import write_long
-from serdes.avro.logical import reader_of, writer_of
-from serdes.avro.schema import Enum, Logical
-from serdes.errors import EncodeError
+from headgate.serdes.avro.binary import write_long
+from headgate.serdes.avro.logical import reader_of, writer_of
+from headgate.serdes.avro.schema import Enum, Logical
+from headgate.serdes.errors import EncodeError
 
 _INTEGER_BITS = {"int": 32, "long": 64}
 _FLOATING = {"float": struct.Struct("<f"), "double": struct.Struct("<d")}

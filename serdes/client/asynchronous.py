@@ -8,12 +8,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 from uuid import UUID
 
-from serdes.client.core import RegistryCore
-from serdes.client.exchange import Effect, HttpAnswer, HttpRequest, NoAnswer, Pause, Reply, Steps
-from serdes.client.settings import RegistrySettings
-from serdes.client.transport import Bounded, needs_tls, tls_context
-from serdes.rules import Rules
-from serdes.schemas import RegisteredSchema, SchemaDefinition
+from headgate.serdes.client.core import RegistryCore
+from headgate.serdes.client.exchange import Effect, HttpAnswer, HttpRequest, NoAnswer, Pause, Reply, Steps
+from headgate.serdes.client.settings import RegistrySettings
+from headgate.serdes.client.transport import Bounded, needs_tls, tls_context
+from headgate.serdes.rules import Rules
+from headgate.serdes.schemas import RegisteredSchema, SchemaDefinition
 
 if TYPE_CHECKING:
     import httpx

@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable, Mapping
 from urllib.parse import quote, unquote, urlencode
 
-from serdes.client.errors import RegistryUnavailable, RegistryUnreachable, RequestRefused, UnknownSchema
-from serdes.client.exchange import HttpAnswer, HttpRequest, NoAnswer, Pause, Steps
-from serdes.client.settings import BasicAuth, BearerAuth, RegistrySettings
+from headgate.serdes.client.errors import RegistryUnavailable, RegistryUnreachable, RequestRefused, UnknownSchema
+from headgate.serdes.client.exchange import HttpAnswer, HttpRequest, NoAnswer, Pause, Steps
+from headgate.serdes.client.settings import BasicAuth, BearerAuth, RegistrySettings
 
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"

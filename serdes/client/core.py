@@ -10,21 +10,21 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from registry.limits import id_max, reference_depth_max, references_max
-from registry.model import Reference, SchemaType
-from serdes.client.cache import BoundedCache
-from serdes.client.conversation import Conversation
-from serdes.client.errors import (
+from headgate.registry.limits import id_max, reference_depth_max, references_max
+from headgate.registry.model import Reference, SchemaType
+from headgate.serdes.client.cache import BoundedCache
+from headgate.serdes.client.conversation import Conversation
+from headgate.serdes.client.errors import (
     RegistryClientError,
     RegistryUnavailable,
     RegistryUnreachable,
     RequestRefused,
     UnknownSchema,
 )
-from serdes.client.exchange import Effect, Reply, Steps, Turn
-from serdes.client.settings import RegistrySettings
-from serdes.rules import RulePolicy, Rules, parse_rules
-from serdes.schemas import RegisteredSchema, SchemaDefinition
+from headgate.serdes.client.exchange import Effect, Reply, Steps, Turn
+from headgate.serdes.client.settings import RegistrySettings
+from headgate.serdes.rules import RulePolicy, Rules, parse_rules
+from headgate.serdes.schemas import RegisteredSchema, SchemaDefinition
 
 Answer = dict[str, object] | list[object]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from serdes.rules import RulePolicy
+from headgate.serdes.rules import RulePolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import ssl
 import time
 
-from serdes.client.settings import RegistrySettings, TlsSettings
+from headgate.serdes.client.settings import RegistrySettings, TlsSettings
 
 
 def tls_context(tls: TlsSettings) -> ssl.SSLContext:

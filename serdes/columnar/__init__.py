@@ -3,15 +3,29 @@
 Needs the `spark` extra (pyarrow and numpy; Numba for speed, not for the results): `serdes` itself does not import it.
 """
 
-from serdes.columnar.batches import AbortedTransaction, BatchFault, Records, Scanned, read_batches, scan_batches
-from serdes.columnar.decoder import Batch, ColumnarDecoder
-from serdes.columnar.encoder import ColumnarEncoder, Encoded
-from serdes.columnar.engine import Compiled, Engine, Plain, default_engine
-from serdes.columnar.errors import BatchTooLarge, ColumnarError, NotBinary, NotEncodable, SchemaTooLarge, UnknownField
-from serdes.columnar.projection import project
-from serdes.columnar.record_rows import RecordRows
-from serdes.columnar.source import FixedSchemas, SchemaSource
-from serdes.columnar.spans import Spans
+from headgate.serdes.columnar.batches import (
+    AbortedTransaction,
+    BatchFault,
+    Records,
+    Scanned,
+    read_batches,
+    scan_batches,
+)
+from headgate.serdes.columnar.decoder import Batch, ColumnarDecoder
+from headgate.serdes.columnar.encoder import ColumnarEncoder, Encoded
+from headgate.serdes.columnar.engine import Compiled, Engine, Plain, default_engine
+from headgate.serdes.columnar.errors import (
+    BatchTooLarge,
+    ColumnarError,
+    NotBinary,
+    NotEncodable,
+    SchemaTooLarge,
+    UnknownField,
+)
+from headgate.serdes.columnar.projection import project
+from headgate.serdes.columnar.record_rows import RecordRows
+from headgate.serdes.columnar.source import FixedSchemas, SchemaSource
+from headgate.serdes.columnar.spans import Spans
 
 __all__ = [
     "AbortedTransaction",

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from serdes.columnar.errors import BatchTooLarge
-from serdes.columnar.layout import ROWS, Buffer, List, Node, Role, Struct, Text
+from headgate.serdes.columnar.errors import BatchTooLarge
+from headgate.serdes.columnar.layout import ROWS, Buffer, List, Node, Role, Struct, Text
 
 OFFSET_MAX = 2**31 - 1
 """Items or bytes that 32-bit offsets can count."""

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from serdes.columnar.arena import Arena
-from serdes.columnar.layout import Cells, Node, Nothing, Struct, Text
+from headgate.serdes.columnar.arena import Arena
+from headgate.serdes.columnar.layout import Cells, Node, Nothing, Struct, Text
 
 
 def assemble(arena: Arena, root: Node, rows: int, good: NDArray[np.bool_]) -> pa.Array:

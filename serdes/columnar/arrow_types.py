@@ -2,8 +2,14 @@
 
 from pyarrow import lib as pa
 
-from serdes.avro.logical import DATE_DAYS_MAX, DATE_DAYS_MIN, DAY_SECONDS, TIMESTAMP_SECONDS_END, TIMESTAMP_SECONDS_MIN
-from serdes.avro.schema import Fixed, Logical, Primitive
+from headgate.serdes.avro.logical import (
+    DATE_DAYS_MAX,
+    DATE_DAYS_MIN,
+    DAY_SECONDS,
+    TIMESTAMP_SECONDS_END,
+    TIMESTAMP_SECONDS_MIN,
+)
+from headgate.serdes.avro.schema import Fixed, Logical, Primitive
 
 ARROW_PRECISION_MAX = 76
 """Digits of decimal256. A decimal of more is kept as the bytes it came in."""

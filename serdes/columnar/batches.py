@@ -15,11 +15,11 @@ from crc32c import crc32c
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from serdes.columnar.engine import Engine, default_engine
-from serdes.columnar.errors import BatchTooLarge
-from serdes.columnar.inflate import RECORDS_BYTES_MAX, Bytes, Inflated, NotInflated
-from serdes.columnar.record_rows import RecordRows
-from serdes.columnar.records import OWN_TIMESTAMP, RECORD_BYTES_MIN
+from headgate.serdes.columnar.engine import Engine, default_engine
+from headgate.serdes.columnar.errors import BatchTooLarge
+from headgate.serdes.columnar.inflate import RECORDS_BYTES_MAX, Bytes, Inflated, NotInflated
+from headgate.serdes.columnar.record_rows import RecordRows
+from headgate.serdes.columnar.records import OWN_TIMESTAMP, RECORD_BYTES_MIN
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size

@@ -15,10 +15,19 @@ from typing import Any, cast
 
 from numba import extending, njit, types
 
-from serdes.avro import decoder, defaults
-from serdes.columnar import encode_opcodes, frames, interpreter, machine, opcodes, primitives, records, word_forms
-from serdes.columnar import encode_rows as encoding
-from serdes.columnar.machine import CellsType
+from headgate.serdes.avro import decoder, defaults
+from headgate.serdes.columnar import (
+    encode_opcodes,
+    frames,
+    interpreter,
+    machine,
+    opcodes,
+    primitives,
+    records,
+    word_forms,
+)
+from headgate.serdes.columnar import encode_rows as encoding
+from headgate.serdes.columnar.machine import CellsType
 
 SOURCES: tuple[ModuleType, ...] = (
     decoder, defaults, encode_opcodes, encoding, frames, interpreter, machine, opcodes, primitives, records, word_forms,

@@ -11,21 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from serdes.avro.resolution import Plan, Unresolvable, resolve
-from serdes.avro.schema import Schema
-from serdes.columnar import interpreter
-from serdes.columnar.arena import Arena, Demand, Rates, measure
-from serdes.columnar.arrow import assemble
-from serdes.columnar.engine import Engine, default_engine
-from serdes.columnar.errors import SchemaTooLarge
-from serdes.columnar.frames import FRAME_BYTES
-from serdes.columnar.layout import RECURSION_MAX_DEFAULT, lay_out
-from serdes.columnar.memory import empty
-from serdes.columnar.planner import compile_plan
-from serdes.columnar.program import Program
-from serdes.columnar.source import SchemaSource
-from serdes.columnar.spans import Spans, spans_of
-from serdes.outcome import Reason
+from headgate.serdes.avro.resolution import Plan, Unresolvable, resolve
+from headgate.serdes.avro.schema import Schema
+from headgate.serdes.columnar import interpreter
+from headgate.serdes.columnar.arena import Arena, Demand, Rates, measure
+from headgate.serdes.columnar.arrow import assemble
+from headgate.serdes.columnar.engine import Engine, default_engine
+from headgate.serdes.columnar.errors import SchemaTooLarge
+from headgate.serdes.columnar.frames import FRAME_BYTES
+from headgate.serdes.columnar.layout import RECURSION_MAX_DEFAULT, lay_out
+from headgate.serdes.columnar.memory import empty
+from headgate.serdes.columnar.planner import compile_plan
+from headgate.serdes.columnar.program import Program
+from headgate.serdes.columnar.source import SchemaSource
+from headgate.serdes.columnar.spans import Spans, spans_of
+from headgate.serdes.outcome import Reason
 
 DISTINCT_IDS_FEW = 500
 """Schema ids that a batch is first taken to have at most; garbage can make every row's another one."""

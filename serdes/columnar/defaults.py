@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from serdes.avro.defaults import default_value
-from serdes.avro.schema import Array, Fixed, Map, Primitive, Record, Schema, Union
-from serdes.columnar import opcodes as op
-from serdes.columnar.layout import Cells, List, Node, Struct, Text, is_null
-from serdes.columnar.program import Program
-from serdes.outcome import Reason
+from headgate.serdes.avro.defaults import default_value
+from headgate.serdes.avro.schema import Array, Fixed, Map, Primitive, Record, Schema, Union
+from headgate.serdes.columnar import opcodes as op
+from headgate.serdes.columnar.layout import Cells, List, Node, Struct, Text, is_null
+from headgate.serdes.columnar.program import Program
+from headgate.serdes.outcome import Reason
 
 
 def write_default(program: Program, schema: Schema, default: Any, node: Node | None) -> None:

@@ -5,17 +5,29 @@ The program is made anew for each batch: it depends on which columns hold nulls,
 
 from pyarrow import lib as pa
 
-from serdes.avro import EncodeError, Encoder
-from serdes.avro.decoder import DEPTH_MAX
-from serdes.avro.defaults import default_value
-from serdes.avro.schema import Array, Enum, Field, Fixed, Logical, Map, Primitive, Record, Schema, Union, is_zero_size
-from serdes.columnar import encode_opcodes as op
-from serdes.columnar.arrow_types import DURATION_PARTS, RANGES, is_arrow_decimal, scalar_type
-from serdes.columnar.constants import Constants
-from serdes.columnar.errors import NotEncodable
-from serdes.columnar.layout import is_null, widened
-from serdes.columnar.packing import Packing
-from serdes.outcome import Reason
+from headgate.serdes.avro import EncodeError, Encoder
+from headgate.serdes.avro.decoder import DEPTH_MAX
+from headgate.serdes.avro.defaults import default_value
+from headgate.serdes.avro.schema import (
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Logical,
+    Map,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+    is_zero_size,
+)
+from headgate.serdes.columnar import encode_opcodes as op
+from headgate.serdes.columnar.arrow_types import DURATION_PARTS, RANGES, is_arrow_decimal, scalar_type
+from headgate.serdes.columnar.constants import Constants
+from headgate.serdes.columnar.errors import NotEncodable
+from headgate.serdes.columnar.layout import is_null, widened
+from headgate.serdes.columnar.packing import Packing
+from headgate.serdes.outcome import Reason
 
 _BITS = {"int": 31, "long": 63}
 

@@ -5,9 +5,9 @@ A row that cannot be written (a null where none may be, a value that a reader wo
 
 from typing import Final
 
-from serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX
-from serdes.columnar import encode_opcodes as op
-from serdes.columnar.primitives import (
+from headgate.serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX
+from headgate.serdes.columnar import encode_opcodes as op
+from headgate.serdes.columnar.primitives import (
     DECIMAL_BOUND_BYTES,
     INVALID_VALUE,
     Cells,

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from serdes.avro.schema import Schema, Union
-from serdes.columnar import encode_rows
-from serdes.columnar.encode_plan import Writing
-from serdes.columnar.engine import Engine, default_engine
-from serdes.columnar.errors import BatchTooLarge
-from serdes.columnar.layout import is_null
-from serdes.columnar.memory import empty
-from serdes.framing import frame
-from serdes.outcome import Reason
+from headgate.serdes.avro.schema import Schema, Union
+from headgate.serdes.columnar import encode_rows
+from headgate.serdes.columnar.encode_plan import Writing
+from headgate.serdes.columnar.engine import Engine, default_engine
+from headgate.serdes.columnar.errors import BatchTooLarge
+from headgate.serdes.columnar.layout import is_null
+from headgate.serdes.columnar.memory import empty
+from headgate.serdes.framing import frame
+from headgate.serdes.outcome import Reason
 
 BYTES_PER_ROW = 64
 """The first guess at a payload's size; the block doubles where it does not hold."""

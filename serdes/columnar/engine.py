@@ -8,7 +8,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from serdes.columnar import encode_rows, frames, interpreter, records
+from headgate.serdes.columnar import encode_rows, frames, interpreter, records
 
 
 class Engine(Protocol):
@@ -83,7 +83,7 @@ class Compiled:
 @cache
 def _compiled() -> Any:
     """Imported late: it needs Numba."""
-    from serdes.columnar import compiled
+    from headgate.serdes.columnar import compiled
 
     return compiled
 

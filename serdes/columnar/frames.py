@@ -4,8 +4,8 @@ A batch is asked for each id once, however many rows carry it: garbage can make 
 that Numba can compile.
 """
 
-from serdes.columnar.primitives import Cells
-from serdes.outcome import Reason
+from headgate.serdes.columnar.primitives import Cells
+from headgate.serdes.outcome import Reason
 
 FRAME_BYTES = 5
 NULL = int(Reason.NULL)

@@ -6,9 +6,9 @@ A small batch must not become a large allocation: codecs write into the room tha
 import numpy as np
 from numpy.typing import NDArray
 
-from serdes.columnar.errors import BatchTooLarge, ColumnarError
-from serdes.columnar.memory import empty
-from serdes.compression import NotDecompressed, OutOfRoom, decompress_into
+from headgate.serdes.columnar.errors import BatchTooLarge, ColumnarError
+from headgate.serdes.columnar.memory import empty
+from headgate.serdes.compression import NotDecompressed, OutOfRoom, decompress_into
 
 INFLATED_BYTES_MAX = 256 * 1024 * 1024
 """Of one batch. Brokers take 1 MiB by default, and text shrinks ten- or twentyfold: beyond this it is a bomb."""

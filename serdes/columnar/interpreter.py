@@ -10,10 +10,10 @@ and `serdes.columnar.engine` can run it as it is where Numba is missing. It trus
 
 from typing import Final
 
-from serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX
-from serdes.avro.defaults import DEFAULT_DEPTH_MAX
-from serdes.columnar import opcodes as op
-from serdes.columnar.primitives import (
+from headgate.serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX
+from headgate.serdes.avro.defaults import DEFAULT_DEPTH_MAX
+from headgate.serdes.columnar import opcodes as op
+from headgate.serdes.columnar.primitives import (
     CORRUPT,
     DECIMAL_BOUND_BYTES,
     INVALID_VALUE,

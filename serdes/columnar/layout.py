@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 from pyarrow import lib as pa
 
-from serdes.avro.decoder import DEPTH_MAX
-from serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union
-from serdes.columnar.arrow_types import DURATION_PARTS, is_arrow_decimal, scalar_type
-from serdes.columnar.errors import SchemaTooLarge
+from headgate.serdes.avro.decoder import DEPTH_MAX
+from headgate.serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union
+from headgate.serdes.columnar.arrow_types import DURATION_PARTS, is_arrow_decimal, scalar_type
+from headgate.serdes.columnar.errors import SchemaTooLarge
 
 ROWS = 0
 """The scope of the batch itself."""

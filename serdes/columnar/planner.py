@@ -6,7 +6,7 @@ is `serdes.columnar.skipping`, what the writer does not have is `serdes.columnar
 
 from functools import partial
 
-from serdes.avro.resolution import (
+from headgate.serdes.avro.resolution import (
     ArrayPlan,
     EnumPlan,
     FixedPlan,
@@ -17,16 +17,16 @@ from serdes.avro.resolution import (
     UnionPlan,
     Unresolvable,
 )
-from serdes.avro.schema import Array, Logical, Map, Primitive, Schema, Union
-from serdes.columnar import opcodes as op
-from serdes.columnar.arrow_types import RANGES
-from serdes.columnar.defaults import write_default
-from serdes.columnar.errors import SchemaTooLarge
-from serdes.columnar.layout import Cells, List, Node, Struct, Text, is_null, widened
-from serdes.columnar.primitives import DECIMAL_BOUND_BYTES
-from serdes.columnar.program import Program
-from serdes.columnar.skipping import Skipper
-from serdes.outcome import Reason
+from headgate.serdes.avro.schema import Array, Logical, Map, Primitive, Schema, Union
+from headgate.serdes.columnar import opcodes as op
+from headgate.serdes.columnar.arrow_types import RANGES
+from headgate.serdes.columnar.defaults import write_default
+from headgate.serdes.columnar.errors import SchemaTooLarge
+from headgate.serdes.columnar.layout import Cells, List, Node, Struct, Text, is_null, widened
+from headgate.serdes.columnar.primitives import DECIMAL_BOUND_BYTES
+from headgate.serdes.columnar.program import Program
+from headgate.serdes.columnar.skipping import Skipper
+from headgate.serdes.outcome import Reason
 
 PROGRAM_WORDS_MAX = 2_000_000
 """Of one writer's code. Unions whose branches all lead to one reader's record can double it with every level."""

@@ -7,8 +7,8 @@ forms differ between Python and machine code are plain here and overloaded in `s
 from collections.abc import Callable
 from typing import Protocol, TypeVar, overload
 
-from serdes.avro.binary import long_to_float
-from serdes.outcome import Reason
+from headgate.serdes.avro.binary import long_to_float
+from headgate.serdes.outcome import Reason
 
 Function = TypeVar("Function", bound=Callable[..., object])
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from serdes.avro.schema import Union
-from serdes.columnar import opcodes as op
-from serdes.columnar.constants import Constants
-from serdes.columnar.layout import Cells, Layout, List, Node, Nothing, Struct, Text, is_null, widened
+from headgate.serdes.avro.schema import Union
+from headgate.serdes.columnar import opcodes as op
+from headgate.serdes.columnar.constants import Constants
+from headgate.serdes.columnar.layout import Cells, Layout, List, Node, Nothing, Struct, Text, is_null, widened
 
 
 class Program:

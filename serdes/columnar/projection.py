@@ -6,9 +6,9 @@ is the price of each item. A path that ends at a record takes all of it.
 
 from collections.abc import Iterable
 
-from serdes.avro.decoder import DEPTH_MAX
-from serdes.avro.schema import Array, Field, Map, Record, Schema, Union, is_zero_size
-from serdes.columnar.errors import UnknownField
+from headgate.serdes.avro.decoder import DEPTH_MAX
+from headgate.serdes.avro.schema import Array, Field, Map, Record, Schema, Union, is_zero_size
+from headgate.serdes.columnar.errors import UnknownField
 
 
 def project(schema: Schema, paths: Iterable[str]) -> Schema:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from serdes.columnar.engine import Engine
-from serdes.columnar.memory import empty
-from serdes.columnar.spans import Spans
+from headgate.serdes.columnar.engine import Engine
+from headgate.serdes.columnar.memory import empty
+from headgate.serdes.columnar.spans import Spans
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SCHEMA = pa.schema(

@@ -7,7 +7,15 @@ on.
 
 from typing import Final
 
-from serdes.columnar.primitives import Cells, append_bytes, is_utf8, jitable, jitable_apart, read_int, read_long
+from headgate.serdes.columnar.primitives import (
+    Cells,
+    append_bytes,
+    is_utf8,
+    jitable,
+    jitable_apart,
+    read_int,
+    read_long,
+)
 
 SECTION: Final = 7
 """Words of a section: start, end, base offset, last offset delta, base timestamp, timestamp of all or OWN_TIMESTAMP

@@ -8,11 +8,11 @@ columns of a wide schema cheap.
 from collections.abc import Iterable
 from functools import partial
 
-from serdes.avro.decoder import DEPTH_MAX
-from serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, is_zero_size
-from serdes.columnar import opcodes as op
-from serdes.columnar.program import Program
-from serdes.outcome import Reason
+from headgate.serdes.avro.decoder import DEPTH_MAX
+from headgate.serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, is_zero_size
+from headgate.serdes.columnar import opcodes as op
+from headgate.serdes.columnar.program import Program
+from headgate.serdes.outcome import Reason
 
 _COUNTED = {"int": op.SKIP_INT, "long": op.SKIP_LONG, "bytes": op.SKIP_BYTES, "string": op.SKIP_BYTES}
 _SIZES = {"null": 0, "float": 4, "double": 8}

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from serdes.avro.schema import Schema, parse
-from serdes.outcome import Reason
+from headgate.serdes.avro.schema import Schema, parse
+from headgate.serdes.outcome import Reason
 
 
 class SchemaSource(Protocol):

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from serdes.columnar.errors import NotBinary
-from serdes.columnar.memory import empty
+from headgate.serdes.columnar.errors import NotBinary
+from headgate.serdes.columnar.memory import empty
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numba import extending
 
-from serdes.columnar import primitives
-from serdes.columnar.machine import as_big_endian, copy_block, load_eight, low_zeros, store_eight
-from serdes.columnar.primitives import CORRUPT, is_utf8, slow_int, slow_long
+from headgate.serdes.columnar import primitives
+from headgate.serdes.columnar.machine import as_big_endian, copy_block, load_eight, low_zeros, store_eight
+from headgate.serdes.columnar.primitives import CORRUPT, is_utf8, slow_int, slow_long
 
 BLOCK_BYTES = 32
 """From here on the machine's own copying beats eight bytes at a time."""

@@ -10,14 +10,14 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message import EncodeError as ProtobufEncodeError
 
-from registry.errors import InvalidSchema
-from serdes.avro.binary import Fault
-from serdes.codec import Body, ReadOptions, WriteOptions
-from serdes.errors import EncodeError
-from serdes.framing import Frame, message_path, read_message_path
-from serdes.outcome import Poison, Reason
-from serdes.protobuf.messages import Messages, class_of
-from serdes.protobuf.wire import explain
+from headgate.registry.errors import InvalidSchema
+from headgate.serdes.avro.binary import Fault
+from headgate.serdes.codec import Body, ReadOptions, WriteOptions
+from headgate.serdes.errors import EncodeError
+from headgate.serdes.framing import Frame, message_path, read_message_path
+from headgate.serdes.outcome import Poison, Reason
+from headgate.serdes.protobuf.messages import Messages, class_of
+from headgate.serdes.protobuf.wire import explain
 
 
 class ProtobufWriter:

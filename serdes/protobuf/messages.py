@@ -12,10 +12,10 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from registry.errors import InvalidSchema
-from registry.formats.protobuf import KNOWN_FILES, file_descriptor_set, parse
-from registry.model import SchemaType
-from serdes.schemas import SchemaDefinition
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf import KNOWN_FILES, file_descriptor_set, parse
+from headgate.registry.model import SchemaType
+from headgate.serdes.schemas import SchemaDefinition
 
 
 class Messages:

@@ -5,8 +5,8 @@ Walks the wire format ("Encoding" in the Protobuf documentation) along a descrip
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from serdes.avro.binary import Fault, corrupt, truncated
-from serdes.outcome import Reason
+from headgate.serdes.avro.binary import Fault, corrupt, truncated
+from headgate.serdes.outcome import Reason
 
 DEPTH_MAX = 100
 """Messages inside messages; the library's own limit."""

@@ -7,11 +7,11 @@
 streaming queries come of it, `run` runs them.
 """
 
-from spark_udfs.pipeline.checkpoints import BatchId
-from spark_udfs.pipeline.checks import load
-from spark_udfs.pipeline.metrics import Metrics
-from spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
-from spark_udfs.pipeline.model import Pipeline
-from spark_udfs.pipeline.run import Runner
+from headgate.spark_udfs.pipeline.checkpoints import BatchId
+from headgate.spark_udfs.pipeline.checks import load
+from headgate.spark_udfs.pipeline.metrics import Metrics
+from headgate.spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
+from headgate.spark_udfs.pipeline.model import Pipeline
+from headgate.spark_udfs.pipeline.run import Runner
 
 __all__ = ["BatchId", "Metrics", "Pipeline", "PipelineError", "PipelineMistakes", "Runner", "load"]

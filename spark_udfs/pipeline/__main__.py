@@ -1,9 +1,9 @@
-"""A pipeline without the `headgate` command: `python -m spark_udfs.pipeline FILE`, and for spark-submit.
+"""A pipeline without the `headgate` command: `python -m headgate.spark_udfs.pipeline FILE`, and for spark-submit.
 
-    spark-submit --py-files … -m spark_udfs.pipeline FILE        where Spark takes modules
+    spark-submit --py-files … -m headgate.spark_udfs.pipeline FILE        where Spark takes modules
     spark-submit run_pipeline.py FILE                            a file with the two lines below
 
-    from spark_udfs.pipeline.__main__ import main
+    from headgate.spark_udfs.pipeline.__main__ import main
     raise SystemExit(main())
 
 Exit codes are those of the `headgate` command: 0 done, 1 failed, 2 the file or the arguments are wrong, 4 a server
@@ -15,13 +15,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from spark_udfs.extra import MissingExtra
-from spark_udfs.pipeline.command import RunOptions, parse_overrides, plan_pipeline, print_plan, run_pipeline
-from spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
+from headgate.spark_udfs.extra import MissingExtra
+from headgate.spark_udfs.pipeline.command import RunOptions, parse_overrides, plan_pipeline, print_plan, run_pipeline
+from headgate.spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m spark_udfs.pipeline", description="Run a declared pipeline.")
+    parser = argparse.ArgumentParser(
+        prog="python -m headgate.spark_udfs.pipeline", description="Run a declared pipeline."
+    )
     parser.add_argument("file", type=Path, help="the pipeline, in TOML or YAML")
     parser.add_argument("--plan", action="store_true", help="show what it would do, and the columns of every step")
     parser.add_argument("--json", action="store_true", help="print the plan or the counts as JSON")

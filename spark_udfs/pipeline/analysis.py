@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spark_udfs.pipeline.graph import Graph
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import Pipeline, Transform, WindowTransform
-from spark_udfs.pipeline.transforms import transformed, with_watermark
+from headgate.spark_udfs.pipeline.graph import Graph
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.model import Pipeline, Transform, WindowTransform
+from headgate.spark_udfs.pipeline.transforms import transformed, with_watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

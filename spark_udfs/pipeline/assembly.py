@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spark_udfs.pipeline.analysis import Analysis, analyse
-from spark_udfs.pipeline.checkpoints import BatchId, Checkpoint
-from spark_udfs.pipeline.dead_letters import Letters
-from spark_udfs.pipeline.errors import naming
-from spark_udfs.pipeline.mistakes import PipelineError, did_you_mean
-from spark_udfs.pipeline.model import (
+from headgate.spark_udfs.pipeline.analysis import Analysis, analyse
+from headgate.spark_udfs.pipeline.checkpoints import BatchId, Checkpoint
+from headgate.spark_udfs.pipeline.dead_letters import Letters
+from headgate.spark_udfs.pipeline.errors import naming
+from headgate.spark_udfs.pipeline.mistakes import PipelineError, did_you_mean
+from headgate.spark_udfs.pipeline.model import (
     ConsoleSink,
     DeltaSink,
     FilesSource,
@@ -24,18 +24,18 @@ from spark_udfs.pipeline.model import (
     TopicLetters,
     TopicSource,
 )
-from spark_udfs.pipeline.parquet_columns import check_parquet_columns
-from spark_udfs.pipeline.polling import DatabaseFrames, database_frames
-from spark_udfs.pipeline.shape import Shape, shape_of
-from spark_udfs.pipeline.sinks.console import ConsoleWriter
-from spark_udfs.pipeline.sinks.delta import DeltaWriter
-from spark_udfs.pipeline.sinks.function import FunctionWriter
-from spark_udfs.pipeline.sinks.jdbc import JdbcWriter
-from spark_udfs.pipeline.sinks.parquet import ParquetWriter
-from spark_udfs.pipeline.sinks.topic import TopicWriter
-from spark_udfs.pipeline.sinks.writer import RefusedRows, Writer
-from spark_udfs.pipeline.sources import FileFrames, TopicFrames, file_frames, topic_frames, topic_schema
-from spark_udfs.pipeline.tables import ReadTable, Table, TopicTable
+from headgate.spark_udfs.pipeline.parquet_columns import check_parquet_columns
+from headgate.spark_udfs.pipeline.polling import DatabaseFrames, database_frames
+from headgate.spark_udfs.pipeline.shape import Shape, shape_of
+from headgate.spark_udfs.pipeline.sinks.console import ConsoleWriter
+from headgate.spark_udfs.pipeline.sinks.delta import DeltaWriter
+from headgate.spark_udfs.pipeline.sinks.function import FunctionWriter
+from headgate.spark_udfs.pipeline.sinks.jdbc import JdbcWriter
+from headgate.spark_udfs.pipeline.sinks.parquet import ParquetWriter
+from headgate.spark_udfs.pipeline.sinks.topic import TopicWriter
+from headgate.spark_udfs.pipeline.sinks.writer import RefusedRows, Writer
+from headgate.spark_udfs.pipeline.sources import FileFrames, TopicFrames, file_frames, topic_frames, topic_schema
+from headgate.spark_udfs.pipeline.tables import ReadTable, Table, TopicTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spark_udfs.pipeline.analysis import analysed
-from spark_udfs.pipeline.checkpoints import BatchId
-from spark_udfs.pipeline.dead_letters import EXAMPLES_MAX, Letters, failure
-from spark_udfs.pipeline.errors import naming
-from spark_udfs.pipeline.graph import Graph
-from spark_udfs.pipeline.metrics import Metrics
-from spark_udfs.pipeline.model import OnPoison, Pipeline
-from spark_udfs.pipeline.sinks.writer import Writer
-from spark_udfs.pipeline.tables import Table
+from headgate.spark_udfs.pipeline.analysis import analysed
+from headgate.spark_udfs.pipeline.checkpoints import BatchId
+from headgate.spark_udfs.pipeline.dead_letters import EXAMPLES_MAX, Letters, failure
+from headgate.spark_udfs.pipeline.errors import naming
+from headgate.spark_udfs.pipeline.graph import Graph
+from headgate.spark_udfs.pipeline.metrics import Metrics
+from headgate.spark_udfs.pipeline.model import OnPoison, Pipeline
+from headgate.spark_udfs.pipeline.sinks.writer import Writer
+from headgate.spark_udfs.pipeline.tables import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,10 +16,10 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from spark_udfs.pipeline.errors import naming
-from spark_udfs.pipeline.filesystem import Files, joined
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import Pipeline
+from headgate.spark_udfs.pipeline.errors import naming
+from headgate.spark_udfs.pipeline.filesystem import Files, joined
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.model import Pipeline
 
 LAYOUT = 1
 

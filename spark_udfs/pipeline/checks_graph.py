@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from spark_udfs.pipeline.document import Document
-from spark_udfs.pipeline.graph import Graph
-from spark_udfs.pipeline.mistakes import Mistake, did_you_mean
-from spark_udfs.pipeline.model import (
+from headgate.spark_udfs.pipeline.document import Document
+from headgate.spark_udfs.pipeline.graph import Graph
+from headgate.spark_udfs.pipeline.mistakes import Mistake, did_you_mean
+from headgate.spark_udfs.pipeline.model import (
     DeltaSink,
     Emit,
     FilesSource,

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from spark_udfs.pipeline.document import Document
-from spark_udfs.pipeline.mistakes import Mistake
-from spark_udfs.pipeline.model import Options, Pipeline, TopicLetters, TopicSink, TopicSource
+from headgate.spark_udfs.pipeline.document import Document
+from headgate.spark_udfs.pipeline.mistakes import Mistake
+from headgate.spark_udfs.pipeline.model import Options, Pipeline, TopicLetters, TopicSink, TopicSource
 
 _OWN_KEYS = {"startingoffsets": "starting_offsets", "subscribe": "topic", "topic": "topic"}
 """What the pipeline hands over as an option, and the key that says it."""
@@ -13,7 +13,7 @@ _UNKNOWN = "there is no such option"
 
 def check_options(pipeline: Pipeline, document: Document, mistakes: list[Mistake]) -> None:
     try:
-        from spark_udfs.source.options import read_options, write_options
+        from headgate.spark_udfs.source.options import read_options, write_options
     except ImportError:
         # Whoever opens a session is told which extra is missing.
         return
@@ -42,7 +42,7 @@ class _Checking:
         self, path: tuple[str, ...], given: Options, own: Options, read: "Callable[[Mapping[str, str]], object]"
     ) -> None:
         """`own` are the options that the step's table names; they go before those of `[kafka]`."""
-        from spark_udfs.source.errors import BadOption
+        from headgate.spark_udfs.source.errors import BadOption
 
         try:
             read({**self._kafka, **given, **own})

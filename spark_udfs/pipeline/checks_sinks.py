@@ -2,10 +2,10 @@
 
 import re
 
-from spark_udfs.pipeline.checks_sources import database, schema_text, topic_name
-from spark_udfs.pipeline.document import Document, placed
-from spark_udfs.pipeline.mistakes import shown
-from spark_udfs.pipeline.model import (
+from headgate.spark_udfs.pipeline.checks_sources import database, schema_text, topic_name
+from headgate.spark_udfs.pipeline.document import Document, placed
+from headgate.spark_udfs.pipeline.mistakes import shown
+from headgate.spark_udfs.pipeline.model import (
     ConsoleSink,
     DeadLetters,
     DeltaSink,
@@ -19,7 +19,7 @@ from spark_udfs.pipeline.model import (
     TopicLetters,
     TopicSink,
 )
-from spark_udfs.pipeline.reading import Table
+from headgate.spark_udfs.pipeline.reading import Table
 
 KINDS = ("parquet", "delta", "jdbc", "topic", "function", "console")
 LETTER_KINDS = ("topic", "parquet", "delta", "jdbc")

@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from spark_udfs.pipeline.databases.dialect import quoted
-from spark_udfs.pipeline.document import Document, placed
-from spark_udfs.pipeline.mistakes import shown
-from spark_udfs.pipeline.model import (
+from headgate.spark_udfs.pipeline.databases.dialect import quoted
+from headgate.spark_udfs.pipeline.document import Document, placed
+from headgate.spark_udfs.pipeline.mistakes import shown
+from headgate.spark_udfs.pipeline.model import (
     Database,
     FilesSource,
     JdbcSource,
@@ -16,8 +16,8 @@ from spark_udfs.pipeline.model import (
     TopicSource,
     Watermark,
 )
-from spark_udfs.pipeline.reading import Table
-from spark_udfs.policy import OnNewVersion
+from headgate.spark_udfs.pipeline.reading import Table
+from headgate.spark_udfs.policy import OnNewVersion
 
 KINDS = ("topic", "files", "jdbc")
 FORMATS = ("csv", "json", "parquet", "avro")
@@ -171,8 +171,8 @@ def schema_text(table: Table, document: Document) -> str | None:
             table.wrong("schema_file", f"{file} cannot be read: {getattr(error, 'strerror', None) or error}")
             return None
     if text is not None:
-        from serdes import InvalidSchema
-        from serdes.avro import parse
+        from headgate.serdes import InvalidSchema
+        from headgate.serdes.avro import parse
 
         try:
             parse(text, {})

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from spark_udfs.pipeline.checks_sources import watermark
-from spark_udfs.pipeline.mistakes import shown
-from spark_udfs.pipeline.model import Emit, JoinTransform, SqlTransform, Transform, WindowKind, WindowTransform
-from spark_udfs.pipeline.reading import NAME, Table, seconds_of
+from headgate.spark_udfs.pipeline.checks_sources import watermark
+from headgate.spark_udfs.pipeline.mistakes import shown
+from headgate.spark_udfs.pipeline.model import Emit, JoinTransform, SqlTransform, Transform, WindowKind, WindowTransform
+from headgate.spark_udfs.pipeline.reading import NAME, Table, seconds_of
 
 KINDS = ("sql", "window", "join")
 HOPS_MAX = 2000

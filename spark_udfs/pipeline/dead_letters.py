@@ -9,11 +9,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from spark_udfs.pipeline.checkpoints import BatchId
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import OnPoison, Options, TopicLetters
-from spark_udfs.pipeline.sinks.topic import SPARE_BYTES, send, value_bytes_max
-from spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, REFUSED_AT_ONCE_MAX, Writer
+from headgate.spark_udfs.pipeline.checkpoints import BatchId
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.model import OnPoison, Options, TopicLetters
+from headgate.spark_udfs.pipeline.sinks.topic import SPARE_BYTES, send, value_bytes_max
+from headgate.spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, REFUSED_AT_ONCE_MAX, Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,14 +45,14 @@ class Letters:
 
     def write(self, decoded: "DataFrame", source: str, batch: BatchId) -> None:
         """The bad rows of a decoded frame."""
-        from spark_udfs.dead_letter import dead_letters
+        from headgate.spark_udfs.dead_letter import dead_letters
 
         self._write(dead_letters(decoded), source, batch)
 
     def _write(self, letters: "DataFrame", source: str, batch: BatchId) -> None:
         from pyspark.sql import functions as f
 
-        from spark_udfs.dead_letter import COLUMNS, to_dead_letter_records
+        from headgate.spark_udfs.dead_letter import COLUMNS, to_dead_letter_records
 
         assert self._place is not None, "the checks let no DEAD_LETTER through without [dead_letters]"
         if isinstance(self._place, TopicLetters):
@@ -84,7 +84,7 @@ class Letters:
             return
         from pyspark.sql import functions as f
 
-        from spark_udfs.dead_letter import COLUMNS
+        from headgate.spark_udfs.dead_letter import COLUMNS
 
         given = spark.createDataFrame([(text.encode(), detail) for text, detail in rows], "raw binary, detail string")
         known = {"raw": f.col("raw"), "detail": f.col("detail"), "reason": f.lit("INVALID_VALUE")}
@@ -121,7 +121,7 @@ def table_schema(spark: "SparkSession") -> "StructType":
     """The columns of a dead-letter table."""
     from pyspark.sql.types import StructType
 
-    from spark_udfs.dead_letter import COLUMNS
+    from headgate.spark_udfs.dead_letter import COLUMNS
 
     listed = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
     found = StructType.fromDDL(f"{listed}, source STRING, pipeline STRING, failed_at TIMESTAMP")

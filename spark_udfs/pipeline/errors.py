@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.policy import is_new_version
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.policy import is_new_version
 
 _OURS = re.compile(
     r"(?:spark_udfs|serdes)(?:\.\w+)*\.(?P<kind>[A-Z]\w+): (?P<text>.+?)"

@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spark_udfs.pipeline.model import JoinTransform, Pipeline, Read, Source, Transform, Watermark, WindowTransform
+from headgate.spark_udfs.pipeline.model import (
+    JoinTransform,
+    Pipeline,
+    Read,
+    Source,
+    Transform,
+    Watermark,
+    WindowTransform,
+)
 
 
 @dataclass(frozen=True, slots=True)

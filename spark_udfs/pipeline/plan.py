@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spark_udfs.pipeline.assembly import Outline
-from spark_udfs.pipeline.graph import Graph
-from spark_udfs.pipeline.model import (
+from headgate.spark_udfs.pipeline.assembly import Outline
+from headgate.spark_udfs.pipeline.graph import Graph
+from headgate.spark_udfs.pipeline.model import (
     ConsoleSink,
     DeltaSink,
     FilesSource,
@@ -30,8 +30,8 @@ from spark_udfs.pipeline.model import (
     Transform,
     WindowKind,
 )
-from spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, EXACTLY_ONCE
-from spark_udfs.pipeline.sources import TopicFrames
+from headgate.spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, EXACTLY_ONCE
+from headgate.spark_udfs.pipeline.sources import TopicFrames
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -12,11 +12,11 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from spark_udfs.pipeline.checkpoints import Checkpoint
-from spark_udfs.pipeline.databases.dialect import Between, dialect_of
-from spark_udfs.pipeline.databases.incoming import incoming
-from spark_udfs.pipeline.mistakes import PipelineError, did_you_mean
-from spark_udfs.pipeline.model import JdbcSource
+from headgate.spark_udfs.pipeline.checkpoints import Checkpoint
+from headgate.spark_udfs.pipeline.databases.dialect import Between, dialect_of
+from headgate.spark_udfs.pipeline.databases.incoming import incoming
+from headgate.spark_udfs.pipeline.mistakes import PipelineError, did_you_mean
+from headgate.spark_udfs.pipeline.model import JdbcSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,7 +65,7 @@ class DatabaseFrames:
 
 def database_frames(source: JdbcSource) -> DatabaseFrames:
     """Asks the database for the columns. Raises `PipelineError`."""
-    from spark_udfs.pipeline.sources import declared_schema
+    from headgate.spark_udfs.pipeline.sources import declared_schema
 
     with dialect_of(source.database).session(source.database, reading=True) as session:
         described = session.described(source.query)

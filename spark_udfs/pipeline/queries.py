@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from spark_udfs.pipeline.batches import Gate
+from headgate.spark_udfs.pipeline.batches import Gate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from spark_udfs.pipeline.document import DEPTH_MAX, Document, Path_
-from spark_udfs.pipeline.mistakes import Mistake, did_you_mean, shown
+from headgate.spark_udfs.pipeline.document import DEPTH_MAX, Document, Path_
+from headgate.spark_udfs.pipeline.mistakes import Mistake, did_you_mean, shown
 
 Choice = TypeVar("Choice", bound=StrEnum)
 

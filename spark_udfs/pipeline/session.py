@@ -11,10 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_udfs.extra import need_spark
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import DeltaSink, Pipeline, TableLetters
-from spark_udfs.pipeline.sinks.delta import CATALOG, EXTENSION
+from headgate.spark_udfs.extra import need_spark
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.model import DeltaSink, Pipeline, TableLetters
+from headgate.spark_udfs.pipeline.sinks.delta import CATALOG, EXTENSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ _DEFAULTS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     # What fails is said once, by us; Spark would print the traces of two languages as well.
     "spark.log.level": "FATAL",
-    "spark.python.daemon.module": "spark_udfs.daemon",
+    "spark.python.daemon.module": "headgate.spark_udfs.daemon",
 }
 
 

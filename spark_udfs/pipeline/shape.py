@@ -10,9 +10,9 @@ micro-batches. So a row is never decoded twice, with possibly two verdicts.
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from spark_udfs.pipeline.graph import Graph
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import Pipeline, Read
+from headgate.spark_udfs.pipeline.graph import Graph
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.model import Pipeline, Read
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from spark_udfs.pipeline.filesystem import Files, joined
-from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, Written
+from headgate.spark_udfs.pipeline.filesystem import Files, joined
+from headgate.spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from spark_udfs.pipeline.checkpoints import BatchId
+    from headgate.spark_udfs.pipeline.checkpoints import BatchId
 
 GENERATIONS_KEPT = 3
 """The newest, and those that a micro-batch under way may still read."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import (
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.model import (
     JoinTransform,
     SqlTransform,
     Transform,

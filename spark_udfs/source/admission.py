@@ -2,8 +2,8 @@
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from spark_udfs.source.offsets import by_topic
-from spark_udfs.source.stream_reader import OffsetJson, PositionedReader
+from headgate.spark_udfs.source.offsets import by_topic
+from headgate.spark_udfs.source.stream_reader import OffsetJson, PositionedReader
 
 
 class StreamReader(PositionedReader, SupportsTriggerAvailableNow):

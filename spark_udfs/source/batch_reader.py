@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from pyarrow import lib as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from spark_udfs.source.cluster import Cluster
-from spark_udfs.source.loop import loop_thread
-from spark_udfs.source.options import ReadOptions
-from spark_udfs.source.planning import batch_ranges
-from spark_udfs.source.ranges import OffsetRange
-from spark_udfs.source.reading import RangePartition, ReadSpec, read_range
+from headgate.spark_udfs.source.cluster import Cluster
+from headgate.spark_udfs.source.loop import loop_thread
+from headgate.spark_udfs.source.options import ReadOptions
+from headgate.spark_udfs.source.planning import batch_ranges
+from headgate.spark_udfs.source.ranges import OffsetRange
+from headgate.spark_udfs.source.reading import RangePartition, ReadSpec, read_range
 
 
 class BatchReader(DataSourceReader):

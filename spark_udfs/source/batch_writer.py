@@ -6,9 +6,9 @@ from pyarrow import lib as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from spark_udfs.source.options import WriteOptions
-from spark_udfs.source.records import check_columns
-from spark_udfs.source.writing import write_batches
+from headgate.spark_udfs.source.options import WriteOptions
+from headgate.spark_udfs.source.records import check_columns
+from headgate.spark_udfs.source.writing import write_batches
 
 
 class BatchWriter(DataSourceArrowWriter):

@@ -17,8 +17,8 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
-from serdes.columnar import AbortedTransaction
-from spark_udfs.source.connecting import (
+from headgate.serdes.columnar import AbortedTransaction
+from headgate.spark_udfs.source.connecting import (
     FIRST_CONNECTION_SECONDS_MAX,
     REFUSED_CREDENTIALS,
     RETRY_SECONDS,
@@ -31,18 +31,18 @@ from spark_udfs.source.connecting import (
     not_authenticated,
     opened,
 )
-from spark_udfs.source.errors import (
+from headgate.spark_udfs.source.errors import (
     BrokerRefused,
     BrokerUnreachable,
     NotAuthorized,
     SourceError,
     TopicMissing,
 )
-from spark_udfs.source.fetch_connection import Block, FetchConnection, connected_to
-from spark_udfs.source.metadata import TopicsRequest, read_answer
-from spark_udfs.source.offsets import Offsets, TopicIds
-from spark_udfs.source.options import ConnectionOptions, Isolation
-from spark_udfs.source.topics import Selection
+from headgate.spark_udfs.source.fetch_connection import Block, FetchConnection, connected_to
+from headgate.spark_udfs.source.metadata import TopicsRequest, read_answer
+from headgate.spark_udfs.source.offsets import Offsets, TopicIds
+from headgate.spark_udfs.source.options import ConnectionOptions, Isolation
+from headgate.spark_udfs.source.topics import Selection
 
 UNKNOWN_TOPIC_SECONDS_MAX = 1.0
 """How long a topic is looked for: one that was created a moment ago is not known to every broker at once."""

@@ -22,12 +22,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from serdes.columnar import RecordRows
-from spark_udfs.decoding import Columns, Decoding, poison_rows
-from spark_udfs.policy import OnPoison
-from spark_udfs.registry_options import METADATA_URL
-from spark_udfs.source.errors import BadOption
-from spark_udfs.types import spark_type
+from headgate.serdes.columnar import RecordRows
+from headgate.spark_udfs.decoding import Columns, Decoding, poison_rows
+from headgate.spark_udfs.policy import OnPoison
+from headgate.spark_udfs.registry_options import METADATA_URL
+from headgate.spark_udfs.source.errors import BadOption
+from headgate.spark_udfs.types import spark_type
 
 HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 HEADERS = pa.list_(pa.field("element", HEADER))

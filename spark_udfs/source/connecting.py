@@ -11,8 +11,8 @@ from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import collect_hosts, create_conn
 
-from spark_udfs.source.errors import BrokerUnreachable, NotAuthenticated, SourceError
-from spark_udfs.source.options import ConnectionOptions
+from headgate.spark_udfs.source.errors import BrokerUnreachable, NotAuthenticated, SourceError
+from headgate.spark_udfs.source.options import ConnectionOptions
 
 FIRST_CONNECTION_SECONDS_MAX = 3.0
 """How long brokers that never answered are tried: a wrong address must not look like a slow job."""

@@ -12,14 +12,14 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
-from spark_udfs.source.errors import BadOption
+from headgate.spark_udfs.source.errors import BadOption
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamWriter
 
-    from spark_udfs.decoding import Decoding
-    from spark_udfs.source.options import ReadOptions
-    from spark_udfs.source.reading import ReadSpec
+    from headgate.spark_udfs.decoding import Decoding
+    from headgate.spark_udfs.source.options import ReadOptions
+    from headgate.spark_udfs.source.reading import ReadSpec
 
 
 class HeadgateDataSource(DataSource):
@@ -30,56 +30,56 @@ class HeadgateDataSource(DataSource):
         return "headgate"
 
     def schema(self) -> StructType:
-        from spark_udfs.source.options import read_options
+        from headgate.spark_udfs.source.options import read_options
 
         # Whether it will be a batch or a stream is not known yet; what only one of them may have is checked later.
         options = read_options(_without_ends(self.options), is_streaming=True)
         return self._table(options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from spark_udfs.source.batch_reader import BatchReader
-        from spark_udfs.source.options import read_options
+        from headgate.spark_udfs.source.batch_reader import BatchReader
+        from headgate.spark_udfs.source.options import read_options
 
         options = read_options(self.options, is_streaming=False)
         return BatchReader(options, self._spec(options, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from spark_udfs.source.options import read_options
+        from headgate.spark_udfs.source.options import read_options
 
         options = read_options(self.options, is_streaming=True)
         spec = self._spec(options, schema)
         try:
-            from spark_udfs.source.admission import StreamReader
+            from headgate.spark_udfs.source.admission import StreamReader
         except ImportError:
-            from spark_udfs.source.stream_reader import LegacyStreamReader
+            from headgate.spark_udfs.source.stream_reader import LegacyStreamReader
 
             return LegacyStreamReader(options, spec)
         return StreamReader(options, spec)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from spark_udfs.source.batch_writer import BatchWriter
-        from spark_udfs.source.options import write_options
+        from headgate.spark_udfs.source.batch_writer import BatchWriter
+        from headgate.spark_udfs.source.options import write_options
 
         _check_mode(overwrite=overwrite)
         return BatchWriter(write_options(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
-        from spark_udfs.source.options import write_options
+        from headgate.spark_udfs.source.options import write_options
 
         _check_mode(overwrite=overwrite)
         options = write_options(self.options)
         if hasattr(datasource, "DataSourceStreamArrowWriter"):
-            from spark_udfs.source.stream_writer import StreamWriter
+            from headgate.spark_udfs.source.stream_writer import StreamWriter
 
             return StreamWriter(options, schema)
-        from spark_udfs.source.row_writer import RowStreamWriter
+        from headgate.spark_udfs.source.row_writer import RowStreamWriter
 
         return RowStreamWriter(options, schema)
 
     def _table(self, options: "ReadOptions") -> StructType:
         """The columns that the options ask for; asks the registry once for the life of this object."""
-        from spark_udfs.source.columns import chosen, flattened, table_schema
-        from spark_udfs.source.decoded import read_registry
+        from headgate.spark_udfs.source.columns import chosen, flattened, table_schema
+        from headgate.spark_udfs.source.decoded import read_registry
 
         if options.decoding is not None and self._decoding is None:
             self._decoding = options.decoding.planned(options.registry)
@@ -93,9 +93,9 @@ class HeadgateDataSource(DataSource):
         return flattened(table) if options.is_flat else table
 
     def _spec(self, options: "ReadOptions", schema: StructType) -> "ReadSpec":
-        from spark_udfs.source.columns import check_schema
-        from spark_udfs.source.fetching import FetchOptions
-        from spark_udfs.source.reading import ReadSpec
+        from headgate.spark_udfs.source.columns import check_schema
+        from headgate.spark_udfs.source.fetching import FetchOptions
+        from headgate.spark_udfs.source.reading import ReadSpec
 
         check_schema(schema, self._table(options))
         fetch = FetchOptions(options.isolation, options.fetch_bytes, options.fetch_wait_ms, options.is_loss_fatal)

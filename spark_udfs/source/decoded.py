@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_udfs.decoding import Decoding
-from spark_udfs.planning import plan_decoding
-from spark_udfs.policy import OnNewVersion, OnPoison
-from spark_udfs.reader_choice import ReaderChoice, ReaderError
-from spark_udfs.registry_options import OptionError, RegistryOptions
-from spark_udfs.source.errors import BadOption
+from headgate.spark_udfs.decoding import Decoding
+from headgate.spark_udfs.planning import plan_decoding
+from headgate.spark_udfs.policy import OnNewVersion, OnPoison
+from headgate.spark_udfs.reader_choice import ReaderChoice, ReaderError
+from headgate.spark_udfs.registry_options import OptionError, RegistryOptions
+from headgate.spark_udfs.source.errors import BadOption
 
 DECODING_OPTIONS = (
     "subject",

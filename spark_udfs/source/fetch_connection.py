@@ -12,7 +12,7 @@ import numpy as np
 from aiokafka import errors as kafka
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 
-from spark_udfs.source.options import ConnectionOptions
+from headgate.spark_udfs.source.options import ConnectionOptions
 
 SIZE_BYTES = 4
 """Before every answer: how many bytes it has, as a number with a sign."""

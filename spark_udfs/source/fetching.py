@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 from aiokafka.structs import TopicPartition
 
-from serdes.columnar import AbortedTransaction
-from spark_udfs.source.cluster import Cluster, Fetched
-from spark_udfs.source.errors import BrokerRefused, DataLost, TopicMissing, UnreadableBatch
-from spark_udfs.source.fetch_connection import Block
-from spark_udfs.source.loop import LoopThread
-from spark_udfs.source.options import Isolation
-from spark_udfs.source.positions import EARLIEST, LATEST
-from spark_udfs.source.ranges import OffsetRange
+from headgate.serdes.columnar import AbortedTransaction
+from headgate.spark_udfs.source.cluster import Cluster, Fetched
+from headgate.spark_udfs.source.errors import BrokerRefused, DataLost, TopicMissing, UnreadableBatch
+from headgate.spark_udfs.source.fetch_connection import Block
+from headgate.spark_udfs.source.loop import LoopThread
+from headgate.spark_udfs.source.options import Isolation
+from headgate.spark_udfs.source.positions import EARLIEST, LATEST
+from headgate.spark_udfs.source.ranges import OffsetRange
 
 STALLED_SECONDS_MAX = 120.0
 """How long records that must be there may fail to come, as Spark's own source waits."""

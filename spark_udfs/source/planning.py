@@ -7,14 +7,24 @@ from collections.abc import Iterable, Mapping, Set
 
 from aiokafka.structs import TopicPartition
 
-from spark_udfs.source.cluster import Cluster
-from spark_udfs.source.errors import BadOption, DataLost, TopicMissing
-from spark_udfs.source.fetching import lost
-from spark_udfs.source.offsets import Mark, Offsets, text_of
-from spark_udfs.source.options import ReadOptions
-from spark_udfs.source.positions import EARLIEST, LATEST, AtEdge, AtOffsets, AtTimes, Edge, NoMatch, Position, name_of
-from spark_udfs.source.ranges import OffsetRange, divided
-from spark_udfs.source.topics import Selection
+from headgate.spark_udfs.source.cluster import Cluster
+from headgate.spark_udfs.source.errors import BadOption, DataLost, TopicMissing
+from headgate.spark_udfs.source.fetching import lost
+from headgate.spark_udfs.source.offsets import Mark, Offsets, text_of
+from headgate.spark_udfs.source.options import ReadOptions
+from headgate.spark_udfs.source.positions import (
+    EARLIEST,
+    LATEST,
+    AtEdge,
+    AtOffsets,
+    AtTimes,
+    Edge,
+    NoMatch,
+    Position,
+    name_of,
+)
+from headgate.spark_udfs.source.ranges import OffsetRange, divided
+from headgate.spark_udfs.source.topics import Selection
 
 
 async def partitions_and_latest(cluster: Cluster, options: ReadOptions) -> Mark:

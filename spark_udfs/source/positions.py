@@ -6,8 +6,8 @@ from enum import Enum
 
 from aiokafka.structs import TopicPartition
 
-from spark_udfs.source import offsets
-from spark_udfs.source.errors import BadOption
+from headgate.spark_udfs.source import offsets
+from headgate.spark_udfs.source.errors import BadOption
 
 EARLIEST = -2
 LATEST = -1

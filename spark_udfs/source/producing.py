@@ -14,7 +14,7 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka import errors as kafka
 
-from spark_udfs.source.connecting import (
+from headgate.spark_udfs.source.connecting import (
     RETRY_SECONDS,
     RETRY_SECONDS_MAX,
     WORKER_CONNECTION_SECONDS_MAX,
@@ -22,8 +22,8 @@ from spark_udfs.source.connecting import (
     connecting,
     explain_unreachable,
 )
-from spark_udfs.source.errors import BrokerRefused, BrokerUnreachable, NotAuthorized, SourceError, TopicMissing
-from spark_udfs.source.options import WriteOptions
+from headgate.spark_udfs.source.errors import BrokerRefused, BrokerUnreachable, NotAuthorized, SourceError, TopicMissing
+from headgate.spark_udfs.source.options import WriteOptions
 
 BATCHES_UNDER_WAY_MAX = 16
 """Batches that are not acknowledged yet; with the largest of them a task holds 16 MiB by default."""

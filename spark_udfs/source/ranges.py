@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from aiokafka.structs import TopicPartition
 
-from spark_udfs.source.offsets import Offsets
+from headgate.spark_udfs.source.offsets import Offsets
 
 SPLITS_MAX = 100_000
 """Tasks of one batch. Beyond it Spark's scheduler is the cost; it is a typing error in minPartitions."""

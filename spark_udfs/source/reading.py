@@ -13,16 +13,16 @@ import numpy as np
 from pyarrow import lib as pa
 from pyspark.sql.datasource import InputPartition
 
-from serdes.columnar import BatchFault, BatchTooLarge, RecordRows, Scanned, scan_batches
-from spark_udfs.decoding import Decoding
-from spark_udfs.source.cluster import Cluster
-from spark_udfs.source.columns import RowBatches, cut
-from spark_udfs.source.connecting import WORKER_CONNECTION_SECONDS_MAX
-from spark_udfs.source.errors import UnreadableBatch
-from spark_udfs.source.fetching import FetchOptions, Piece, RangeFetcher, lost, runs
-from spark_udfs.source.loop import loop_thread
-from spark_udfs.source.options import ConnectionOptions
-from spark_udfs.source.ranges import OffsetRange
+from headgate.serdes.columnar import BatchFault, BatchTooLarge, RecordRows, Scanned, scan_batches
+from headgate.spark_udfs.decoding import Decoding
+from headgate.spark_udfs.source.cluster import Cluster
+from headgate.spark_udfs.source.columns import RowBatches, cut
+from headgate.spark_udfs.source.connecting import WORKER_CONNECTION_SECONDS_MAX
+from headgate.spark_udfs.source.errors import UnreadableBatch
+from headgate.spark_udfs.source.fetching import FetchOptions, Piece, RangeFetcher, lost, runs
+from headgate.spark_udfs.source.loop import loop_thread
+from headgate.spark_udfs.source.options import ConnectionOptions
+from headgate.spark_udfs.source.ranges import OffsetRange
 
 BATCH_ROWS_MAX = 20_000
 """Large enough that a batch's fixed cost does not show, small enough to stay in the processor's cache."""

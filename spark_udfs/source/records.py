@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from spark_udfs.source.errors import BadOption, UnwritableRow
+from headgate.spark_udfs.source.errors import BadOption, UnwritableRow
 
 Header = tuple[str, bytes | None]
 

@@ -9,9 +9,9 @@ from pyspark.sql import Row
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from spark_udfs.source.options import WriteOptions
-from spark_udfs.source.records import check_columns
-from spark_udfs.source.writing import write_batches
+from headgate.spark_udfs.source.options import WriteOptions
+from headgate.spark_udfs.source.records import check_columns
+from headgate.spark_udfs.source.writing import write_batches
 
 ROWS_MAX = 10_000
 """Of one batch, as Spark itself would cut them."""

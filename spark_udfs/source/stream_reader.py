@@ -11,14 +11,14 @@ from typing import Any
 from pyarrow import lib as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from spark_udfs.source.cluster import Cluster
-from spark_udfs.source.loop import loop_thread
-from spark_udfs.source.offsets import INITIAL, Mark, Offsets, from_json, to_json
-from spark_udfs.source.options import ReadOptions
-from spark_udfs.source.planning import check_anew, check_gone, partitions_and_latest, resolved, stream_ranges
-from spark_udfs.source.positions import EARLIEST, AtEdge, AtOffsets, Edge
-from spark_udfs.source.ranges import limited
-from spark_udfs.source.reading import RangePartition, ReadSpec, read_range
+from headgate.spark_udfs.source.cluster import Cluster
+from headgate.spark_udfs.source.loop import loop_thread
+from headgate.spark_udfs.source.offsets import INITIAL, Mark, Offsets, from_json, to_json
+from headgate.spark_udfs.source.options import ReadOptions
+from headgate.spark_udfs.source.planning import check_anew, check_gone, partitions_and_latest, resolved, stream_ranges
+from headgate.spark_udfs.source.positions import EARLIEST, AtEdge, AtOffsets, Edge
+from headgate.spark_udfs.source.ranges import limited
+from headgate.spark_udfs.source.reading import RangePartition, ReadSpec, read_range
 
 OffsetJson = dict[str, Any]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from aiokafka.structs import TopicPartition
 
-from spark_udfs.source.errors import BadOption, TopicMissing
-from spark_udfs.source.offsets import partition_number, text_of
+from headgate.spark_udfs.source.errors import BadOption, TopicMissing
+from headgate.spark_udfs.source.offsets import partition_number, text_of
 
 TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
 """Kafka's own rule."""

@@ -12,12 +12,12 @@ from typing import Any
 from pyarrow import lib as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
-from spark_udfs.source.errors import SourceError, UnwritableRow
-from spark_udfs.source.loop import LoopThread, loop_thread
-from spark_udfs.source.options import WriteOptions
-from spark_udfs.source.placement import partitions_of
-from spark_udfs.source.producing import TopicProducer
-from spark_udfs.source.records import Record, Rows
+from headgate.spark_udfs.source.errors import SourceError, UnwritableRow
+from headgate.spark_udfs.source.loop import LoopThread, loop_thread
+from headgate.spark_udfs.source.options import WriteOptions
+from headgate.spark_udfs.source.placement import partitions_of
+from headgate.spark_udfs.source.producing import TopicProducer
+from headgate.spark_udfs.source.records import Record, Rows
 
 RECORD_OVERHEAD_BYTES_MAX = 96
 """A batch's header and a record's own fields besides its key, value and headers."""

@@ -33,8 +33,8 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_tools import protoc
 
-from registry.model import Reference
-from serdes import (
+from headgate.registry.model import Reference
+from headgate.serdes import (
     Decoded,
     Deserializer,
     DeserializerOptions,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from serdes import SchemaDefinition, avro_schema, json_schema, protobuf_schema
+from headgate.serdes import SchemaDefinition, avro_schema, json_schema, protobuf_schema
 
 
 @dataclass(frozen=True, slots=True)

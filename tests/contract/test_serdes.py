@@ -9,8 +9,8 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
-from registry.model import Reference
-from serdes import (
+from headgate.registry.model import Reference
+from headgate.serdes import (
     AsyncDeserializer,
     AsyncRegistryClient,
     AsyncSerializer,

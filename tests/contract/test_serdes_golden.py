@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from serdes.avro import Decoder, Encoder, JsonEncoding, Schema, parse
-from serdes.outcome import Poison, Reason
+from headgate.serdes.avro import Decoder, Encoder, JsonEncoding, Schema, parse
+from headgate.serdes.outcome import Poison, Reason
 
 GOLDEN: list[dict[str, Any]] = json.loads((Path(__file__).parent / "golden" / "avro_golden.json").read_text("utf-8"))
 FLOAT_MAX = 3.4028235e38

@@ -22,7 +22,7 @@ class LimitedBroker(HeadgateBroker):
 
     def start(self) -> None:
         limit = self._descriptors_max
-        command = [sys.executable, "-m", "broker", "--data-dir", str(self.data), "--listen", self.address]
+        command = [sys.executable, "-m", "headgate.broker", "--data-dir", str(self.data), "--listen", self.address]
         code = (
             f"import os, resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit})); "
             f"os.execv({command[0]!r}, {command!r})"

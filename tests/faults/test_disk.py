@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.errors import DataDirectoryLocked
-from broker.log.directory import DataDirectory
+from headgate.broker.errors import DataDirectoryLocked
+from headgate.broker.log.directory import DataDirectory
 from tests.faults.in_process import Asker, InProcessBroker
 from tests.live.headgate import HeadgateBroker
 from tests.wire.raw_client import RawConnection

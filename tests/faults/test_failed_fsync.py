@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from broker.log.checked_file import write_checked
+from headgate.broker.log.checked_file import write_checked
 from tests.faults.in_process import InProcessBroker
 from tests.faults.test_disk import KAFKA_STORAGE_ERROR, NONE, create_topic, fetch, produce
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from broker.log.directory import DataDirectory
-from registry.api.server import open_registry
+from headgate.broker.log.directory import DataDirectory
+from headgate.registry.api.server import open_registry
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.topics import create_topic

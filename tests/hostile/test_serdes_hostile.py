@@ -12,7 +12,7 @@ import fastavro
 import httpx
 import pytest
 
-from serdes import (
+from headgate.serdes import (
     Decoded,
     Deserializer,
     EncodeError,
@@ -23,7 +23,7 @@ from serdes import (
     Serializer,
     avro_schema,
 )
-from serdes.avro import Decoder, Encoder, parse
+from headgate.serdes.avro import Decoder, Encoder, parse
 from tests.contract.serdes_languages import LANGUAGES, Language
 from tests.unit.serdes.stub_registry import ADDRESS, StubRegistry
 

@@ -8,10 +8,10 @@ from decimal import Decimal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from registry.errors import InvalidSchema
-from serdes.avro import Decoder, Encoder, JsonEncoding, parse
-from serdes.errors import EncodeError
-from serdes.outcome import Poison
+from headgate.registry.errors import InvalidSchema
+from headgate.serdes.avro import Decoder, Encoder, JsonEncoding, parse
+from headgate.serdes.errors import EncodeError
+from headgate.serdes.outcome import Poison
 from tests.unit.serdes.avro_strategies import schemas
 
 PROPERTY = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

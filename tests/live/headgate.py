@@ -27,7 +27,7 @@ class HeadgateBroker:
 
     def start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "broker", "--data-dir", str(self.data), "--listen", self.address]
+        command = [sys.executable, "-m", "headgate.broker", "--data-dir", str(self.data), "--listen", self.address]
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]
         self.process = ServerProcess(command, self.folder / "broker.log", cwd=ROOT)

@@ -33,7 +33,7 @@ class HeadgateProxy:
     def start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         listen = f"127.0.0.1:{self.port}"
-        command = [sys.executable, "-m", "proxy", "--listen", listen]
+        command = [sys.executable, "-m", "headgate.proxy", "--listen", listen]
         command += ["--bootstrap-server", self._bootstrap_server, "--registry-url", self._registry_url]
         for name, value in self._settings.items():
             command += ["--set", f"{name}={value}"]

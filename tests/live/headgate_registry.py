@@ -23,7 +23,15 @@ class HeadgateRegistry:
     def start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         listen = f"127.0.0.1:{self.port}"
-        command = [sys.executable, "-m", "registry", "--listen", listen, "--data-dir", str(self.folder / "data")]
+        command = [
+            sys.executable,
+            "-m",
+            "headgate.registry",
+            "--listen",
+            listen,
+            "--data-dir",
+            str(self.folder / "data"),
+        ]
         self.process = ServerProcess(command, self.folder / "registry.log", cwd=ROOT)
         self.process.start(lambda: accepts(listen), START_SECONDS_MAX)
 

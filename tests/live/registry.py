@@ -16,9 +16,9 @@ from typing import Any
 
 import httpx
 
-from registry.api import create_app
-from registry.api.server import open_registry
-from registry.settings import RegistrySettings
+from headgate.registry.api import create_app
+from headgate.registry.api.server import open_registry
+from headgate.registry.settings import RegistrySettings
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0
@@ -106,7 +106,7 @@ def free_port() -> int:
 
 
 class RegistryProcess:
-    """`python -m registry` on a data directory. `kill` ends it the hard way."""
+    """`python -m headgate.registry` on a data directory. `kill` ends it the hard way."""
 
     def __init__(self, data_dir: Path, *arguments: str) -> None:
         self.data_dir = data_dir

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_udfs.pipeline.sinks.delta import CATALOG, EXTENSION
+from headgate.spark_udfs.pipeline.sinks.delta import CATALOG, EXTENSION
 from tests.conftest import unavailable
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.spark_jars import JarsUnavailable, delta_jars, spark_jars
@@ -36,7 +36,7 @@ SETTINGS = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
     "spark.python.worker.reuse": "true",
     # A task that fails takes its worker along, and many of these tests let one fail: new ones are there at once.
-    "spark.python.daemon.module": "spark_udfs.daemon",
+    "spark.python.daemon.module": "headgate.spark_udfs.daemon",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.metricsEnabled": "false",
     # Of a Delta table's log: 50 tasks, by default, to read a handful of lines.

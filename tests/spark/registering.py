@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from serdes import RegistryClient, avro_schema
+from headgate.serdes import RegistryClient, avro_schema
 
 
 def registered(client: RegistryClient, subject: str, schema: dict[str, Any]) -> int:

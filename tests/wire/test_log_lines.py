@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.line_limit import lines_at_once_max
+from headgate.broker.line_limit import lines_at_once_max
 from tests.live.headgate import HeadgateBroker
 from tests.wire.raw_client import ConnectionClosed, RawConnection
 

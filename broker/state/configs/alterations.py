@@ -7,8 +7,8 @@ import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from broker.state.configs.definition import Definition
-from broker.state.configs.values import ConfigType, InvalidConfig
+from headgate.broker.state.configs.definition import Definition
+from headgate.broker.state.configs.values import ConfigType, InvalidConfig
 
 
 class Operation(enum.IntEnum):

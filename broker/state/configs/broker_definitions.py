@@ -4,9 +4,9 @@ Left out are those of parts that do not exist here: the controller quorum, repli
 share and streams groups, SASL, TLS, quotas and delegation tokens. They join when their part does.
 """
 
-from broker.state.configs.definition import Definition, Importance, Update, index, whole
-from broker.state.configs.log_definitions import LOG_CONFIGS
-from broker.state.configs.values import (
+from headgate.broker.state.configs.definition import Definition, Importance, Update, index, whole
+from headgate.broker.state.configs.log_definitions import LOG_CONFIGS
+from headgate.broker.state.configs.values import (
     INT_MAX,
     ConfigType,
     Value,

@@ -4,7 +4,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker.state.configs.values import Check, ConfigType, InvalidConfig, Value, parse
+from headgate.broker.state.configs.values import Check, ConfigType, InvalidConfig, Value, parse
 
 
 class Update(enum.Enum):

@@ -6,9 +6,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker.state.configs.definition import Definition, parse_all
-from broker.state.configs.topic_definitions import TOPIC_CONFIGS
-from broker.state.configs.values import InvalidConfig, Value
+from headgate.broker.state.configs.definition import Definition, parse_all
+from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
+from headgate.broker.state.configs.values import InvalidConfig, Value
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS

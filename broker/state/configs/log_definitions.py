@@ -1,8 +1,8 @@
 """The broker's configs for its logs: most are the defaults of a topic's configs, in the units Kafka offers."""
 
-from broker.state.configs.definition import Definition, Importance, Update, whole
-from broker.state.configs.topic_definitions import TOPIC_CONFIGS
-from broker.state.configs.values import LONG_MAX, ConfigType, InvalidConfig, Value, at_least
+from headgate.broker.state.configs.definition import Definition, Importance, Update, whole
+from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
+from headgate.broker.state.configs.values import LONG_MAX, ConfigType, InvalidConfig, Value, at_least
 
 HIGH = Importance.HIGH
 LONG = ConfigType.LONG

@@ -1,7 +1,7 @@
 """Every config of a topic: Kafka 4.3's names, types, defaults and bounds, with what they do here."""
 
-from broker.state.configs.definition import Definition, index
-from broker.state.configs.values import (
+from headgate.broker.state.configs.definition import Definition, index
+from headgate.broker.state.configs.values import (
     INT_MAX,
     LONG_MAX,
     ConfigType,

@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from broker.clock import Clock, Timers
-from broker.deferred import Deferred
-from broker.state.groups.expiry import expired_partitions
-from broker.state.groups.group import Group
-from broker.state.groups.joining import Joining
-from broker.state.groups.journal import GroupJournal, Journal, answer_for
-from broker.state.groups.loading import Loading
-from broker.state.groups.messages import (
+from headgate.broker.clock import Clock, Timers
+from headgate.broker.deferred import Deferred
+from headgate.broker.state.groups.expiry import expired_partitions
+from headgate.broker.state.groups.group import Group
+from headgate.broker.state.groups.joining import Joining
+from headgate.broker.state.groups.journal import GroupJournal, Journal, answer_for
+from headgate.broker.state.groups.loading import Loading
+from headgate.broker.state.groups.messages import (
     UNKNOWN_MEMBER_ID,
     CommitRequest,
     GroupDescription,
@@ -30,20 +30,20 @@ from broker.state.groups.messages import (
     SyncRequest,
     SyncResult,
 )
-from broker.state.groups.offsets import Change, Offsets, OffsetsByTopic, TopicPartition
-from broker.state.groups.outbox import Outbox
-from broker.state.groups.rebalance import Rebalance
-from broker.state.groups.records import CommittedOffset, OffsetKey, encode_offset_key, encode_offset_value
-from broker.state.groups.settings import (
+from headgate.broker.state.groups.offsets import Change, Offsets, OffsetsByTopic, TopicPartition
+from headgate.broker.state.groups.outbox import Outbox
+from headgate.broker.state.groups.rebalance import Rebalance
+from headgate.broker.state.groups.records import CommittedOffset, OffsetKey, encode_offset_key, encode_offset_value
+from headgate.broker.state.groups.settings import (
     GROUP_ID_BYTES_MAX,
     GROUPS_MAX,
     MEMBER_NAME_BYTES_MAX,
     OFFSET_METADATA_BYTES_MAX,
     GroupConfig,
 )
-from broker.state.groups.states import GroupState
-from broker.state.groups.subscription import CONSUMER_PROTOCOL_TYPE
-from broker.state.groups.syncing import Syncing
+from headgate.broker.state.groups.states import GroupState
+from headgate.broker.state.groups.subscription import CONSUMER_PROTOCOL_TYPE
+from headgate.broker.state.groups.syncing import Syncing
 
 log = logging.getLogger("headgate.broker.groups")
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from broker.state.groups.group import Group
-from broker.state.groups.offsets import Offsets, TopicPartition, is_expired
-from broker.state.groups.states import GroupState
-from broker.state.groups.subscription import CONSUMER_PROTOCOL_TYPE
+from headgate.broker.state.groups.group import Group
+from headgate.broker.state.groups.offsets import Offsets, TopicPartition, is_expired
+from headgate.broker.state.groups.states import GroupState
+from headgate.broker.state.groups.subscription import CONSUMER_PROTOCOL_TYPE
 
 
 def expired_partitions(group: Group, offsets: Offsets, now_wall_ms: int, retention_ms: int) -> Iterator[TopicPartition]:

@@ -8,19 +8,19 @@ from collections.abc import Iterable
 
 from kio.schema.errors import ErrorCode
 
-from broker.clock import Timer
-from broker.deferred import Deferred
-from broker.state.groups.members import Member
-from broker.state.groups.messages import (
+from headgate.broker.clock import Timer
+from headgate.broker.deferred import Deferred
+from headgate.broker.state.groups.members import Member
+from headgate.broker.state.groups.messages import (
     UNKNOWN_MEMBER_ID,
     GroupDescription,
     JoinedMember,
     JoinResult,
     SyncResult,
 )
-from broker.state.groups.outbox import Outbox
-from broker.state.groups.states import NEXT_STATES, GroupState
-from broker.state.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from headgate.broker.state.groups.outbox import Outbox
+from headgate.broker.state.groups.states import NEXT_STATES, GroupState
+from headgate.broker.state.groups.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 
 
 class Group:

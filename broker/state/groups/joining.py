@@ -9,21 +9,21 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from broker.clock import Timers
-from broker.deferred import Deferred
-from broker.state.groups.group import Group
-from broker.state.groups.journal import GroupJournal, answer_for
-from broker.state.groups.members import Member
-from broker.state.groups.messages import UNKNOWN_MEMBER_ID, JoinRequest, JoinResult
-from broker.state.groups.outbox import Outbox
-from broker.state.groups.rebalance import Rebalance
-from broker.state.groups.settings import (
+from headgate.broker.clock import Timers
+from headgate.broker.deferred import Deferred
+from headgate.broker.state.groups.group import Group
+from headgate.broker.state.groups.journal import GroupJournal, answer_for
+from headgate.broker.state.groups.members import Member
+from headgate.broker.state.groups.messages import UNKNOWN_MEMBER_ID, JoinRequest, JoinResult
+from headgate.broker.state.groups.outbox import Outbox
+from headgate.broker.state.groups.rebalance import Rebalance
+from headgate.broker.state.groups.settings import (
     MEMBERS_MAX,
     NEW_MEMBER_JOIN_TIMEOUT_MS,
     PENDING_MEMBERS_MAX,
     GroupConfig,
 )
-from broker.state.groups.states import GroupState
+from headgate.broker.state.groups.states import GroupState
 
 log = logging.getLogger("headgate.broker.groups")
 

@@ -9,10 +9,10 @@ from typing import Protocol
 
 from kio.schema.errors import ErrorCode
 
-from broker.deferred import Deferred
-from broker.state.groups.group import Group
-from broker.state.groups.records import encode_group_key, encode_group_value
-from broker.state.groups.settings import GROUP_RECORD_BYTES_MAX
+from headgate.broker.deferred import Deferred
+from headgate.broker.state.groups.group import Group
+from headgate.broker.state.groups.records import encode_group_key, encode_group_value
+from headgate.broker.state.groups.settings import GROUP_RECORD_BYTES_MAX
 
 Entry = tuple[bytes, bytes | None]
 

@@ -7,12 +7,12 @@ skipped with a line in the log: one bad record must not cost all groups.
 import logging
 from collections.abc import Iterable
 
-from broker.state.groups.group import Group
-from broker.state.groups.journal import GroupJournal
-from broker.state.groups.members import Member
-from broker.state.groups.offsets import Offsets
-from broker.state.groups.outbox import Outbox
-from broker.state.groups.records import (
+from headgate.broker.state.groups.group import Group
+from headgate.broker.state.groups.journal import GroupJournal
+from headgate.broker.state.groups.members import Member
+from headgate.broker.state.groups.offsets import Offsets
+from headgate.broker.state.groups.outbox import Outbox
+from headgate.broker.state.groups.records import (
     NO_TIMESTAMP,
     GroupKey,
     OffsetKey,
@@ -21,8 +21,8 @@ from broker.state.groups.records import (
     decode_key,
     decode_offset_value,
 )
-from broker.state.groups.states import GroupState
-from broker.state.groups.wire import Malformed
+from headgate.broker.state.groups.states import GroupState
+from headgate.broker.state.groups.wire import Malformed
 
 log = logging.getLogger("headgate.broker.groups")
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from broker.clock import Timer
-from broker.deferred import Deferred
-from broker.state.groups.messages import JoinedMember, JoinRequest, JoinResult, MemberDescription, SyncResult
+from headgate.broker.clock import Timer
+from headgate.broker.deferred import Deferred
+from headgate.broker.state.groups.messages import JoinedMember, JoinRequest, JoinResult, MemberDescription, SyncResult
 
 
 @dataclass(slots=True, eq=False)

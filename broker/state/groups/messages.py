@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from broker.state.groups.settings import CLIENT_ID_CHARACTERS_IN_MEMBER_ID_MAX
+from headgate.broker.state.groups.settings import CLIENT_ID_CHARACTERS_IN_MEMBER_ID_MAX
 
 UNKNOWN_MEMBER_ID = ""
 """A JoinGroup without a member id comes from a new member."""

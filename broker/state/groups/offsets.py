@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from broker.deferred import Deferred
-from broker.state.groups.journal import Entry
-from broker.state.groups.records import CommittedOffset, OffsetKey, encode_offset_key, encode_offset_value
+from headgate.broker.deferred import Deferred
+from headgate.broker.state.groups.journal import Entry
+from headgate.broker.state.groups.records import CommittedOffset, OffsetKey, encode_offset_key, encode_offset_value
 
 TopicPartition = tuple[str, int]
 Change = tuple[TopicPartition, CommittedOffset | None]

@@ -9,15 +9,15 @@ from collections.abc import Callable
 
 from kio.schema.errors import ErrorCode
 
-from broker.clock import Clock, Timers
-from broker.state.groups.group import Group
-from broker.state.groups.journal import GroupJournal
-from broker.state.groups.members import Member
-from broker.state.groups.messages import SyncResult
-from broker.state.groups.outbox import Outbox
-from broker.state.groups.sessions import Sessions
-from broker.state.groups.settings import REJOIN_RETRY_MS_MIN, GroupConfig
-from broker.state.groups.states import GroupState
+from headgate.broker.clock import Clock, Timers
+from headgate.broker.state.groups.group import Group
+from headgate.broker.state.groups.journal import GroupJournal
+from headgate.broker.state.groups.members import Member
+from headgate.broker.state.groups.messages import SyncResult
+from headgate.broker.state.groups.outbox import Outbox
+from headgate.broker.state.groups.sessions import Sessions
+from headgate.broker.state.groups.settings import REJOIN_RETRY_MS_MIN, GroupConfig
+from headgate.broker.state.groups.states import GroupState
 
 log = logging.getLogger("headgate.broker.groups")
 

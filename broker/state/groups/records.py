@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from broker.state.groups.group import Group
-from broker.state.groups.wire import Malformed, Reader, write_bytes, write_string
+from headgate.broker.state.groups.group import Group
+from headgate.broker.state.groups.wire import Malformed, Reader, write_bytes, write_string
 
 OFFSET_KEY_VERSIONS = (0, 1)
 GROUP_KEY_VERSION = 2

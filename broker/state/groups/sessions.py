@@ -6,9 +6,9 @@ timer per member looks at it when it fires and goes on waiting if the deadline h
 
 from collections.abc import Callable
 
-from broker.clock import Clock, Timers
-from broker.state.groups.group import Group
-from broker.state.groups.members import Member
+from headgate.broker.clock import Clock, Timers
+from headgate.broker.state.groups.group import Group
+from headgate.broker.state.groups.members import Member
 
 
 class Sessions:

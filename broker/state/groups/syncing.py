@@ -4,13 +4,13 @@ import logging
 
 from kio.schema.errors import ErrorCode
 
-from broker.deferred import Deferred
-from broker.state.groups.group import Group
-from broker.state.groups.journal import GroupJournal, answer_for
-from broker.state.groups.messages import SyncRequest, SyncResult
-from broker.state.groups.outbox import Outbox
-from broker.state.groups.rebalance import Rebalance
-from broker.state.groups.states import GroupState
+from headgate.broker.deferred import Deferred
+from headgate.broker.state.groups.group import Group
+from headgate.broker.state.groups.journal import GroupJournal, answer_for
+from headgate.broker.state.groups.messages import SyncRequest, SyncResult
+from headgate.broker.state.groups.outbox import Outbox
+from headgate.broker.state.groups.rebalance import Rebalance
+from headgate.broker.state.groups.states import GroupState
 
 log = logging.getLogger("headgate.broker.groups")
 

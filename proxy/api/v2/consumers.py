@@ -18,21 +18,21 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from proxy.api.addresses import base_url
-from proxy.api.answers import V2_JSON
-from proxy.api.body import parse_json, read_body
-from proxy.api.forwarding import forward
-from proxy.api.page_response import PageResponse
-from proxy.api.query import last_query, whole_query
-from proxy.api.record_fields import timestamp_ms
-from proxy.consumers.config import read_config
-from proxy.consumers.instance import Answer, ConsumerInstance, Rendering
-from proxy.consumers.membership import Record
-from proxy.errors import BadRequest, IllegalState, PartitionNotFound, Unprocessable, UnsupportedMedia
-from proxy.reading.formats import MEDIA_TYPES, check_accept
-from proxy.reading.poison import PoisonPolicy, dispose
-from proxy.reading.rows import Row, Rows, make_rows, v2_rows
-from proxy.services import Services
+from headgate.proxy.api.addresses import base_url
+from headgate.proxy.api.answers import V2_JSON
+from headgate.proxy.api.body import parse_json, read_body
+from headgate.proxy.api.forwarding import forward
+from headgate.proxy.api.page_response import PageResponse
+from headgate.proxy.api.query import last_query, whole_query
+from headgate.proxy.api.record_fields import timestamp_ms
+from headgate.proxy.consumers.config import read_config
+from headgate.proxy.consumers.instance import Answer, ConsumerInstance, Rendering
+from headgate.proxy.consumers.membership import Record
+from headgate.proxy.errors import BadRequest, IllegalState, PartitionNotFound, Unprocessable, UnsupportedMedia
+from headgate.proxy.reading.formats import MEDIA_TYPES, check_accept
+from headgate.proxy.reading.poison import PoisonPolicy, dispose
+from headgate.proxy.reading.rows import Row, Rows, make_rows, v2_rows
+from headgate.proxy.services import Services
 
 REPLAY_HEADER: Final = "X-Headgate-Replay"
 ROWS_MAX: Final = 10_000

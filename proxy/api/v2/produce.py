@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import orjson
 
-from openapi.media_types import negotiate
-from proxy.api.answers import JSON, V2_JSON
-from proxy.api.large_body import parse_rows
-from proxy.api.record_fields import headers_of, timestamp_ms, whole_number
-from proxy.errors import (
+from headgate.openapi.media_types import negotiate
+from headgate.proxy.api.answers import JSON, V2_JSON
+from headgate.proxy.api.large_body import parse_rows
+from headgate.proxy.api.record_fields import headers_of, timestamp_ms, whole_number
+from headgate.proxy.errors import (
     BadRequest,
     BrokerUnavailable,
     ConversionFailed,
@@ -34,11 +34,11 @@ from proxy.errors import (
     ValueSchemaMissing,
     fault_of,
 )
-from proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
-from proxy.producers.internal_topics import check_writable
-from proxy.producers.records import OutgoingRecord, Ticket, settled
-from proxy.services import Services
-from proxy.time_slicing import chunks
+from headgate.proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
+from headgate.proxy.producers.internal_topics import check_writable
+from headgate.proxy.producers.records import OutgoingRecord, Ticket, settled
+from headgate.proxy.services import Services
+from headgate.proxy.time_slicing import chunks
 
 _MEDIA_TYPES: Final[Mapping[bytes, Format]] = {
     b"application/vnd.kafka.binary.v2+json": Format.BINARY,

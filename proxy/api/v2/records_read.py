@@ -6,15 +6,15 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from openapi.media_types import negotiate
-from proxy.api.page_response import PageResponse
-from proxy.api.query import last_query, whole_query
-from proxy.errors import BadRequest, NotAcceptable
-from proxy.reading.formats import MEDIA_TYPES, Formats, ReadFormat
-from proxy.reading.plan import Start, make_plan
-from proxy.reading.poison import PoisonPolicy
-from proxy.reading.stream import ReadSpec, RecordStream
-from proxy.services import Services
+from headgate.openapi.media_types import negotiate
+from headgate.proxy.api.page_response import PageResponse
+from headgate.proxy.api.query import last_query, whole_query
+from headgate.proxy.errors import BadRequest, NotAcceptable
+from headgate.proxy.reading.formats import MEDIA_TYPES, Formats, ReadFormat
+from headgate.proxy.reading.plan import Start, make_plan
+from headgate.proxy.reading.poison import PoisonPolicy
+from headgate.proxy.reading.stream import ReadSpec, RecordStream
+from headgate.proxy.services import Services
 
 ROWS_MAX: Final = 10_000
 _FORMATS: Final = {media_type: read_format for read_format, media_type in MEDIA_TYPES.items()} | {

@@ -8,12 +8,12 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from proxy.admin import configs
-from proxy.admin.configs import Resource, ResourceType
-from proxy.admin.offsets import Place, bounds
-from proxy.admin.topics import NewTopic, Partition, create_topic, describe_cluster, find_topic, list_topics
-from proxy.api.requests import Body, answers_v2, body_v2, number_in_path, services_of
-from proxy.api.v3.topics import Int16, Int32, NewConfig
+from headgate.proxy.admin import configs
+from headgate.proxy.admin.configs import Resource, ResourceType
+from headgate.proxy.admin.offsets import Place, bounds
+from headgate.proxy.admin.topics import NewTopic, Partition, create_topic, describe_cluster, find_topic, list_topics
+from headgate.proxy.api.requests import Body, answers_v2, body_v2, number_in_path, services_of
+from headgate.proxy.api.v3.topics import Int16, Int32, NewConfig
 
 router = APIRouter()
 MediaType = Annotated[str, Depends(answers_v2)]

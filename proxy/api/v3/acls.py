@@ -8,11 +8,11 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from proxy.admin import acls
-from proxy.admin.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
-from proxy.api.requests import Body, answers_v3, body_v3
-from proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
-from proxy.errors import BadRequest, InvalidPayload
+from headgate.proxy.admin import acls
+from headgate.proxy.admin.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+from headgate.proxy.api.requests import Body, answers_v3, body_v3
+from headgate.proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
+from headgate.proxy.errors import BadRequest, InvalidPayload
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/acls", dependencies=[Depends(answers_v3)])
 batch_router = APIRouter(prefix="/v3/clusters/{cluster_id}", dependencies=[Depends(answers_v3)])

@@ -5,10 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from proxy.admin.topics import Broker, describe_cluster, list_topics
-from proxy.api.requests import answers_v3, number_in_path
-from proxy.api.v3.partitions import replica_row
-from proxy.api.v3.resources import V3, Links, Row, answer, v3_of
+from headgate.proxy.admin.topics import Broker, describe_cluster, list_topics
+from headgate.proxy.api.requests import answers_v3, number_in_path
+from headgate.proxy.api.v3.partitions import replica_row
+from headgate.proxy.api.v3.resources import V3, Links, Row, answer, v3_of
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/brokers", dependencies=[Depends(answers_v3)])
 Context = Annotated[V3, Depends(v3_of)]

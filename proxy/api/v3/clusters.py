@@ -6,10 +6,10 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from proxy.admin.topics import ClusterView, describe_cluster
-from proxy.api.addresses import base_url
-from proxy.api.requests import answers_v3, services_of
-from proxy.api.v3.resources import V3, Links, Row, answer, v3_of
+from headgate.proxy.admin.topics import ClusterView, describe_cluster
+from headgate.proxy.api.addresses import base_url
+from headgate.proxy.api.requests import answers_v3, services_of
+from headgate.proxy.api.v3.resources import V3, Links, Row, answer, v3_of
 
 router = APIRouter(prefix="/v3/clusters", dependencies=[Depends(answers_v3)])
 

@@ -7,12 +7,12 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from proxy.admin import configs
-from proxy.admin.configs import Change, Config, Operation, Resource, ResourceType
-from proxy.admin.topics import describe_cluster, find_topic, find_topics, list_topics
-from proxy.api.requests import Body, answers_v3, body_v3, number_in_path
-from proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
-from proxy.errors import BadRequest, fault_of
+from headgate.proxy.admin import configs
+from headgate.proxy.admin.configs import Change, Config, Operation, Resource, ResourceType
+from headgate.proxy.admin.topics import describe_cluster, find_topic, find_topics, list_topics
+from headgate.proxy.api.requests import Body, answers_v3, body_v3, number_in_path
+from headgate.proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
+from headgate.proxy.errors import BadRequest, fault_of
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", dependencies=[Depends(answers_v3)])
 Context = Annotated[V3, Depends(v3_of)]

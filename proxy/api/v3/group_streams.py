@@ -16,16 +16,16 @@ from fastapi import APIRouter
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
-from openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
-from proxy.api.addresses import base_url
-from proxy.api.body import parse_json, read_body
-from proxy.api.query import last_query, one_of_query, whole_query
-from proxy.api.stream_response import StreamResponse
-from proxy.api.v3.records_read import read_spec
-from proxy.consumers.group_stream import UNACKNOWLEDGED, UNACKNOWLEDGED_MAX, GroupStream
-from proxy.consumers.membership import MemberSettings
-from proxy.errors import BadRequest, NotAcceptable, Unprocessable, fault_of
-from proxy.services import Services
+from headgate.openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
+from headgate.proxy.api.addresses import base_url
+from headgate.proxy.api.body import parse_json, read_body
+from headgate.proxy.api.query import last_query, one_of_query, whole_query
+from headgate.proxy.api.stream_response import StreamResponse
+from headgate.proxy.api.v3.records_read import read_spec
+from headgate.proxy.consumers.group_stream import UNACKNOWLEDGED, UNACKNOWLEDGED_MAX, GroupStream
+from headgate.proxy.consumers.membership import MemberSettings
+from headgate.proxy.errors import BadRequest, NotAcceptable, Unprocessable, fault_of
+from headgate.proxy.services import Services
 
 TOPICS_MAX: Final = 1_000
 _TOPIC: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")

@@ -7,17 +7,17 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from proxy.admin import groups
-from proxy.admin.groups import Consumer, Group, find_group
-from proxy.admin.lags import Lag, list_lags
-from proxy.admin.offsets import Place
-from proxy.admin.reset import Aim, Move, Target, reset_offsets
-from proxy.api.query import whole_query
-from proxy.api.record_fields import TIMESTAMP_MAX, timestamp_ms
-from proxy.api.requests import INT32_MAX, Body, answers_v3, body_v3, number_in_path
-from proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
-from proxy.api.v3.topics import Int32
-from proxy.errors import BadRequest, ResourceNotFound
+from headgate.proxy.admin import groups
+from headgate.proxy.admin.groups import Consumer, Group, find_group
+from headgate.proxy.admin.lags import Lag, list_lags
+from headgate.proxy.admin.offsets import Place
+from headgate.proxy.admin.reset import Aim, Move, Target, reset_offsets
+from headgate.proxy.api.query import whole_query
+from headgate.proxy.api.record_fields import TIMESTAMP_MAX, timestamp_ms
+from headgate.proxy.api.requests import INT32_MAX, Body, answers_v3, body_v3, number_in_path
+from headgate.proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
+from headgate.proxy.api.v3.topics import Int32
+from headgate.proxy.errors import BadRequest, ResourceNotFound
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", dependencies=[Depends(answers_v3)])
 Context = Annotated[V3, Depends(v3_of)]

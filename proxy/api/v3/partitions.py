@@ -6,13 +6,13 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from proxy.admin.offsets import HIGH_WATERMARK, Place, bounds, purge
-from proxy.admin.reassignments import Reassignment, list_reassignments
-from proxy.admin.topics import Partition, find_topic
-from proxy.api.query import whole_query
-from proxy.api.requests import answers_v3, number_in_path
-from proxy.api.v3.resources import V3, Links, Row, answer, v3_of
-from proxy.errors import BadRequest, ResourceNotFound
+from headgate.proxy.admin.offsets import HIGH_WATERMARK, Place, bounds, purge
+from headgate.proxy.admin.reassignments import Reassignment, list_reassignments
+from headgate.proxy.admin.topics import Partition, find_topic
+from headgate.proxy.api.query import whole_query
+from headgate.proxy.api.requests import answers_v3, number_in_path
+from headgate.proxy.api.v3.resources import V3, Links, Row, answer, v3_of
+from headgate.proxy.errors import BadRequest, ResourceNotFound
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", dependencies=[Depends(answers_v3)])
 Context = Annotated[V3, Depends(v3_of)]

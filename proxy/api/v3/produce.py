@@ -7,17 +7,17 @@ from typing import Any, Final
 
 import orjson
 
-from proxy.api.answers import JSON, Receive, Send
-from proxy.api.json_stream import JsonSplitter
-from proxy.api.large_body import parse_rows
-from proxy.api.rate import RateLimit
-from proxy.api.v3.produce_stream import ProduceStream, report_of
-from proxy.api.v3.record import RecordReader, Understood
-from proxy.errors import InvalidBatch, InvalidPayload, ProxyError, ShuttingDown, Unprocessable, fault_of
-from proxy.producers.internal_topics import check_writable
-from proxy.producers.records import Ticket, settled
-from proxy.services import Services
-from proxy.time_slicing import chunks
+from headgate.proxy.api.answers import JSON, Receive, Send
+from headgate.proxy.api.json_stream import JsonSplitter
+from headgate.proxy.api.large_body import parse_rows
+from headgate.proxy.api.rate import RateLimit
+from headgate.proxy.api.v3.produce_stream import ProduceStream, report_of
+from headgate.proxy.api.v3.record import RecordReader, Understood
+from headgate.proxy.errors import InvalidBatch, InvalidPayload, ProxyError, ShuttingDown, Unprocessable, fault_of
+from headgate.proxy.producers.internal_topics import check_writable
+from headgate.proxy.producers.records import Ticket, settled
+from headgate.proxy.services import Services
+from headgate.proxy.time_slicing import chunks
 
 entry_id_characters_max: Final = 80
 _BATCH_FIELDS: Final = frozenset({"entries"})

@@ -7,13 +7,13 @@ the client's close or because of what it sent, the last reports come before the 
 import asyncio
 from typing import Final
 
-from proxy.api.answers import Receive, Send
-from proxy.api.json_stream import JsonSplitter
-from proxy.api.rate import RateLimit
-from proxy.api.v3.produce_stream import ProduceStream
-from proxy.errors import BadRequest, ProxyError, ShuttingDown, fault_of
-from proxy.producers.internal_topics import check_writable
-from proxy.services import Services
+from headgate.proxy.api.answers import Receive, Send
+from headgate.proxy.api.json_stream import JsonSplitter
+from headgate.proxy.api.rate import RateLimit
+from headgate.proxy.api.v3.produce_stream import ProduceStream
+from headgate.proxy.errors import BadRequest, ProxyError, ShuttingDown, fault_of
+from headgate.proxy.producers.internal_topics import check_writable
+from headgate.proxy.services import Services
 
 # RFC 6455, section 7.4.1.
 _NORMAL: Final = 1000

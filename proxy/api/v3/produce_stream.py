@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import orjson
 
-from proxy.api.rate import RateLimit
-from proxy.api.record_fields import iso_time
-from proxy.api.v3.record import RecordReader, SchemaNeeded, Understood
-from proxy.errors import ProxyError, TooManyRequests, fault_of
-from proxy.producers.records import Ticket
-from proxy.services import Services
+from headgate.proxy.api.rate import RateLimit
+from headgate.proxy.api.record_fields import iso_time
+from headgate.proxy.api.v3.record import RecordReader, SchemaNeeded, Understood
+from headgate.proxy.errors import ProxyError, TooManyRequests, fault_of
+from headgate.proxy.producers.records import Ticket
+from headgate.proxy.services import Services
 
 # Of one stream: records that wait for their acknowledgement, and the bytes of the requests they came in.
 records_in_flight_max: Final = 8192

@@ -13,15 +13,15 @@ import orjson
 from fastapi import APIRouter
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from proxy.api.body import parse_json
-from proxy.api.query import flag_query
-from proxy.api.v3.group_streams import ending, open_stream, opening, take_acknowledgement
-from proxy.api.v3.records_read import end_note, read_plan, read_spec
-from proxy.consumers.group_stream import GroupStream
-from proxy.errors import BadRequest, ProxyError, fault_of
-from proxy.reading.memory import Share, TooSlow
-from proxy.reading.stream import RecordStream
-from proxy.services import Services
+from headgate.proxy.api.body import parse_json
+from headgate.proxy.api.query import flag_query
+from headgate.proxy.api.v3.group_streams import ending, open_stream, opening, take_acknowledgement
+from headgate.proxy.api.v3.records_read import end_note, read_plan, read_spec
+from headgate.proxy.consumers.group_stream import GroupStream
+from headgate.proxy.errors import BadRequest, ProxyError, fault_of
+from headgate.proxy.reading.memory import Share, TooSlow
+from headgate.proxy.reading.stream import RecordStream
+from headgate.proxy.services import Services
 
 # RFC 6455, section 7.4.1.
 _NORMAL: Final = 1000

@@ -2,11 +2,11 @@
 
 from typing import Any, Final, NamedTuple
 
-from proxy.api.record_fields import headers_of, timestamp_ms, whole_number
-from proxy.errors import BadRequest, ConversionFailed, SchemaNotFound, SerializationFailed
-from proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
-from proxy.producers.records import OutgoingRecord
-from proxy.schemas import SchemaWriter, SchemaWriters
+from headgate.proxy.api.record_fields import headers_of, timestamp_ms, whole_number
+from headgate.proxy.errors import BadRequest, ConversionFailed, SchemaNotFound, SerializationFailed
+from headgate.proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
+from headgate.proxy.producers.records import OutgoingRecord
+from headgate.proxy.schemas import SchemaWriter, SchemaWriters
 
 _TYPES: Final = {
     "BINARY": Format.BINARY,

@@ -17,20 +17,20 @@ from fastapi import APIRouter
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
-from openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
-from proxy.api.addresses import base_url
-from proxy.api.page_response import PageResponse
-from proxy.api.query import flag_query, last_query, one_of_query, whole_query
-from proxy.api.record_fields import timestamp_ms
-from proxy.api.stream_response import StreamResponse
-from proxy.errors import BadRequest, NotAcceptable, fault_of
-from proxy.reading.cluster import Isolation, offsets_text
-from proxy.reading.filters import compile_filter
-from proxy.reading.formats import Formats, ReadFormat
-from proxy.reading.plan import Plan, Start, make_plan, read_positions
-from proxy.reading.poison import PoisonPolicy
-from proxy.reading.stream import ReadSpec, RecordStream
-from proxy.services import Services
+from headgate.openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
+from headgate.proxy.api.addresses import base_url
+from headgate.proxy.api.page_response import PageResponse
+from headgate.proxy.api.query import flag_query, last_query, one_of_query, whole_query
+from headgate.proxy.api.record_fields import timestamp_ms
+from headgate.proxy.api.stream_response import StreamResponse
+from headgate.proxy.errors import BadRequest, NotAcceptable, fault_of
+from headgate.proxy.reading.cluster import Isolation, offsets_text
+from headgate.proxy.reading.filters import compile_filter
+from headgate.proxy.reading.formats import Formats, ReadFormat
+from headgate.proxy.reading.plan import Plan, Start, make_plan, read_positions
+from headgate.proxy.reading.poison import PoisonPolicy
+from headgate.proxy.reading.stream import ReadSpec, RecordStream
+from headgate.proxy.services import Services
 
 PAGE_ROWS: Final = 1_000
 PAGE_ROWS_MAX: Final = 100_000

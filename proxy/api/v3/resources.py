@@ -9,10 +9,10 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from proxy.admin.cluster import AdminCluster
-from proxy.api.addresses import base_url
-from proxy.api.answers import JSON
-from proxy.api.requests import services_of
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.api.addresses import base_url
+from headgate.proxy.api.answers import JSON
+from headgate.proxy.api.requests import services_of
 
 Row: TypeAlias = dict[str, Any]
 

@@ -7,12 +7,20 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from proxy.admin.acls import Operation
-from proxy.admin.topics import NewTopic, Topic, add_partitions, create_topic, delete_topic, find_topic, list_topics
-from proxy.api.query import flag_query
-from proxy.api.requests import INT32_MAX, Body, answers_v3, body_v3
-from proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
-from proxy.errors import BadRequest, KafkaBadRequest
+from headgate.proxy.admin.acls import Operation
+from headgate.proxy.admin.topics import (
+    NewTopic,
+    Topic,
+    add_partitions,
+    create_topic,
+    delete_topic,
+    find_topic,
+    list_topics,
+)
+from headgate.proxy.api.query import flag_query
+from headgate.proxy.api.requests import INT32_MAX, Body, answers_v3, body_v3
+from headgate.proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
+from headgate.proxy.errors import BadRequest, KafkaBadRequest
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", dependencies=[Depends(answers_v3)])
 Context = Annotated[V3, Depends(v3_of)]

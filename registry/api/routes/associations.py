@@ -12,8 +12,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from registry.api.answers import version_json
-from registry.api.association_requests import (
+from headgate.registry.api.answers import version_json
+from headgate.registry.api.association_requests import (
     Change,
     Deletion,
     GetRequest,
@@ -23,16 +23,16 @@ from registry.api.association_requests import (
     operations_of,
     request_of,
 )
-from registry.api.context import Api
-from registry.api.errors import HttpFault, status_and_code
-from registry.api.requests import Parameters
-from registry.associations import TOPIC, Association, Lifecycle, Resource
-from registry.errors import InvalidAssociation, InvalidSchema, InvalidSubject, RegistryError
-from registry.service import associations as service
-from registry.service.associations import Draft, Selected
-from registry.service.reading import subject_of
-from registry.storage.base import StoredVersion, StoreReader, StoreWriter
-from registry.subjects import DEFAULT_CONTEXT, Subject, context_prefix
+from headgate.registry.api.context import Api
+from headgate.registry.api.errors import HttpFault, status_and_code
+from headgate.registry.api.requests import Parameters
+from headgate.registry.associations import TOPIC, Association, Lifecycle, Resource
+from headgate.registry.errors import InvalidAssociation, InvalidSchema, InvalidSubject, RegistryError
+from headgate.registry.service import associations as service
+from headgate.registry.service.associations import Draft, Selected
+from headgate.registry.service.reading import subject_of
+from headgate.registry.storage.base import StoredVersion, StoreReader, StoreWriter
+from headgate.registry.subjects import DEFAULT_CONTEXT, Subject, context_prefix
 
 BY_ID = "/associations/resources/{resourceId}"
 Applied = list[tuple[Association, StoredVersion | None]]

@@ -11,15 +11,15 @@ from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
-from openapi.media_types import EVENT_STREAM, NDJSON
-from registry import limits
-from registry.api.answers import change_json, version_json
-from registry.api.context import Api
-from registry.api.errors import HttpFault
-from registry.api.requests import Parameters
-from registry.languages import type_named
-from registry.service import reading, searching, transfer
-from registry.storage.base import Deleted, Selection, StoreWriter
+from headgate.openapi.media_types import EVENT_STREAM, NDJSON
+from headgate.registry import limits
+from headgate.registry.api.answers import change_json, version_json
+from headgate.registry.api.context import Api
+from headgate.registry.api.errors import HttpFault
+from headgate.registry.api.requests import Parameters
+from headgate.registry.languages import type_named
+from headgate.registry.service import reading, searching, transfer
+from headgate.registry.storage.base import Deleted, Selection, StoreWriter
 
 _HEARTBEAT_SECONDS: Final = 15.0
 """A comment in a silent stream, so that proxies keep it open and dead clients are noticed."""

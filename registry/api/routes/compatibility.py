@@ -8,15 +8,15 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from registry import limits
-from registry.api.answers import found_json
-from registry.api.context import BRIEF_BODY_BYTES_MAX, BRIEF_COMPARISON_STEPS_MAX, Api
-from registry.api.requests import Parameters, candidate_of
-from registry.errors import InvalidSchema, TakesLonger
-from registry.service.checking import check
-from registry.service.judging import Patience
-from registry.service.reading import subject_of, version_number
-from registry.storage.base import StoreReader
+from headgate.registry import limits
+from headgate.registry.api.answers import found_json
+from headgate.registry.api.context import BRIEF_BODY_BYTES_MAX, BRIEF_COMPARISON_STEPS_MAX, Api
+from headgate.registry.api.requests import Parameters, candidate_of
+from headgate.registry.errors import InvalidSchema, TakesLonger
+from headgate.registry.service.checking import check
+from headgate.registry.service.judging import Patience
+from headgate.registry.service.reading import subject_of, version_number
+from headgate.registry.storage.base import StoreReader
 
 _PATIENCE: Final = Patience(
     versions_max=limits.version_max, chars_max=BRIEF_BODY_BYTES_MAX, steps_max=BRIEF_COMPARISON_STEPS_MAX

@@ -11,14 +11,14 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from registry import limits
-from registry.api.context import Api
-from registry.api.key_requests import dek_of, kek_changes_of, kek_of
-from registry.api.requests import Parameters
-from registry.encryption_keys import Algorithm, Dek, Kek
-from registry.service import encryption_keys as service
-from registry.service.reading import version_number
-from registry.storage.base import StoreWriter
+from headgate.registry import limits
+from headgate.registry.api.context import Api
+from headgate.registry.api.key_requests import dek_of, kek_changes_of, kek_of
+from headgate.registry.api.requests import Parameters
+from headgate.registry.encryption_keys import Algorithm, Dek, Kek
+from headgate.registry.service import encryption_keys as service
+from headgate.registry.service.reading import version_number
+from headgate.registry.storage.base import StoreWriter
 
 KEKS = "/dek-registry/v1/keks"
 KEK = KEKS + "/{name}"

@@ -4,17 +4,17 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from registry.api.answers import schema_json, version_json
-from registry.api.context import Api, marks_of
-from registry.api.requests import Parameters
-from registry.api.routes.associations import association_json, selected_associations
-from registry.associations import Association
-from registry.model import SchemaType
-from registry.service import reading
-from registry.service.associations import of_subject
-from registry.service.reading import subject_of
-from registry.storage.base import Deleted, Selection, StoreReader
-from registry.subjects import Subject
+from headgate.registry.api.answers import schema_json, version_json
+from headgate.registry.api.context import Api, marks_of
+from headgate.registry.api.requests import Parameters
+from headgate.registry.api.routes.associations import association_json, selected_associations
+from headgate.registry.associations import Association
+from headgate.registry.model import SchemaType
+from headgate.registry.service import reading
+from headgate.registry.service.associations import of_subject
+from headgate.registry.service.reading import subject_of
+from headgate.registry.storage.base import Deleted, Selection, StoreReader
+from headgate.registry.subjects import Subject
 
 
 def routes(api: Api) -> APIRouter:

@@ -7,12 +7,12 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from registry.api.context import Api
-from registry.api.errors import HttpFault
-from registry.api.requests import Parameters
-from registry.errors import InvalidSubject, StoreFailed
-from registry.service import configuration
-from registry.subjects import DEFAULT_CONTEXT, context_prefix
+from headgate.registry.api.context import Api
+from headgate.registry.api.errors import HttpFault
+from headgate.registry.api.requests import Parameters
+from headgate.registry.errors import InvalidSubject, StoreFailed
+from headgate.registry.service import configuration
+from headgate.registry.subjects import DEFAULT_CONTEXT, context_prefix
 
 
 def routes(api: Api) -> APIRouter:

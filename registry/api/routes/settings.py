@@ -4,11 +4,11 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from registry.api.context import Api
-from registry.api.requests import Parameters, config_of, mode_of
-from registry.service import configuration
-from registry.subjects import Subject, checked_scope
-from registry.wire import config_changes, config_json
+from headgate.registry.api.context import Api
+from headgate.registry.api.requests import Parameters, config_of, mode_of
+from headgate.registry.service import configuration
+from headgate.registry.subjects import Subject, checked_scope
+from headgate.registry.wire import config_changes, config_json
 
 
 def routes(api: Api) -> APIRouter:

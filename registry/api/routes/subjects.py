@@ -8,21 +8,21 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from registry import limits
-from registry.api.answers import registered_json, version_json
-from registry.api.context import BRIEF_BODY_BYTES_MAX, BRIEF_COMPARISON_STEPS_MAX, Api, marks_of
-from registry.api.requests import Parameters, candidate_of, tag_changes, tag_request_of
-from registry.errors import TakesLonger
-from registry.model import Metadata, merged_rule_sets
-from registry.service import deletion, reading
-from registry.service.candidates import Candidate
-from registry.service.judging import Patience
-from registry.service.reading import subject_of, version_number
-from registry.service.registration import examine, register
-from registry.service.scopes import unaliased
-from registry.storage.base import Deleted, Selection, StoredVersion, StoreReader
-from registry.subjects import Subject, checked
-from registry.wire import metadata_of, rule_set_of
+from headgate.registry import limits
+from headgate.registry.api.answers import registered_json, version_json
+from headgate.registry.api.context import BRIEF_BODY_BYTES_MAX, BRIEF_COMPARISON_STEPS_MAX, Api, marks_of
+from headgate.registry.api.requests import Parameters, candidate_of, tag_changes, tag_request_of
+from headgate.registry.errors import TakesLonger
+from headgate.registry.model import Metadata, merged_rule_sets
+from headgate.registry.service import deletion, reading
+from headgate.registry.service.candidates import Candidate
+from headgate.registry.service.judging import Patience
+from headgate.registry.service.reading import subject_of, version_number
+from headgate.registry.service.registration import examine, register
+from headgate.registry.service.scopes import unaliased
+from headgate.registry.storage.base import Deleted, Selection, StoredVersion, StoreReader
+from headgate.registry.subjects import Subject, checked
+from headgate.registry.wire import metadata_of, rule_set_of
 
 _PATIENCE: Final = Patience(versions_max=20, chars_max=BRIEF_BODY_BYTES_MAX, steps_max=BRIEF_COMPARISON_STEPS_MAX)
 """What a registration may compare with before it counts as long work."""

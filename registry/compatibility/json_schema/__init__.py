@@ -1,5 +1,5 @@
 """When one JSON Schema reads what another wrote: the rules of Confluent's registry, strict or lenient."""
 
-from registry.compatibility.json_schema.check import check, check_reserved
+from headgate.registry.compatibility.json_schema.check import check, check_reserved
 
 __all__ = ["check", "check_reserved"]

@@ -6,13 +6,13 @@ is `items`. Paths are written the old way, as Confluent's registry does: `items/
 
 from dataclasses import dataclass
 
-from registry.compatibility.json_schema.comparison import Asking
-from registry.compatibility.json_schema.kinds import Difference
-from registry.compatibility.json_schema.objects import covering, is_open, judge_rest
-from registry.compatibility.json_schema.scalars import lower_limit, upper_limit
-from registry.compatibility.json_schema.shapes import Kind, Shape
-from registry.formats.json_schema.drafts import Draft
-from registry.formats.json_schema.subschema import Subschema
+from headgate.registry.compatibility.json_schema.comparison import Asking
+from headgate.registry.compatibility.json_schema.kinds import Difference
+from headgate.registry.compatibility.json_schema.objects import covering, is_open, judge_rest
+from headgate.registry.compatibility.json_schema.scalars import lower_limit, upper_limit
+from headgate.registry.compatibility.json_schema.shapes import Kind, Shape
+from headgate.registry.formats.json_schema.drafts import Draft
+from headgate.registry.formats.json_schema.subschema import Subschema
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from registry.compatibility.incompatibility import Incompatibility, Policy
-from registry.compatibility.json_schema.comparison import Comparison
-from registry.compatibility.json_schema.explanations import explain
-from registry.compatibility.json_schema.judgement import judge
-from registry.compatibility.json_schema.kinds import Difference
-from registry.formats.json_schema import JsonSchema
+from headgate.registry.compatibility.incompatibility import Incompatibility, Policy
+from headgate.registry.compatibility.json_schema.comparison import Comparison
+from headgate.registry.compatibility.json_schema.explanations import explain
+from headgate.registry.compatibility.json_schema.judgement import judge
+from headgate.registry.compatibility.json_schema.kinds import Difference
+from headgate.registry.formats.json_schema import JsonSchema
 
 
 def check(

@@ -6,12 +6,12 @@ compared only for members that are left over, and for those that could give up t
 
 from collections.abc import Sequence
 
-from registry.compatibility.json_schema.comparison import Asking
-from registry.compatibility.json_schema.kinds import Difference
-from registry.compatibility.json_schema.matching import matched, may_be_matched
-from registry.compatibility.json_schema.partners import FREE, likely_partners
-from registry.compatibility.json_schema.shapes import Criterion, Shape
-from registry.formats.json_schema.subschema import Subschema
+from headgate.registry.compatibility.json_schema.comparison import Asking
+from headgate.registry.compatibility.json_schema.kinds import Difference
+from headgate.registry.compatibility.json_schema.matching import matched, may_be_matched
+from headgate.registry.compatibility.json_schema.partners import FREE, likely_partners
+from headgate.registry.compatibility.json_schema.shapes import Criterion, Shape
+from headgate.registry.formats.json_schema.subschema import Subschema
 
 
 def judge_combinations(asking: Asking, original: Shape, update: Shape) -> None:

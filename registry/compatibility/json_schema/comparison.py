@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from registry.compatibility.incompatibility import Incompatibility, Policy
-from registry.compatibility.json_schema.explanations import explain
-from registry.compatibility.json_schema.kinds import TOLERATED, Difference
-from registry.compatibility.json_schema.partners import Hints
-from registry.compatibility.json_schema.shapes import Shape, Shapes
-from registry.errors import TakesLonger
-from registry.formats.json_schema.document import shortened
-from registry.formats.json_schema.patterns import TooCostly, found
-from registry.formats.json_schema.subschema import Subschema
+from headgate.registry.compatibility.incompatibility import Incompatibility, Policy
+from headgate.registry.compatibility.json_schema.explanations import explain
+from headgate.registry.compatibility.json_schema.kinds import TOLERATED, Difference
+from headgate.registry.compatibility.json_schema.partners import Hints
+from headgate.registry.compatibility.json_schema.shapes import Shape, Shapes
+from headgate.registry.errors import TakesLonger
+from headgate.registry.formats.json_schema.document import shortened
+from headgate.registry.formats.json_schema.patterns import TooCostly, found
+from headgate.registry.formats.json_schema.subschema import Subschema
 
 # Looks at a keyword, a property, a pair. A schema of a thousand properties needs a few thousand; a hundred alternatives
 # of a hundred properties, all against all, a million. This many take a few seconds.

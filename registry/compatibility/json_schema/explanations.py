@@ -1,6 +1,6 @@
 """What each difference means, and what to do about it, in plain words."""
 
-from registry.compatibility.json_schema.kinds import Difference
+from headgate.registry.compatibility.json_schema.kinds import Difference
 
 _ADDED = "The reader's schema demands {keyword} where the writer's does not"
 _TIGHTER = "The reader's schema allows less by {keyword} than the writer's"

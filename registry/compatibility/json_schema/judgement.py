@@ -1,12 +1,17 @@
 """How one pair of schemas is judged: by shape first, then keyword by keyword."""
 
-from registry.compatibility.json_schema.arrays import judge_arrays
-from registry.compatibility.json_schema.combinations import judge_combinations, plain_reads, reads_plain
-from registry.compatibility.json_schema.comparison import Asking, Judge
-from registry.compatibility.json_schema.kinds import Difference
-from registry.compatibility.json_schema.objects import judge_objects
-from registry.compatibility.json_schema.scalars import judge_constants, judge_enums, judge_numbers, judge_strings
-from registry.compatibility.json_schema.shapes import Kind, Shape
+from headgate.registry.compatibility.json_schema.arrays import judge_arrays
+from headgate.registry.compatibility.json_schema.combinations import judge_combinations, plain_reads, reads_plain
+from headgate.registry.compatibility.json_schema.comparison import Asking, Judge
+from headgate.registry.compatibility.json_schema.kinds import Difference
+from headgate.registry.compatibility.json_schema.objects import judge_objects
+from headgate.registry.compatibility.json_schema.scalars import (
+    judge_constants,
+    judge_enums,
+    judge_numbers,
+    judge_strings,
+)
+from headgate.registry.compatibility.json_schema.shapes import Kind, Shape
 
 
 def judge(asking: Asking, original: Shape, update: Shape) -> None:

@@ -5,7 +5,7 @@ Differences that no policy minds (a longer maxLength, a changed title) have no n
 
 from enum import StrEnum
 
-from registry.compatibility.incompatibility import Policy
+from headgate.registry.compatibility.incompatibility import Policy
 
 
 class Difference(StrEnum):

@@ -4,12 +4,12 @@ A content model says what becomes of names that have no schema of their own. *Op
 *Partially open*: a schema, or patterns, decide. Adding a property asks the writer's model, removing one the reader's.
 """
 
-from registry.compatibility.json_schema.comparison import Asking
-from registry.compatibility.json_schema.kinds import Difference
-from registry.compatibility.json_schema.scalars import lower_limit, upper_limit
-from registry.compatibility.json_schema.shapes import Kind, Shape
-from registry.formats.json_schema.drafts import Draft
-from registry.formats.json_schema.subschema import Subschema
+from headgate.registry.compatibility.json_schema.comparison import Asking
+from headgate.registry.compatibility.json_schema.kinds import Difference
+from headgate.registry.compatibility.json_schema.scalars import lower_limit, upper_limit
+from headgate.registry.compatibility.json_schema.shapes import Kind, Shape
+from headgate.registry.formats.json_schema.drafts import Draft
+from headgate.registry.formats.json_schema.subschema import Subschema
 
 
 def judge_objects(asking: Asking, original: Shape, update: Shape) -> None:

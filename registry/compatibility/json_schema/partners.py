@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final
 
-from registry.compatibility.json_schema.shapes import Shape, Shapes
-from registry.formats.json_schema.document import same_key
-from registry.formats.json_schema.subschema import Subschema
+from headgate.registry.compatibility.json_schema.shapes import Shape, Shapes
+from headgate.registry.formats.json_schema.document import same_key
+from headgate.registry.formats.json_schema.subschema import Subschema
 
 FREE: Final = -1
 _NOBODY: Final[Iterator[int]] = iter(())

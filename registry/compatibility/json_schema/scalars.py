@@ -4,9 +4,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from registry.compatibility.json_schema.comparison import Asking
-from registry.compatibility.json_schema.kinds import Difference
-from registry.compatibility.json_schema.shapes import Shape, limits
+from headgate.registry.compatibility.json_schema.comparison import Asking
+from headgate.registry.compatibility.json_schema.kinds import Difference
+from headgate.registry.compatibility.json_schema.shapes import Shape, limits
 
 
 def upper_limit(

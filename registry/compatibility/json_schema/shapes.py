@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from registry.formats.json_schema.document import same_key
-from registry.formats.json_schema.drafts import Draft
-from registry.formats.json_schema.subschema import Subschema
+from headgate.registry.formats.json_schema.document import same_key
+from headgate.registry.formats.json_schema.drafts import Draft
+from headgate.registry.formats.json_schema.subschema import Subschema
 
 
 class Kind(Enum):

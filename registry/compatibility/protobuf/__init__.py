@@ -1,5 +1,5 @@
 """When one Protobuf schema reads what another wrote: the rules of Confluent's registry."""
 
-from registry.compatibility.protobuf.check import check, check_reserved, differences
+from headgate.registry.compatibility.protobuf.check import check, check_reserved, differences
 
 __all__ = ["check", "check_reserved", "differences"]

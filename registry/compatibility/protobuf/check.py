@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from registry.compatibility.incompatibility import Incompatibility
-from registry.compatibility.protobuf.comparison import Comparison
-from registry.compatibility.protobuf.explanations import EXPLANATIONS
-from registry.compatibility.protobuf.kinds import Difference, Kind
-from registry.compatibility.protobuf.types import Side
-from registry.formats.protobuf import ProtobufSchema
-from registry.limits import incompatibilities_max
+from headgate.registry.compatibility.incompatibility import Incompatibility
+from headgate.registry.compatibility.protobuf.comparison import Comparison
+from headgate.registry.compatibility.protobuf.explanations import EXPLANATIONS
+from headgate.registry.compatibility.protobuf.kinds import Difference, Kind
+from headgate.registry.compatibility.protobuf.types import Side
+from headgate.registry.formats.protobuf import ProtobufSchema
+from headgate.registry.limits import incompatibilities_max
 
 
 def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> Iterator[Difference]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from google.protobuf import descriptor_pb2
 
-from registry.compatibility.protobuf.kinds import Difference, Kind
-from registry.compatibility.protobuf.types import (
+from headgate.registry.compatibility.protobuf.kinds import Difference, Kind
+from headgate.registry.compatibility.protobuf.types import (
     TEXTUAL,
     FieldProto,
     MessageProto,

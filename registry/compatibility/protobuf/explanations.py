@@ -1,6 +1,6 @@
 """What each incompatible difference means, and what to do about it, in plain words."""
 
-from registry.compatibility.protobuf.kinds import Kind
+from headgate.registry.compatibility.protobuf.kinds import Kind
 
 EXPLANATIONS: dict[Kind, tuple[str, str]] = {
     Kind.PACKAGE_CHANGED: (

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from google.protobuf import descriptor_pb2
 
-from registry.formats.protobuf import ProtobufSchema
+from headgate.registry.formats.protobuf import ProtobufSchema
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
 MessageProto = descriptor_pb2.DescriptorProto

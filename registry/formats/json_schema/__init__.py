@@ -3,7 +3,7 @@
 Compatibility between two of them is `registry.compatibility.json_schema`.
 """
 
-from registry.formats.json_schema.parsing import JsonSchema, parse
-from registry.formats.json_schema.validation import Fault, Validator
+from headgate.registry.formats.json_schema.parsing import JsonSchema, parse
+from headgate.registry.formats.json_schema.validation import Fault, Validator
 
 __all__ = ["Fault", "JsonSchema", "Validator", "parse"]

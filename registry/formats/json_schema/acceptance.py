@@ -12,8 +12,8 @@ from typing import Any
 
 import jsonschema_rs
 
-from registry.formats.json_schema.drafts import Draft
-from registry.formats.json_schema.subschema import Subschema
+from headgate.registry.formats.json_schema.drafts import Draft
+from headgate.registry.formats.json_schema.subschema import Subschema
 
 # Together: some thousand frames of machine stack, where a thread of 1 MB holds more than ten times as many.
 SUBSCHEMAS_MAX = 1_000

@@ -11,9 +11,9 @@ from typing import Any
 
 from jsonschema import ValidationError
 
-from registry.formats.json_schema.document import same_key
-from registry.formats.json_schema.patterns import found
-from registry.formats.json_schema.unevaluated import unevaluated_items, unevaluated_properties
+from headgate.registry.formats.json_schema.document import same_key
+from headgate.registry.formats.json_schema.patterns import found
+from headgate.registry.formats.json_schema.unevaluated import unevaluated_items, unevaluated_properties
 
 
 def _multiple_of(validator: Any, factor: float, instance: Any, schema: Any) -> Iterator[ValidationError]:

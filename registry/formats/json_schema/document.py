@@ -11,7 +11,7 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
 
-from registry.errors import InvalidSchema
+from headgate.registry.errors import InvalidSchema
 
 # Deeper than any schema written by hand or by a generator, and half of what Python's stack holds: its JSON reader and
 # writer take one frame for each level.

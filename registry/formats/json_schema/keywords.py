@@ -13,9 +13,9 @@ from typing import Any
 
 import regex
 
-from registry.formats.json_schema.document import same_key
-from registry.formats.json_schema.drafts import Draft
-from registry.formats.json_schema.patterns import translate
+from headgate.registry.formats.json_schema.document import same_key
+from headgate.registry.formats.json_schema.drafts import Draft
+from headgate.registry.formats.json_schema.patterns import translate
 
 Check = Callable[[Any], str | None]
 """A complaint about a value, or None."""

@@ -12,10 +12,10 @@ from urllib.parse import quote, unquote, urldefrag, urljoin
 import jsonschema_specifications
 from referencing.exceptions import NoSuchResource
 
-from registry.errors import InvalidSchema
-from registry.formats.json_schema.drafts import Draft, declared
-from registry.formats.json_schema.keywords import KEYWORDS, Holds, complaint
-from registry.formats.json_schema.subschema import Subschema, escaped, pointer_keys
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.json_schema.drafts import Draft, declared
+from headgate.registry.formats.json_schema.keywords import KEYWORDS, Holds, complaint
+from headgate.registry.formats.json_schema.subschema import Subschema, escaped, pointer_keys
 
 # A text of 10 MB could hold millions of `{}`; no schema of people or generators comes near this.
 SUBSCHEMAS_MAX = 200_000

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from registry.errors import InvalidSchema
-from registry.formats.json_schema.document import compact, read
-from registry.formats.json_schema.drafts import DEFAULT, Draft, declared
-from registry.formats.json_schema.library import assemble
-from registry.formats.json_schema.subschema import Subschema
-from registry.formats.json_schema.validation import Validator
-from registry.model import SchemaType
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.json_schema.document import compact, read
+from headgate.registry.formats.json_schema.drafts import DEFAULT, Draft, declared
+from headgate.registry.formats.json_schema.library import assemble
+from headgate.registry.formats.json_schema.subschema import Subschema
+from headgate.registry.formats.json_schema.validation import Validator
+from headgate.registry.model import SchemaType
 
 
 @dataclass(frozen=True, slots=True)

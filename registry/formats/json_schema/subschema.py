@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from registry.formats.json_schema.drafts import Draft
+from headgate.registry.formats.json_schema.drafts import Draft
 
 Children = dict[str, "list[Subschema] | dict[str, Subschema] | Subschema"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from jsonschema import ValidationError
 from referencing.jsonschema import lookup_recursive_ref
 
-from registry.formats.json_schema.patterns import found
+from headgate.registry.formats.json_schema.patterns import found
 
 
 def unevaluated_properties(validator: Any, rest: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:

@@ -14,13 +14,13 @@ from referencing import Registry, Resource
 from referencing.exceptions import NoSuchResource, Unresolvable
 from referencing.jsonschema import specification_with
 
-from registry.formats.json_schema.acceptance import compiled
-from registry.formats.json_schema.bounded import OWN, UNEVALUATED
-from registry.formats.json_schema.document import compact
-from registry.formats.json_schema.drafts import Draft
-from registry.formats.json_schema.library import has_misplaced_anchor
-from registry.formats.json_schema.patterns import TooCostly
-from registry.formats.json_schema.subschema import Subschema, escaped, pointer_keys
+from headgate.registry.formats.json_schema.acceptance import compiled
+from headgate.registry.formats.json_schema.bounded import OWN, UNEVALUATED
+from headgate.registry.formats.json_schema.document import compact
+from headgate.registry.formats.json_schema.drafts import Draft
+from headgate.registry.formats.json_schema.library import has_misplaced_anchor
+from headgate.registry.formats.json_schema.patterns import TooCostly
+from headgate.registry.formats.json_schema.subschema import Subschema, escaped, pointer_keys
 
 # A value that breaks the schema in thousands of places is told by the first ones.
 FAULTS_MAX = 100

@@ -3,7 +3,7 @@
 `parse` is the one way in. Compatibility of two schemas is `registry.compatibility.protobuf`'s business.
 """
 
-from registry.formats.protobuf.known_files import KNOWN_FILES
-from registry.formats.protobuf.schema import ProtobufSchema, file_descriptor_set, parse
+from headgate.registry.formats.protobuf.known_files import KNOWN_FILES
+from headgate.registry.formats.protobuf.schema import ProtobufSchema, file_descriptor_set, parse
 
 __all__ = ["KNOWN_FILES", "ProtobufSchema", "file_descriptor_set", "parse"]

@@ -2,8 +2,8 @@
 
 from typing import NoReturn
 
-from registry.errors import InvalidSchema
-from registry.formats.protobuf.lexer import Kind, literal, tokenize
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf.lexer import Kind, literal, tokenize
 
 NESTING_MAX = 32
 """protoc's own limit for messages in messages; serialized descriptors deeper than 100 do not parse at all."""

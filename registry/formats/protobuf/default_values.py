@@ -7,10 +7,10 @@ import struct
 
 from google.protobuf import descriptor_pb2
 
-from registry.errors import InvalidSchema
-from registry.formats.protobuf.lexer import literal
-from registry.formats.protobuf.symbols import View
-from registry.formats.protobuf.syntax_tree import Number, Text, Value, Word
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf.lexer import literal
+from headgate.registry.formats.protobuf.symbols import View
+from headgate.registry.formats.protobuf.syntax_tree import Number, Text, Value, Word
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
 _SIGNED = {

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from google.protobuf import descriptor_pb2
 from google.protobuf.message import Message as ProtoMessage
 
-from registry.errors import InvalidSchema
-from registry.formats.protobuf import syntax_tree as tree
-from registry.formats.protobuf.names import join
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf import syntax_tree as tree
+from headgate.registry.formats.protobuf.names import join
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer

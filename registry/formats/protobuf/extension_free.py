@@ -5,7 +5,7 @@ Confluent's own options stay: they carry tags and rules that its clients look fo
 
 from dataclasses import replace
 
-from registry.formats.protobuf import syntax_tree as tree
+from headgate.registry.formats.protobuf import syntax_tree as tree
 
 
 def without_extensions(file: tree.File) -> tree.File:

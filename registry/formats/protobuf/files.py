@@ -17,18 +17,18 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as ProtoMessage
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from registry.errors import InvalidSchema
-from registry.formats.protobuf import syntax_tree as tree
-from registry.formats.protobuf.cursor import NESTING_MAX
-from registry.formats.protobuf.descriptors import Draft, draft, json_name, walk_messages
-from registry.formats.protobuf.from_descriptor import to_tree
-from registry.formats.protobuf.known_files import KNOWN_FILES, known_descriptor, known_text
-from registry.formats.protobuf.linker import link
-from registry.formats.protobuf.options import set_built_in, set_custom
-from registry.formats.protobuf.parser import parse_text
-from registry.formats.protobuf.symbols import FileSymbols, View, check_no_clash, declare
-from registry.formats.protobuf.validation import validate
-from registry.limits import references_max, schema_chars_max
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf import syntax_tree as tree
+from headgate.registry.formats.protobuf.cursor import NESTING_MAX
+from headgate.registry.formats.protobuf.descriptors import Draft, draft, json_name, walk_messages
+from headgate.registry.formats.protobuf.from_descriptor import to_tree
+from headgate.registry.formats.protobuf.known_files import KNOWN_FILES, known_descriptor, known_text
+from headgate.registry.formats.protobuf.linker import link
+from headgate.registry.formats.protobuf.options import set_built_in, set_custom
+from headgate.registry.formats.protobuf.parser import parse_text
+from headgate.registry.formats.protobuf.symbols import FileSymbols, View, check_no_clash, declare
+from headgate.registry.formats.protobuf.validation import validate
+from headgate.registry.limits import references_max, schema_chars_max
 
 FileProto = descriptor_pb2.FileDescriptorProto
 

@@ -15,12 +15,12 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as ProtoMessage
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from registry.errors import InvalidSchema
-from registry.formats.protobuf import syntax_tree as tree
-from registry.formats.protobuf.cursor import NESTING_MAX
-from registry.formats.protobuf.default_values import default_literal, number_literal
-from registry.formats.protobuf.descriptors import EDITIONS, SCALAR_TYPES, json_name
-from registry.formats.protobuf.option_parser import parse_value
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf import syntax_tree as tree
+from headgate.registry.formats.protobuf.cursor import NESTING_MAX
+from headgate.registry.formats.protobuf.default_values import default_literal, number_literal
+from headgate.registry.formats.protobuf.descriptors import EDITIONS, SCALAR_TYPES, json_name
+from headgate.registry.formats.protobuf.option_parser import parse_value
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
 _SCALAR_NAMES = {number: name for name, number in SCALAR_TYPES.items()}

@@ -42,4 +42,4 @@ def known_descriptor(path: str) -> bytes | None:
 
 @cache
 def known_text(path: str) -> str:
-    return resources.files("registry.formats.protobuf").joinpath("known", *path.split("/")).read_text("utf-8")
+    return resources.files("headgate.registry.formats.protobuf").joinpath("known", *path.split("/")).read_text("utf-8")

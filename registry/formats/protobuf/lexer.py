@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from registry.errors import InvalidSchema
-from registry.limits import schema_chars_max
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.limits import schema_chars_max
 
 _TOKEN = re.compile(
     r"""

@@ -5,9 +5,9 @@ Comes after `descriptors`; what a resolved file may contain is `validation`'s bu
 
 from google.protobuf import descriptor_pb2
 
-from registry.errors import InvalidSchema
-from registry.formats.protobuf.names import join, shortened
-from registry.formats.protobuf.symbols import TYPES, Kind, View
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf.names import join, shortened
+from headgate.registry.formats.protobuf.symbols import TYPES, Kind, View
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
 _MESSAGE = frozenset({Kind.MESSAGE})

@@ -1,6 +1,6 @@
 """Full names: how they are joined, and how long they may be."""
 
-from registry.errors import InvalidSchema
+from headgate.registry.errors import InvalidSchema
 
 FULL_NAME_CHARACTERS_MAX = 1024
 """Every field has its full name in memory, which repeats those of the messages around it: without a bound on it, a

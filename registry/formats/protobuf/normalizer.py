@@ -11,11 +11,11 @@ from decimal import Context, Decimal
 
 from google.protobuf import descriptor_pb2
 
-from registry.formats.protobuf import syntax_tree as tree
-from registry.formats.protobuf.cursor import DIGITS_MAX
-from registry.formats.protobuf.default_values import default_literal, number_of
-from registry.formats.protobuf.descriptors import json_name
-from registry.formats.protobuf.symbols import TYPES, Kind, View
+from headgate.registry.formats.protobuf import syntax_tree as tree
+from headgate.registry.formats.protobuf.cursor import DIGITS_MAX
+from headgate.registry.formats.protobuf.default_values import default_literal, number_of
+from headgate.registry.formats.protobuf.descriptors import json_name
+from headgate.registry.formats.protobuf.symbols import TYPES, Kind, View
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
 MessageProto = descriptor_pb2.DescriptorProto

@@ -1,8 +1,8 @@
 """Options and their values: `name.(extension) = value`, message literals and lists."""
 
-from registry.formats.protobuf.cursor import DIGITS_MAX, Cursor
-from registry.formats.protobuf.lexer import Kind
-from registry.formats.protobuf.syntax_tree import (
+from headgate.registry.formats.protobuf.cursor import DIGITS_MAX, Cursor
+from headgate.registry.formats.protobuf.lexer import Kind
+from headgate.registry.formats.protobuf.syntax_tree import (
     Aggregate,
     NamePart,
     Number,

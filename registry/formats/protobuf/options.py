@@ -14,12 +14,21 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message as ProtoMessage
 
-from registry.errors import InvalidSchema
-from registry.formats.protobuf.default_values import default_value, number_of
-from registry.formats.protobuf.descriptors import PendingOptions
-from registry.formats.protobuf.printer import print_value
-from registry.formats.protobuf.symbols import Kind, View
-from registry.formats.protobuf.syntax_tree import Aggregate, NamePart, Number, Option, Sequence, Text, Value, Word
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf.default_values import default_value, number_of
+from headgate.registry.formats.protobuf.descriptors import PendingOptions
+from headgate.registry.formats.protobuf.printer import print_value
+from headgate.registry.formats.protobuf.symbols import Kind, View
+from headgate.registry.formats.protobuf.syntax_tree import (
+    Aggregate,
+    NamePart,
+    Number,
+    Option,
+    Sequence,
+    Text,
+    Value,
+    Word,
+)
 
 _EXTENSION = frozenset({Kind.EXTENSION})
 _TEXT_FORMAT_ERRORS = (text_format.ParseError, ValueError, TypeError, KeyError)

@@ -4,10 +4,10 @@ It leaves the meaning to others: which names exist (`linker`), which combination
 bounded by the cursor's `NESTING_MAX`, so Python's own stack is never the limit.
 """
 
-from registry.formats.protobuf.cursor import INT32_MAX, INT32_MIN
-from registry.formats.protobuf.lexer import Kind
-from registry.formats.protobuf.option_parser import OptionParser
-from registry.formats.protobuf.syntax_tree import (
+from headgate.registry.formats.protobuf.cursor import INT32_MAX, INT32_MIN
+from headgate.registry.formats.protobuf.lexer import Kind
+from headgate.registry.formats.protobuf.option_parser import OptionParser
+from headgate.registry.formats.protobuf.syntax_tree import (
     TAG_MAX,
     Enum,
     EnumConstant,

@@ -7,7 +7,7 @@ like its neighbours.
 
 from collections.abc import Iterable
 
-from registry.formats.protobuf.syntax_tree import (
+from headgate.registry.formats.protobuf.syntax_tree import (
     TAG_MAX,
     Aggregate,
     Enum,

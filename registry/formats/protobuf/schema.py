@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from google.protobuf import descriptor_pb2
 
-from registry.errors import InvalidSchema
-from registry.formats.protobuf import syntax_tree as tree
-from registry.formats.protobuf.extension_free import without_extensions
-from registry.formats.protobuf.files import Linked, load
-from registry.formats.protobuf.normalizer import normalize
-from registry.formats.protobuf.printer import print_file
-from registry.formats.protobuf.serialized_form import without_derived_json_names
-from registry.model import SchemaType
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf import syntax_tree as tree
+from headgate.registry.formats.protobuf.extension_free import without_extensions
+from headgate.registry.formats.protobuf.files import Linked, load
+from headgate.registry.formats.protobuf.normalizer import normalize
+from headgate.registry.formats.protobuf.printer import print_file
+from headgate.registry.formats.protobuf.serialized_form import without_derived_json_names
+from headgate.registry.model import SchemaType
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from google.protobuf import descriptor_pb2
 
-from registry.formats.protobuf import syntax_tree as tree
-from registry.formats.protobuf.descriptors import walk_messages
-from registry.formats.protobuf.names import join
+from headgate.registry.formats.protobuf import syntax_tree as tree
+from headgate.registry.formats.protobuf.descriptors import walk_messages
+from headgate.registry.formats.protobuf.names import join
 
 
 def without_derived_json_names(

@@ -10,8 +10,8 @@ from enum import StrEnum
 
 from google.protobuf import descriptor_pb2
 
-from registry.errors import InvalidSchema
-from registry.formats.protobuf.names import join
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf.names import join
 
 FileProto = descriptor_pb2.FileDescriptorProto
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from registry.formats.protobuf.syntax_tree import (
+from headgate.registry.formats.protobuf.syntax_tree import (
     Aggregate,
     Enum,
     Extend,

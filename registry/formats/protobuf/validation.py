@@ -10,11 +10,11 @@ from itertools import pairwise
 
 from google.protobuf import descriptor_pb2
 
-from registry.errors import InvalidSchema
-from registry.formats.protobuf.descriptors import json_name
-from registry.formats.protobuf.names import join
-from registry.formats.protobuf.symbols import View
-from registry.formats.protobuf.syntax_tree import TAG_MAX
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf.descriptors import json_name
+from headgate.registry.formats.protobuf.names import join
+from headgate.registry.formats.protobuf.symbols import View
+from headgate.registry.formats.protobuf.syntax_tree import TAG_MAX
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
 MessageProto = descriptor_pb2.DescriptorProto

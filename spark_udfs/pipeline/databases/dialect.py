@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from spark_udfs.pipeline.model import Database
+from headgate.spark_udfs.pipeline.model import Database
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
@@ -101,9 +101,9 @@ class Dialect(Protocol):
 
 def dialect_of(database: Database) -> Dialect:
     if database.kind == "sqlite":
-        from spark_udfs.pipeline.databases.sqlite import SqliteDialect
+        from headgate.spark_udfs.pipeline.databases.sqlite import SqliteDialect
 
         return SqliteDialect()
-    from spark_udfs.pipeline.databases.postgresql import PostgresqlDialect
+    from headgate.spark_udfs.pipeline.databases.postgresql import PostgresqlDialect
 
     return PostgresqlDialect()

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from spark_udfs.pipeline.databases.dialect import Between, Refusal, end_query
-from spark_udfs.pipeline.databases.values import date_of, time_of
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import Database
+from headgate.spark_udfs.pipeline.databases.dialect import Between, Refusal, end_query
+from headgate.spark_udfs.pipeline.databases.values import date_of, time_of
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.model import Database
 
 if TYPE_CHECKING:
     import psycopg

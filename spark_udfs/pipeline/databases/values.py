@@ -7,7 +7,7 @@ is nested leaves as JSON. `leaving` says so to Spark, `time_of` and `date_of` ta
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from spark_udfs.pipeline.databases.dialect import Refusal
+from headgate.spark_udfs.pipeline.databases.dialect import Refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

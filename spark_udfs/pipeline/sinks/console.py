@@ -3,14 +3,14 @@
 import sys
 from typing import TYPE_CHECKING
 
-from spark_udfs.pipeline.model import ConsoleSink
-from spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, Written
+from headgate.spark_udfs.pipeline.model import ConsoleSink
+from headgate.spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from spark_udfs.pipeline.checkpoints import BatchId
+    from headgate.spark_udfs.pipeline.checkpoints import BatchId
 
 
 class ConsoleWriter:

@@ -9,17 +9,17 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from spark_udfs.frame import quoted
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import DeltaSink, Mode
-from spark_udfs.pipeline.sinks.partitions import parted
-from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, RefusedRows, Written
+from headgate.spark_udfs.frame import quoted
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.model import DeltaSink, Mode
+from headgate.spark_udfs.pipeline.sinks.partitions import parted
+from headgate.spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, RefusedRows, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
 
-    from spark_udfs.pipeline.checkpoints import BatchId
+    from headgate.spark_udfs.pipeline.checkpoints import BatchId
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from spark_udfs.pipeline.mistakes import PipelineError, did_you_mean
-from spark_udfs.pipeline.model import FunctionSink
-from spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, Written
+from headgate.spark_udfs.pipeline.mistakes import PipelineError, did_you_mean
+from headgate.spark_udfs.pipeline.model import FunctionSink
+from headgate.spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from spark_udfs.pipeline.checkpoints import BatchId
+    from headgate.spark_udfs.pipeline.checkpoints import BatchId
 
 
 class FunctionWriter:

@@ -10,17 +10,17 @@ does not stop the others.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from spark_udfs.pipeline.databases.dialect import Dialect, Refusal, Session, dialect_of, quoted, quoted_one
-from spark_udfs.pipeline.databases.values import leaving
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import JdbcSink, Mode
-from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, REFUSED_AT_ONCE_MAX, RefusedRows, Written
+from headgate.spark_udfs.pipeline.databases.dialect import Dialect, Refusal, Session, dialect_of, quoted, quoted_one
+from headgate.spark_udfs.pipeline.databases.values import leaving
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.model import JdbcSink, Mode
+from headgate.spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, REFUSED_AT_ONCE_MAX, RefusedRows, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.types import StructType
 
-    from spark_udfs.pipeline.checkpoints import BatchId
+    from headgate.spark_udfs.pipeline.checkpoints import BatchId
 
 PIECE_ROWS = 1_000
 """Rows of one statement, and of what is tried again one by one when the database refuses some of them."""

@@ -10,19 +10,19 @@ HDFS; on an object store without them a reader can see half of a batch for a mom
 
 from typing import TYPE_CHECKING
 
-from spark_udfs.pipeline.checks_sinks import BATCH_COLUMN
-from spark_udfs.pipeline.counting import counted
-from spark_udfs.pipeline.filesystem import Files, joined
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import Mode, ParquetSink
-from spark_udfs.pipeline.sinks.partitions import parted
-from spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, RefusedRows, Written
+from headgate.spark_udfs.pipeline.checks_sinks import BATCH_COLUMN
+from headgate.spark_udfs.pipeline.counting import counted
+from headgate.spark_udfs.pipeline.filesystem import Files, joined
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.model import Mode, ParquetSink
+from headgate.spark_udfs.pipeline.sinks.partitions import parted
+from headgate.spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, RefusedRows, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from spark_udfs.pipeline.checkpoints import BatchId
+    from headgate.spark_udfs.pipeline.checkpoints import BatchId
 
 
 class ParquetWriter:

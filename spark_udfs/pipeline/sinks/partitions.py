@@ -6,12 +6,12 @@ For the sinks whose partitions are folders (`column=value`), with the characters
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from spark_udfs.pipeline.sinks.writer import REFUSED_AT_ONCE_MAX, RefusedRows
+from headgate.spark_udfs.pipeline.sinks.writer import REFUSED_AT_ONCE_MAX, RefusedRows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from spark_udfs.pipeline.checkpoints import BatchId
+    from headgate.spark_udfs.pipeline.checkpoints import BatchId
 
 NAME_BYTES_MAX = 255
 """Of a file's name, on nearly every disk."""

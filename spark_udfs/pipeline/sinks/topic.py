@@ -8,16 +8,16 @@ a reader can tell.
 
 from typing import TYPE_CHECKING
 
-from spark_udfs.pipeline.avro_schema import avro_text
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import Options, TopicSink
-from spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, REFUSED_AT_ONCE_MAX, RefusedRows, Written
+from headgate.spark_udfs.pipeline.avro_schema import avro_text
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.model import Options, TopicSink
+from headgate.spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, REFUSED_AT_ONCE_MAX, RefusedRows, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-    from spark_udfs.pipeline.checkpoints import BatchId
+    from headgate.spark_udfs.pipeline.checkpoints import BatchId
 
 BATCH_HEADER = "headgate.batch"
 SPARE_BYTES = 64 * 1024
@@ -39,9 +39,9 @@ class TopicWriter:
         """Registers. What the registry refuses, columns that do not fit and keys that are none are found here."""
         from pyspark.sql import SparkSession
 
-        from spark_udfs.encoding import EncodingError, WriterChoice
-        from spark_udfs.reader_choice import ReaderError
-        from spark_udfs.registry_options import resolve
+        from headgate.spark_udfs.encoding import EncodingError, WriterChoice
+        from headgate.spark_udfs.reader_choice import ReaderError
+        from headgate.spark_udfs.registry_options import resolve
 
         SparkSession.active().createDataFrame([], schema).select(self._key())
         text = self._sink.schema
@@ -55,8 +55,8 @@ class TopicWriter:
             raise PipelineError(f"sink {self._sink.name}: {error}") from error
 
     def _is_new(self) -> bool:
-        from serdes.client import RegistryClientError, UnknownSchema
-        from spark_udfs.registry_options import resolve
+        from headgate.serdes.client import RegistryClientError, UnknownSchema
+        from headgate.spark_udfs.registry_options import resolve
 
         options = resolve(dict(self._registry) or None)
         with options.client() as client:
@@ -75,7 +75,7 @@ class TopicWriter:
     def write(self, rows: "DataFrame", batch: "BatchId") -> Written:
         from pyspark.sql import functions as f
 
-        from spark_udfs.functions import to_registry_avro
+        from headgate.spark_udfs.functions import to_registry_avro
 
         row = f.struct(*(f.col(f"`{name}`") for name in rows.columns))
         payload = to_registry_avro(
@@ -139,7 +139,7 @@ def _counts(encoded: "DataFrame") -> tuple[int, int]:
 
 def value_bytes_max(options: Options) -> int:
     """Of a record's key and value together: what is larger would fail the whole batch."""
-    from spark_udfs.source.options import REQUEST_BYTES_DEFAULT
+    from headgate.spark_udfs.source.options import REQUEST_BYTES_DEFAULT
 
     given = options.get("kafka.max.request.size", "")
     return max((int(given) if given.isdigit() else REQUEST_BYTES_DEFAULT) - SPARE_BYTES, SPARE_BYTES)

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from spark_udfs.pipeline.checkpoints import BatchId
+    from headgate.spark_udfs.pipeline.checkpoints import BatchId
 
 EXACTLY_ONCE = "exactly once"
 AT_LEAST_ONCE = "at least once"

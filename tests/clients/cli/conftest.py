@@ -14,7 +14,7 @@ from tests.live.headgate import HeadgateBroker
 from tests.live.installation import PYTHONPATH
 
 SECONDS_MAX = 60.0
-HEADGATE = (sys.executable, "-m", "gateway.cli")
+HEADGATE = (sys.executable, "-m", "headgate")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def launch(order: Mapping[str, list[str] | str | dict[str, str]]) -> int:
 
 
 def _become(order: Mapping[str, object]) -> None:
-    from gateway.cli.app import main
+    from headgate.gateway.cli.app import main
 
     paths, arguments, environment = order["paths"], order["arguments"], order["environment"]
     assert isinstance(paths, list)
@@ -99,10 +99,10 @@ def main_loop() -> None:
     import aiokafka  # noqa: F401
     import pydantic_settings  # noqa: F401
 
-    import gateway.cli.foreground
-    import gateway.cli.reading
-    import gateway.cli.sending  # noqa: F401
-    import proxy.admin.reset  # noqa: F401
+    import headgate.gateway.cli.foreground
+    import headgate.gateway.cli.reading
+    import headgate.gateway.cli.sending
+    import headgate.proxy.admin.reset  # noqa: F401
 
     for line in sys.stdin:
         print(launch(json.loads(line)), flush=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gateway.port_owner import port_owner
+from headgate.gateway.port_owner import port_owner
 from tests.clients.cli.conftest import Cli
 from tests.clients.cli.launcher import Launcher
 from tests.clients.cli.up import ports, up
@@ -56,7 +56,7 @@ def test_everything_starts_answers_and_keeps_its_data(tmp_path: Path, launcher: 
         elsewhere = str(tmp_path / "other")
         said = cli("up", "--only", "broker", "--data-dir", elsewhere, "--broker-port", port, code=1).err
         assert f"cannot listen on port {port}" in said
-        assert "-m broker" in said
+        assert "-m headgate.broker" in said
         assert "--broker-port" in said
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0

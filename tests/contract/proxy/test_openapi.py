@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.core.result import Ok
 from starlette.routing import Route
 
-from openapi.documents import document
-from proxy.api.app import create_app
-from proxy.settings import ProxySettings
+from headgate.openapi.documents import document
+from headgate.proxy.api.app import create_app
+from headgate.proxy.settings import ProxySettings
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from registry.model import Level
-from registry.settings import RegistrySettings
+from headgate.registry.model import Level
+from headgate.registry.settings import RegistrySettings
 from tests.live.registry import RegistryApi
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from registry import limits
+from headgate.registry import limits
 from tests.live.registry import RegistryApi, error_of
 
 

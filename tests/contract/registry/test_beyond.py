@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from registry.api import create_app
-from registry.api.server import open_registry
+from headgate.registry.api import create_app
+from headgate.registry.api.server import open_registry
 from tests.contract.registry.schemas import defaulted, distinct, record
 from tests.live.registry import RegistryApi, error_of
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from registry.model import Level
-from registry.settings import RegistrySettings
+from headgate.registry.model import Level
+from headgate.registry.settings import RegistrySettings
 from tests.live.registry import RegistryApi
 
 CASES = Path(__file__).parents[2] / "cases"

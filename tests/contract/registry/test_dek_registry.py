@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from registry import limits
-from registry.storage.sqlite_schema import MIGRATIONS
+from headgate.registry import limits
+from headgate.registry.storage.sqlite_schema import MIGRATIONS
 from tests.contract.registry.schemas import record
 from tests.live.registry import RegistryApi, error_of
 

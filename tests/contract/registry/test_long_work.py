@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-import registry.languages
-from registry.api.context import BRIEF_BODY_BYTES_MAX
-from registry.compatibility.json_schema.comparison import Comparison
-from registry.settings import RegistrySettings
+from headgate.registry import languages
+from headgate.registry.api.context import BRIEF_BODY_BYTES_MAX
+from headgate.registry.compatibility.json_schema.comparison import Comparison
+from headgate.registry.settings import RegistrySettings
 from tests.contract.registry.schemas import defaulted, record
 from tests.live.registry import RegistryApi, error_of, running_registry
 
@@ -31,7 +31,7 @@ class Gate:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.open = threading.Event(), threading.Event()
-        understand = registry.languages._parse
+        understand = languages._parse
 
         def slowly(type: Any, text: str, *rest: Any) -> Any:
             if "takes long" in text:
@@ -39,7 +39,7 @@ class Gate:
                 assert self.open.wait(PATIENCE_SECONDS), "nobody got past the long schema"
             return understand(type, text, *rest)
 
-        monkeypatch.setattr("registry.languages._parse", slowly)
+        monkeypatch.setattr("headgate.registry.languages._parse", slowly)
 
     @contextmanager
     def holding(self, request: Callable[[], httpx.Response]) -> Iterator[list[httpx.Response]]:

@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 from starlette.routing import Route
 
-from openapi.documents import document
-from registry.api import create_app
-from registry.api.server import open_registry
+from headgate.openapi.documents import document
+from headgate.registry.api import create_app
+from headgate.registry.api.server import open_registry
 from tests.live.registry import RegistryApi
 
 DOCUMENT: dict[str, Any] = yaml.safe_load(document("registry"))

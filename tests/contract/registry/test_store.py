@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from registry.errors import OperationNotPermitted, StoreFailed
-from registry.model import Config, Content, Level, Metadata, Mode, Reference, Rule, RuleSet, SchemaType
-from registry.storage.base import Deleted, Operation, RegistryStore, Selection, StoredVersion, StoreWriter
-from registry.storage.sqlite import SqliteStore
-from registry.subjects import Subject
+from headgate.registry.errors import OperationNotPermitted, StoreFailed
+from headgate.registry.model import Config, Content, Level, Metadata, Mode, Reference, Rule, RuleSet, SchemaType
+from headgate.registry.storage.base import Deleted, Operation, RegistryStore, Selection, StoredVersion, StoreWriter
+from headgate.registry.storage.sqlite import SqliteStore
+from headgate.registry.subjects import Subject
 
 STORES: dict[str, Callable[[Path], RegistryStore]] = {
     "sqlite": lambda folder: SqliteStore(folder / "registry.db", lambda: 7),

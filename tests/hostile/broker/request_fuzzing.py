@@ -21,8 +21,8 @@ from crc32c import crc32c
 from kio.index import load_request_schema
 from kio.serial import entity_writer
 
-from broker.handlers.table import HANDLERS
-from broker.protocol.annotations import shape_of
+from headgate.broker.handlers.table import HANDLERS
+from headgate.broker.protocol.annotations import shape_of
 from tests.wire.raw_client import request_header
 from tests.wire.record_batches import Batch, NewRecord
 

@@ -177,7 +177,7 @@ def test_a_broker_without_descriptors_serves_those_it_has_and_recovers(tmp_path:
     limit = 200
     broker = HeadgateBroker(tmp_path)
     broker.folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "broker", "--data-dir", str(broker.data), "--listen", broker.address]
+    command = [sys.executable, "-m", "headgate.broker", "--data-dir", str(broker.data), "--listen", broker.address]
     code = (
         f"import os, resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit})); "
         f"os.execv({command[0]!r}, {command!r})"

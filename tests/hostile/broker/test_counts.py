@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from broker.handlers.table import HANDLERS
-from broker.protocol.request_guard import group_request_items_max, request_items_max
+from headgate.broker.handlers.table import HANDLERS
+from headgate.broker.protocol.request_guard import group_request_items_max, request_items_max
 from tests.hostile.broker.witness import create_topic, log_of, resident_bytes
 from tests.live.headgate import HeadgateBroker
 from tests.wire.entities import API_KEYS, encode_request, request_is_flexible

@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from broker.engine import Reply
-from broker.log.page_cache import ColdReads
-from broker.server import connection as connection_module
-from broker.server.connection import Connection, requests_per_turn_max
-from broker.server.readiness import Readiness, held_senders_max
+from headgate.broker.engine import Reply
+from headgate.broker.log.page_cache import ColdReads
+from headgate.broker.server import connection as connection_module
+from headgate.broker.server.connection import Connection, requests_per_turn_max
+from headgate.broker.server.readiness import Readiness, held_senders_max
 
 GREEDY_CLIENTS = 20
 REQUESTS_EACH = 1_000

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from broker import clock as clocks
-from broker.broker import Broker
-from broker.clock import ManualClock, Timers
-from broker.deferred import Deferred
-from broker.engine import Engine
-from broker.errors import StorageError
-from broker.log.checked_file import read_checked
-from broker.protocol.entities import Answer
-from broker.protocol.payload import Disconnect
-from broker.protocol.record_batch import read_header
-from broker.server import server as server_module
-from broker.server.server import Server
-from broker.settings import BrokerSettings
-from broker.state.producers import ProducerStates, producers_max
-from broker.turns import in_turns, slice_ms_max
+from headgate.broker import clock as clocks
+from headgate.broker.broker import Broker
+from headgate.broker.clock import ManualClock, Timers
+from headgate.broker.deferred import Deferred
+from headgate.broker.engine import Engine
+from headgate.broker.errors import StorageError
+from headgate.broker.log.checked_file import read_checked
+from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.protocol.record_batch import read_header
+from headgate.broker.server import server as server_module
+from headgate.broker.server.server import Server
+from headgate.broker.settings import BrokerSettings
+from headgate.broker.state.producers import ProducerStates, producers_max
+from headgate.broker.turns import in_turns, slice_ms_max
 from tests.faults.in_process import InProcessBroker
 from tests.wire.entities import API_KEYS, encode_request
 from tests.wire.raw_client import request_header
@@ -78,7 +78,7 @@ def test_housekeeping_goes_on_after_a_round_that_failed(tmp_path: Path, monkeypa
 @pytest.fixture
 def in_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is."""
-    monkeypatch.setattr("broker.turns.slice_ms_max", 60_000)
+    monkeypatch.setattr("headgate.broker.turns.slice_ms_max", 60_000)
 
 
 @pytest.mark.parametrize("acks", [1, -1])

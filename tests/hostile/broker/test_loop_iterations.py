@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from broker.server.server import Server
-from broker.settings import BrokerSettings
+from headgate.broker.server.server import Server
+from headgate.broker.settings import BrokerSettings
 from tests.live.ports import free_port
 from tests.wire.raw_client import RawConnection
 from tests.wire.record_batches import Batch, NewRecord

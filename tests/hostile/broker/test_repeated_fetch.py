@@ -85,7 +85,7 @@ def test_the_next_fetch_is_answered_as_the_first(
     assert learnt(short) == 1
     # From here on the long way is closed to the short side.
     with monkeypatch.context() as closed:
-        closed.setattr("broker.engine.guarded", lambda *_: pytest.fail("the request was read again"))
+        closed.setattr("headgate.broker.engine.guarded", lambda *_: pytest.fail("the request was read again"))
         ours = [short.answer(frame_of(version, short.topic_id, offset)) for offset in range(0, END, 3)]
     assert ours == [sides[1].answer(frame_of(version, short.topic_id, offset)) for offset in range(0, END, 3)]
     assert all(isinstance(answer, bytes) and len(answer) > BATCH_BYTES for answer in ours)
@@ -158,7 +158,7 @@ def test_a_topic_that_was_deleted_or_made_anew_is_looked_up(version: int, sides:
 
 
 def test_what_is_remembered_is_bounded(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.handlers.fetch_again.remembered_max", 5)
+    monkeypatch.setattr("headgate.broker.handlers.fetch_again.remembered_max", 5)
     engine = sides[0].broker._engine
     for connection in range(40):
         engine.execute(memoryview(frame_of(12, sides[0].topic_id, 0)).toreadonly(), "127.0.0.1", connection)

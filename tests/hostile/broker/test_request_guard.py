@@ -6,9 +6,9 @@ import struct
 import pytest
 from kio.index import load_request_schema
 
-from broker.handlers.table import HANDLERS
-from broker.protocol.entities import MalformedRequest, read_request
-from broker.protocol.request_guard import ImpossibleCount, TooManyItems, guarded, request_items_max
+from headgate.broker.handlers.table import HANDLERS
+from headgate.broker.protocol.entities import MalformedRequest, read_request
+from headgate.broker.protocol.request_guard import ImpossibleCount, TooManyItems, guarded, request_items_max
 from tests.hostile.broker.request_fuzzing import RequestFuzzer
 from tests.wire.entities import encode_request
 from tests.wire.raw_client import request_header

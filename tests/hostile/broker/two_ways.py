@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from broker.deferred import Deferred
-from broker.log.region import Region
-from broker.protocol.payload import Payload
-from broker.state.topics import Partition
+from headgate.broker.deferred import Deferred
+from headgate.broker.log.region import Region
+from headgate.broker.protocol.payload import Payload
+from headgate.broker.state.topics import Partition
 from tests.faults.in_process import InProcessBroker
 
 TOPIC = "orders"

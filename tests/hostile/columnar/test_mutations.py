@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from serdes.avro import Decoder, parse
-from serdes.columnar import ColumnarDecoder, FixedSchemas, read_batches
-from serdes.outcome import Poison, Reason
+from headgate.serdes.avro import Decoder, parse
+from headgate.serdes.columnar import ColumnarDecoder, FixedSchemas, read_batches
+from headgate.serdes.outcome import Poison, Reason
 from tests.unit.columnar.generation import Bodies
 from tests.unit.columnar.oracle import rows_of, same
 from tests.unit.columnar.test_batches import batch_of, record_bytes

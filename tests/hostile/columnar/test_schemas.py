@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pyarrow import lib as pa
 
-from serdes.avro import Decoder, parse
-from serdes.columnar import ColumnarDecoder, FixedSchemas, SchemaTooLarge
-from serdes.outcome import Poison, Reason
+from headgate.serdes.avro import Decoder, parse
+from headgate.serdes.columnar import ColumnarDecoder, FixedSchemas, SchemaTooLarge
+from headgate.serdes.outcome import Poison, Reason
 
 FIRST = {"name": "f0", "type": {"type": "record", "name": "C0", "fields": [{"name": "x", "type": "int"}]}}
 NARROW = {"type": "record", "name": "R", "fields": [FIRST]}

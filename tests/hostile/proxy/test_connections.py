@@ -16,7 +16,7 @@ import httpx
 import pytest
 import uvicorn
 
-from openapi import heads
+from headgate.openapi import heads
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 from tests.live.installation import ROOT

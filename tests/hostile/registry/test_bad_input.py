@@ -284,8 +284,8 @@ def test_a_bad_line_spoils_an_import_and_nothing_is_taken(api: RegistryApi, line
 
 
 def test_a_second_registry_on_the_same_file_is_refused(tmp_path: Path) -> None:
-    from registry.api.server import open_registry
-    from registry.errors import StoreFailed
+    from headgate.registry.api.server import open_registry
+    from headgate.registry.errors import StoreFailed
 
     first = open_registry(tmp_path)
     try:

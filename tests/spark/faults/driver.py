@@ -27,7 +27,7 @@ def session(folder: Path) -> SparkSession:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
-        "spark.python.daemon.module": "spark_udfs.daemon",
+        "spark.python.daemon.module": "headgate.spark_udfs.daemon",
         # It will not live long enough for the optimising compiler to pay.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.local.dir": str(folder / "local"),

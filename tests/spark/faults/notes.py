@@ -6,8 +6,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from serdes.avro import Encoder, parse
-from serdes.framing import frame
+from headgate.serdes.avro import Encoder, parse
+from headgate.serdes.framing import frame
 
 FIRST: dict[str, Any] = {
     "type": "record",

@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from serdes import RegistryClient
+from headgate.serdes import RegistryClient
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.installation import ROOT

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from serdes import RegistryClient
-from spark_udfs import decode_frame
+from headgate.serdes import RegistryClient
+from headgate.spark_udfs import decode_frame
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.ports import free_port

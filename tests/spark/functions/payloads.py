@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from serdes import RegistryClient, SchemaDefinition, avro_schema
-from serdes.avro import Encoder, parse
-from serdes.framing import frame
+from headgate.serdes import RegistryClient, SchemaDefinition, avro_schema
+from headgate.serdes.avro import Encoder, parse
+from headgate.serdes.framing import frame
 from tests.live.headgate_registry import HeadgateRegistry
 
 if TYPE_CHECKING:

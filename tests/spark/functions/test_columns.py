@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_udfs import (
+from headgate.spark_udfs import (
     OptionError,
     PolicyError,
     ReaderError,
@@ -16,7 +16,7 @@ from spark_udfs import (
     poison_reason,
     schema_id,
 )
-from spark_udfs.session_settings import COLUMNAR_INPUT
+from headgate.spark_udfs.session_settings import COLUMNAR_INPUT
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.spark.functions.payloads import CUSTOMER_V2, CUSTOMERS, customers, frame_of, register, rows_of
 

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from serdes import Poison, Reason, Record, read_dead_letter, to_dead_letter
-from serdes.dead_letter import FAILED_AT, PREFIX, REDRIVE_ATTEMPT
-from spark_udfs import dead_letters, to_dead_letter_records
-from spark_udfs.dead_letter import COLUMNS
+from headgate.serdes import Poison, Reason, Record, read_dead_letter, to_dead_letter
+from headgate.serdes.dead_letter import FAILED_AT, PREFIX, REDRIVE_ATTEMPT
+from headgate.spark_udfs import dead_letters, to_dead_letter_records
+from headgate.spark_udfs.dead_letter import COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

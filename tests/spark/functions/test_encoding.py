@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from serdes import Deserializer, RegistryClient
-from spark_udfs import RegistryNotReady, to_registry_avro
-from spark_udfs.encoding import EncodingError
+from headgate.serdes import Deserializer, RegistryClient
+from headgate.spark_udfs import RegistryNotReady, to_registry_avro
+from headgate.spark_udfs.encoding import EncodingError
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.spark.functions.payloads import rows_of
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from serdes.avro import Encoder, parse
-from serdes.framing import frame
-from spark_udfs import FrameError, decode_frame, decode_topic, part
+from headgate.serdes.avro import Encoder, parse
+from headgate.serdes.framing import frame
+from headgate.spark_udfs import FrameError, decode_frame, decode_topic, part
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.spark.functions.payloads import CUSTOMER_V1, CUSTOMER_V2, encoded, frame_of, register, rows_of
 
@@ -259,7 +259,7 @@ def test_the_wrong_columns_are_named(spark: "SparkSession", registry: HeadgateRe
 
 
 def test_schemas_named_in_record_headers_are_read(spark: "SparkSession", registry: HeadgateRegistry) -> None:
-    from serdes import RegistryClient, Serializer, SerializerOptions, avro_schema
+    from headgate.serdes import RegistryClient, Serializer, SerializerOptions, avro_schema
     from tests.unit.spark_udfs.plans import text_of
 
     headers: list[tuple[str, bytes]] = []

@@ -4,8 +4,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from serdes import RegistryClient, Serializer, json_schema, protobuf_schema
-from spark_udfs import decode_topic, from_registry_avro
+from headgate.serdes import RegistryClient, Serializer, json_schema, protobuf_schema
+from headgate.spark_udfs import decode_topic, from_registry_avro
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.spark.functions.payloads import frame_of, rows_of
 

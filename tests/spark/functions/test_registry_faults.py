@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING
 
-from spark_udfs import decode_frame, from_registry_avro
+from headgate.spark_udfs import decode_frame, from_registry_avro
 from tests.spark.functions.counting_registry import counting_registry
 from tests.spark.functions.payloads import CUSTOMER_V1, CUSTOMER_V2, encoded, frame_of, rows_of
 from tests.unit.serdes.stub_registry import StubRegistry

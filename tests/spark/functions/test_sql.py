@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_udfs import install, register_function
+from headgate.spark_udfs import install, register_function
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.spark.functions.payloads import CUSTOMER_V2, encoded, frame_of, register, rows_of
 

@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 from pyarrow import lib as pa
 
-from spark_udfs import decode_each_batch, decode_frame, decode_topic, from_registry_avro, run_restarting
+from headgate.spark_udfs import decode_each_batch, decode_frame, decode_topic, from_registry_avro, run_restarting
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.spark.functions.payloads import encoded, register
 

@@ -10,8 +10,8 @@ from uuid import UUID
 import fastavro
 import pytest
 
-from serdes.framing import frame
-from spark_udfs import decode_frame, from_registry_avro, to_registry_avro
+from headgate.serdes.framing import frame
+from headgate.spark_udfs import decode_frame, from_registry_avro, to_registry_avro
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.spark.functions.payloads import frame_of, register, rows_of
 
@@ -226,7 +226,7 @@ def test_nanoseconds_are_rounded_down_and_durations_are_three_numbers(
         ],
     }
     (number,) = register(registry, "fine-value", schema)
-    from serdes.avro import Encoder, parse
+    from headgate.serdes.avro import Encoder, parse
 
     body = Encoder(parse('"long"')).encode(-1) + Encoder(parse('"long"')).encode(1999)
     span = (2**32 - 1).to_bytes(4, "little") + (2).to_bytes(4, "little") + (3).to_bytes(4, "little")

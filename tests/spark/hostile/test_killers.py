@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from serdes import RegistryClient
-from serdes.avro import Encoder, parse
-from serdes.framing import frame
-from spark_udfs import decode_frame, decode_topic, from_registry_avro
+from headgate.serdes import RegistryClient
+from headgate.serdes.avro import Encoder, parse
+from headgate.serdes.framing import frame
+from headgate.spark_udfs import decode_frame, decode_topic, from_registry_avro
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.topics import create_topic, produce

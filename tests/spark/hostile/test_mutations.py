@@ -20,9 +20,9 @@ from pyarrow import lib as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from serdes import Decoded, Deserializer, DeserializerOptions, Poison, RegistryClient, avro_schema
-from serdes.framing import frame
-from spark_udfs import decode_frame
+from headgate.serdes import Decoded, Deserializer, DeserializerOptions, Poison, RegistryClient, avro_schema
+from headgate.serdes.framing import frame
+from headgate.spark_udfs import decode_frame
 from tests.hostile.columnar.test_mutations import EVENT, EVOLVED
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.spark_meter import jvm_of, watched

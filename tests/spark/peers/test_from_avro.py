@@ -13,9 +13,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from serdes import RegistryClient
-from serdes.framing import frame
-from spark_udfs import decode_frame, from_registry_avro
+from headgate.serdes import RegistryClient
+from headgate.serdes.framing import frame
+from headgate.spark_udfs import decode_frame, from_registry_avro
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.spark.peers.good_bodies import GoodBodies
 from tests.spark.registering import registered

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from serdes import RegistryClient, Serializer, SerializerOptions, avro_schema
-from spark_udfs.pipeline.checks import check
-from spark_udfs.pipeline.document import parse_toml
-from spark_udfs.pipeline.model import Pipeline
-from spark_udfs.pipeline.run import Runner
+from headgate.serdes import RegistryClient, Serializer, SerializerOptions, avro_schema
+from headgate.spark_udfs.pipeline.checks import check
+from headgate.spark_udfs.pipeline.document import parse_toml
+from headgate.spark_udfs.pipeline.model import Pipeline
+from headgate.spark_udfs.pipeline.run import Runner
 from tests.conftest import unavailable
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_udfs import decode_frame
-from spark_udfs.pipeline import run
-from spark_udfs.pipeline.checkpoints import BatchId
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import DeltaSink, Mode
-from spark_udfs.pipeline.sinks.delta import DeltaWriter
-from spark_udfs.pipeline.sinks.writer import Written
+from headgate.spark_udfs import decode_frame
+from headgate.spark_udfs.pipeline import run
+from headgate.spark_udfs.pipeline.checkpoints import BatchId
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.model import DeltaSink, Mode
+from headgate.spark_udfs.pipeline.sinks.delta import DeltaWriter
+from headgate.spark_udfs.pipeline.sinks.writer import Written
 from tests.conftest import unavailable
 from tests.live.spark_jars import JarsUnavailable, delta_jars
 from tests.spark.pipeline.conftest import ORDER, Place, order

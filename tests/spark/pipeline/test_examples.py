@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from examples.pipelines.fill import ORDERS, POISON, fill, make_legacy_database
-from gateway.cli.app import run
-from serdes import Deserializer, RegistryClient
-from spark_udfs.pipeline.__main__ import main
+from headgate.gateway.cli.app import run
+from headgate.serdes import Deserializer, RegistryClient
+from headgate.spark_udfs.pipeline.__main__ import main
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.ports import free_port
@@ -71,7 +71,7 @@ def test_windows_and_joins_come_out(place: Place, out: Path) -> None:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             seen.append(answer.read())
 
-    from spark_udfs.pipeline import run as running
+    from headgate.spark_udfs.pipeline import run as running
 
     original = running._Round._once
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import fastavro
 
-from serdes import Deserializer, RegistryClient
+from headgate.serdes import Deserializer, RegistryClient
 from tests.live.postgresql import PostgresqlServer
 from tests.spark.pipeline.conftest import CUSTOMER, Place
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from spark_udfs.pipeline.assembly import outline
-from spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.assembly import outline
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
 from tests.spark.pipeline.conftest import Place
 
 NOTHING = {"type": "record", "name": "Nothing", "fields": []}

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pytest
 from pyspark.logger import PySparkLogger
 
-from spark_udfs.pipeline.command import plan_pipeline
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.run import Runner
+from headgate.spark_udfs.pipeline.command import plan_pipeline
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.run import Runner
 from tests.spark.pipeline.conftest import ORDER, Place, order
 
 PATIENCE_SECONDS = 120.0

@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from serdes import Deserializer, Reason, Record, RegistryClient, read_dead_letter
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.run import Runner
-from spark_udfs.pipeline.sinks import delta
+from headgate.serdes import Deserializer, Reason, Record, RegistryClient, read_dead_letter
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.run import Runner
+from headgate.spark_udfs.pipeline.sinks import delta
 from tests.live.postgresql import PostgresqlServer
 from tests.spark.pipeline.conftest import NOON, ORDER, Place, order, sqlite_rows
 

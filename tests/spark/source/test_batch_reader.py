@@ -7,7 +7,7 @@ import pytest
 from pyarrow import lib as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from spark_udfs.source.errors import BadOption, BrokerUnreachable, DataLost, TopicMissing
+from headgate.spark_udfs.source.errors import BadOption, BrokerUnreachable, DataLost, TopicMissing
 from tests.live.ports import free_port
 from tests.spark.source.topics import Message, Topics, numbered, read, rows_of
 

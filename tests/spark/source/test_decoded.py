@@ -7,12 +7,12 @@ import pytest
 from pyarrow import lib as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from serdes import PoisonError, json_schema, protobuf_schema
-from serdes.avro import Encoder, parse
-from serdes.framing import frame
-from spark_udfs import NewVersionError, ReaderError, RegistryNotReady
-from spark_udfs.source.data_source import HeadgateDataSource
-from spark_udfs.source.errors import BadOption
+from headgate.serdes import PoisonError, json_schema, protobuf_schema
+from headgate.serdes.avro import Encoder, parse
+from headgate.serdes.framing import frame
+from headgate.spark_udfs import NewVersionError, ReaderError, RegistryNotReady
+from headgate.spark_udfs.source.data_source import HeadgateDataSource
+from headgate.spark_udfs.source.errors import BadOption
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.ports import free_port
 from tests.spark.functions.payloads import (

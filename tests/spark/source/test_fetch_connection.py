@@ -12,9 +12,9 @@ from aiokafka import errors as kafka
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.structs import TopicPartition
 
-from spark_udfs.source.cluster import Cluster
-from spark_udfs.source.fetch_connection import Block, FetchConnection, connected_to
-from spark_udfs.source.options import ConnectionOptions
+from headgate.spark_udfs.source.cluster import Cluster
+from headgate.spark_udfs.source.fetch_connection import Block, FetchConnection, connected_to
+from headgate.spark_udfs.source.options import ConnectionOptions
 from tests.live.ports import free_port
 
 API_VERSIONS, FETCH = 18, 1

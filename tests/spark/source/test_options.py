@@ -5,9 +5,9 @@ import pickle
 import pytest
 from aiokafka.structs import TopicPartition
 
-from spark_udfs.source.errors import BadOption, DataLost
-from spark_udfs.source.options import Isolation, read_options, write_options
-from spark_udfs.source.positions import EARLIEST, LATEST, AtEdge, AtOffsets, AtTimes, NoMatch
+from headgate.spark_udfs.source.errors import BadOption, DataLost
+from headgate.spark_udfs.source.options import Isolation, read_options, write_options
+from headgate.spark_udfs.source.positions import EARLIEST, LATEST, AtEdge, AtOffsets, AtTimes, NoMatch
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 NEEDED = {"bootstrap.servers": "localhost:9092", "subscribe": "orders"}

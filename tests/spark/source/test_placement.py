@@ -7,7 +7,7 @@ import pytest
 from aiokafka import partitioner
 from pyarrow import lib as pa
 
-from spark_udfs.source.placement import murmur2, partitions_of
+from headgate.spark_udfs.source.placement import murmur2, partitions_of
 
 reference: Callable[[bytes], int] = partitioner.murmur2
 

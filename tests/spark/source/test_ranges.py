@@ -5,8 +5,8 @@ from aiokafka.structs import TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_udfs.source.offsets import INITIAL, Mark, from_json, to_json
-from spark_udfs.source.ranges import OffsetRange, divided, limited
+from headgate.spark_udfs.source.offsets import INITIAL, Mark, from_json, to_json
+from headgate.spark_udfs.source.ranges import OffsetRange, divided, limited
 
 A, B, C = (TopicPartition("orders", partition) for partition in range(3))
 

@@ -14,16 +14,16 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import TopicPartition
 from pyarrow import lib as pa
 
-from serdes.columnar import scan_batches
-from spark_udfs.source import reading
-from spark_udfs.source.cluster import Cluster, Fetched
-from spark_udfs.source.columns import RowBatches
-from spark_udfs.source.errors import BrokerUnreachable, DataLost, TopicMissing, UnreadableBatch
-from spark_udfs.source.fetching import COMPRESSED_BYTES_MAX, FetchOptions, RangeFetcher, runs, whole_batches
-from spark_udfs.source.loop import loop_thread
-from spark_udfs.source.options import ConnectionOptions, Isolation
-from spark_udfs.source.ranges import OffsetRange
-from spark_udfs.source.reading import ReadSpec, parts, read_range
+from headgate.serdes.columnar import scan_batches
+from headgate.spark_udfs.source import reading
+from headgate.spark_udfs.source.cluster import Cluster, Fetched
+from headgate.spark_udfs.source.columns import RowBatches
+from headgate.spark_udfs.source.errors import BrokerUnreachable, DataLost, TopicMissing, UnreadableBatch
+from headgate.spark_udfs.source.fetching import COMPRESSED_BYTES_MAX, FetchOptions, RangeFetcher, runs, whole_batches
+from headgate.spark_udfs.source.loop import loop_thread
+from headgate.spark_udfs.source.options import ConnectionOptions, Isolation
+from headgate.spark_udfs.source.ranges import OffsetRange
+from headgate.spark_udfs.source.reading import ReadSpec, parts, read_range
 from tests.live.headgate import HeadgateBroker
 from tests.live.ports import free_port
 from tests.spark.source.topics import Topics, numbered, rows_of

@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from spark_udfs.source.errors import BadOption
-from spark_udfs.source.options import read_options
-from spark_udfs.source.security import read_security
+from headgate.spark_udfs.source.errors import BadOption
+from headgate.spark_udfs.source.options import read_options
+from headgate.spark_udfs.source.security import read_security
 
 SASL = {"kafka.security.protocol": "SASL_PLAINTEXT"}
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_udfs import decode_frame, decode_topic
+from headgate.spark_udfs import decode_frame, decode_topic
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.ports import free_port
 from tests.spark.functions.payloads import CUSTOMERS, customers, register

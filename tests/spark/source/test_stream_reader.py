@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from spark_udfs.source.admission import StreamReader
-from spark_udfs.source.data_source import HeadgateDataSource
-from spark_udfs.source.errors import BadOption, DataLost, TopicMissing
-from spark_udfs.source.metadata import TopicsRequest
-from spark_udfs.source.stream_reader import LegacyStreamReader
+from headgate.spark_udfs.source.admission import StreamReader
+from headgate.spark_udfs.source.data_source import HeadgateDataSource
+from headgate.spark_udfs.source.errors import BadOption, DataLost, TopicMissing
+from headgate.spark_udfs.source.metadata import TopicsRequest
+from headgate.spark_udfs.source.stream_reader import LegacyStreamReader
 from tests.spark.source.topics import Topics, numbered, rows_of
 
 

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pyarrow import lib as pa
 
-from spark_udfs.source.errors import BrokerUnreachable, NotAuthenticated
-from spark_udfs.source.options import write_options
-from spark_udfs.source.writing import write_batches
+from headgate.spark_udfs.source.errors import BrokerUnreachable, NotAuthenticated
+from headgate.spark_udfs.source.options import write_options
+from headgate.spark_udfs.source.writing import write_batches
 from tests.live.apache_kafka import SHORT_LIVED, KafkaNode
 from tests.spark.source.topics import Topics, numbered, read
 

@@ -13,8 +13,8 @@ from pyspark.sql import Row
 from pyspark.sql.datasource import CaseInsensitiveDict, DataSourceArrowWriter, DataSourceStreamArrowWriter
 from pyspark.sql.types import ArrayType, BinaryType, DataType, StructType
 
-from spark_udfs.source.data_source import HeadgateDataSource
-from spark_udfs.source.errors import (
+from headgate.spark_udfs.source.data_source import HeadgateDataSource
+from headgate.spark_udfs.source.errors import (
     BadOption,
     BrokerRefused,
     BrokerUnreachable,
@@ -22,9 +22,9 @@ from spark_udfs.source.errors import (
     TopicMissing,
     UnwritableRow,
 )
-from spark_udfs.source.options import write_options
-from spark_udfs.source.row_writer import RowStreamWriter
-from spark_udfs.source.writing import Written, write_batches
+from headgate.spark_udfs.source.options import write_options
+from headgate.spark_udfs.source.row_writer import RowStreamWriter
+from headgate.spark_udfs.source.writing import Written, write_batches
 from tests.live.headgate import HeadgateBroker
 from tests.live.ports import free_port
 from tests.spark.source.topics import Topics, read

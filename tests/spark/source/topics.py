@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from pyarrow import lib as pa
 from pyspark.sql.datasource import CaseInsensitiveDict
 
-from spark_udfs.source.data_source import HeadgateDataSource
+from headgate.spark_udfs.source.data_source import HeadgateDataSource
 
 SECONDS_MAX = 30
 QUIET = {"log_level": 0}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import broker
-from broker.clock import ManualClock, Timers
-from broker.line_limit import LIMITED_LOGGERS, LineLimit, interval_ms, lines_at_once_max, lines_per_interval
+from headgate import broker
+from headgate.broker.clock import ManualClock, Timers
+from headgate.broker.line_limit import LIMITED_LOGGERS, LineLimit, interval_ms, lines_at_once_max, lines_per_interval
 
 NAME = "headgate.broker.line_limit_test"
 logger = logging.getLogger(NAME)

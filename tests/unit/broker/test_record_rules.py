@@ -3,10 +3,10 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.handlers import record_rules
-from broker.handlers.record_rules import Refused, check_records
-from broker.protocol.record_batch import BatchHeader, inflate, read_header
-from broker.settings import BrokerSettings
+from headgate.broker.handlers import record_rules
+from headgate.broker.handlers.record_rules import Refused, check_records
+from headgate.broker.protocol.record_batch import BatchHeader, inflate, read_header
+from headgate.broker.settings import BrokerSettings
 from tests.wire.record_batches import Batch, NewRecord
 
 NOW_MS = 1_700_000_000_000

@@ -5,7 +5,7 @@ Compiled code checks nothing: a program that points past its buffers would write
 
 from typing import Any
 
-from serdes.columnar import encode_rows, frames, interpreter, records
+from headgate.serdes.columnar import encode_rows, frames, interpreter, records
 
 
 class Guarded:

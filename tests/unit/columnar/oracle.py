@@ -9,11 +9,11 @@ from uuid import UUID
 
 from pyarrow import lib as pa
 
-from serdes.avro import Decoder, Duration, Schema
-from serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Union
-from serdes.columnar.arrow_types import ARROW_PRECISION_MAX
-from serdes.columnar.layout import is_null, widened
-from serdes.outcome import Poison, Reason
+from headgate.serdes.avro import Decoder, Duration, Schema
+from headgate.serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Union
+from headgate.serdes.columnar.arrow_types import ARROW_PRECISION_MAX
+from headgate.serdes.columnar.layout import is_null, widened
+from headgate.serdes.outcome import Poison, Reason
 
 _EXACT = Context(prec=2000)
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import lib as pa
 
-from serdes.avro import Encoder, parse
-from serdes.columnar import ColumnarDecoder, ColumnarEncoder, Engine, FixedSchemas, Plain
+from headgate.serdes.avro import Encoder, parse
+from headgate.serdes.columnar import ColumnarDecoder, ColumnarEncoder, Engine, FixedSchemas, Plain
 from tests.unit.columnar.agreement import FRAME, check, is_whole, payloads_of, round_of, run
 from tests.unit.columnar.checked import Checked
 from tests.unit.columnar.oracle import rows_of, same

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyarrow import lib as pa
 
-from serdes.avro import parse
-from serdes.columnar import ColumnarDecoder, FixedSchemas, SchemaTooLarge
-from serdes.outcome import Reason
+from headgate.serdes.avro import parse
+from headgate.serdes.columnar import ColumnarDecoder, FixedSchemas, SchemaTooLarge
+from headgate.serdes.outcome import Reason
 from tests.unit.columnar.generation import zigzag
 
 

@@ -10,8 +10,8 @@ from aiokafka.record.memory_records import MemoryRecords
 from crc32c import crc32c
 from pyarrow import lib as pa
 
-from serdes.columnar import AbortedTransaction, Engine, Records, read_batches
-from serdes.columnar import inflate as inflating
+from headgate.serdes.columnar import AbortedTransaction, Engine, Records, read_batches
+from headgate.serdes.columnar import inflate as inflating
 from tests.unit.columnar.checked import Checked
 from tests.unit.columnar.generation import zigzag
 

@@ -12,11 +12,11 @@ import pytest
 from numba.core import caching, config
 from pyarrow import lib as pa
 
-from serdes.avro import Encoder, Schema, parse
-from serdes.columnar import ColumnarDecoder, Engine, FixedSchemas, NotBinary, Plain, compiled, frames
-from serdes.columnar import arena as arenas
-from serdes.columnar.engine import default_engine
-from serdes.outcome import Reason
+from headgate.serdes.avro import Encoder, Schema, parse
+from headgate.serdes.columnar import ColumnarDecoder, Engine, FixedSchemas, NotBinary, Plain, compiled, frames
+from headgate.serdes.columnar import arena as arenas
+from headgate.serdes.columnar.engine import default_engine
+from headgate.serdes.outcome import Reason
 from tests.unit.columnar.checked import Checked
 
 USER = {
@@ -225,8 +225,8 @@ def test_without_numba_the_plain_interpreter_is_taken() -> None:
     code = """
 import sys
 sys.modules["numba"] = None
-from serdes.columnar import ColumnarDecoder, FixedSchemas, Plain, default_engine
-from serdes.avro import parse
+from headgate.serdes.columnar import ColumnarDecoder, FixedSchemas, Plain, default_engine
+from headgate.serdes.avro import parse
 import pyarrow as pa
 assert isinstance(default_engine(), Plain)
 rows = pa.array([b"\\0\\0\\0\\0\\1\\2a", b"x"])

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pyarrow import lib as pa
 
-from serdes.avro import Decoder, parse
-from serdes.columnar import ColumnarEncoder, Engine, NotEncodable
-from serdes.outcome import Reason
+from headgate.serdes.avro import Decoder, parse
+from headgate.serdes.columnar import ColumnarEncoder, Engine, NotEncodable
+from headgate.serdes.outcome import Reason
 from tests.unit.columnar.checked import Checked
 
 

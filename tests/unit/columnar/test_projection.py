@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pyarrow import lib as pa
 
-from serdes.avro import Encoder, parse
-from serdes.columnar import ColumnarDecoder, FixedSchemas, UnknownField, project
+from headgate.serdes.avro import Encoder, parse
+from headgate.serdes.columnar import ColumnarDecoder, FixedSchemas, UnknownField, project
 
 ORDER: dict[str, Any] = {
     "type": "record",

@@ -4,9 +4,9 @@ import struct
 
 import pytest
 
-from serdes.avro import Encoder, parse
-from serdes.columnar import ColumnarDecoder, Engine, FixedSchemas, RecordRows, read_batches, scan_batches
-from serdes.outcome import Reason
+from headgate.serdes.avro import Encoder, parse
+from headgate.serdes.columnar import ColumnarDecoder, Engine, FixedSchemas, RecordRows, read_batches, scan_batches
+from headgate.serdes.outcome import Reason
 from tests.unit.columnar.checked import Checked
 from tests.unit.columnar.test_batches import Record, batch_of, record_bytes
 

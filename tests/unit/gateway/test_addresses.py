@@ -1,7 +1,7 @@
 import pytest
 
-from gateway.kafka.addresses import Address, addresses_of
-from gateway.kafka.errors import BadAddress
+from headgate.gateway.kafka.addresses import Address, addresses_of
+from headgate.gateway.kafka.errors import BadAddress
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from gateway.cli.foreground import explained
-from gateway.settings.model import load_settings
-from gateway.supervisor import Service, ServiceDied
+from headgate.gateway.cli.foreground import explained
+from headgate.gateway.settings.model import load_settings
+from headgate.gateway.supervisor import Service, ServiceDied
 
 PROXY = Service("proxy", (sys.executable,), 1.0)
 

@@ -7,7 +7,7 @@ HEAVY = ("aiokafka", "asyncio", "fastapi", "httpx", "kio", "pydantic", "pydantic
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys\nfrom gateway.cli.app import run\n"
+        "import sys\nfrom headgate.gateway.cli.app import run\n"
         "run(['--help'])\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )

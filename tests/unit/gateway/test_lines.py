@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.records import input as record_input
-from gateway.records.input import LineFormat, Lines
-from gateway.records.json_lines import BadRecord
-from gateway.records.record import NewRecord
+from headgate.gateway.records import input as record_input
+from headgate.gateway.records.input import LineFormat, Lines
+from headgate.gateway.records.json_lines import BadRecord
+from headgate.gateway.records.record import NewRecord
 
 
 def read(chunks: list[bytes]) -> list[bytes]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.moments import NotAMoment, parse_duration, parse_moment
+from headgate.gateway.moments import NotAMoment, parse_duration, parse_moment
 
 NOW_MS = 1_800_000_000_000
 

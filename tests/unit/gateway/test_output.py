@@ -1,8 +1,8 @@
 import pytest
 
-from gateway.cli.asking import confirm
-from gateway.cli.errors import UsageError
-from gateway.cli.output import Progress, print_json, print_table, size_text
+from headgate.gateway.cli.asking import confirm
+from headgate.gateway.cli.errors import UsageError
+from headgate.gateway.cli.output import Progress, print_json, print_table, size_text
 
 
 def test_a_piped_table_is_aligned_and_has_no_trailing_blanks(capsys: pytest.CaptureFixture[str]) -> None:

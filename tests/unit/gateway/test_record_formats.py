@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.records.format import BadFormat, compile_format, unescape
-from gateway.records.json_lines import BadRecord, document_of, record_of
-from gateway.records.record import NewRecord, Record
+from headgate.gateway.records.format import BadFormat, compile_format, unescape
+from headgate.gateway.records.json_lines import BadRecord, document_of, record_of
+from headgate.gateway.records.record import NewRecord, Record
 
 RECORD = Record("orders", 2, 41, 1000, "create", b"k", b"v\xff", (("a", b"1"), ("b", None)))
 CONTENT = st.none() | st.binary(max_size=20)

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.reference.__main__ import pages
-from gateway.reference.command_tree import Command, commands
-from gateway.settings.model import Settings, environment_name
+from headgate.gateway.reference.__main__ import pages
+from headgate.gateway.reference.command_tree import Command, commands
+from headgate.gateway.settings.model import Settings, environment_name
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 COMMANDS = commands()
@@ -16,7 +16,7 @@ ALWAYS_JSON = {f"headgate schema {name}" for name in ("config", "delete", "expor
 
 @pytest.mark.parametrize("name", sorted(pages()))
 def test_page_is_what_the_code_says(name: str) -> None:
-    stale = "is stale: run python -m gateway.reference"
+    stale = "is stale: run python -m headgate.gateway.reference"
     assert (DOCS / name).read_text(encoding="utf-8") == pages()[name], f"docs/{name} {stale}"
 
 

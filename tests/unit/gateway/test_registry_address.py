@@ -5,9 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.app import run
-from gateway.settings.masking import masked, masked_values
-from gateway.settings.registry_address import InvalidRegistryAddress, RegistryAddress, parse_address, with_scheme
+from headgate.gateway.cli.app import run
+from headgate.gateway.settings.masking import masked, masked_values
+from headgate.gateway.settings.registry_address import (
+    InvalidRegistryAddress,
+    RegistryAddress,
+    parse_address,
+    with_scheme,
+)
 from tests.live.registry_credentials import registry_that_notes_credentials
 
 ADDRESSES = [

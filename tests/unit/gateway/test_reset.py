@@ -1,9 +1,9 @@
 import pytest
 
-from gateway.cli.errors import UsageError
-from gateway.cli.group import note_on, parse_places, places_by_topic
-from proxy.admin.offsets import Place
-from proxy.admin.reset import Aim, Target, plan
+from headgate.gateway.cli.errors import UsageError
+from headgate.gateway.cli.group import note_on, parse_places, places_by_topic
+from headgate.proxy.admin.offsets import Place
+from headgate.proxy.admin.reset import Aim, Target, plan
 
 A, B = Place("t", 0), Place("t", 1)
 BOUNDS = {A: (10, 100), B: (0, 0)}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.app import run
+from headgate.gateway.cli.app import run
 
 
 @pytest.fixture(autouse=True)

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import schema
-from gateway.cli.app import parser
-from gateway.cli.defaults import SHARED, command_defaults, options_set
-from gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER
-from gateway.compose import services
-from gateway.settings.files import SETTING_NAMES, SettingsError, project_file, settings_files, user_file
-from gateway.settings.model import ServiceName, Settings, load_settings, origins
+from headgate.gateway.cli import schema
+from headgate.gateway.cli.app import parser
+from headgate.gateway.cli.defaults import SHARED, command_defaults, options_set
+from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER
+from headgate.gateway.compose import services
+from headgate.gateway.settings.files import SETTING_NAMES, SettingsError, project_file, settings_files, user_file
+from headgate.gateway.settings.model import ServiceName, Settings, load_settings, origins
 
 
 @pytest.fixture(autouse=True)

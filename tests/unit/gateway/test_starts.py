@@ -1,8 +1,8 @@
 import pytest
 
-from gateway.cli.consume import parse_start
-from gateway.cli.errors import UsageError
-from gateway.kafka.consuming import Start
+from headgate.gateway.cli.consume import parse_start
+from headgate.gateway.cli.errors import UsageError
+from headgate.gateway.kafka.consuming import Start
 
 NOW_MS = 10_000_000
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.supervisor import Service, ServiceDied, Supervisor
+from headgate.gateway.supervisor import Service, ServiceDied, Supervisor
 
 LISTENS = "import sys; print('listening on http://127.0.0.1:7', flush=True); sys.stdin.read(); print('bye')"
 DEAF = (
@@ -102,7 +102,7 @@ def test_children_end_when_their_supervisor_is_killed(tmp_path: Path) -> None:
     child = f"import sys; print('listening on a:1', flush=True); sys.stdin.read(); open({str(witness)!r}, 'w').close()"
     parent = f"""
 import asyncio, sys
-from gateway.supervisor import Service, Supervisor
+from headgate.gateway.supervisor import Service, Supervisor
 async def run():
     supervisor = Supervisor([Service("thing", (sys.executable, "-c", {child!r}), 9.0)], print)
     await supervisor.start()

@@ -2,7 +2,7 @@
 
 import logging
 
-from proxy.log_rate_limit import LogRateLimit, interval_seconds, kinds_max, lines_per_interval_max
+from headgate.proxy.log_rate_limit import LogRateLimit, interval_seconds, kinds_max, lines_per_interval_max
 
 
 def record(message: str, *arguments: object) -> logging.LogRecord:

@@ -1,6 +1,6 @@
 import asyncio
 
-from proxy.peers import open_peers
+from headgate.proxy.peers import open_peers
 
 
 def test_a_forwarded_request_has_no_headers_that_the_client_did_not_send() -> None:

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from proxy.services import open_services
-from proxy.settings import ProxySettings, UnknownSetting
+from headgate.proxy.services import open_services
+from headgate.proxy.settings import ProxySettings, UnknownSetting
 
 
 @pytest.mark.parametrize("url", ["http://ada:gehe/im@r", "gehe:8081", ""])
@@ -16,7 +16,7 @@ def test_an_invalid_registry_url_is_refused_and_not_quoted(url: str) -> None:
 
 def test_the_environment_names_the_registry_and_a_bad_address_ends_the_process_without_a_traceback() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "proxy", "--listen", "127.0.0.1:0"],
+        [sys.executable, "-m", "headgate.proxy", "--listen", "127.0.0.1:0"],
         env={"HEADGATE_REGISTRY_URL": "http://ada:gehe/im@r"},
         capture_output=True,
         text=True,

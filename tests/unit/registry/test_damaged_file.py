@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from registry.errors import DamagedRow, StoreFailed
-from registry.model import Config, Content, Level, Metadata, Mode, Reference, SchemaType
-from registry.storage.base import Deleted, Operation, Selection, StoredVersion, StoreReader, StoreWriter
-from registry.storage.sqlite import SqliteStore
-from registry.subjects import Subject
+from headgate.registry.errors import DamagedRow, StoreFailed
+from headgate.registry.model import Config, Content, Level, Metadata, Mode, Reference, SchemaType
+from headgate.registry.storage.base import Deleted, Operation, Selection, StoredVersion, StoreReader, StoreWriter
+from headgate.registry.storage.sqlite import SqliteStore
+from headgate.registry.subjects import Subject
 
 SUBJECTS = [Subject(".", f"subject-{number}") for number in range(20)]
 A = SUBJECTS[0]
@@ -215,7 +215,7 @@ def test_a_damaged_index_is_rebuilt(tmp_path: Path, caplog: pytest.LogCaptureFix
 
 
 def test_a_file_without_checksums_gets_them(tmp_path: Path) -> None:
-    from registry.storage import sqlite_schema
+    from headgate.registry.storage import sqlite_schema
 
     path = tmp_path / "registry.db"
     connection = sqlite3.connect(path)

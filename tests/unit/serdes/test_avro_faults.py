@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from serdes.avro import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX, Decoder, parse
-from serdes.outcome import Poison, Reason
+from headgate.serdes.avro import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX, Decoder, parse
+from headgate.serdes.outcome import Poison, Reason
 
 REST = b"\x00" * 8
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serdes.avro import Decoder, Encoder, JsonEncoding, parse
-from serdes.errors import EncodeError
+from headgate.serdes.avro import Decoder, Encoder, JsonEncoding, parse
+from headgate.serdes.errors import EncodeError
 from tests.unit.serdes.avro_strategies import schemas, values
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from serdes.avro import Decoder, Encoder, parse
-from serdes.outcome import Poison, Reason
+from headgate.serdes.avro import Decoder, Encoder, parse
+from headgate.serdes.outcome import Poison, Reason
 
 
 def read(value: Any, writer: Any, reader: Any) -> Any:

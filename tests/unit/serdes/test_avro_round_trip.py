@@ -8,8 +8,8 @@ import fastavro
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serdes.avro import Decoder, Encoder, parse
-from serdes.outcome import Poison
+from headgate.serdes.avro import Decoder, Encoder, parse
+from headgate.serdes.outcome import Poison
 from tests.unit.serdes.avro_strategies import evolved, schemas, values
 
 PROPERTY = settings(

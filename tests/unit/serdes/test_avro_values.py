@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from serdes.avro import Decoder, Duration, EncodeError, Encoder, Nanoseconds, parse
+from headgate.serdes.avro import Decoder, Duration, EncodeError, Encoder, Nanoseconds, parse
 
 
 def logical(kind: str, name: str, **more: object) -> dict[str, Any]:

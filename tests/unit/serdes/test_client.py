@@ -10,8 +10,8 @@ from uuid import UUID
 import httpx
 import pytest
 
-from registry.model import Reference, SchemaType
-from serdes import (
+from headgate.registry.model import Reference, SchemaType
+from headgate.serdes import (
     AsyncRegistryClient,
     BasicAuth,
     BearerAuth,

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from serdes import Poison, Reason, Record, RedriveRefused, read_dead_letter, redrive, to_dead_letter
+from headgate.serdes import Poison, Reason, Record, RedriveRefused, read_dead_letter, redrive, to_dead_letter
 
 GUID = UUID(int=7)
 RECORD = Record("orders", b"k", b"\x00\x00\x00\x00\x09x", (("trace", b"t1"), ("empty", None)), 3, 41, 1_700_000_000_000)

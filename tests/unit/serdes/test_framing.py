@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from serdes.avro.binary import Fault
-from serdes.framing import (
+from headgate.serdes.avro.binary import Fault
+from headgate.serdes.framing import (
     KEY_HEADER,
     VALUE_HEADER,
     Frame,
@@ -16,7 +16,7 @@ from serdes.framing import (
     unframe,
     unframe_record,
 )
-from serdes.outcome import Poison, Reason
+from headgate.serdes.outcome import Poison, Reason
 
 GUID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from serdes.codec import ReadOptions, WriteOptions
-from serdes.errors import EncodeError
-from serdes.framing import Frame
-from serdes.json_body import JsonReader, JsonWriter
-from serdes.outcome import Poison
+from headgate.serdes.codec import ReadOptions, WriteOptions
+from headgate.serdes.errors import EncodeError
+from headgate.serdes.framing import Frame
+from headgate.serdes.json_body import JsonReader, JsonWriter
+from headgate.serdes.outcome import Poison
 
 SCHEMAS = {
     "Kafka Connect": {"properties": {"a": {"$ref": "#/$defs/X"}}, "definitions": {"X": {"type": "integer"}}},

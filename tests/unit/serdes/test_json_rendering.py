@@ -2,10 +2,10 @@ import struct
 
 import pytest
 
-from serdes import ReadOptions, protobuf_schema
-from serdes.avro import JsonEncoding, parse
-from serdes.codecs import WholeSchema, reader_of
-from serdes.framing import Frame
+from headgate.serdes import ReadOptions, protobuf_schema
+from headgate.serdes.avro import JsonEncoding, parse
+from headgate.serdes.codecs import WholeSchema, reader_of
+from headgate.serdes.framing import Frame
 
 MESSAGE = 'syntax = "proto3"; message M { string foo_bar = 1; int32 count = 2; repeated int64 big = 3; M inner = 4; }'
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from serdes import RegistryClient
-from serdes.client.settings import RegistrySettings
+from headgate.serdes import RegistryClient
+from headgate.serdes.client.settings import RegistrySettings
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 import pytest
 
-from registry.errors import InvalidSchema
-from serdes import Reason, RegistryClient, RegistrySettings, UnknownSchema
-from serdes.avro import Decoder
-from serdes.avro.schema import Record
-from serdes.columnar.source import SchemaSource
-from serdes.registry_source import RegistrySource
+from headgate.registry.errors import InvalidSchema
+from headgate.serdes import Reason, RegistryClient, RegistrySettings, UnknownSchema
+from headgate.serdes.avro import Decoder
+from headgate.serdes.avro.schema import Record
+from headgate.serdes.columnar.source import SchemaSource
+from headgate.serdes.registry_source import RegistrySource
 from tests.unit.serdes.stub_registry import ADDRESS, StubRegistry, error
 
 INNER = '{"type": "record", "name": "Inner", "fields": [{"name": "a", "type": "int"}]}'

@@ -7,12 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
-from proxy.errors import SerializationFailed, fault_of
-from proxy.formats import Format, SchemaChoice
-from proxy.reading.payloads import Example, Payloads
-from proxy.schemas import SchemaWriters
-from proxy.settings import ProxySettings, UnknownSetting
-from serdes import (
+from headgate.proxy.errors import SerializationFailed, fault_of
+from headgate.proxy.formats import Format, SchemaChoice
+from headgate.proxy.reading.payloads import Example, Payloads
+from headgate.proxy.schemas import SchemaWriters
+from headgate.proxy.settings import ProxySettings, UnknownSetting
+from headgate.serdes import (
     AsyncRegistryClient,
     Decoded,
     Deserializer,
@@ -28,13 +28,13 @@ from serdes import (
     SerializerOptions,
     avro_schema,
 )
-from serdes.framing import frame
-from serdes.rules import parse_rules
-from spark_udfs.encoding import EncodingError, WriterChoice
-from spark_udfs.reader_choice import ReaderChoice
-from spark_udfs.registry_options import OptionError, RegistryOptions
-from spark_udfs.row_reading import RowReading
-from spark_udfs.writers import Writers
+from headgate.serdes.framing import frame
+from headgate.serdes.rules import parse_rules
+from headgate.spark_udfs.encoding import EncodingError, WriterChoice
+from headgate.spark_udfs.reader_choice import ReaderChoice
+from headgate.spark_udfs.registry_options import OptionError, RegistryOptions
+from headgate.spark_udfs.row_reading import RowReading
+from headgate.spark_udfs.writers import Writers
 from tests.unit.serdes.stub_registry import ADDRESS, StubRegistry
 
 TEXT = '{"type":"record","name":"R","fields":[{"name":"ssn","type":"string"}]}'

@@ -6,12 +6,12 @@ from typing import Any
 
 from pyarrow import lib as pa
 
-from serdes.avro import Encoder, parse
-from serdes.framing import frame
-from spark_udfs.decoding import Decoding
-from spark_udfs.policy import OnNewVersion, OnPoison
-from spark_udfs.reader_choice import Language, Reader, SchemaText
-from spark_udfs.registry_options import RegistryOptions
+from headgate.serdes.avro import Encoder, parse
+from headgate.serdes.framing import frame
+from headgate.spark_udfs.decoding import Decoding
+from headgate.spark_udfs.policy import OnNewVersion, OnPoison
+from headgate.spark_udfs.reader_choice import Language, Reader, SchemaText
+from headgate.spark_udfs.registry_options import RegistryOptions
 
 NOBODY = RegistryOptions(("http://127.0.0.1:9",), attempts_max=1)
 """The discard port: whoever asks this registry is refused at once."""

@@ -8,16 +8,16 @@ import httpx
 import pytest
 from pyarrow import lib as pa
 
-from serdes import PoisonError, RegistryClient, RegistrySettings
-from serdes.avro import Encoder, parse
-from serdes.columnar import BatchTooLarge
-from serdes.framing import VALUE_HEADER, guid_header
-from spark_udfs.avro_columns import AvroColumns
-from spark_udfs.decoding import DETAILS_MAX, Columns, Decoding, pieces
-from spark_udfs.policy import NewVersionError, OnNewVersion, OnPoison, is_new_version
-from spark_udfs.reader_choice import Reader, SchemaText
-from spark_udfs.registry_options import RegistryOptions
-from spark_udfs.writers import UNKNOWN_GUIDS_MAX, Writers
+from headgate.serdes import PoisonError, RegistryClient, RegistrySettings
+from headgate.serdes.avro import Encoder, parse
+from headgate.serdes.columnar import BatchTooLarge
+from headgate.serdes.framing import VALUE_HEADER, guid_header
+from headgate.spark_udfs.avro_columns import AvroColumns
+from headgate.spark_udfs.decoding import DETAILS_MAX, Columns, Decoding, pieces
+from headgate.spark_udfs.policy import NewVersionError, OnNewVersion, OnPoison, is_new_version
+from headgate.spark_udfs.reader_choice import Reader, SchemaText
+from headgate.spark_udfs.registry_options import RegistryOptions
+from headgate.spark_udfs.writers import UNKNOWN_GUIDS_MAX, Writers
 from tests.unit.serdes.stub_registry import StubRegistry, guid
 from tests.unit.spark_udfs.plans import binary, decoding, payload, record
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pyarrow import lib as pa
 
-from serdes import PoisonError
-from serdes.avro import Decoder, parse
-from spark_udfs.encoding import Encoding, EncodingError
-from spark_udfs.policy import OnPoison
+from headgate.serdes import PoisonError
+from headgate.serdes.avro import Decoder, parse
+from headgate.spark_udfs.encoding import Encoding, EncodingError
+from headgate.spark_udfs.policy import OnPoison
 from tests.unit.spark_udfs.plans import record, schema_text
 
 ORDER = record(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_udfs.extra import MissingExtra, need_spark
-from spark_udfs.policy import OnNewVersion, OnPoison, PolicyError
+from headgate.spark_udfs.extra import MissingExtra, need_spark
+from headgate.spark_udfs.policy import OnNewVersion, OnPoison, PolicyError
 
 ROOT = Path(__file__).resolve().parents[3]
 

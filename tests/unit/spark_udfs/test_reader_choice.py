@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from serdes import RegistryClient, RegistrySettings, json_schema
-from spark_udfs.reader_choice import ReaderChoice, ReaderError, RegistryNotReady, SchemaText
+from headgate.serdes import RegistryClient, RegistrySettings, json_schema
+from headgate.spark_udfs.reader_choice import ReaderChoice, ReaderError, RegistryNotReady, SchemaText
 from tests.unit.serdes.stub_registry import ADDRESS, StubRegistry
 
 V1 = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]})

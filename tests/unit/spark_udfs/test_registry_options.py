@@ -2,8 +2,8 @@ import pickle
 
 import pytest
 
-from serdes import BasicAuth, BearerAuth
-from spark_udfs.registry_options import OptionError, RegistryOptions, resolve
+from headgate.serdes import BasicAuth, BearerAuth
+from headgate.spark_udfs.registry_options import OptionError, RegistryOptions, resolve
 
 
 def test_options_are_read_by_confluents_names_behind_a_prefix() -> None:

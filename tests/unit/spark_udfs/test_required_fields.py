@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pyarrow import lib as pa
 
-from serdes.avro import parse
-from spark_udfs.required_fields import retyped, with_required
-from spark_udfs.types import spark_type
+from headgate.serdes.avro import parse
+from headgate.spark_udfs.required_fields import retyped, with_required
+from headgate.spark_udfs.types import spark_type
 
 ADDRESS = {"type": "record", "name": "Address", "fields": [{"name": "city", "type": "string"}]}
 SCHEMA = {

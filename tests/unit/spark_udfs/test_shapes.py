@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from pyarrow import lib as pa
 
-from serdes.framing import frame
-from serdes.protobuf.messages import Messages
-from spark_udfs.json_shape import json_shape
-from spark_udfs.protobuf_shape import protobuf_shape
-from spark_udfs.shapes import Misfit
+from headgate.serdes.framing import frame
+from headgate.serdes.protobuf.messages import Messages
+from headgate.spark_udfs.json_shape import json_shape
+from headgate.spark_udfs.protobuf_shape import protobuf_shape
+from headgate.spark_udfs.shapes import Misfit
 from tests.unit.spark_udfs.plans import binary, decoding
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from web.access import Access
-from web.settings import AccessSettings, InvalidSetting
+from headgate.web.access import Access
+from headgate.web.settings import AccessSettings, InvalidSetting
 
 CLIENT = ("127.0.0.1", 50000)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from registry import limits
-from registry.api import create_app
-from registry.api.server import open_registry
+from headgate.registry import limits
+from headgate.registry.api import create_app
+from headgate.registry.api.server import open_registry
 
 
 @pytest.mark.parametrize("path", ["/subjects/s/versions", "/import"])

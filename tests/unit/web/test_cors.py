@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from web.cors import Cors
-from web.settings import AccessSettings
+from headgate.web.cors import Cors
+from headgate.web.settings import AccessSettings
 
 
 def scope(method: str = "GET", **headers: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.settings import ProxySettings
+from headgate.proxy.settings import ProxySettings
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 from tests.live.headgate_registry import HeadgateRegistry

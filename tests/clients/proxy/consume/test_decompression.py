@@ -114,7 +114,16 @@ def test_the_command_line_names_and_passes_them(measured: Measured) -> None:
     """Its limit is 128 MiB."""
     topic = measured.api.topic()
     asyncio.run(_produce(measured.api.broker, topic, _around(GZIP)))
-    command = [sys.executable, "-m", "gateway.cli", "consume", topic, "-e", "--bootstrap-server", measured.api.broker]
+    command = [
+        sys.executable,
+        "-m",
+        "headgate",
+        "consume",
+        topic,
+        "-e",
+        "--bootstrap-server",
+        measured.api.broker,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.splitlines() == ["before", "after"]
     assert f"{topic}-0 offset 1 skipped: the batch at offset 1 decompresses to more than" in done.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import connect
 
-from serdes.framing import frame
+from headgate.serdes.framing import frame
 from tests.clients.proxy.answers import error_of
 from tests.clients.proxy.consume.api import AVRO, EVENTS, V2, Api, events, objects
 from tests.live.headgate import HeadgateBroker

@@ -10,7 +10,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.record.util import calc_crc32c
 
-from serdes.framing import frame
+from headgate.serdes.framing import frame
 from tests.clients.proxy.answers import error_of
 from tests.clients.proxy.consume.api import AVRO, JSON, Api, b64
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from proxy.consumers.ownership import Ownership
+from headgate.proxy.consumers.ownership import Ownership
 from tests.clients.proxy.answers import error_of
 from tests.clients.proxy.consume.api import JSON, V2, Api, objects
 from tests.live.headgate import HeadgateBroker

@@ -9,10 +9,10 @@ from typing import Any
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader
 
-from broker.broker import Broker
-from broker.context import RequestContext
-from broker.handlers import create_topics, describe_configs, incremental_alter_configs
-from broker.protocol.entities import entity_builder, response_writer
+from headgate.broker.broker import Broker
+from headgate.broker.context import RequestContext
+from headgate.broker.handlers import create_topics, describe_configs, incremental_alter_configs
+from headgate.broker.protocol.entities import entity_builder, response_writer
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.broker import Broker
-from broker.clock import ManualClock
-from broker.settings import BrokerSettings
+from headgate.broker.broker import Broker
+from headgate.broker.clock import ManualClock
+from headgate.broker.settings import BrokerSettings
 from tests.unit.broker.admin.asking import Admin
 
 

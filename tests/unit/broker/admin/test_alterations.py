@@ -1,8 +1,8 @@
 import pytest
 
-from broker.state.configs.alterations import Alteration, Operation, altered
-from broker.state.configs.topic_definitions import TOPIC_CONFIGS
-from broker.state.configs.values import InvalidConfig
+from headgate.broker.state.configs.alterations import Alteration, Operation, altered
+from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
+from headgate.broker.state.configs.values import InvalidConfig
 
 
 def change(overrides: dict[str, str], *operations: tuple[str, Operation, str | None]) -> dict[str, str]:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from broker.errors import StorageError
-from broker.handlers import alter_configs, describe_configs, incremental_alter_configs, list_config_resources
-from broker.settings import Scope
+from headgate.broker.errors import StorageError
+from headgate.broker.handlers import alter_configs, describe_configs, incremental_alter_configs, list_config_resources
+from headgate.broker.settings import Scope
 from tests.unit.broker.admin.asking import (
     APPEND,
     BROKER,

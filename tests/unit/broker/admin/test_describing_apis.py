@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.handlers import (
+from headgate.broker.handlers import (
     delete_records,
     describe_cluster,
     describe_log_dirs,
@@ -13,7 +13,7 @@ from broker.handlers import (
     describe_topic_partitions,
     list_partition_reassignments,
 )
-from broker.state.producers import BatchMark, ProducerState
+from headgate.broker.state.producers import BatchMark, ProducerState
 from tests.unit.broker.admin.asking import Admin
 
 

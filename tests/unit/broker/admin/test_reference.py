@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.handlers.table import HANDLERS
-from broker.reference.clients import CLIENTS, NEWEST_SENT
-from broker.reference.handlers import deviations_in, served_apis
-from broker.reference.pages import pages
+from headgate.broker.handlers.table import HANDLERS
+from headgate.broker.reference.clients import CLIENTS, NEWEST_SENT
+from headgate.broker.reference.handlers import deviations_in, served_apis
+from headgate.broker.reference.pages import pages
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 
@@ -15,7 +15,7 @@ DOCS = Path(__file__).resolve().parents[4] / "docs"
 @pytest.mark.parametrize("name", sorted(pages()))
 def test_a_page_is_what_the_code_says_now(name: str) -> None:
     written = (DOCS / name).read_text(encoding="utf-8")
-    assert written == pages()[name], "stale: run `python -m broker.reference`"
+    assert written == pages()[name], "stale: run `python -m headgate.broker.reference`"
 
 
 def test_every_api_that_is_served_is_on_the_page() -> None:

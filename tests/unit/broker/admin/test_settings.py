@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from broker.errors import StorageError
-from broker.settings import BrokerSettings, Scope
-from broker.state.configs.broker_definitions import BROKER_CONFIGS
-from broker.state.configs.definition import Definition
-from broker.state.configs.effective import TopicSettings, check_topic_overrides
-from broker.state.configs.topic_definitions import TOPIC_CONFIGS
-from broker.state.configs.values import ConfigType, InvalidConfig
+from headgate.broker.errors import StorageError
+from headgate.broker.settings import BrokerSettings, Scope
+from headgate.broker.state.configs.broker_definitions import BROKER_CONFIGS
+from headgate.broker.state.configs.definition import Definition
+from headgate.broker.state.configs.effective import TopicSettings, check_topic_overrides
+from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
+from headgate.broker.state.configs.values import ConfigType, InvalidConfig
 
 PYTHON_TYPES: dict[ConfigType, object] = {
     ConfigType.BOOLEAN: bool,

@@ -1,6 +1,6 @@
 import pytest
 
-from broker.state.topic_names import TakenNames, topic_name_fault
+from headgate.broker.state.topic_names import TakenNames, topic_name_fault
 
 
 @pytest.mark.parametrize("name", ["a", "a.b_c-D9", "x" * 249, "...", "__consumer_offsets"])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.state.configs.topic_definitions import TOPIC_CONFIGS
-from broker.state.configs.values import ConfigType, InvalidConfig, Value, parse, text_of
+from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
+from headgate.broker.state.configs.values import ConfigType, InvalidConfig, Value, parse, text_of
 
 
 @pytest.mark.parametrize(

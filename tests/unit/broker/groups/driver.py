@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from broker.clock import ManualClock, Timers
-from broker.deferred import Deferred
-from broker.state.groups.coordinator import GroupCoordinator
-from broker.state.groups.journal import Entry
-from broker.state.groups.messages import (
+from headgate.broker.clock import ManualClock, Timers
+from headgate.broker.deferred import Deferred
+from headgate.broker.state.groups.coordinator import GroupCoordinator
+from headgate.broker.state.groups.journal import Entry
+from headgate.broker.state.groups.messages import (
     CommitRequest,
     GroupDescription,
     JoinRequest,
@@ -21,8 +21,8 @@ from broker.state.groups.messages import (
     SyncRequest,
     SyncResult,
 )
-from broker.state.groups.records import CommittedOffset
-from broker.state.groups.settings import GroupSettings
+from headgate.broker.state.groups.records import CommittedOffset
+from headgate.broker.state.groups.settings import GroupSettings
 
 T = TypeVar("T")
 

@@ -12,10 +12,10 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from broker.broker import Broker
-from broker.context import RequestContext
-from broker.deferred import Deferred
-from broker.handlers import (
+from headgate.broker.broker import Broker
+from headgate.broker.context import RequestContext
+from headgate.broker.deferred import Deferred
+from headgate.broker.handlers import (
     delete_groups,
     describe_groups,
     find_coordinator,
@@ -28,9 +28,9 @@ from broker.handlers import (
     offset_fetch,
     sync_group,
 )
-from broker.handlers.item_limits import REQUEST_ITEMS_MAX
-from broker.protocol.entities import entity_builder, read_request, response_writer
-from broker.protocol.payload import Disconnect
+from headgate.broker.handlers.item_limits import REQUEST_ITEMS_MAX
+from headgate.broker.protocol.entities import entity_builder, read_request, response_writer
+from headgate.broker.protocol.payload import Disconnect
 from tests.unit.broker.groups.driver import Cluster, subscription
 
 TOPIC_ID = uuid.UUID(int=7)

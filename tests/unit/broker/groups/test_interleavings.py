@@ -12,9 +12,9 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.deferred import Deferred
-from broker.state.groups.messages import JoinResult, SyncResult
-from broker.state.groups.settings import GroupSettings
+from headgate.broker.deferred import Deferred
+from headgate.broker.state.groups.messages import JoinResult, SyncResult
+from headgate.broker.state.groups.settings import GroupSettings
 from tests.unit.broker.groups.driver import Cluster, subscription
 
 STEPS = 500

@@ -1,7 +1,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.state.groups.settings import GROUP_ID_BYTES_MAX, PENDING_MEMBERS_MAX, GroupSettings
+from headgate.broker.state.groups.settings import GROUP_ID_BYTES_MAX, PENDING_MEMBERS_MAX, GroupSettings
 from tests.unit.broker.groups.driver import GROUP, SESSION_MS, Cluster, result_of, subscription
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from broker.state.groups.records import (
+from headgate.broker.state.groups.records import (
     CommittedOffset,
     GroupKey,
     OffsetKey,
@@ -20,7 +20,7 @@ from broker.state.groups.records import (
     encode_offset_key,
     encode_offset_value,
 )
-from broker.state.groups.wire import Malformed
+from headgate.broker.state.groups.wire import Malformed
 from tests.unit.broker.groups.driver import GROUP, SESSION_MS, Cluster, result_of, subscription
 
 int32 = st.integers(-(2**31), 2**31 - 1)

@@ -1,7 +1,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.state.groups.settings import GroupSettings
+from headgate.broker.state.groups.settings import GroupSettings
 from tests.unit.broker.groups.driver import GROUP, Cluster, result_of
 
 DAY_MS = 24 * 3600 * 1000

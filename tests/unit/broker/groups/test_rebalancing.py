@@ -1,10 +1,10 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.state.groups.group import Group
-from broker.state.groups.messages import MemberIdentity
-from broker.state.groups.outbox import Outbox
-from broker.state.groups.states import NEXT_STATES, GroupState
+from headgate.broker.state.groups.group import Group
+from headgate.broker.state.groups.messages import MemberIdentity
+from headgate.broker.state.groups.outbox import Outbox
+from headgate.broker.state.groups.states import NEXT_STATES, GroupState
 from tests.unit.broker.groups.driver import GROUP, SESSION_MS, Cluster, result_of
 
 

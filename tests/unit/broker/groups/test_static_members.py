@@ -1,6 +1,6 @@
 from kio.schema.errors import ErrorCode
 
-from broker.state.groups.messages import JoinResult
+from headgate.broker.state.groups.messages import JoinResult
 from tests.unit.broker.groups.driver import SESSION_MS, Cluster, result_of
 
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from broker.log.partition_log import PartitionLog
-from broker.log.recovery import LastRun, open_log
-from broker.protocol.record_batch import CorruptBatch, read_header, records, validate_produced
-from broker.settings import BrokerSettings
+from headgate.broker.log.partition_log import PartitionLog
+from headgate.broker.log.recovery import LastRun, open_log
+from headgate.broker.protocol.record_batch import CorruptBatch, read_header, records, validate_produced
+from headgate.broker.settings import BrokerSettings
 from tests.wire.record_batches import Batch, NewRecord
 
 NOW_MS = 1_700_000_000_000

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.checked_file import DamagedFile, read_checked, write_checked
-from broker.log.directory import DataDirectory
-from broker.log.identity import read_identity
-from broker.log.log_deletion import confirm_times
-from broker.log.partition_log import PartitionLog
-from broker.log.recovery import LastRun
-from broker.protocol.record_batch import read_header
+from headgate.broker.log.checked_file import DamagedFile, read_checked, write_checked
+from headgate.broker.log.directory import DataDirectory
+from headgate.broker.log.identity import read_identity
+from headgate.broker.log.log_deletion import confirm_times
+from headgate.broker.log.partition_log import PartitionLog
+from headgate.broker.log.recovery import LastRun
+from headgate.broker.protocol.record_batch import read_header
 from tests.unit.broker.log.logs import (
     CLEAN,
     KILLED,

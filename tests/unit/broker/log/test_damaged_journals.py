@@ -12,14 +12,14 @@ import pytest
 from crc32c import crc32c
 from kio.schema.errors import ErrorCode
 
-from broker.broker import Broker
-from broker.clock import ManualClock
-from broker.log.checked_file import read_checked
-from broker.log.journal import Journal
-from broker.protocol.record_batch import encode_batch, read_header, validate_produced
-from broker.settings import BrokerSettings
-from broker.state.groups.messages import CommitRequest, PartitionCommit
-from broker.state.metadata_image import replay
+from headgate.broker.broker import Broker
+from headgate.broker.clock import ManualClock
+from headgate.broker.log.checked_file import read_checked
+from headgate.broker.log.journal import Journal
+from headgate.broker.protocol.record_batch import encode_batch, read_header, validate_produced
+from headgate.broker.settings import BrokerSettings
+from headgate.broker.state.groups.messages import CommitRequest, PartitionCommit
+from headgate.broker.state.metadata_image import replay
 from tests.unit.broker.log.logs import NOW_MS, open_at
 from tests.wire.record_batches import Batch, NewRecord
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.errors import StorageError
-from broker.log.files import LogFile
-from broker.log.group_commit import GroupCommit
+from headgate.broker.errors import StorageError
+from headgate.broker.log.files import LogFile
+from headgate.broker.log.group_commit import GroupCommit
 from tests.unit.broker.log.logs import append, fill, numbered, open_at
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.partition_log import OffsetOutOfRange, PartitionLog
-from broker.protocol.record_batch import read_header, validate_produced
+from headgate.broker.log.partition_log import OffsetOutOfRange, PartitionLog
+from headgate.broker.protocol.record_batch import read_header, validate_produced
 from tests.unit.broker.log.logs import NOW_MS, numbered, open_at
 
 

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from broker.log.index import OffsetIndex
+from headgate.broker.log.index import OffsetIndex
 
 ENTRIES = [(5, 100), (9, 260), (40, 4000)]
 SEGMENT_BYTES = 5000

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.clock import ManualClock
-from broker.errors import StorageError
-from broker.log import journal as journal_module
-from broker.log.files import LogFile
-from broker.log.journal import Journal
+from headgate.broker.clock import ManualClock
+from headgate.broker.errors import StorageError
+from headgate.broker.log import journal as journal_module
+from headgate.broker.log.files import LogFile
+from headgate.broker.log.journal import Journal
 from tests.unit.broker.log.logs import KILLED, open_at
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.errors import StorageError
-from broker.log.files import LogFile
-from broker.log.partition_log import OffsetOutOfRange, PartitionLog
-from broker.protocol.record_batch import LOG_APPEND_TIME_FLAG, checksum, read_header, records
+from headgate.broker.errors import StorageError
+from headgate.broker.log.files import LogFile
+from headgate.broker.log.partition_log import OffsetOutOfRange, PartitionLog
+from headgate.broker.protocol.record_batch import LOG_APPEND_TIME_FLAG, checksum, read_header, records
 from tests.unit.broker.log.logs import NOW_MS, append, assert_dense, fill, numbered, open_at, values_from
 from tests.wire.record_batches import Batch, NewRecord
 

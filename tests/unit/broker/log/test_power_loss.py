@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.log import checked_file, files, index, snapshots
-from broker.log.files import LogFile
-from broker.log.partition_log import PartitionLog
+from headgate.broker.log import checked_file, files, index, snapshots
+from headgate.broker.log.files import LogFile
+from headgate.broker.log.partition_log import PartitionLog
 from tests.unit.broker.log.logs import POWER_CUT, append, assert_dense, numbered, open_at
 
 # A disk keeps or loses whole sectors.

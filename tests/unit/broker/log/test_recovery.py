@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.recovery import LastRun
-from broker.protocol.record_batch import CorruptBatch, read_header
+from headgate.broker.log.recovery import LastRun
+from headgate.broker.protocol.record_batch import CorruptBatch, read_header
 from tests.unit.broker.log.logs import (
     CLEAN,
     KILLED,

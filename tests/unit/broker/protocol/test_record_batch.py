@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.protocol.record_batch import (
+from headgate.broker.protocol.record_batch import (
     CorruptBatch,
     counted_records_max,
     encode_batch,
@@ -13,7 +13,7 @@ from broker.protocol.record_batch import (
     validate_produced,
     walked_records_max,
 )
-from broker.protocol.record_walk import InvalidBatch
+from headgate.broker.protocol.record_walk import InvalidBatch
 from tests.wire.record_batches import Batch, NewRecord
 
 SIZES = [1, 2, walked_records_max, walked_records_max + 1, 300, counted_records_max - 7]

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from broker.protocol import record_walk
-from broker.protocol.record_batch import encode_varint
-from broker.protocol.record_walk import InvalidBatch, read_varint, say_alike_lengths, walk
+from headgate.broker.protocol import record_walk
+from headgate.broker.protocol.record_batch import encode_varint
+from headgate.broker.protocol.record_walk import InvalidBatch, read_varint, say_alike_lengths, walk
 from tests.wire.record_batches import Batch, NewRecord
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.files import LogFile
-from broker.log.open_files import Descriptor
-from broker.log.page_cache import ColdReads
-from broker.log.segment import verified_bytes_max
-from broker.server.server import Server
-from broker.settings import BrokerSettings
+from headgate.broker.log.files import LogFile
+from headgate.broker.log.open_files import Descriptor
+from headgate.broker.log.page_cache import ColdReads
+from headgate.broker.log.segment import verified_bytes_max
+from headgate.broker.server.server import Server
+from headgate.broker.settings import BrokerSettings
 from tests.live.ports import free_port
 from tests.unit.broker.log.logs import append, open_at
 from tests.wire.entities import Plain

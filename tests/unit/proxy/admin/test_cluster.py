@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from aiokafka import errors as kafka
 
-from proxy.admin import cluster as admin
-from proxy.admin.cluster import AdminCluster
-from proxy.admin.messages import Api
-from proxy.errors import BrokerUnavailable
-from proxy.settings import ProxySettings
+from headgate.proxy.admin import cluster as admin
+from headgate.proxy.admin.cluster import AdminCluster
+from headgate.proxy.admin.messages import Api
+from headgate.proxy.errors import BrokerUnavailable
+from headgate.proxy.settings import ProxySettings
 
 
 class FakeClient:

@@ -8,8 +8,8 @@ from kio.index import load_request_schema
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader
 
-from proxy.admin.messages import Api, ApiMissing, Question, text_bytes_max
-from proxy.errors import BadRequest
+from headgate.proxy.admin.messages import Api, ApiMissing, Question, text_bytes_max
+from headgate.proxy.errors import BadRequest
 
 FIELDS: dict[Api, dict[str, object]] = {
     Api.METADATA: {"topics": [{"name": "a"}], "allow_auto_topic_creation": False},

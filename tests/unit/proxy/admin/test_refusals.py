@@ -3,8 +3,8 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from proxy.admin.refusals import check, refusal
-from proxy.errors import FAULTS, fault_of
+from headgate.proxy.admin.refusals import check, refusal
+from headgate.proxy.errors import FAULTS, fault_of
 
 
 @pytest.mark.parametrize("code", [code for code in ErrorCode if code is not ErrorCode.none], ids=lambda code: code.name)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from proxy.admin.offsets import Place
-from proxy.admin.reset import Aim, Target, plan
-from proxy.errors import BadRequest
+from headgate.proxy.admin.offsets import Place
+from headgate.proxy.admin.reset import Aim, Target, plan
+from headgate.proxy.errors import BadRequest
 
 AT = Place("orders", 0)
 

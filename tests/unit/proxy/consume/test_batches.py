@@ -5,9 +5,9 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
-from proxy.errors import KafkaFailed
-from proxy.reading.batches import parse, records
-from proxy.reading.cluster import Fetched, Isolation
+from headgate.proxy.errors import KafkaFailed
+from headgate.proxy.reading.batches import parse, records
+from headgate.proxy.reading.cluster import Fetched, Isolation
 
 PRODUCER = 7
 

@@ -1,7 +1,7 @@
 import pytest
 
-from proxy.errors import BadRequest
-from proxy.reading.filters import compile_filter
+from headgate.proxy.errors import BadRequest
+from headgate.proxy.reading.filters import compile_filter
 
 ROW = {
     "partition_id": 3,

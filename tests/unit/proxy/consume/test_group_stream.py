@@ -9,13 +9,13 @@ import pytest
 from aiokafka import ConsumerRecord, TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
-from proxy.consumers.group_stream import GroupStream
-from proxy.errors import KafkaRetriable
-from proxy.reading.formats import Formats, ReadFormat
-from proxy.reading.memory import StreamMemory
-from proxy.reading.payloads import Payloads
-from proxy.reading.stream import ReadSpec
-from serdes import AsyncRegistryClient, RegistrySettings
+from headgate.proxy.consumers.group_stream import GroupStream
+from headgate.proxy.errors import KafkaRetriable
+from headgate.proxy.reading.formats import Formats, ReadFormat
+from headgate.proxy.reading.memory import StreamMemory
+from headgate.proxy.reading.payloads import Payloads
+from headgate.proxy.reading.stream import ReadSpec
+from headgate.serdes import AsyncRegistryClient, RegistrySettings
 
 
 class FakeMember:

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from proxy.reading.memory import STEP_BYTES, StreamMemory, TooSlow
+from headgate.proxy.reading.memory import STEP_BYTES, StreamMemory, TooSlow
 
 WAIT_SECONDS_MAX = 30.0
 

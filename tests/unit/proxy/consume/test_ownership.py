@@ -1,7 +1,7 @@
 import pytest
 
-from proxy.consumers.ownership import Ownership
-from proxy.settings import ProxySettings, UnknownSetting
+from headgate.proxy.consumers.ownership import Ownership
+from headgate.proxy.settings import ProxySettings, UnknownSetting
 
 URLS = ("http://a:8082", "http://b:8082", "http://c:8082")
 

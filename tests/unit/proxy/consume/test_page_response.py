@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from proxy.api.page_response import PIECE_BYTES, PageResponse
-from proxy.reading.memory import StreamMemory
+from headgate.proxy.api.page_response import PIECE_BYTES, PageResponse
+from headgate.proxy.reading.memory import StreamMemory
 
 
 async def nothing() -> Any:

@@ -1,7 +1,7 @@
 import pytest
 
-from proxy.consumers.patterns import check_pattern, matching
-from proxy.errors import BadRequest
+from headgate.proxy.consumers.patterns import check_pattern, matching
+from headgate.proxy.errors import BadRequest
 
 TOPICS = ["__consumer_offsets", "orders", "orders.dead", "users"]
 

@@ -9,14 +9,14 @@ import pytest
 from aiokafka.record.memory_records import MemoryRecords
 from crc32c import crc32c
 
-from proxy.kafka import record_batches
-from proxy.kafka.decompression import Decompression
-from proxy.kafka.record_batches import Expanded, Unreadable, expand, marker_batch
-from proxy.reading.batches import read_chunk, records
-from proxy.reading.cluster import Fetched, Isolation
-from proxy.reading.payloads import UnreadableRecord
-from serdes import Reason
-from serdes.compression import decompress_into
+from headgate.proxy.kafka import record_batches
+from headgate.proxy.kafka.decompression import Decompression
+from headgate.proxy.kafka.record_batches import Expanded, Unreadable, expand, marker_batch
+from headgate.proxy.reading.batches import read_chunk, records
+from headgate.proxy.reading.cluster import Fetched, Isolation
+from headgate.proxy.reading.payloads import UnreadableRecord
+from headgate.serdes import Reason
+from headgate.serdes.compression import decompress_into
 from tests.cases.decompression_bombs import CODECS, GZIP, MIB, ZSTD, batch, many_records, one_huge_record
 
 LIMIT = 128 * MIB
@@ -95,7 +95,7 @@ def test_a_bomb_of_a_gibibyte_costs_no_memory(codec: int) -> None:
     mebibytes = 1024 if codec in (GZIP, ZSTD) else 256
     code = f"""
 import resource
-from proxy.kafka.record_batches import expand
+from headgate.proxy.kafka.record_batches import expand
 from tests.cases.decompression_bombs import one_huge_record
 bomb = one_huge_record({codec}, {mebibytes})
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

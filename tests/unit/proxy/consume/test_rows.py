@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from proxy.reading.formats import Formats, ReadFormat
-from proxy.reading.payloads import Header, Payloads
-from proxy.reading.rows import PoisonRow, Rows, make_rows, v2_rows, v3_rows
-from serdes import AsyncRegistryClient, RegistrySettings
-from serdes.framing import frame
+from headgate.proxy.reading.formats import Formats, ReadFormat
+from headgate.proxy.reading.payloads import Header, Payloads
+from headgate.proxy.reading.rows import PoisonRow, Rows, make_rows, v2_rows, v3_rows
+from headgate.serdes import AsyncRegistryClient, RegistrySettings
+from headgate.serdes.framing import frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from aiokafka import errors as kafka
 
-from proxy.kafka import metadata_client
-from proxy.kafka.bootstrap import first_responding
-from proxy.kafka.metadata_client import MetadataClient
+from headgate.proxy.kafka import metadata_client
+from headgate.proxy.kafka.bootstrap import first_responding
+from headgate.proxy.kafka.metadata_client import MetadataClient
 from tests.live.ports import free_port
 
 

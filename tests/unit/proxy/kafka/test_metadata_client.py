@@ -9,12 +9,12 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.protocol.metadata import MetadataRequest_v5
 
-from proxy.admin import identity
-from proxy.admin.identity import ClusterIdentity
-from proxy.errors import TopicNotFound
-from proxy.kafka.metadata_client import MetadataClient
-from proxy.producers.link import KafkaLink
-from proxy.settings import ProxySettings
+from headgate.proxy.admin import identity
+from headgate.proxy.admin.identity import ClusterIdentity
+from headgate.proxy.errors import TopicNotFound
+from headgate.proxy.kafka.metadata_client import MetadataClient
+from headgate.proxy.producers.link import KafkaLink
+from headgate.proxy.settings import ProxySettings
 
 FOR_EVER_MS = 10_000_000
 

@@ -14,9 +14,9 @@ from typing import Any
 from aiokafka import errors as kafka
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from proxy.errors import BrokerUnavailable
-from proxy.producers.link import Placed
-from proxy.producers.records import Batch, ProducerIdentity
+from headgate.proxy.errors import BrokerUnavailable
+from headgate.proxy.producers.link import Placed
+from headgate.proxy.producers.records import Batch, ProducerIdentity
 
 WINDOW_BATCHES = 5
 

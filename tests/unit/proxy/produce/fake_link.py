@@ -7,9 +7,9 @@ from typing import Any
 
 from aiokafka.record.default_records import DefaultRecordBatch
 
-from proxy.errors import TopicNotFound
-from proxy.producers.link import Placed
-from proxy.producers.records import Batch, ProducerIdentity
+from headgate.proxy.errors import TopicNotFound
+from headgate.proxy.producers.link import Placed
+from headgate.proxy.producers.records import Batch, ProducerIdentity
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 import asyncio
 import random
 
-from proxy.errors import BrokerUnavailable
-from proxy.producers.outcome_log import Entry, Intent, Outcome
+from headgate.proxy.errors import BrokerUnavailable
+from headgate.proxy.producers.outcome_log import Entry, Intent, Outcome
 
 
 class FakeOutcomeLog:

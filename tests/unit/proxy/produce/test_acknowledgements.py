@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from proxy.errors import ProxyError, ShuttingDown
-from proxy.producers import dispatcher
-from proxy.producers.idempotency import OnceOnly
-from proxy.producers.records import OutgoingRecord, Ticket, settled
-from proxy.producers.sender import Sender
-from proxy.settings import ProxySettings
+from headgate.proxy.errors import ProxyError, ShuttingDown
+from headgate.proxy.producers import dispatcher
+from headgate.proxy.producers.idempotency import OnceOnly
+from headgate.proxy.producers.records import OutgoingRecord, Ticket, settled
+from headgate.proxy.producers.sender import Sender
+from headgate.proxy.settings import ProxySettings
 from tests.unit.proxy.produce.fake_broker import FakeBroker
 from tests.unit.proxy.produce.fake_outcome_log import FakeOutcomeLog
 

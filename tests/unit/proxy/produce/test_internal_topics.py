@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.errors import NotAuthorized
-from proxy.producers.internal_topics import check_writable
-from proxy.producers.outcome_log import Intent, Outcome, OutcomeLog
-from proxy.producers.sender import Sender
-from proxy.reading.poison import PoisonPolicy
-from proxy.settings import ProxySettings
+from headgate.proxy.errors import NotAuthorized
+from headgate.proxy.producers.internal_topics import check_writable
+from headgate.proxy.producers.outcome_log import Intent, Outcome, OutcomeLog
+from headgate.proxy.producers.sender import Sender
+from headgate.proxy.reading.poison import PoisonPolicy
+from headgate.proxy.settings import ProxySettings
 from tests.unit.proxy.produce.fake_link import FakeLink
 
 KEY, PRINT = b"k" * 16, b"f" * 16

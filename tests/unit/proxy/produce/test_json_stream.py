@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.api.json_stream import JsonSplitter
-from proxy.errors import BadRequest
+from headgate.proxy.api.json_stream import JsonSplitter
+from headgate.proxy.errors import BadRequest
 
 LIMIT = 10_000
 documents = st.lists(

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import orjson
 import pytest
 
-from proxy import time_slicing
-from proxy.api.large_body import field_bytes_max, parse_rows, whole_bytes_max
-from proxy.errors import BadRequest, InvalidPayload, ShuttingDown
-from proxy.producers.records import OutgoingRecord
-from proxy.producers.sender import Sender, records_at_once_max
-from proxy.settings import ProxySettings
+from headgate.proxy import time_slicing
+from headgate.proxy.api.large_body import field_bytes_max, parse_rows, whole_bytes_max
+from headgate.proxy.errors import BadRequest, InvalidPayload, ShuttingDown
+from headgate.proxy.producers.records import OutgoingRecord
+from headgate.proxy.producers.sender import Sender, records_at_once_max
+from headgate.proxy.settings import ProxySettings
 from tests.unit.proxy.produce.fake_link import FakeLink
 
 Result = TypeVar("Result")

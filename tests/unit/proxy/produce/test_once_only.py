@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from aiokafka import errors as kafka
 
-from proxy.errors import (
+from headgate.proxy.errors import (
     BrokerUnavailable,
     ConversionFailed,
     InvalidPayload,
@@ -17,13 +17,13 @@ from proxy.errors import (
     ProxyError,
     Unprocessable,
 )
-from proxy.producers import idempotency
-from proxy.producers.idempotency import OnceOnly, restarts_max
-from proxy.producers.link import Placed
-from proxy.producers.outcome_log import Entry, Intent, Outcome, OutcomeLog
-from proxy.producers.records import OutgoingRecord, ProducerIdentity, Ticket, settled
-from proxy.producers.sender import Sender
-from proxy.settings import ProxySettings
+from headgate.proxy.producers import idempotency
+from headgate.proxy.producers.idempotency import OnceOnly, restarts_max
+from headgate.proxy.producers.link import Placed
+from headgate.proxy.producers.outcome_log import Entry, Intent, Outcome, OutcomeLog
+from headgate.proxy.producers.records import OutgoingRecord, ProducerIdentity, Ticket, settled
+from headgate.proxy.producers.sender import Sender
+from headgate.proxy.settings import ProxySettings
 from tests.unit.proxy.produce.fake_link import FakeLink
 
 

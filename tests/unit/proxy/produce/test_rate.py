@@ -2,10 +2,10 @@
 
 import pytest
 
-from proxy.api import rate
-from proxy.api.rate import RateLimit
-from proxy.errors import TooManyRequests
-from proxy.settings import ProxySettings
+from headgate.proxy.api import rate
+from headgate.proxy.api.rate import RateLimit
+from headgate.proxy.errors import TooManyRequests
+from headgate.proxy.settings import ProxySettings
 
 
 def test_a_client_has_its_burst_and_then_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:

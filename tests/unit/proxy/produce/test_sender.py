@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiokafka import errors as kafka
 
-from proxy.errors import (
+from headgate.proxy.errors import (
     BrokerUnavailable,
     InvalidPayload,
     KafkaBadRequest,
@@ -17,10 +17,10 @@ from proxy.errors import (
     ShuttingDown,
     TooManyRequests,
 )
-from proxy.producers import sender as sender_module
-from proxy.producers.records import OutgoingRecord, ProducerIdentity, Ticket
-from proxy.producers.sender import Sender
-from proxy.settings import ProxySettings
+from headgate.proxy.producers import sender as sender_module
+from headgate.proxy.producers.records import OutgoingRecord, ProducerIdentity, Ticket
+from headgate.proxy.producers.sender import Sender
+from headgate.proxy.settings import ProxySettings
 from tests.unit.proxy.produce.fake_link import FakeLink
 
 Scenario = Callable[[FakeLink, Sender], Awaitable[None]]
@@ -134,7 +134,7 @@ def test_only_the_records_of_a_refused_partition_fail() -> None:
 
 
 def _placed(error: type[Exception] | None, offset: int) -> Any:
-    from proxy.producers.link import Placed
+    from headgate.proxy.producers.link import Placed
 
     return Placed(error, offset, None)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from registry.compatibility.avro import check
-from registry.formats.avro import parse
+from headgate.registry.compatibility.avro import check
+from headgate.registry.formats.avro import parse
 
 TABLE: list[dict[str, Any]] = json.loads((Path(__file__).parents[3] / "cases" / "avro.json").read_text("utf-8"))
 

@@ -7,9 +7,9 @@ from typing import Any
 import fastavro
 import pytest
 
-from registry.errors import InvalidSchema
-from registry.formats.avro import parse
-from registry.formats.json_text import dump, load, number
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.avro import parse
+from headgate.registry.formats.json_text import dump, load, number
 
 
 def record(*fields: Any, **attributes: Any) -> str:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from registry import limits
-from registry.compatibility.avro import check
-from registry.errors import InvalidSchema
-from registry.formats.avro import AvroSchema, parse
+from headgate.registry import limits
+from headgate.registry.compatibility.avro import check
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.avro import AvroSchema, parse
 
 
 def events(count: int, kind: str, *, nullable: int = 0, namespace: str = "shop") -> AvroSchema:

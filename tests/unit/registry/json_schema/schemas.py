@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from registry.formats.json_schema.drafts import Draft
+from headgate.registry.formats.json_schema.drafts import Draft
 
 
 def examples(count: int) -> settings:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.errors import InvalidSchema
-from registry.formats.json_schema import JsonSchema, parse
-from registry.formats.json_schema.acceptance import IN_PLACE_LEVELS_MAX, VALUE_LEVELS_MAX, compiled, is_plain
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.json_schema import JsonSchema, parse
+from headgate.registry.formats.json_schema.acceptance import IN_PLACE_LEVELS_MAX, VALUE_LEVELS_MAX, compiled, is_plain
 from tests.unit.registry.json_schema.schemas import SCHEMAS, VALUES, examples
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from registry.compatibility.incompatibility import Policy
-from registry.compatibility.json_schema import check
-from registry.compatibility.json_schema.comparison import Comparison
-from registry.compatibility.json_schema.judgement import judge
-from registry.formats.json_schema import JsonSchema, parse
+from headgate.registry.compatibility.incompatibility import Policy
+from headgate.registry.compatibility.json_schema import check
+from headgate.registry.compatibility.json_schema.comparison import Comparison
+from headgate.registry.compatibility.json_schema.judgement import judge
+from headgate.registry.formats.json_schema import JsonSchema, parse
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[3] / "cases" / "json_schema.json").read_text(encoding="utf-8")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from registry.compatibility.incompatibility import Policy
-from registry.compatibility.json_schema import check, comparison
-from registry.compatibility.json_schema.comparison import INCOMPATIBILITIES_MAX
-from registry.errors import InvalidSchema
-from registry.formats.json_schema import JsonSchema, parse
-from registry.formats.json_schema.document import DEPTH_LEVELS_MAX
+from headgate.registry.compatibility.incompatibility import Policy
+from headgate.registry.compatibility.json_schema import check, comparison
+from headgate.registry.compatibility.json_schema.comparison import INCOMPATIBILITIES_MAX
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.json_schema import JsonSchema, parse
+from headgate.registry.formats.json_schema.document import DEPTH_LEVELS_MAX
 
 MODERN = "https://json-schema.org/draft/2020-12/schema"
 

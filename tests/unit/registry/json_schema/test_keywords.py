@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.errors import InvalidSchema
-from registry.formats.json_schema import parse
-from registry.formats.json_schema.drafts import Draft
-from registry.formats.json_schema.keywords import KEYWORDS
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.json_schema import parse
+from headgate.registry.formats.json_schema.drafts import Draft
+from headgate.registry.formats.json_schema.keywords import KEYWORDS
 from tests.unit.registry.json_schema.schemas import SCHEMAS, URLS, VALUES, examples
 
 PEERS: dict[Draft, Any] = {

@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.compatibility.json_schema.matching import matched, may_be_matched
+from headgate.registry.compatibility.json_schema.matching import matched, may_be_matched
 from tests.unit.registry.json_schema.schemas import examples
 
 

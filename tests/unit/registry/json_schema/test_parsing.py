@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from registry.errors import InvalidSchema
-from registry.formats.json_schema import parse
-from registry.formats.json_schema.drafts import Draft
-from registry.model import SchemaType
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.json_schema import parse
+from headgate.registry.formats.json_schema.drafts import Draft
+from headgate.registry.model import SchemaType
 
 DRAFT_URLS = {
     Draft.DRAFT_4: "http://json-schema.org/draft-04/schema#",

@@ -6,12 +6,12 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from registry.compatibility.incompatibility import Policy
-from registry.compatibility.json_schema import check
-from registry.compatibility.json_schema.comparison import Comparison
-from registry.compatibility.json_schema.judgement import judge
-from registry.errors import InvalidSchema
-from registry.formats.json_schema import JsonSchema, parse
+from headgate.registry.compatibility.incompatibility import Policy
+from headgate.registry.compatibility.json_schema import check
+from headgate.registry.compatibility.json_schema.comparison import Comparison
+from headgate.registry.compatibility.json_schema.judgement import judge
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.json_schema import JsonSchema, parse
 from tests.unit.registry.json_schema.schemas import SCHEMAS, examples
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from registry.formats.json_schema import Validator, parse
-from registry.formats.json_schema.validation import FAULTS_MAX
+from headgate.registry.formats.json_schema import Validator, parse
+from headgate.registry.formats.json_schema.validation import FAULTS_MAX
 
 # Python refuses to print it.
 HUGE = 10**5_000

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from registry.compatibility.protobuf import check
-from registry.formats.protobuf import ProtobufSchema, parse
+from headgate.registry.compatibility.protobuf import check
+from headgate.registry.formats.protobuf import ProtobufSchema, parse
 
 TABLE: list[dict[str, Any]] = json.loads((Path(__file__).parents[3] / "cases" / "protobuf.json").read_text("utf-8"))
 NAMES = [case["name"] for case in TABLE]

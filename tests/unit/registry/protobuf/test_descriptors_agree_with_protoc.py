@@ -6,7 +6,7 @@ import grpc_tools
 import pytest
 from google.protobuf import descriptor_pb2
 
-from registry.formats.protobuf import KNOWN_FILES, parse
+from headgate.registry.formats.protobuf import KNOWN_FILES, parse
 from tests.unit.registry.protobuf.protoc import KNOWN, PROTOS, RUNTIME, comparable, compiled
 
 HANDWRITTEN = {str(path.relative_to(PROTOS)): path.read_text("utf-8") for path in sorted(PROTOS.rglob("*.proto"))}

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from google.protobuf import descriptor_pb2, text_format
 
-from registry.compatibility.protobuf import check
-from registry.errors import InvalidSchema
-from registry.formats.protobuf import parse
+from headgate.registry.compatibility.protobuf import check
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf import parse
 from tests.unit.registry.protobuf.protoc import PROTOS, comparable
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -230,7 +230,7 @@ OPTIONS_KNOWN_TO_THE_PROCESS = """
 import base64
 from confluent_kafka.schema_registry.confluent import meta_pb2
 from google.protobuf import descriptor_pb2
-from registry.formats.protobuf import parse
+from headgate.registry.formats.protobuf import parse
 file = descriptor_pb2.FileDescriptorProto(name="x.proto", syntax="proto3")
 field = file.message_type.add(name="M").field.add(name="a", number=1, type=9, label=1)
 meta = field.options.Extensions[meta_pb2.field_meta]

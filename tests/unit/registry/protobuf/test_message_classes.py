@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pool, message_factory
 
-from registry.formats.protobuf import ProtobufSchema, file_descriptor_set, parse
+from headgate.registry.formats.protobuf import ProtobufSchema, file_descriptor_set, parse
 from tests.unit.registry.protobuf.protoc import PROTOS
 
 FILES = {str(path.relative_to(PROTOS)): path.read_text("utf-8") for path in sorted(PROTOS.rglob("*.proto"))}

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from registry.errors import InvalidSchema
-from registry.formats.protobuf import ProtobufSchema, parse
-from registry.formats.protobuf.lexer import Kind, tokenize
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf import ProtobufSchema, parse
+from headgate.registry.formats.protobuf.lexer import Kind, tokenize
 from tests.unit.registry.protobuf.protoc import PROTOS, comparable, compiled
 
 FILES = {str(path.relative_to(PROTOS)): path.read_text("utf-8") for path in sorted(PROTOS.rglob("*.proto"))}

@@ -6,9 +6,9 @@ import string
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from registry.compatibility.protobuf import check, differences
-from registry.errors import InvalidSchema
-from registry.formats.protobuf import parse
+from headgate.registry.compatibility.protobuf import check, differences
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf import parse
 from tests.unit.registry.protobuf.protoc import comparable, compiled
 from tests.unit.registry.protobuf.strategies import files
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from registry.errors import InvalidSchema
-from registry.formats.protobuf import parse
+from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.protobuf import parse
 from tests.unit.registry.protobuf.protoc import compiled
 
 P3 = 'syntax = "proto3"; '

@@ -5,8 +5,8 @@ import base64
 import pytest
 from google.protobuf import descriptor_pb2, timestamp_pb2
 
-from registry.formats.protobuf import parse
-from registry.model import SchemaType
+from headgate.registry.formats.protobuf import parse
+from headgate.registry.model import SchemaType
 from tests.unit.registry.protobuf.protoc import PROTOS, comparable
 from tests.unit.registry.protobuf.test_descriptors_agree_with_protoc import PUBLISHED
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_udfs.pipeline.checks import check
-from spark_udfs.pipeline.document import parse_toml
-from spark_udfs.pipeline.mistakes import Mistake, PipelineMistakes
-from spark_udfs.pipeline.model import (
+from headgate.spark_udfs.pipeline.checks import check
+from headgate.spark_udfs.pipeline.document import parse_toml
+from headgate.spark_udfs.pipeline.mistakes import Mistake, PipelineMistakes
+from headgate.spark_udfs.pipeline.model import (
     Database,
     JdbcSink,
     JdbcSource,
@@ -341,7 +341,7 @@ KEYS = ("name", "checkpoint", "trigger", "kafka", "registry", "spark", "sources"
 @settings(max_examples=300, deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS), JSON | st.dictionaries(st.sampled_from(["orders", "a"]), JSON)))
 def test_any_document_is_a_pipeline_or_a_list_of_mistakes(values: dict[str, object]) -> None:
-    from spark_udfs.pipeline.document import Document
+    from headgate.spark_udfs.pipeline.document import Document
 
     told: tuple[Mistake, ...] | None = None
     try:

@@ -25,13 +25,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from spark_udfs.pipeline.databases.dialect import Between, Refusal
-from spark_udfs.pipeline.databases.incoming import incoming
-from spark_udfs.pipeline.databases.postgresql import PostgresqlDialect
-from spark_udfs.pipeline.databases.sqlite import SqliteDialect
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.model import Database, JdbcSink, Mode
-from spark_udfs.pipeline.sinks.jdbc import JdbcWriter
+from headgate.spark_udfs.pipeline.databases.dialect import Between, Refusal
+from headgate.spark_udfs.pipeline.databases.incoming import incoming
+from headgate.spark_udfs.pipeline.databases.postgresql import PostgresqlDialect
+from headgate.spark_udfs.pipeline.databases.sqlite import SqliteDialect
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.model import Database, JdbcSink, Mode
+from headgate.spark_udfs.pipeline.sinks.jdbc import JdbcWriter
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_udfs.pipeline.document import FILE_BYTES_MAX, Document, parse_toml, parse_yaml, read_document
-from spark_udfs.pipeline.mistakes import PipelineMistakes
+from headgate.spark_udfs.pipeline.document import FILE_BYTES_MAX, Document, parse_toml, parse_yaml, read_document
+from headgate.spark_udfs.pipeline.mistakes import PipelineMistakes
 
 HERE = Path()
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from prometheus_client import generate_latest
 
-from spark_udfs.pipeline.command import RunOptions, run_pipeline
-from spark_udfs.pipeline.metrics import Metrics, prometheus_registry
-from spark_udfs.pipeline.mistakes import PipelineError
-from spark_udfs.pipeline.progress import PLAIN_SECONDS, Progress, line_of
-from spark_udfs.pipeline.queries import lag_of
+from headgate.spark_udfs.pipeline.command import RunOptions, run_pipeline
+from headgate.spark_udfs.pipeline.metrics import Metrics, prometheus_registry
+from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.progress import PLAIN_SECONDS, Progress, line_of
+from headgate.spark_udfs.pipeline.queries import lag_of
 
 
 class Clock:

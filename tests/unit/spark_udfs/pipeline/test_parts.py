@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StructType
 
-from serdes.avro import parse
-from spark_udfs.pipeline import session
-from spark_udfs.pipeline.avro_schema import avro_text
-from spark_udfs.pipeline.batches import Closed, Gate
-from spark_udfs.pipeline.command import parse_overrides
-from spark_udfs.pipeline.errors import explained, naming
-from spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
-from spark_udfs.pipeline.model import FunctionSink
-from spark_udfs.pipeline.plan import shown_value
-from spark_udfs.pipeline.sinks.function import find_function
-from spark_udfs.policy import RESTART_SENTENCE
-from spark_udfs.source.errors import BrokerUnreachable
+from headgate.serdes.avro import parse
+from headgate.spark_udfs.pipeline import session
+from headgate.spark_udfs.pipeline.avro_schema import avro_text
+from headgate.spark_udfs.pipeline.batches import Closed, Gate
+from headgate.spark_udfs.pipeline.command import parse_overrides
+from headgate.spark_udfs.pipeline.errors import explained, naming
+from headgate.spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
+from headgate.spark_udfs.pipeline.model import FunctionSink
+from headgate.spark_udfs.pipeline.plan import shown_value
+from headgate.spark_udfs.pipeline.sinks.function import find_function
+from headgate.spark_udfs.policy import RESTART_SENTENCE
+from headgate.spark_udfs.source.errors import BrokerUnreachable
 
 
 def ddl(text: str) -> StructType:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_udfs.pipeline.plan import shown_value
+from headgate.spark_udfs.pipeline.plan import shown_value
 
 
 @pytest.mark.parametrize(

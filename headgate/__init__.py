@@ -1,0 +1,43 @@
+"""Headgate: a schema registry, a REST proxy, a Kafka-protocol broker and Spark functions.
+
+    from headgate import Deserializer, Serializer, decode_topic
+
+The most-used names load on first use, so that `import headgate` stays fast.
+"""
+
+from typing import TYPE_CHECKING
+
+from headgate.public_names import load as __getattr__
+
+if TYPE_CHECKING:
+    from headgate.serdes import (
+        AsyncDeserializer,
+        AsyncRegistryClient,
+        AsyncSerializer,
+        Decoded,
+        Deserializer,
+        Poison,
+        RegistryClient,
+        Serializer,
+    )
+    from headgate.spark_udfs import dead_letters, decode_frame, decode_topic, from_registry_avro, to_registry_avro
+
+    __version__: str
+
+__all__ = [
+    "AsyncDeserializer",
+    "AsyncRegistryClient",
+    "AsyncSerializer",
+    "Decoded",
+    "Deserializer",
+    "Poison",
+    "RegistryClient",
+    "Serializer",
+    "__getattr__",
+    "__version__",
+    "dead_letters",
+    "decode_frame",
+    "decode_topic",
+    "from_registry_avro",
+    "to_registry_avro",
+]
