@@ -18,7 +18,7 @@ from headgate.broker.deferred import Deferred
 from headgate.broker.errors import StorageError
 from headgate.broker.log.checked_file import DamagedFile
 from headgate.broker.log.directory import DataDirectory
-from headgate.broker.log.group_commit import GroupCommit, Post
+from headgate.broker.log.group_commit import GroupCommit
 from headgate.broker.log.identity import read_identity
 from headgate.broker.log.journal import Entry, Journal
 from headgate.broker.log.log_deletion import confirm_times
@@ -35,6 +35,7 @@ from headgate.broker.state.producer_ids import ProducerIds, ends_agree, far_ahea
 from headgate.broker.state.topics import OFFSETS_TOPIC, Topic, Topics
 from headgate.broker.turns import TimeSlices, Work, in_turns
 from headgate.broker.unsupported_features import UnsupportedFeatures
+from headgate.broker.worker_threads import Post
 
 logger = logging.getLogger("headgate.broker")
 

@@ -5,16 +5,16 @@ runs, more batches arrive and share the next one. Callers and completions live o
 `post` reaches from the workers; a failed sync stops its log for good.
 """
 
-import queue
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from headgate.broker.deferred import Deferred
 from headgate.broker.errors import PartitionDeleted, StorageError
 from headgate.broker.log.files import LogFile
 from headgate.broker.log.partition_log import PartitionLog
+from headgate.broker.worker_threads import Post, WorkerThreads
 
 # The disk overlaps a few syncs of different files; more threads only wait on its journal.
 worker_threads = 4
@@ -22,8 +22,6 @@ worker_threads = 4
 # A sync that finds no file descriptor is retried for about ten seconds, then its producers get a retriable error.
 sync_attempts_max = 100
 sync_retry_ms = 100
-
-Post = Callable[[Callable[[], None]], None]
 
 
 class _Waiting:
@@ -36,25 +34,21 @@ class _Waiting:
         self.deferreds: deque[tuple[int, Deferred[StorageError | None]]] = deque()
 
 
+_Sync: TypeAlias = tuple[_Waiting, list[LogFile], int]
+"""The files to sync, and the offset that is on the disk then."""
+
+
 class GroupCommit:
     def __init__(self, post: Post) -> None:
         self._post = post
-        self._jobs: queue.SimpleQueue[tuple[_Waiting, list[LogFile], int] | None] = queue.SimpleQueue()
         self._waiting: dict[int, _Waiting] = {}
-        self._threads: list[threading.Thread] = []
+        self._threads: WorkerThreads[_Sync] = WorkerThreads("fsync", worker_threads, self._work)
 
     def start(self) -> None:
-        for number in range(worker_threads):
-            thread = threading.Thread(target=self._work, name=f"fsync-{number}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        self._threads.start()
 
     def stop(self) -> None:
-        for _ in self._threads:
-            self._jobs.put(None)
-        for thread in self._threads:
-            thread.join()
-        self._threads.clear()
+        self._threads.stop()
 
     def flush(self, log: PartitionLog) -> Deferred[StorageError | None]:
         """Completes with None once all that `log` holds now is on the disk, else with what went wrong."""
@@ -76,10 +70,10 @@ class GroupCommit:
 
     def _submit(self, waiting: _Waiting) -> None:
         log = waiting.log
-        self._jobs.put((waiting, log.unflushed_files(), log.log_end_offset))
+        self._threads.submit((waiting, log.unflushed_files(), log.log_end_offset))
 
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
+    def _work(self, jobs: Iterator[_Sync]) -> None:
+        for job in jobs:
             waiting, files, offset = job
             error = _sync_all(files)
             del files, job

@@ -6,12 +6,11 @@ range counts as cached, and reads block.
 """
 
 import os
-import queue
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from headgate.broker.log.open_files import Descriptor
+from headgate.broker.worker_threads import Post, WorkerThreads
 
 # Distance between two probes of a range: the default readahead window of Linux. Pages arrive in such groups.
 probe_step_bytes = 128 * 1024
@@ -23,8 +22,6 @@ cold_read_bytes = 1024 * 1024
 cold_read_threads = 4
 
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
-
-Post = Callable[[Callable[[], None]], None]
 
 
 class ReadableFile(Protocol):
@@ -111,8 +108,7 @@ class ColdReads:
 
     def __init__(self, post: Post) -> None:
         self._post = post
-        self._jobs: queue.SimpleQueue[PendingRead | None] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []
+        self._threads: WorkerThreads[PendingRead] = WorkerThreads("cold-read", cold_read_threads, self._work)
 
     def load(self, ranges: Sequence[ColdRead], done: Callable[[], None]) -> PendingRead:
         """Read the ranges in a thread, then call `done`. Raises OSError if a file cannot be opened.
@@ -120,27 +116,16 @@ class ColdReads:
         A failed read is not reported here: the caller reads again and gets the error itself.
         """
         pending = PendingRead([(cold.file.descriptor(), cold.position, cold.length) for cold in ranges], done)
-        if not self._threads:
-            self._start()
-        self._jobs.put(pending)
+        self._threads.start()
+        self._threads.submit(pending)
         return pending
 
-    def _start(self) -> None:
-        for number in range(cold_read_threads):
-            thread = threading.Thread(target=self._work, name=f"cold-read-{number}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
-
     def stop(self) -> None:
-        for _ in self._threads:
-            self._jobs.put(None)
-        for thread in self._threads:
-            thread.join()
-        self._threads.clear()
+        self._threads.stop()
 
-    def _work(self) -> None:
+    def _work(self, jobs: Iterator[PendingRead]) -> None:
         scratch = bytearray(cold_read_bytes)
-        while (pending := self._jobs.get()) is not None:
+        for pending in jobs:
             ranges, pending.ranges = pending.ranges, []
             while ranges and not pending.is_cancelled:
                 self.read(*ranges.pop(), scratch)

@@ -1,9 +1,12 @@
 """Decompression of record batches, bounded: a small batch must not become a large allocation.
 
 Only cold paths come here (lookups by time, topics whose settings ask for a look at the records); on the hot path a
-compressed batch passes through as it is.
+compressed batch passes through as it is. The codecs release the interpreter lock, so a thread can decompress large
+batches while the event loop runs. Large buffers are anonymous mappings for the same reason: filling or copying 128 MiB
+would hold the lock.
 """
 
+import mmap
 from collections.abc import Callable
 
 import cramjam
@@ -14,8 +17,11 @@ GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 # inflates past this is a bomb, not a batch.
 decompressed_bytes_max = 128 * 1024 * 1024
 
-# The first guess at the inflated size; each further guess is eight times larger, up to the limit.
+# The first guess at the inflated size. The second is the limit: pages of a mapping cost nothing until they are written.
 first_guess_bytes = 64 * 1024
+
+# Larger buffers are mappings. Smaller ones cost less from the heap.
+heap_buffer_bytes_max = 1024 * 1024
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
@@ -49,34 +55,50 @@ def decompress(codec: int, data: bytes | memoryview, limit_bytes: int = decompre
 _Inflate = Callable[[bytes, int], bytes | memoryview]
 
 
-def _bounded(decompress_into: Callable[[bytes, bytearray], int]) -> _Inflate:
+def _buffer(size_bytes: int) -> bytearray | mmap.mmap:
+    return bytearray(size_bytes) if size_bytes <= heap_buffer_bytes_max else mmap.mmap(-1, size_bytes)
+
+
+def _bounded(decompress_into: Callable[[bytes, bytearray | mmap.mmap], int]) -> _Inflate:
     """Inflate into a buffer of fixed size, so that the codec itself stops at the limit."""
 
     def inflate(data: bytes, limit_bytes: int) -> memoryview:
-        capacity = max(first_guess_bytes, 8 * len(data))
+        capacity = min(max(first_guess_bytes, 8 * len(data)), limit_bytes)
         while True:
-            buffer = bytearray(min(capacity, limit_bytes))
+            buffer = _buffer(capacity)
             try:
                 size = decompress_into(data, buffer)
             except cramjam.DecompressionError as error:
                 # Now, not when the last traceback that knows it is gone.
-                buffer.clear()
+                buffer.clear() if isinstance(buffer, bytearray) else buffer.close()
                 if str(error) != _BUFFER_IS_FULL:
                     raise
                 if capacity >= limit_bytes:
                     raise InflatesPastLimit(f"inflates past {limit_bytes} bytes") from error
-                capacity *= 8
+                capacity = limit_bytes
             else:
                 return memoryview(buffer)[:size]
 
     return inflate
 
 
-def _snappy(data: bytes, limit_bytes: int) -> bytes:
+def _snappy(data: bytes, limit_bytes: int) -> memoryview:
     """Raw snappy, or the framing of Java's xerial library: a header, then length-prefixed blocks."""
-    if not data.startswith(_XERIAL_MAGIC):
-        return _snappy_block(data, limit_bytes)
-    out = bytearray()
+    blocks = _xerial_blocks(data) if data.startswith(_XERIAL_MAGIC) else [data]
+    sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
+    total = sum(sizes)
+    if total > limit_bytes:
+        raise InflatesPastLimit(f"inflates past {limit_bytes} bytes")
+    inflated = memoryview(_buffer(total))
+    position = 0
+    for block, size in zip(blocks, sizes, strict=True):
+        cramjam.snappy.decompress_raw_into(block, inflated[position : position + size])
+        position += size
+    return inflated
+
+
+def _xerial_blocks(data: bytes) -> list[bytes]:
+    blocks = []
     position = _XERIAL_HEADER_BYTES
     while position < len(data):
         if position + 4 > len(data):
@@ -85,15 +107,9 @@ def _snappy(data: bytes, limit_bytes: int) -> bytes:
         position += 4
         if size > len(data) - position:
             raise DecompressionFailed("snappy block is cut off")
-        out += _snappy_block(data[position : position + size], limit_bytes - len(out))
+        blocks.append(data[position : position + size])
         position += size
-    return bytes(out)
-
-
-def _snappy_block(block: bytes, allowed_bytes: int) -> bytes:
-    if cramjam.snappy.decompress_raw_len(block) > allowed_bytes:
-        raise InflatesPastLimit(f"a block inflates past {allowed_bytes} bytes")
-    return bytes(cramjam.snappy.decompress_raw(block))
+    return blocks
 
 
 _CODECS: dict[int, _Inflate] = {
