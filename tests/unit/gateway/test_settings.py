@@ -171,13 +171,14 @@ def test_services_are_started_as_the_settings_say() -> None:
     (broker,) = services(settings)
     assert broker.name == ServiceName.BROKER
     command = " ".join(broker.command[3:])
-    assert command == "broker --stop-at-eof --listen [::1]:7 --data-dir /d/broker --set node.id=3"
+    assert command == "headgate.broker --stop-at-eof --listen [::1]:7 --data-dir /d/broker --set node.id=3"
 
 
 def test_the_proxy_is_told_of_the_services_beside_it_and_else_of_the_settings() -> None:
     beside = services(load_settings({"broker_port": 7, "registry_port": 8, "proxy_port": 9}))[-1]
     assert " ".join(beside.command[3:]) == (
-        "proxy --stop-at-eof --listen 127.0.0.1:9 --bootstrap-server 127.0.0.1:7 --registry-url http://127.0.0.1:8"
+        "headgate.proxy --stop-at-eof --listen 127.0.0.1:9 "
+        "--bootstrap-server 127.0.0.1:7 --registry-url http://127.0.0.1:8"
     )
     (alone,) = services(load_settings({"proxy_port": 9, "only": ["proxy"], "bootstrap_server": "kafka:1"}))
     assert alone.command[-4:] == ("--bootstrap-server", "kafka:1", "--registry-url", "http://127.0.0.1:8081")
