@@ -15,10 +15,10 @@ from typer.main import get_command
 
 from headgate.gateway.cli import config, consume, group, pipeline, produce, schema, topic, up
 from headgate.gateway.cli.defaults import command_defaults, file_of
+from headgate.gateway.cli.environment_variables import assign_environment_variables
 from headgate.gateway.cli.errors import CommandError, ExitCode, UsageError
 from headgate.gateway.cli.help_masking import mask_help
 from headgate.gateway.cli.output import say, say_heading
-from headgate.gateway.cli.twins import name_twins
 from headgate.gateway.settings.files import SettingsError, settings_files
 
 app = typer.Typer(
@@ -89,7 +89,7 @@ def _open_closed_streams() -> None:
 def parser() -> Any:
     """The parser of all commands, each option with its environment variable."""
     command: Any = get_command(app)
-    name_twins(command)
+    assign_environment_variables(command)
     mask_help(command)
     return command
 

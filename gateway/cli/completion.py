@@ -35,7 +35,7 @@ def _starting_with(
 ) -> list[str]:
     import asyncio
 
-    from headgate.gateway.cli.running import with_cluster
+    from headgate.gateway.cli.cluster import with_cluster
     from headgate.gateway.kafka.errors import KafkaFault
     from headgate.proxy.errors import ProxyError
 

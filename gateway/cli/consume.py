@@ -68,7 +68,7 @@ def consume(
     json: Annotated[bool, typer.Option("--json", "-J", help="Print each record as one line of JSON.")] = False,
 ) -> None:
     """Print the records of a topic: by default the value of each, one per line."""
-    from headgate.gateway.cli.reading import Reading
+    from headgate.gateway.cli.consume_loop import ConsumeLoop
 
     if json and (format is not None or print_key or print_headers or print_timestamp):
         raise UsageError("--json prints everything", next_step="leave --format and --print-... out")
@@ -83,7 +83,7 @@ def consume(
         ]
         format = separator.replace("%", "%%").join(parts) + r"\n"
     where = parse_start(offset or "beginning", time.time_ns() // 1_000_000)
-    reading = Reading(
+    reading = ConsumeLoop(
         bootstrap_server,
         topic,
         _renderer(format, null, json=json, base64=base64),
@@ -108,7 +108,7 @@ def consume(
 def parse_start(text: str, now_ms: int) -> "Start":
     """Raises UsageError."""
     from headgate.gateway.kafka.consuming import Start
-    from headgate.gateway.moments import NotAMoment, parse_moment
+    from headgate.gateway.timestamps import InvalidTimestamp, parse_timestamp
 
     if text in {"beginning", "earliest", "start"}:
         return Start(beginning=True)
@@ -118,8 +118,8 @@ def parse_start(text: str, now_ms: int) -> "Start":
         number = int(text)
         return Start(last=-number) if text.startswith("-") else Start(offset=number)
     try:
-        return Start(timestamp_ms=parse_moment(text.removeprefix("@"), now_ms))
-    except NotAMoment as error:
+        return Start(timestamp_ms=parse_timestamp(text.removeprefix("@"), now_ms))
+    except InvalidTimestamp as error:
         raise UsageError(
             f"--offset {text!r} is no place to start", next_step="beginning, end, 42, -10, @2026-01-31T12:00 or @2h"
         ) from error

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from headgate.gateway.cli.twins import ENVIRONMENT_PREFIX, key_of, options
+from headgate.gateway.cli.environment_variables import ENVIRONMENT_PREFIX, key_of, options
 from headgate.gateway.settings.files import SETTING_NAMES, SettingsError, SettingsFile
 
 # The settings that client commands take as options; what `headgate up` needs, it reads itself.

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headgate.gateway.cli.cluster import with_cluster
 from headgate.gateway.cli.completion import complete_topic
 from headgate.gateway.cli.errors import AnswerIsNo, CommandError, UsageError
 from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, GroupName, Json, Yes
 from headgate.gateway.cli.output import print_json, print_table, say
-from headgate.gateway.cli.running import with_cluster
 
 if TYPE_CHECKING:
     from headgate.proxy.admin.cluster import AdminCluster
@@ -214,7 +214,7 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete groups with the offsets they have committed."""
-    from headgate.gateway.cli.asking import confirm
+    from headgate.gateway.cli.confirmation import confirm
     from headgate.proxy.admin.groups import delete_group, list_any_groups
 
     async def look(cluster: "AdminCluster") -> None:
@@ -274,7 +274,7 @@ def _target(
     shift_by: int | None,
     by_duration: str | None,
 ) -> "Target":
-    from headgate.gateway.moments import NotAMoment, parse_duration, parse_moment
+    from headgate.gateway.timestamps import InvalidTimestamp, parse_duration, parse_timestamp
     from headgate.proxy.admin.reset import Aim, Target
 
     now_ms = time.time_ns() // 1_000_000
@@ -287,12 +287,12 @@ def _target(
         if to_offset is not None:
             targets.append(Target(Aim.OFFSET, to_offset))
         if to_datetime is not None:
-            targets.append(Target(Aim.TIMESTAMP, parse_moment(to_datetime, now_ms)))
+            targets.append(Target(Aim.TIMESTAMP, parse_timestamp(to_datetime, now_ms)))
         if shift_by is not None:
             targets.append(Target(Aim.SHIFT, shift_by))
         if by_duration is not None:
             targets.append(Target(Aim.TIMESTAMP, now_ms - parse_duration(by_duration)))
-    except NotAMoment as error:
+    except InvalidTimestamp as error:
         raise UsageError(str(error)) from error
     if len(targets) != 1:
         raise UsageError(

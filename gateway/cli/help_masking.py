@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from headgate.gateway.cli.twins import options
+from headgate.gateway.cli.environment_variables import options
 from headgate.gateway.settings.masking import masked, masked_value
 
 

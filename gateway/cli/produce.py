@@ -58,10 +58,10 @@ def produce(
     json: Annotated[bool, typer.Option("--json", help="Print partition and offset of each record as JSON.")] = False,
 ) -> None:
     """Send records: each line of standard input is the value of one."""
-    from headgate.gateway.cli.sending import Sending
-    from headgate.gateway.moments import NotAMoment, parse_moment
+    from headgate.gateway.cli.produce_loop import ProduceLoop
     from headgate.gateway.records.format import BadFormat, unescape
     from headgate.gateway.records.input import LineFormat
+    from headgate.gateway.timestamps import InvalidTimestamp, parse_timestamp
 
     if from_json and (base64 or key_separator):
         raise UsageError("--from-json says it all in its fields", next_step="leave --base64 and --key-separator out")
@@ -76,11 +76,11 @@ def produce(
             key=None if key is None else os.fsencode(key),
             headers=tuple(_header(pair) for pair in header or []),
             partition=partition,
-            timestamp_ms=None if timestamp is None else parse_moment(timestamp, time.time_ns() // 1_000_000),
+            timestamp_ms=None if timestamp is None else parse_timestamp(timestamp, time.time_ns() // 1_000_000),
         )
-    except (NotAMoment, BadFormat) as error:
+    except (InvalidTimestamp, BadFormat) as error:
         raise UsageError(str(error)) from error
-    sending = Sending(bootstrap_server, topic, acks, compression, print_receipts=json)
+    sending = ProduceLoop(bootstrap_server, topic, acks, compression, print_receipts=json)
     sending.run(line_format, files or [], None if value is None else os.fsencode(value))
 
 

@@ -257,7 +257,7 @@ def delete(
     registry: Url = DEFAULT_URL,
 ) -> None:
     """Delete a subject or one of its versions."""
-    from headgate.gateway.cli.asking import confirm
+    from headgate.gateway.cli.confirmation import confirm
     from headgate.gateway.cli.errors import UsageError
 
     what = f"version {version} of {subject}" if version else subject

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headgate.gateway.cli.cluster import with_cluster
 from headgate.gateway.cli.errors import AnswerIsNo, UsageError
 from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, Json, TopicName, Yes
 from headgate.gateway.cli.output import print_json, print_table, say, size_text
-from headgate.gateway.cli.running import with_cluster
 
 if TYPE_CHECKING:
     from headgate.proxy.admin.cluster import AdminCluster
@@ -250,7 +250,7 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete topics with all their records."""
-    from headgate.gateway.cli.asking import confirm
+    from headgate.gateway.cli.confirmation import confirm
     from headgate.proxy.admin.topics import delete_topic, find_topics
 
     async def look(cluster: "AdminCluster") -> None:

@@ -72,7 +72,7 @@ def _files_of_options(context: typer.Context) -> dict[str, str]:
     import os
 
     from headgate.gateway.cli.defaults import file_of
-    from headgate.gateway.cli.twins import options
+    from headgate.gateway.cli.environment_variables import options
     from headgate.gateway.settings.files import settings_files
 
     files = settings_files(Path.cwd(), os.environ)

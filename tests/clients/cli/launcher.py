@@ -99,9 +99,9 @@ def main_loop() -> None:
     import aiokafka  # noqa: F401
     import pydantic_settings  # noqa: F401
 
+    import headgate.gateway.cli.consume_loop
     import headgate.gateway.cli.foreground
-    import headgate.gateway.cli.reading
-    import headgate.gateway.cli.sending
+    import headgate.gateway.cli.produce_loop
     import headgate.proxy.admin.reset  # noqa: F401
 
     for line in sys.stdin:

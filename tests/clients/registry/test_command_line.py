@@ -78,12 +78,12 @@ def test_deleting_asks_first(
     live: RegistryProcess, schema_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(live, "register", "gone", str(schema_file))
-    monkeypatch.setattr("headgate.gateway.cli.asking.sys.stdin", Terminal("n\n"))
+    monkeypatch.setattr("headgate.gateway.cli.confirmation.sys.stdin", Terminal("n\n"))
     with pytest.raises(typer.Exit) as refused:
         delete("gone", registry=live.url)
     assert refused.value.exit_code == 1
     assert "Delete gone? [y/N]" in capsys.readouterr().err
-    monkeypatch.setattr("headgate.gateway.cli.asking.sys.stdin", Terminal("y\n"))
+    monkeypatch.setattr("headgate.gateway.cli.confirmation.sys.stdin", Terminal("y\n"))
     delete("gone", registry=live.url)
     assert json.loads(capsys.readouterr().out) == [1]
 

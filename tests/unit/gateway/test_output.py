@@ -1,6 +1,6 @@
 import pytest
 
-from headgate.gateway.cli.asking import confirm
+from headgate.gateway.cli.confirmation import confirm
 from headgate.gateway.cli.errors import UsageError
 from headgate.gateway.cli.output import Progress, print_json, print_table, size_text
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.gateway.moments import NotAMoment, parse_duration, parse_moment
+from headgate.gateway.timestamps import InvalidTimestamp, parse_duration, parse_timestamp
 
 NOW_MS = 1_800_000_000_000
 
@@ -24,7 +24,7 @@ NOW_MS = 1_800_000_000_000
     ],
 )
 def test_a_moment_is_a_number_a_date_or_a_while_ago(text: str, expected: int) -> None:
-    assert parse_moment(text, NOW_MS) == expected
+    assert parse_timestamp(text, NOW_MS) == expected
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_durations_are_read_in_both_spellings(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "soon", "1", "h", "1h 30m", "-1h", "1y", "2026-13-01", "9" * 40])
 def test_what_is_no_moment_is_refused_with_the_forms_that_are(text: str) -> None:
-    with pytest.raises(NotAMoment):
+    with pytest.raises(InvalidTimestamp):
         parse_duration(text)
     if text not in {"1"}:
-        with pytest.raises(NotAMoment, match="use 2026-01-31"):
-            parse_moment(text, NOW_MS)
+        with pytest.raises(InvalidTimestamp, match="use 2026-01-31"):
+            parse_timestamp(text, NOW_MS)
 
 
 @given(st.datetimes(min_value=datetime.datetime(1, 1, 2), max_value=datetime.datetime(9999, 12, 30)))
 def test_a_date_is_read_to_the_millisecond(moment: datetime.datetime) -> None:
     elapsed = moment - datetime.datetime(1970, 1, 1)
-    assert parse_moment(moment.isoformat(), NOW_MS) == elapsed // datetime.timedelta(milliseconds=1)
+    assert parse_timestamp(moment.isoformat(), NOW_MS) == elapsed // datetime.timedelta(milliseconds=1)

@@ -16,7 +16,7 @@ from headgate.gateway.records.json_lines import BadRecord
 from headgate.proxy.errors import ProxyError
 
 
-class Sending:
+class ProduceLoop:
     def __init__(self, bootstrap_server: str, topic: str, acks: str, compression: str, *, print_receipts: bool) -> None:
         self._bootstrap_server = bootstrap_server
         self._topic = topic

@@ -13,7 +13,7 @@ from headgate.proxy.admin.offsets import LATEST, Place, list_offsets, places_of
 from headgate.proxy.admin.topics import find_topic
 
 
-class Reading:
+class ConsumeLoop:
     def __init__(
         self,
         bootstrap_server: str,

@@ -10,14 +10,14 @@ from typing import Any
 ENVIRONMENT_PREFIX = "HEADGATE"
 
 
-def name_twins(command: Any, path: tuple[str, ...] = ()) -> None:
+def assign_environment_variables(command: Any, path: tuple[str, ...] = ()) -> None:
     """Gives every option below `command` its variable."""
     for option in options(command):
         # HEADGATE_VERSION and the like are what images call what they carry; the parser's own options have no twin.
         if path and option.envvar is None:
             option.envvar = "_".join([ENVIRONMENT_PREFIX, *path, key_of(option)]).upper().replace("-", "_")
     for name, inner in getattr(command, "commands", {}).items():
-        name_twins(inner, (*path, name))
+        assign_environment_variables(inner, (*path, name))
 
 
 def options(command: Any) -> Iterator[Any]:

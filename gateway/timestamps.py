@@ -10,27 +10,27 @@ _ISO_DURATION = re.compile(
 )
 _DIGITS = re.compile(r"\d{1,18}")
 
-MOMENT_FORMS = "2026-01-31, 2026-01-31T12:00:00Z, milliseconds since 1970, or 2h for two hours ago"
+TIMESTAMP_FORMS = "2026-01-31, 2026-01-31T12:00:00Z, milliseconds since 1970, or 2h for two hours ago"
 DURATION_FORMS = "90s, 15m, 1h30m, 7d, or ISO 8601 like PT1H30M"
 
 
-class NotAMoment(ValueError):
+class InvalidTimestamp(ValueError):
     """The text is none; the message says what would be."""
 
 
-def parse_moment(text: str, now_ms: int) -> int:
-    """Milliseconds since 1970. A date without an offset is UTC, as Kafka's tools take it. Raises NotAMoment."""
+def parse_timestamp(text: str, now_ms: int) -> int:
+    """Milliseconds since 1970. A date without an offset is UTC, as Kafka's tools take it. Raises InvalidTimestamp."""
     text = text.strip()
     if _DIGITS.fullmatch(text):
         return int(text)
     try:
         return now_ms - parse_duration(text)
-    except NotAMoment:
+    except InvalidTimestamp:
         pass
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError as error:
-        raise NotAMoment(f"{text!r} is not a time; use {MOMENT_FORMS}") from error
+        raise InvalidTimestamp(f"{text!r} is not a time; use {TIMESTAMP_FORMS}") from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     # Not timestamp(): floats lose milliseconds far from 1970.
@@ -38,12 +38,12 @@ def parse_moment(text: str, now_ms: int) -> int:
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds. Raises NotAMoment."""
+    """Milliseconds. Raises InvalidTimestamp."""
     text = text.strip()
     parts = _PART.findall(text)
     if parts and "".join(number + unit for number, unit in parts) == text:
         return round(sum(float(number) * _UNITS_MS[unit] for number, unit in parts))
     iso = _ISO_DURATION.fullmatch(text)
     if iso is None or not any(iso.groupdict().values()):
-        raise NotAMoment(f"{text!r} is not a duration; use {DURATION_FORMS}")
+        raise InvalidTimestamp(f"{text!r} is not a duration; use {DURATION_FORMS}")
     return round(sum(float(number) * _UNITS_MS[unit] for unit, number in iso.groupdict().items() if number))
