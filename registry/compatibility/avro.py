@@ -5,7 +5,8 @@ Kinds, paths and details are those of Java's `SchemaCompatibility`; unlike there
 Types are compared in pairs. A pair counts as compatible until it is shown otherwise, so recursive types terminate. When
 a pair turns out incompatible, the pairs that contain it follow (a work list instead of recursion, because mutual
 recursion can be deeper than the stack). A union branch of the writer watches one candidate of the reader at a time and
-moves on to the next when that one fails. Each candidate is visited once, whatever the order in which pairs fail.
+moves on to the next when that one fails. Each candidate is visited once, whatever the order in which pairs fail. A
+candidate that is certain to fail (`avro_lookahead`) does not become a pair.
 """
 
 from collections import deque
@@ -16,6 +17,7 @@ from typing import Final, TypeVar
 from headgate.registry import limits
 from headgate.registry.compatibility import avro_findings as findings
 from headgate.registry.compatibility.avro_findings import Finding
+from headgate.registry.compatibility.avro_lookahead import Lookahead
 from headgate.registry.compatibility.avro_matching import (
     Branches,
     fields_by_name,
@@ -45,8 +47,8 @@ def check(reader: AvroSchema, writer: AvroSchema, steps_max: int | None = None) 
     """
     if reader.resolved == writer.resolved:
         return []
-    comparison = _Comparison(steps_max)
-    return comparison.report(comparison.run(reader.root, writer.root))
+    comparison = _Comparison(reader.root, writer.root, steps_max)
+    return comparison.report(comparison.run())
 
 
 @dataclass(slots=True, eq=False)
@@ -58,6 +60,7 @@ class _Choice:
     reader: Union
     writer: AvroType
     candidates: Iterator[AvroType]
+    is_tried: bool = False
     watched: "_Pair | None" = None
     """The candidate that reads the branch, as far as is known."""
 
@@ -79,8 +82,11 @@ class _Pair:
 
 
 class _Comparison:
-    def __init__(self, steps_max: int | None) -> None:
+    def __init__(self, reader: AvroType, writer: AvroType, steps_max: int | None) -> None:
+        self.roots = (reader, writer)
         self.steps_max = steps_max
+        self.lookahead: Lookahead | None = None
+        """Made when a branch of the writer has a second candidate, which is rare."""
         self.pairs: dict[tuple[int, int], _Pair] = {}
         self.unexplored: deque[_Pair] = deque()
         self.fallen: deque[_Pair] = deque()
@@ -88,8 +94,8 @@ class _Comparison:
         self.branches: dict[int, Branches] = {}
         self.steps = 0
 
-    def run(self, reader: AvroType, writer: AvroType) -> _Pair:
-        root = self.pair(reader, writer)
+    def run(self) -> _Pair:
+        root = self.pair(*self.roots)
         while self.unexplored or self.fallen:
             if self.unexplored:
                 self.explore(self.unexplored.popleft())
@@ -117,18 +123,23 @@ class _Comparison:
     def fail(self, pair: _Pair) -> None:
         if pair.compatible:
             pair.compatible = False
+            if self.lookahead is not None:
+                self.lookahead.note_failure(pair.reader, pair.writer)
             self.fallen.append(pair)
 
     def propagate(self, pair: _Pair) -> None:
         for container, choice in pair.needed_by:
+            if self.lookahead is not None and choice is None and isinstance(container.reader, Record):
+                self.lookahead.suspect(container.reader, pair.reader)
             if choice is None or (choice.watched is pair and not self.advance(container, choice)):
                 self.fail(container)
 
     def advance(self, container: _Pair, choice: _Choice) -> bool:
         """Watch the next candidate that may read the branch. False when there is none."""
+        if self.lookahead is not None and self.lookahead.has_failed(choice.reader, choice.writer):
+            choice.candidates = iter(())
         for candidate in choice.candidates:
-            self.spend(1 + len(candidate.fields) if isinstance(candidate, Record) else 1)
-            if plainly_unreadable(candidate, choice.writer):
+            if self.rejects(choice, candidate):
                 continue
             pair = self.pair(candidate, choice.writer)
             if pair.compatible:
@@ -137,7 +148,24 @@ class _Comparison:
                 return True
         choice.watched = None
         container.failed = _appended(container.failed, choice)
+        if self.lookahead is not None:
+            self.lookahead.note_failure(choice.reader, choice.writer)
         return False
+
+    def rejects(self, choice: _Choice, candidate: AvroType) -> bool:
+        """Whether the candidate is certain to fail. The test of the first one is shallow, because it mostly matches."""
+        if not choice.is_tried:
+            choice.is_tried = True
+            self.spend(1 + len(candidate.fields) if isinstance(candidate, Record) else 1)
+            return plainly_unreadable(candidate, choice.writer)
+        if self.lookahead is None:
+            self.lookahead = Lookahead(*self.roots)
+            for pair in self.pairs.values():
+                if not pair.compatible:
+                    self.lookahead.note_failure(pair.reader, pair.writer)
+        is_rejected, steps = self.lookahead.rejects(candidate, choice.writer)
+        self.spend(steps)
+        return is_rejected
 
     def explore(self, pair: _Pair) -> None:
         reader, writer = pair.reader, pair.writer

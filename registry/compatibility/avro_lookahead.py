@@ -7,12 +7,30 @@ types of equal shape give the same result in every comparison.
 
 from typing import Final
 
-from headgate.registry.formats.avro_types import Array, AvroType, Enum, Fixed, Map, Record, Union
+from headgate.registry.compatibility.avro_matching import (
+    fields_by_name,
+    matching_fields,
+    names_match,
+    plainly_unreadable,
+    promotes,
+)
+from headgate.registry.formats.avro_types import (
+    Array,
+    AvroType,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Union,
+)
 
-depth_max: Final = 4
-"""Types inside types that one test looks through. Deeper differences need a full comparison."""
-union_branches_max: Final = 4
-"""Branches of each nested union that one test looks through. Two larger unions would multiply inside the test."""
+depth_max: Final = 50
+"""Types inside types that one test looks through. Each level takes up to five stack frames of 1,000."""
+visits_max: Final = 64
+"""Complex types that one test looks at. Failing fields are tested first, so that most tests need fewer than ten."""
 
 _IN_PROGRESS: Final = -1
 
@@ -20,48 +38,148 @@ _IN_PROGRESS: Final = -1
 class Shapes:
     """Numbers types so that equal numbers mean equal structure. Types that contain themselves have unique numbers."""
 
-    def __init__(self) -> None:
+    def __init__(self, reader: AvroType) -> None:
         self._numbers: dict[object, int] = {}
-        self._by_type: dict[int, int] = {}
+        self.by_type: dict[int, int] = {}
+        self._aliases = _aliases(reader)
 
     def of(self, root: AvroType) -> int:
         """A work list instead of recursion, because chains of named types can be deeper than the stack."""
-        known = self._by_type.get(id(root))
+        known = self.by_type.get(id(root))
         if known is not None and known != _IN_PROGRESS:
             return known
         stack: list[tuple[AvroType, bool]] = [(root, False)]
         while stack:
             current, is_expanded = stack.pop()
             if is_expanded:
-                self._by_type[id(current)] = self._number(self._key(current))
-            elif id(current) not in self._by_type:
-                self._by_type[id(current)] = _IN_PROGRESS
+                self.by_type[id(current)] = self._number(self._key(current))
+            elif id(current) not in self.by_type:
+                self.by_type[id(current)] = _IN_PROGRESS
                 stack.append((current, True))
-                stack.extend((part, False) for part in _parts(current) if id(part) not in self._by_type)
-        return self._by_type[id(root)]
+                stack.extend((part, False) for part in _parts(current) if id(part) not in self.by_type)
+        return self.by_type[id(root)]
 
     def _number(self, key: object) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def _key(self, current: AvroType) -> object:
-        parts = tuple(self._by_type[id(part)] for part in _parts(current))
+        parts = tuple(self.by_type[id(part)] for part in _parts(current))
         if _IN_PROGRESS in parts:
             return id(current)
         match current:
             case Record():
                 fields = tuple((field.name, field.aliases, field.has_default) for field in current.fields)
-                return (*_names(current), fields, parts)
+                return (*self._names(current), fields, parts)
             case Enum():
-                return (*_names(current), current.symbols, current.default is not None)
+                return (*self._names(current), current.symbols, current.default is not None)
             case Fixed():
-                return (*_names(current), current.size)
+                return (*self._names(current), current.size)
             case _:
                 return current.kind, parts
 
+    def _names(self, named: Named) -> tuple[object, ...]:
+        """Namespaces do not count in a match, unless an alias of the reader contains the full name."""
+        full = named.name.full
+        aliases = tuple(alias.full for alias in named.aliases)
+        return named.kind, full if full in self._aliases else (named.name.simple,), aliases
 
-def _names(named: Record | Enum | Fixed) -> tuple[object, ...]:
-    """The full name is part of it: an alias of a reader may refer to it."""
-    return named.kind, named.name.full, tuple(alias.full for alias in named.aliases)
+
+class Lookahead:
+    """Tests whether a candidate is certain to fail. False means: compare the two in full."""
+
+    def __init__(self, reader: AvroType, writer: AvroType) -> None:
+        shapes = Shapes(reader)
+        shapes.of(reader)
+        shapes.of(writer)
+        self._shapes = shapes.by_type
+        self._failed: set[tuple[int, int]] = set()
+        """Shapes of readers and writers that were compared and found incompatible."""
+        self._required: dict[int, frozenset[str]] = {}
+        self._written: dict[int, dict[str, Field]] = {}
+        self._suspects: dict[int, Field] = {}
+        """By reader: the field that failed last. It is tested first, because it often fails again."""
+        self._visits_left = 0
+
+    def note_failure(self, reader: AvroType, writer: AvroType) -> None:
+        self._failed.add((self._shapes[id(reader)], self._shapes[id(writer)]))
+
+    def has_failed(self, reader: AvroType, writer: AvroType) -> bool:
+        return (self._shapes[id(reader)], self._shapes[id(writer)]) in self._failed
+
+    def suspect(self, reader: Record, part: AvroType) -> None:
+        """The comparison found that a field of this type makes the reader incompatible."""
+        if id(reader) not in self._suspects:
+            field = next((field for field in reader.fields if field.type is part), None)
+            if field is not None:
+                self._suspects[id(reader)] = field
+
+    def rejects(self, reader: AvroType, writer: AvroType) -> tuple[bool, int]:
+        """The result, and the number of types that were looked at."""
+        shapes, failed = self._shapes, self._failed
+        if (shapes[id(reader)], shapes[id(writer)]) in failed:
+            return True, 1
+        suspect = self._suspects.get(id(reader))
+        if suspect is not None and isinstance(writer, Record):
+            other = self._fields(writer).get(suspect.name)
+            if other is not None and (shapes[id(suspect.type)], shapes[id(other.type)]) in failed:
+                return True, 1
+        self._visits_left = visits_max
+        return self._fails(reader, writer, depth_max), 1 + visits_max - max(self._visits_left, 0)
+
+    def _fails(self, reader: AvroType, writer: AvroType, depth: int) -> bool:
+        if isinstance(reader, Primitive) and isinstance(writer, Primitive):
+            if promotes(reader.kind, writer.kind):
+                return False
+            self.note_failure(reader, writer)
+            return True
+        if (self._shapes[id(reader)], self._shapes[id(writer)]) in self._failed:
+            return True
+        self._visits_left -= 1
+        if depth == 0 or self._visits_left < 0:
+            return False
+        if isinstance(reader, Union) or isinstance(writer, Union):
+            readers = reader.branches if isinstance(reader, Union) else [reader]
+            writers = writer.branches if isinstance(writer, Union) else [writer]
+            return any(all(self._fails(one, other, depth - 1) for one in readers) for other in writers)
+        if isinstance(reader, Record) and isinstance(writer, Record):
+            return self._record_fails(reader, writer, depth)
+        if isinstance(reader, Array) and isinstance(writer, Array):
+            return self._fails(reader.items, writer.items, depth - 1)
+        if isinstance(reader, Map) and isinstance(writer, Map):
+            return self._fails(reader.values, writer.values, depth - 1)
+        return plainly_unreadable(reader, writer)
+
+    def _record_fails(self, reader: Record, writer: Record, depth: int) -> bool:
+        if not names_match(reader, writer):
+            return True
+        written = self._fields(writer)
+        required = self._required.get(id(reader))
+        if required is None:
+            required = self._required[id(reader)] = frozenset(
+                field.name for field in reader.fields if not field.has_default and not field.aliases
+            )
+        if not required <= written.keys():
+            return True
+        suspect = self._suspects.get(id(reader))
+        if suspect is not None and self._field_fails(suspect, written, depth):
+            return True
+        for field in reader.fields:
+            if self._field_fails(field, written, depth):
+                self._suspects[id(reader)] = field
+                return True
+        return False
+
+    def _field_fails(self, field: Field, written: dict[str, Field], depth: int) -> bool:
+        matches = matching_fields(field, written)
+        if len(matches) == 1:
+            return self._fails(field.type, matches[0].type, depth - 1)
+        return bool(matches) or not field.has_default
+
+    def _fields(self, writer: Record) -> dict[str, Field]:
+        written = self._written.get(id(writer))
+        if written is None:
+            written = self._written[id(writer)] = fields_by_name(writer)
+        return written
 
 
 def _parts(current: AvroType) -> list[AvroType]:
@@ -76,3 +194,19 @@ def _parts(current: AvroType) -> list[AvroType]:
             return [current.values]
         case _:
             return []
+
+
+def _aliases(root: AvroType) -> frozenset[str]:
+    """The aliases of every named type in a schema, with their namespaces."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        current = stack.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        if isinstance(current, Record | Enum | Fixed):
+            found.update(alias.full for alias in current.aliases)
+        stack.extend(_parts(current))
+    return frozenset(found)

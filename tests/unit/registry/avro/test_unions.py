@@ -1,6 +1,7 @@
 """Unions of many records: each branch is matched by name, so the work grows with the number of branches."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -84,20 +85,82 @@ def test_a_branch_moves_on_to_the_next_candidate_when_the_first_one_fails_late()
     assert check(parse(json.dumps(with_another), {}), writer) == []
 
 
-def test_unions_that_multiply_end_with_a_clear_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    def schema(kind: str) -> AvroSchema:
-        fields = [{"name": "value", "type": ["null", kind]}]
-        branches = [{"type": "record", "name": "Event", "namespace": f"n{n}", "fields": fields} for n in range(50)]
+def namesakes(count: int, kind: str, *, depth: int = 0, is_recursive: bool = False) -> AvroSchema:
+    """Records that share one unqualified name. The type that differs between two schemas is `depth` records inside."""
+
+    def fields(n: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = [
+            {"name": "value", "type": ["null", kind]},
+            {"name": f"only{n}", "type": "int", "default": 0},
+        ]
+        if is_recursive:
+            found.append({"name": "next", "type": ["null", f"n{n}.Event"]})
+        for level in range(depth):
+            inner = {"type": "record", "name": f"Inner{level}", "namespace": f"n{n}", "fields": found}
+            found = [{"name": "inner", "type": inner}]
+        return found
+
+    branches = [{"type": "record", "name": "Event", "namespace": f"n{n}", "fields": fields(n)} for n in range(count)]
+    return parse(json.dumps(branches), {})
+
+
+@pytest.mark.parametrize("is_recursive", [False, True])
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_hundreds_of_incompatible_records_that_share_one_name_are_compared(depth: int, is_recursive: bool) -> None:
+    narrow, wide = (namesakes(400, kind, depth=depth, is_recursive=is_recursive) for kind in ("int", "long"))
+    started = time.process_time()
+    found = check(narrow, wide)
+    assert time.process_time() - started < 2
+    assert [(one.kind, one.path) for one in found] == [("MISSING_UNION_BRANCH", f"/{n}") for n in range(400)]
+    assert check(wide, narrow) == []
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_nearly_a_thousand_incompatible_records_that_share_one_name_are_not_rejected(depth: int) -> None:
+    assert len(check(namesakes(999, "int", depth=depth), namesakes(999, "long", depth=depth))) == 999
+
+
+def test_a_field_that_only_the_reader_has_is_found_among_hundreds_of_namesakes() -> None:
+    def schema(*names: str) -> AvroSchema:
+        fields = [{"name": name, "type": "int"} for name in (*(f"same{n}" for n in range(30)), *names)]
+        branches = [{"type": "record", "name": "Event", "namespace": f"n{n}", "fields": fields} for n in range(400)]
         return parse(json.dumps(branches), {})
 
-    assert len(check(schema("int"), schema("long"))) == 50
-    monkeypatch.setattr(limits, "compatibility_pairs_max", 1000)
-    with pytest.raises(InvalidSchema, match="too intertwined"):
-        check(schema("int"), schema("long"))
-    monkeypatch.setattr(limits, "compatibility_pairs_max", 10_000)
+    assert len(check(schema("added"), schema())) == 400
+    assert check(schema(), schema("added")) == []
+
+
+def test_the_last_of_many_namesakes_can_read_a_branch() -> None:
+    reader = json.loads(namesakes(300, "int").canonical)
+    fitting = {"type": "record", "name": "Event", "namespace": "fitting", "fields": [{"name": "value", "type": "long"}]}
+    nullable = {**fitting, "fields": [{"name": "value", "type": ["null", "long"]}]}
+    writer = namesakes(300, "long")
+    assert check(parse(json.dumps([*reader, nullable]), {}), writer) == []
+    assert len(check(parse(json.dumps([*reader, fitting]), {}), writer)) == 300
+
+
+def test_an_alias_distinguishes_writers_of_equal_structure() -> None:
+    def named(name: str, **more: Any) -> dict[str, Any]:
+        return {"type": "record", "name": name, "fields": [{"name": "value", "type": ["null", "int"]}], **more}
+
+    other = {**named("b.Other"), "fields": [{"name": "value", "type": ["null", "string"]}]}
+    reader = parse(json.dumps([other, named("c.New", aliases=["a.Event"])]), {})
+    writer = parse(json.dumps([named("b.Event"), named("a.Event"), named("d.Event")]), {})
+    assert [one.path for one in check(reader, writer)] == ["/0", "/2"]
+
+
+def test_unions_that_multiply_end_with_a_clear_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow, wide = namesakes(50, "int"), namesakes(50, "long")
+    assert len(check(narrow, wide)) == 50
     monkeypatch.setattr(limits, "compatibility_steps_max", 1000)
     with pytest.raises(InvalidSchema, match="too intertwined"):
-        check(schema("int"), schema("long"))
+        check(narrow, wide)
+    monkeypatch.setattr(limits, "compatibility_steps_max", 1_000_000)
+    deep, wider = namesakes(10, "int", depth=60), namesakes(10, "long", depth=60)
+    assert len(check(deep, wider)) == 10
+    monkeypatch.setattr(limits, "compatibility_pairs_max", 1000)
+    with pytest.raises(InvalidSchema, match="too intertwined"):
+        check(deep, wider)
 
 
 def test_fragments_of_large_types_are_cut_without_writing_the_rest() -> None:
