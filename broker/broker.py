@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.background_calls import BackgroundCalls
 from headgate.broker.clock import Clock, SystemClock, Timers
 from headgate.broker.deferred import Deferred
 from headgate.broker.errors import StorageError
@@ -57,6 +58,9 @@ removal_delay_ms = 100
 # How long a stop waits for the removal of deleted topics.
 removal_seconds_max = 1.0
 
+# Threads that check the records of large batches. Each needs up to 128 MiB for decompressed records.
+record_check_threads = 2
+
 # How often the journals look whether compaction is due.
 compaction_check_interval_ms = 5_000
 
@@ -73,6 +77,7 @@ class Broker:
         self.retention_hold = RetentionHold(data_directory)
         self.group_commit = GroupCommit(post)
         self.cold_reads = ColdReads(post)
+        self.record_checks = BackgroundCalls(post, "record-check", record_check_threads)
         self.node_id = settings.node_id
         self.cluster_id = ""
         self.address: tuple[str, int] = ("127.0.0.1", 9092)
@@ -170,6 +175,7 @@ class Broker:
         """Flush everything and leave the directory so that the next start is instant."""
         self.group_commit.stop()
         self.cold_reads.stop()
+        self.record_checks.stop()
         if self._removal is not None:
             # What it does not get done is done at the next start.
             self._removal.join(removal_seconds_max)

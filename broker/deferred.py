@@ -13,7 +13,7 @@ U = TypeVar("U")
 
 
 class Deferred(Generic[T]):
-    __slots__ = ("_callbacks", "_result", "done", "on_abandon")
+    __slots__ = ("_callbacks", "_result", "blocks_connection", "done", "on_abandon")
 
     def __init__(self) -> None:
         self.done = False
@@ -21,6 +21,8 @@ class Deferred(Generic[T]):
         self._callbacks: list[Callable[[T], None]] = []
         self.on_abandon: Callable[[], None] | None = None
         """Called when nobody waits for the result any more. It may still be completed, into the void."""
+        self.blocks_connection = False
+        """Whether the request is not executed yet: later requests of its connection must not overtake it."""
 
     @classmethod
     def of(cls, result: T) -> "Deferred[T]":

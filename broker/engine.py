@@ -145,6 +145,7 @@ def _answered(
         return ready[0]
     reply: Deferred[Reply] = Deferred()
     reply.on_abandon = outcome.abandon
+    reply.blocks_connection = outcome.blocks_connection
     outcome.then(lambda result: reply.complete(_reply(result, api_key, version, correlation_id, route)))
     return reply
 

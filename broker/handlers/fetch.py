@@ -25,7 +25,7 @@ from headgate.broker.clock import Timer
 from headgate.broker.context import RequestContext
 from headgate.broker.deferred import Deferred
 from headgate.broker.errors import StorageError
-from headgate.broker.handlers.fetch_response import Diverged, Refused, ResponseLayout, response_layout
+from headgate.broker.handlers.fetch_response import Diverged, FetchLayout, Refused, fetch_layout
 from headgate.broker.log.page_cache import ColdRead, cold_read_bytes
 from headgate.broker.log.partition_log import OffsetOutOfRange
 from headgate.broker.log.region import Region
@@ -46,7 +46,7 @@ cold_rounds_max = 4
 
 def handle(broker: Broker, context: RequestContext, request: Request) -> bytes | Payload | Deferred[Payload]:
     version = context.api_version
-    shape = response_layout(version)
+    shape = fetch_layout(version)
     if getattr(request, "session_epoch", -1) > 0:
         return shape.refusal(ErrorCode.fetch_session_id_not_found)
     return _Fetch(broker, request, shape).start()
@@ -85,7 +85,7 @@ def fetch_one(
         return None
     if region.length < min_bytes and not partition.log.has_more(region):
         return None
-    return response_layout(version).alone(partition, isolation, region)
+    return fetch_layout(version).alone(partition, isolation, region)
 
 
 class _Fetch:
@@ -104,7 +104,7 @@ class _Fetch:
         "partitions",
     )
 
-    def __init__(self, broker: Broker, request: Request, shape: "ResponseLayout") -> None:
+    def __init__(self, broker: Broker, request: Request, shape: "FetchLayout") -> None:
         self._broker = broker
         self._request = request
         self._shape = shape

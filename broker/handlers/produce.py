@@ -9,6 +9,9 @@ waits.
 Each partition takes exactly one v2 batch, verified (checksum, counts, sizes, timestamps, sequence) and appended as it
 is. A repeated batch of an idempotent producer is answered with the offset it got the first time.
 
+Batches whose records have to be checked, and are large, are checked in a thread before anything of their request is
+appended. Later requests of the connection wait meanwhile, so batches of one producer keep their order.
+
 Deviations: batches are kept as sent whatever `compression.type` says; Kafka compresses them again. Kafka walks every
 record; here batches of up to 32 records (compressed: and up to 16 KiB) are walked, in uncompressed ones of up to 1,024
 the records are counted, larger ones have their count held against their bytes, and all are walked where
@@ -22,79 +25,195 @@ the other one and acknowledges both with one answer.
 Transactional batches are refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED until transactions exist.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache, lru_cache, partial
+import logging
+from collections import deque
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TypeAlias
 
-from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.broker import Broker
 from headgate.broker.context import RequestContext
 from headgate.broker.deferred import Deferred
 from headgate.broker.errors import PartitionDeleted, StorageError
-from headgate.broker.handlers.record_rules import RecordError, Refused, check_records
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.handlers.batch_verification import LargeBatch, Verified, verify
+from headgate.broker.handlers.produce_response import produce_layout
+from headgate.broker.handlers.record_rules import Refused, TooLargeInline, inline_records_max
+from headgate.broker.protocol.entities import Request
 from headgate.broker.protocol.payload import NO_REPLY, Disconnect, NoReply
-from headgate.broker.protocol.record_batch import TRANSACTIONAL_FLAG, CorruptBatch, UnsupportedCodec, validate_produced
-from headgate.broker.protocol.record_walk import InvalidBatch
-from headgate.broker.protocol.templates import ArrayTemplate, NumbersTemplate, encode, item_type
+from headgate.broker.protocol.record_batch import BatchHeader, Buffer
 from headgate.broker.state.producers import OutOfOrderSequence, StaleProducerEpoch
 from headgate.broker.state.topics import Partition, Topic
+
+logger = logging.getLogger("headgate.broker.produce")
 
 API_KEY = 0
 VERSIONS = range(3, 14)
 
-ZSTD_SINCE_VERSION = 7
-START_OFFSET_SINCE_VERSION = 5
+# How long the batches of one request are verified on the event loop. After that, all whose records have to be checked
+# get a thread.
+inline_checks_ms_max = 5
 
 _DISK_FAILED = Refused(ErrorCode.kafka_storage_error, "the disk failed; see the broker's log")
-_READ_ONLY = "the disk is full: the broker is read-only until there is space"
+_READ_ONLY = Refused(ErrorCode.kafka_storage_error, "the disk is full: the broker is read-only until there is space")
 _DELETED = Refused(ErrorCode.unknown_topic_or_partition, "the topic was deleted before the batch was on the disk")
+_SEVERAL = Refused(ErrorCode.invalid_request, "the request has several batches for this partition")
+_DEFECT = Disconnect("a produce request failed; see the traceback above")
+_INVALID_ACKS = Refused(ErrorCode.invalid_required_acks, "acks must be -1, 0 or 1")
 
-Outcome = bytes | NoReply | Disconnect | Deferred[bytes]
+Outcome: TypeAlias = bytes | NoReply | Disconnect
+
+_Batches: TypeAlias = dict[int, Buffer | Refused | None]
+"""By partition. A batch is as the client sent it."""
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome:
-    acks = request.acks
+_Plan: TypeAlias = list[tuple[Topic | None, dict[int, tuple[Partition, Verified] | Refused]]]
+"""By topic and partition: a batch to append, or the reason why it is refused."""
+
+
+def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome | Deferred[Outcome] | Deferred[bytes]:
     version = context.api_version
-    now_ms = broker.clock.wall_ms()
-    fsynced = acks == -1 and broker.settings.headgate_acks_all_fsync
-    shape = _shape(version)
-    topics = _by_topic(request.topic_data, version)
-    pieces: list[bytes] = [shape.response.head, shape.response.length(len(topics))]
-    unflushed: dict[int, Partition] = {}
-    refused: ErrorCode | None = None
-    for topic_data, partition_data in topics:
-        topic = broker.topics.find_by_id(topic_data.topic_id) if version >= 13 else broker.topics.find(topic_data.name)
-        pieces.append(shape.topic_head(topic, topic_data))
-        pieces.append(shape.topic_length(len(partition_data)))
-        for index, data in partition_data.items():
+    return _Produce(broker, request.acks, version, _by_topic(request.topic_data, version)).execute()
+
+
+class _Produce:
+    """One request: verify all batches, then append them."""
+
+    def __init__(self, broker: Broker, acks: int, version: int, topics: list[tuple[Request, _Batches]]) -> None:
+        self._broker = broker
+        self._acks = acks
+        self._version = version
+        self._topics = topics
+        self._now_ms = broker.clock.wall_ms()
+        self._verified: dict[tuple[int, int], Verified | Refused] = {}
+        """The results of threads, by `LargeBatch.key`."""
+
+    def execute(self) -> Outcome | Deferred[Outcome] | Deferred[bytes]:
+        large: list[LargeBatch] = []
+        plan = self._plan(large)
+        return self._verify_in_threads(large) if large else self._append(plan)
+
+    def _plan(self, large: list[LargeBatch]) -> _Plan:
+        """Verify the batches. Those that need a thread are added to `large`."""
+        broker, version = self._broker, self._version
+        clock = broker.clock
+        until_ms = clock.monotonic_ms() + inline_checks_ms_max
+        plan: _Plan = []
+        for position, (requested, batches) in enumerate(self._topics):
+            by_id = version >= 13
+            topic = broker.topics.find_by_id(requested.topic_id) if by_id else broker.topics.find(requested.name)
+            planned: dict[int, tuple[Partition, Verified] | Refused] = {}
+            plan.append((topic, planned))
+            for index, batch in batches.items():
+                try:
+                    partition = _partition(topic, index, version)
+                except Refused as refusal:
+                    planned[index] = refusal.without_traceback()
+                    continue
+                if isinstance(batch, Refused):
+                    planned[index] = batch
+                elif self._acks not in (-1, 0, 1):
+                    planned[index] = _INVALID_ACKS
+                elif not broker.reserve.has_space():
+                    planned[index] = _READ_ONLY
+                else:
+                    inline_records = inline_records_max if clock.monotonic_ms() < until_ms else 0
+                    verified = self._verify((position, index), partition, batch, inline_records)
+                    if isinstance(verified, LargeBatch):
+                        large.append(verified)
+                    else:
+                        planned[index] = verified if isinstance(verified, Refused) else (partition, verified)
+        return plan
+
+    def _verify(
+        self, key: tuple[int, int], partition: Partition, batch: Buffer | None, inline_records: int
+    ) -> Verified | Refused | LargeBatch:
+        log, version, now_ms = partition.log, self._version, self._now_ms
+        known = self._verified.get(key)
+        # Verify again if the topic's settings have changed while the thread worked.
+        if known is not None and (isinstance(known, Refused) or known.settings is log.settings):
+            return known
+        try:
+            return verify(batch, version, log.settings, log.name, now_ms, inline_records)
+        except TooLargeInline:
+            return LargeBatch(key, version, log.settings, log.name, now_ms, bytes(batch or b""))
+        except Refused as refusal:
+            return refusal.without_traceback()
+
+    def _verify_in_threads(self, large: list[LargeBatch]) -> Deferred[Outcome]:
+        """Verify one batch after the other: a request with many batches must not occupy all threads for long."""
+        answer: Deferred[Outcome] = Deferred()
+        answer.blocks_connection = True
+        for _, batches in self._topics:
+            for index, batch in batches.items():
+                if isinstance(batch, memoryview):
+                    # The receive buffer is used for other requests meanwhile.
+                    batches[index] = bytes(batch)
+        waiting = deque(large)
+
+        def verify_next() -> None:
+            running = self._broker.record_checks.run(waiting[0].verify)
+            answer.on_abandon = running.abandon
+            running.then(on_verified)
+
+        def on_verified(result: Verified | Refused | None) -> None:
             try:
-                partition = _partition(topic, index, version)
-                if data is None:
-                    raise Refused(ErrorCode.invalid_request, "the request has several batches for this partition")
-                if acks not in (-1, 0, 1):
-                    raise Refused(ErrorCode.invalid_required_acks, "acks must be -1, 0 or 1")
-                if not broker.reserve.has_space():
-                    raise Refused(ErrorCode.kafka_storage_error, _READ_ONLY)
-                offset, append_time = _append(partition, data.records, version, now_ms, awaits_flush=fsynced)
-            except Refused as refusal:
-                # Not the exception: it would keep what was inflated for as long as this frame is kept by it.
-                refused = refusal.error
-                pieces.append(shape.failure(index, refusal))
-                continue
-            if fsynced or partition.log.is_flush_due:
-                unflushed[len(pieces)] = partition
-            pieces.append(shape.success(partition, offset, append_time))
-        pieces.append(shape.topic_tail)
-    pieces.append(shape.response.tail)
-    if acks == 0:
-        for partition in unflushed.values():
-            broker.group_commit.flush(partition.log)
-        return NO_REPLY if refused is None else Disconnect(f"produce with acks=0 failed: {refused.name}")
-    if not unflushed:
-        return b"".join(pieces)
-    return _when_flushed(broker, unflushed, pieces, version)
+                if result is None:
+                    answer.complete(_DEFECT)
+                    return
+                self._verified[waiting.popleft().key] = result
+                if waiting:
+                    verify_next()
+                    return
+                outcome = self.execute()
+                if isinstance(outcome, Deferred):
+                    answer.on_abandon = outcome.abandon
+                    outcome.then(answer.complete)
+                else:
+                    answer.complete(outcome)
+            except Exception:
+                logger.exception("a produce request failed after its batches were verified")
+                if not answer.done:
+                    answer.complete(_DEFECT)
+
+        verify_next()
+        return answer
+
+    def _append(self, plan: _Plan) -> Outcome | Deferred[bytes]:
+        broker, version, acks = self._broker, self._version, self._acks
+        fsynced = acks == -1 and broker.settings.headgate_acks_all_fsync
+        layout = produce_layout(version)
+        pieces: list[bytes] = [layout.response.head, layout.response.length(len(plan))]
+        unflushed: dict[int, Partition] = {}
+        refused: ErrorCode | None = None
+        for (requested, _), (topic, planned) in zip(self._topics, plan, strict=True):
+            pieces.append(layout.topic_head(topic, requested))
+            pieces.append(layout.topic_length(len(planned)))
+            for index, verified in planned.items():
+                if isinstance(verified, Refused):
+                    refused = verified.error
+                    pieces.append(layout.failure(index, verified))
+                    continue
+                partition, (_, batch, header) = verified
+                try:
+                    offset, append_time = _append(partition, batch, header, self._now_ms, awaits_flush=fsynced)
+                except Refused as refusal:
+                    refused = refusal.error
+                    pieces.append(layout.failure(index, refusal))
+                    continue
+                if fsynced or partition.log.is_flush_due:
+                    unflushed[len(pieces)] = partition
+                pieces.append(layout.success(partition, offset, append_time))
+            pieces.append(layout.topic_tail)
+        pieces.append(layout.response.tail)
+        if acks == 0:
+            for partition in unflushed.values():
+                broker.group_commit.flush(partition.log)
+            return NO_REPLY if refused is None else Disconnect(f"produce with acks=0 failed: {refused.name}")
+        if not unflushed:
+            return b"".join(pieces)
+        return _when_flushed(broker, unflushed, pieces, version)
 
 
 def produce_one(
@@ -104,37 +223,37 @@ def produce_one(
     if broker.reserve.is_released:
         return None
     fsynced = acks == -1 and broker.settings.headgate_acks_all_fsync
+    now_ms = broker.clock.wall_ms()
     try:
         partition = _partition(topic, index, version)
-        offset, append_time = _append(partition, batch, version, broker.clock.wall_ms(), awaits_flush=fsynced)
-    except Refused:
+        log = partition.log
+        verified = verify(batch, version, log.settings, log.name, now_ms, inline_records_max)
+        offset, append_time = _append(partition, verified.batch, verified.header, now_ms, awaits_flush=fsynced)
+    except (Refused, TooLargeInline):
         return None
-    log = partition.log
-    template = partition.templates.get((API_KEY, version, 1)) or _shape(version).whole_template(partition)
-    body = _filled(template, version, offset, append_time, log.log_start_offset)
+    layout = produce_layout(version)
+    body = layout.whole_success(partition, offset, append_time)
     if not fsynced and not log.is_flush_due:
         return body
     flushed = broker.group_commit.flush(log)
     answer: Deferred[bytes] = Deferred()
     flushed.then(
-        lambda error: answer.complete(
-            body if error is None else _shape(version).whole_failure(partition, _unflushed(error))
-        )
+        lambda error: answer.complete(body if error is None else layout.whole_failure(partition, _unflushed(error)))
     )
     return answer
 
 
-def _by_topic(topic_data: Iterable[Request], version: int) -> list[tuple[Request, Mapping[int, Request | None]]]:
-    """Topics with their batches by partition, None for a partition that has more than one batch.
+def _by_topic(topic_data: Iterable[Request], version: int) -> list[tuple[Request, _Batches]]:
+    """Topics with their batches by partition. A partition that has more than one batch is refused.
 
     As in Kafka, a topic that the request contains twice is answered once.
     """
-    topics: dict[object, tuple[Request, dict[int, Request | None]]] = {}
+    topics: dict[object, tuple[Request, _Batches]] = {}
     for data in topic_data:
         name = data.topic_id if version >= 13 else data.name
         _, partitions = topics.setdefault(name, (data, {}))
         for partition in data.partition_data:
-            partitions[partition.index] = None if partition.index in partitions else partition
+            partitions[partition.index] = _SEVERAL if partition.index in partitions else partition.records
     return [(data, partitions) for data, partitions in topics.values() if partitions]
 
 
@@ -151,26 +270,10 @@ def _partition(topic: Topic | None, index: int, version: int) -> Partition:
 
 
 def _append(
-    partition: Partition, batch: bytes | memoryview | None, version: int, now_ms: int, *, awaits_flush: bool
+    partition: Partition, batch: Buffer, header: BatchHeader, now_ms: int, *, awaits_flush: bool
 ) -> tuple[int, int]:
     """(base offset, log append time or -1)"""
     log = partition.log
-    settings = log.settings
-    try:
-        batch, header = validate_produced(batch or b"", takes_zstd=version >= ZSTD_SINCE_VERSION)
-    except UnsupportedCodec as error:
-        raise Refused(ErrorCode.unsupported_compression_type, f"Produce v{version}: {error}") from error
-    except InvalidBatch as error:
-        raise Refused(ErrorCode.invalid_record, str(error)) from error
-    except CorruptBatch as error:
-        raise Refused(ErrorCode.corrupt_message, str(error)) from error
-    if header.attributes & TRANSACTIONAL_FLAG:
-        raise Refused(ErrorCode.transactional_id_authorization_failed, "this broker has no transactions yet")
-    if len(batch) > settings.max_message_bytes:
-        raise Refused(
-            ErrorCode.message_too_large, f"a batch of {len(batch)} bytes is over {settings.max_message_bytes}"
-        )
-    check_records(batch, header, settings, log.name, now_ms)
     if header.producer_id >= 0:
         try:
             repeated = log.producers.check(header)
@@ -186,7 +289,7 @@ def _append(
         raise Refused(ErrorCode.kafka_storage_error, str(error)) from error
     if partition.waiters and log.hidden.first is None:
         partition.notify(len(batch))
-    return offset, now_ms if settings.uses_log_append_time else -1
+    return offset, now_ms if log.settings.uses_log_append_time else -1
 
 
 def _when_flushed(
@@ -200,7 +303,7 @@ def _when_flushed(
         nonlocal left
         left -= 1
         if error is not None:
-            pieces[place] = _shape(version).failure(partitions[place].index, _unflushed(error))
+            pieces[place] = produce_layout(version).failure(partitions[place].index, _unflushed(error))
         if left == 0:
             answer.complete(b"".join(pieces))
 
@@ -211,95 +314,3 @@ def _when_flushed(
 
 def _unflushed(error: StorageError) -> Refused:
     return _DELETED if isinstance(error, PartitionDeleted) else _DISK_FAILED
-
-
-def _filled(template: NumbersTemplate, version: int, offset: int, append_time: int, start_offset: int) -> bytes:
-    if version >= START_OFFSET_SINCE_VERSION:
-        return template.head + template.pack(offset, append_time, start_offset) + template.tail
-    return template.head + template.pack(offset, append_time) + template.tail
-
-
-class _Shape:
-    """The response's layout at one version, as templates."""
-
-    def __init__(self, version: int) -> None:
-        self.version = version
-        schema = load_response_schema(API_KEY, version)
-        self._topic_schema = item_type(schema, "responses")
-        self._partition_schema = item_type(self._topic_schema, "partition_responses")
-        self._sample: Answer = {"index": 0}
-        self.response = ArrayTemplate(schema, {}, "responses", {"partition_responses": ()})
-        self._any_topic = probe = self._topic_template("", None)
-        self.topic_tail = probe.tail
-        self.topic_length: Callable[[int], bytes] = probe.length
-
-    def _topic_template(self, name: str, topic_id: object) -> ArrayTemplate:
-        fields: Answer = {"name": name, "topic_id": topic_id}
-        return ArrayTemplate(self._topic_schema, fields, "partition_responses", self._sample)
-
-    def topic_head(self, topic: Topic | None, topic_data: Request | None) -> bytes:
-        if topic is None:
-            named = {"name": getattr(topic_data, "name", ""), "topic_id": getattr(topic_data, "topic_id", None)}
-            return self._any_topic.head_of(encode(self._topic_schema, named))
-        key = (API_KEY, self.version)
-        head = topic.templates.get(key)
-        if head is None:
-            head = topic.templates[key] = self._topic_template(topic.name, topic.topic_id).head
-        return head
-
-    def success(self, partition: Partition, offset: int, append_time: int) -> bytes:
-        template = self._success_template(partition)
-        return _filled(template, self.version, offset, append_time, partition.log.log_start_offset)
-
-    def _success_template(self, partition: Partition) -> NumbersTemplate:
-        key = (API_KEY, self.version, 0)
-        template = partition.templates.get(key)
-        if template is None:
-            template = partition.templates[key] = NumbersTemplate(
-                self._partition_schema,
-                {"index": partition.index, "error_code": ErrorCode.none},
-                ("base_offset", "log_append_time", "log_start_offset"),
-            )
-        return template
-
-    def whole_template(self, partition: Partition) -> NumbersTemplate:
-        """The whole response to a request with one batch, which was taken."""
-        before, behind = self._around(partition)
-        template = self._success_template(partition).within(before, behind)
-        partition.templates[API_KEY, self.version, 1] = template
-        return template
-
-    def whole_failure(self, partition: Partition, refusal: Refused) -> bytes:
-        before, behind = self._around(partition)
-        return before + self.failure(partition.index, refusal) + behind
-
-    def _around(self, partition: Partition) -> tuple[bytes, bytes]:
-        before = self.response.head + self.response.length(1) + self.topic_head(partition.topic, None)
-        return before + self.topic_length(1), self.topic_tail + self.response.tail
-
-    def failure(self, index: int, refusal: Refused) -> bytes:
-        # The index is the first field. A request can name thousands of partitions that do not exist.
-        return index.to_bytes(4, signed=True) + self._failure_behind_index(
-            refusal.error, str(refusal), tuple(refusal.record_errors)
-        )
-
-    @lru_cache(maxsize=64)  # noqa: B019  # there is one shape per version, for good
-    def _failure_behind_index(self, error: ErrorCode, message: str, record_errors: tuple[RecordError, ...]) -> bytes:
-        failure = {
-            "index": 0,
-            "error_code": error,
-            "base_offset": -1,
-            "log_append_time": None,
-            "log_start_offset": -1,
-            "record_errors": tuple(
-                {"batch_index": fault.batch_index, "batch_index_error_message": fault.message}
-                for fault in record_errors
-            ),
-            "error_message": message,
-        }
-        return encode(self._partition_schema, failure)[4:]
-
-
-@cache
-def _shape(version: int) -> _Shape:
-    return _Shape(version)

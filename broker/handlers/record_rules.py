@@ -9,16 +9,29 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.record_batch import LOG_APPEND_TIME_FLAG, BatchHeader, inflate, inflated_records
-from headgate.broker.protocol.record_walk import InvalidBatch, walk
+from headgate.broker.protocol.compression import decompressed_bytes_max
+from headgate.broker.protocol.record_batch import (
+    LOG_APPEND_TIME_FLAG,
+    BatchHeader,
+    OversizedBatch,
+    inflate,
+    record_fields,
+)
+from headgate.broker.protocol.record_walk import InvalidBatch, records_without_key, walk
 from headgate.broker.state.configs.effective import TopicSettings
 
 _UNLIMITED = 2**63 - 1
 _REJECTED_TIMESTAMPS = "One or more records have been rejected due to invalid timestamp"
 
-# Records of one batch that are looked at, at a few microseconds each, while everybody waits. The largest batches of
-# real producers have some ten thousand; a bomb of `max.message.bytes` has twenty million.
+# Records of one batch that are looked at, at a few microseconds each. The largest batches of real producers have some
+# ten thousand; a bomb of `max.message.bytes` has twenty million.
 looked_at_records_max = 200_000
+
+# Up to these limits a batch is checked on the event loop, in about 2 ms at the most. Larger batches are checked in a
+# thread, and other clients are served meanwhile.
+inline_records_max = 500
+inline_bytes_max = 256 * 1024
+inline_compressed_bytes_max = 32 * 1024
 
 # Faults that are told one by one.
 record_errors_max = 1_000
@@ -32,6 +45,14 @@ class Refused(Exception):
         self.error = error
         self.record_errors = record_errors
 
+    def without_traceback(self) -> "Refused":
+        """A copy that can be kept. The traceback of the original keeps the decompressed records."""
+        return Refused(self.error, str(self), self.record_errors)
+
+
+class TooLargeInline(Exception):
+    """The check takes too long for the event loop."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordError:
@@ -42,9 +63,18 @@ class RecordError:
 
 
 def check_records(
-    batch: bytes | memoryview, header: BatchHeader, settings: TopicSettings, partition: str, now_ms: int
+    batch: bytes | memoryview,
+    header: BatchHeader,
+    settings: TopicSettings,
+    partition: str,
+    now_ms: int,
+    inline_records: int | None,
 ) -> None:
-    """Raises Refused. Timestamps are the broker's own under LogAppendTime, so nobody's fault but who claims them."""
+    """Raises Refused. On the event loop, raises TooLargeInline for batches that need a thread.
+
+    `inline_records` is the number of records that may be checked on the event loop; None if this is a thread. With
+    LogAppendTime the broker sets the timestamps. A batch is then refused only if it claims to have such timestamps.
+    """
     data: bytes | memoryview | None = None
     if settings.uses_log_append_time:
         if header.attributes & LOG_APPEND_TIME_FLAG:
@@ -53,13 +83,13 @@ def check_records(
         before_ms, latest = settings.message_timestamp_before_max_ms, now_ms + settings.message_timestamp_after_max_ms
         # Records count their times from the header's first one, whatever it says of the last.
         if header.max_timestamp > latest or header.base_timestamp > latest or before_ms != _UNLIMITED:
-            data = _inflated(batch, header)
+            data = _inflated(batch, header, inline_records)
             _check_timestamps(data, header, now_ms - before_ms, latest)
             if header.max_timestamp > latest:
                 # No record has it, and the segment would never grow old.
                 raise Refused(ErrorCode.invalid_timestamp, f"no record has the time {header.max_timestamp}")
     if settings.is_compacted:
-        _check_keys(_inflated(batch, header) if data is None else data, header, partition)
+        _check_keys(_inflated(batch, header, inline_records) if data is None else data, header, partition)
 
 
 def _claims_log_append_time(records_count: int) -> Refused:
@@ -74,11 +104,21 @@ def _check_count(header: BatchHeader) -> None:
         raise Refused(ErrorCode.invalid_record, f"{count} records in a batch; this topic takes {looked_at_records_max}")
 
 
-def _inflated(batch: bytes | memoryview, header: BatchHeader) -> bytes | memoryview:
+def _inflated(batch: bytes | memoryview, header: BatchHeader, inline_records: int | None) -> bytes | memoryview:
     """The decompressed records. This is expensive, so a batch is decompressed once for all checks."""
     _check_count(header)
+    is_inline = inline_records is not None
+    if inline_records is not None and (
+        header.records_count > inline_records
+        or len(batch) > (inline_compressed_bytes_max if header.codec else inline_bytes_max)
+    ):
+        raise TooLargeInline
     try:
-        return inflate(batch, header)
+        return inflate(batch, header, inline_bytes_max if is_inline else decompressed_bytes_max)
+    except OversizedBatch as error:
+        if is_inline:
+            raise TooLargeInline from error
+        raise Refused(ErrorCode.invalid_record, str(error)) from error
     except InvalidBatch as error:
         raise Refused(ErrorCode.invalid_record, str(error)) from error
 
@@ -91,7 +131,7 @@ def _check_timestamps(data: bytes | memoryview, header: BatchHeader, earliest: i
                 f"Timestamp {record.timestamp} of message with offset {index} is out of range. "
                 f"The timestamp should be within [{earliest}, {latest}]",
             )
-            for index, record in enumerate(inflated_records(data, header))
+            for index, record in enumerate(record_fields(data, header))
             if not earliest <= record.timestamp <= latest and record.timestamp >= 0
         ]
     except InvalidBatch as error:
@@ -102,10 +142,10 @@ def _check_timestamps(data: bytes | memoryview, header: BatchHeader, earliest: i
 
 def _check_keys(data: bytes | memoryview, header: BatchHeader, partition: str) -> None:
     try:
-        walk(bytes(data), header.records_count)
-        keyless = [index for index, record in enumerate(inflated_records(data, header)) if record.key is None]
+        walk(data, header.records_count)
     except InvalidBatch as error:
         raise Refused(ErrorCode.invalid_record, str(error)) from error
+    keyless = records_without_key(data, header.records_count)
     if keyless:
         reason = f"Compacted topic cannot accept message without key in topic partition {partition}"
         message = "One or more records have been rejected"

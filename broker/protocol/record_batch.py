@@ -243,6 +243,21 @@ def records(batch: bytes | memoryview, limit_bytes: int = decompressed_bytes_max
 
 def inflated_records(data: bytes | memoryview, header: BatchHeader) -> Iterator[Record]:
     """The records of one batch, whose records part is decompressed already. Raises InvalidBatch."""
+    for offset_delta, timestamp, key, value in record_fields(data, header):
+        yield Record(header.base_offset + offset_delta, timestamp, _content(data, key), _content(data, value))
+
+
+class RecordFields(NamedTuple):
+    """The fields of a record that a batch has to be walked for. Keys and values are not copied."""
+
+    offset_delta: int
+    timestamp: int
+    key: slice | None
+    value: slice | None
+
+
+def record_fields(data: bytes | memoryview, header: BatchHeader) -> Iterator[RecordFields]:
+    """Walk the decompressed records of a batch. Raises InvalidBatch."""
     size = len(data)
     log_append_time = header.attributes & LOG_APPEND_TIME_FLAG
     position = 0
@@ -253,22 +268,27 @@ def inflated_records(data: bytes | memoryview, header: BatchHeader) -> Iterator[
             raise InvalidBatch(f"record {index} says {length} bytes and {size - position} are left")
         timestamp_delta, inside = read_varint(data, position + 1)
         offset_delta, inside = read_varint(data, inside)
-        key, inside = _read_bytes(data, inside, end)
-        value, inside = _read_bytes(data, inside, end)
+        key, inside = _read_field(data, inside, end)
+        value, inside = _read_field(data, inside, end)
         timestamp = header.max_timestamp if log_append_time else header.base_timestamp + timestamp_delta
         if not 0 <= offset_delta <= header.last_offset_delta or not _INT64_MIN <= timestamp <= _INT64_MAX:
             raise InvalidBatch(f"record {index} has offset delta {offset_delta} and timestamp {timestamp}")
-        yield Record(header.base_offset + offset_delta, timestamp, key, value)
+        yield RecordFields(offset_delta, timestamp, key, value)
         position = end
 
 
-def _read_bytes(data: bytes | memoryview, position: int, end: int) -> tuple[bytes | None, int]:
+def _read_field(data: bytes | memoryview, position: int, end: int) -> tuple[slice | None, int]:
+    """Where a key or a value lies, and the position behind it."""
     length, position = read_varint(data, position)
     if length < 0:
         return None, position
     if position + length > end:
         raise InvalidBatch(f"a field says {length} bytes and {end - position} are left")
-    return bytes(data[position : position + length]), position + length
+    return slice(position, position + length), position + length
+
+
+def _content(data: bytes | memoryview, field: slice | None) -> bytes | None:
+    return None if field is None else bytes(data[field])
 
 
 def encode_batch(entries: Sequence[tuple[bytes | None, bytes | None]], timestamp: int) -> bytes:

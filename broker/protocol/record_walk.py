@@ -20,6 +20,9 @@ varint_bytes_max = 10
 # Up to so many, walking each costs less than comparing columns.
 walked_singly_max = 3
 
+# Larger views are walked in place: copying them takes long and holds the interpreter lock.
+copied_bytes_max = 1024 * 1024
+
 # Kinds of batches whose columns are remembered; a producer sends few of them, over and over.
 remembered_kinds_max = 256
 
@@ -31,9 +34,14 @@ class InvalidBatch(Exception):
     """A well-formed batch that breaks a rule: INVALID_RECORD."""
 
 
-def walk(data: bytes, count: int) -> None:
-    """Check that inflated records are `count`, in order, and fill their bytes. Raises InvalidBatch."""
-    if count <= walked_singly_max or not _are_plain_and_alike(data, count):
+def walk(data: bytes | memoryview, count: int) -> None:
+    """Check that inflated records are `count`, in order, and fill their bytes. Raises InvalidBatch.
+
+    Small views are worth a copy: bytes are walked faster.
+    """
+    if len(data) <= copied_bytes_max:
+        data = bytes(data)
+    if count <= walked_singly_max or isinstance(data, memoryview) or not _are_plain_and_alike(data, count):
         _walk_each(data, count)
 
 
@@ -148,7 +156,7 @@ def _short_number(data: bytes | memoryview, position: int) -> _ShortNumber | Non
     return None
 
 
-def _walk_each(data: bytes, count: int) -> None:
+def _walk_each(data: bytes | memoryview, count: int) -> None:
     size = len(data)
     position = 0
     try:
@@ -205,7 +213,31 @@ def _walk_each(data: bytes, count: int) -> None:
         raise InvalidBatch(f"{size - position} bytes are left after {count} records")
 
 
-def _skip_headers(data: bytes, position: int, end: int) -> int:
+def records_without_key(data: bytes | memoryview, count: int) -> list[int]:
+    """The indexes of records whose key is null. `walk` must have accepted the records."""
+    if len(data) <= copied_bytes_max:
+        data = bytes(data)
+    found = []
+    position = 0
+    for index in range(count):
+        length = data[position]
+        start = position + 1
+        if length > 0x7F:
+            length, start = _read_zigzag(data, position)
+        position = start + (length >> 1)
+        # Behind the attributes: the timestamp, the offset, then the length of the key. Odd means negative: null.
+        inside = start + 1
+        while data[inside] > 0x7F:
+            inside += 1
+        inside += 1
+        while data[inside] > 0x7F:
+            inside += 1
+        if data[inside + 1] & 1:
+            found.append(index)
+    return found
+
+
+def _skip_headers(data: bytes | memoryview, position: int, end: int) -> int:
     count, position = read_varint(data, position)
     if not 0 <= 2 * count <= end - position:
         raise InvalidBatch(f"a record claims {count} headers and {end - position} bytes are left")

@@ -2,7 +2,7 @@
 
 Works on a raw non-blocking socket, so that frames are received straight into their buffer. Requests are executed as
 they arrive, a few at a time. A response that has to wait (a long poll, an fsync) delays later responses, but not the
-execution of later requests, up to a limit.
+execution of later requests, up to a limit. A request that is checked in a thread before it is executed delays both.
 """
 
 import logging
@@ -37,6 +37,7 @@ class Connection:
     __slots__ = (
         "_backlog",
         "_backlog_bytes",
+        "_blocking_bytes",
         "_engine",
         "_fd",
         "_frame",
@@ -81,6 +82,8 @@ class Connection:
         self._frame: UnfinishedFrame | None = None
         self._backlog: memoryview | None = None
         self._backlog_bytes = 0
+        self._blocking_bytes = 0
+        """The size of a request that later ones must not overtake, while it waits to be executed."""
         self._is_queued = False
         self._receive_bytes = len(memory.receive_buffer)
         self._slots: deque[_Slot] = deque()
@@ -240,6 +243,8 @@ class Connection:
         if isinstance(reply, Deferred):
             slot = _Slot(reply)
             self._slots.append(slot)
+            if reply.blocks_connection and not self._block(len(frame)):
+                return
             reply.then(lambda ready: self._complete(slot, ready))
         elif self._slots:
             self._slots.append(_Slot(None))
@@ -250,16 +255,31 @@ class Connection:
         if self._is_full():
             self._pause_reading()
 
+    def _block(self, size_bytes: int) -> bool:
+        """Execute no later request until this one is executed. Its handler keeps a copy of it."""
+        if not self._memory.reserve(size_bytes, self.number):
+            self.close("too much memory is held for waiting requests")
+            return False
+        self._blocking_bytes = size_bytes
+        return True
+
+    def _unblock(self) -> None:
+        self._memory.release(self._blocking_bytes)
+        self._blocking_bytes = 0
+
     def _is_full(self) -> bool:
-        """Whether the client has to take answers before more of its requests are executed."""
+        """Whether a request has to be executed, or the client has to take responses, before the next is executed."""
         return (
             self._output.is_blocked
+            or self._blocking_bytes > 0
             or len(self._slots) >= requests_in_flight_max
             or self._waiting_bytes > waiting_answers_bytes_max
         )
 
     def _complete(self, slot: "_Slot", reply: Reply) -> None:
         slot.reply = reply
+        if slot.deferred is not None and slot.deferred.blocks_connection:
+            self._unblock()
         slot.deferred = None
         self.last_active_ms = self._memory.now_ms()
         self._waiting_bytes += _length(reply)
@@ -330,6 +350,7 @@ class Connection:
         self._backlog = None
         self._memory.release(self._backlog_bytes)
         self._backlog_bytes = 0
+        self._unblock()
         self._socket.close()
         self._on_close(self)
 

@@ -16,9 +16,9 @@ NOW_MS = 1_700_000_000_000
 def test_a_batch_is_decompressed_once_for_all_checks(monkeypatch: pytest.MonkeyPatch, key: bytes | None) -> None:
     decompressed: list[int] = []
 
-    def counted(batch: bytes | memoryview, header: BatchHeader) -> bytes | memoryview:
+    def counted(batch: bytes | memoryview, header: BatchHeader, limit_bytes: int) -> bytes | memoryview:
         decompressed.append(len(batch))
-        return inflate(batch, header)
+        return inflate(batch, header, limit_bytes)
 
     monkeypatch.setattr(record_rules, "inflate", counted)
     configs = {"cleanup.policy": "compact", "message.timestamp.before.max.ms": "1000"}
@@ -26,8 +26,8 @@ def test_a_batch_is_decompressed_once_for_all_checks(monkeypatch: pytest.MonkeyP
     batch = Batch([NewRecord(b"value" * 100, key=key, timestamp=NOW_MS)], codec="gzip").encode()
     if key is None:
         with pytest.raises(Refused) as refused:
-            check_records(batch, read_header(batch), settings, "topic-0", NOW_MS)
+            check_records(batch, read_header(batch), settings, "topic-0", NOW_MS, None)
         assert refused.value.error is ErrorCode.invalid_record
     else:
-        check_records(batch, read_header(batch), settings, "topic-0", NOW_MS)
+        check_records(batch, read_header(batch), settings, "topic-0", NOW_MS, None)
     assert decompressed == [len(batch)]

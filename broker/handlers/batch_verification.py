@@ -1,0 +1,70 @@
+"""Checks of a produced batch that depend only on its bytes and on the topic's settings.
+
+Small batches are verified on the event loop, large ones in a thread.
+"""
+
+from typing import NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from headgate.broker.handlers.record_rules import Refused, check_records
+from headgate.broker.protocol.record_batch import (
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    Buffer,
+    CorruptBatch,
+    UnsupportedCodec,
+    validate_produced,
+)
+from headgate.broker.protocol.record_walk import InvalidBatch
+from headgate.broker.state.configs.effective import TopicSettings
+
+ZSTD_SINCE_VERSION = 7
+
+
+class Verified(NamedTuple):
+    """A batch that may be appended to a topic with these settings."""
+
+    settings: TopicSettings
+    batch: Buffer
+    header: BatchHeader
+
+
+def verify(
+    batch: Buffer | None, version: int, settings: TopicSettings, partition: str, now_ms: int, inline_records: int | None
+) -> Verified:
+    """Raises Refused, and TooLargeInline as `check_records` does."""
+    try:
+        batch, header = validate_produced(batch or b"", takes_zstd=version >= ZSTD_SINCE_VERSION)
+    except UnsupportedCodec as error:
+        raise Refused(ErrorCode.unsupported_compression_type, f"Produce v{version}: {error}") from error
+    except InvalidBatch as error:
+        raise Refused(ErrorCode.invalid_record, str(error)) from error
+    except CorruptBatch as error:
+        raise Refused(ErrorCode.corrupt_message, str(error)) from error
+    if header.attributes & TRANSACTIONAL_FLAG:
+        raise Refused(ErrorCode.transactional_id_authorization_failed, "this broker has no transactions yet")
+    if len(batch) > settings.max_message_bytes:
+        raise Refused(
+            ErrorCode.message_too_large, f"a batch of {len(batch)} bytes is over {settings.max_message_bytes}"
+        )
+    check_records(batch, header, settings, partition, now_ms, inline_records)
+    return Verified(settings, batch, header)
+
+
+class LargeBatch(NamedTuple):
+    """A batch that a thread has to verify."""
+
+    key: tuple[int, int]
+    """The position of its topic in the request, and its partition."""
+    version: int
+    settings: TopicSettings
+    partition: str
+    now_ms: int
+    batch: bytes
+
+    def verify(self) -> Verified | Refused:
+        try:
+            return verify(self.batch, self.version, self.settings, self.partition, self.now_ms, None)
+        except Refused as refusal:
+            return refusal.without_traceback()

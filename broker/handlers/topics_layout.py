@@ -1,0 +1,65 @@
+"""The layout that Produce and Fetch responses share: an array of topics, each with an array of partitions."""
+
+from typing import NamedTuple
+
+from kio.index import load_response_schema
+
+from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.templates import ArrayTemplate, encode, item_type
+from headgate.broker.state.topics import Partition, Topic
+
+_TOPICS = "responses"
+
+
+class FieldNames(NamedTuple):
+    """The names of the fields that differ between the two APIs."""
+
+    topic_name: str
+    partitions: str
+
+
+class TopicsLayout:
+    """The response of one API at one version, as templates."""
+
+    def __init__(self, api_key: int, version: int, names: FieldNames, sample_partition: Answer) -> None:
+        self.api_key = api_key
+        self.version = version
+        self._names = names
+        self._sample_partition = sample_partition
+        self.schema = load_response_schema(api_key, version)
+        self._topic_schema = item_type(self.schema, _TOPICS)
+        self.partition_schema = item_type(self._topic_schema, names.partitions)
+        self.response = ArrayTemplate(self.schema, {}, _TOPICS, {names.partitions: ()})
+        self._any_topic = probe = self._topic_template("", None)
+        self.topic_tail = probe.tail
+        self.topic_length = probe.length
+        self.is_flexible = probe.flexible
+
+    def _topic_template(self, name: str, topic_id: object) -> ArrayTemplate:
+        fields: Answer = {self._names.topic_name: name, "topic_id": topic_id}
+        return ArrayTemplate(self._topic_schema, fields, self._names.partitions, self._sample_partition)
+
+    def topic_head(self, topic: Topic | None, requested: Request | None) -> bytes:
+        """A topic up to the number of its partitions. One that does not exist is named as in the request."""
+        if topic is None:
+            name = self._names.topic_name
+            named = {name: getattr(requested, name, ""), "topic_id": getattr(requested, "topic_id", None)}
+            return self._any_topic.head_of(encode(self._topic_schema, named))
+        key = (self.api_key, self.version)
+        head = topic.templates.get(key)
+        if head is None:
+            head = topic.templates[key] = self._topic_template(topic.name, topic.topic_id).head
+        return head
+
+    def around(self, partition: Partition) -> tuple[bytes, bytes]:
+        """The bytes before and behind the partition in a response that contains nothing else."""
+        before = self.response.head + self.response.length(1) + self.topic_head(partition.topic, None)
+        return before + self.topic_length(1), self.topic_tail + self.response.tail
+
+    def failed_partition(self, index: int, behind_index: bytes) -> bytes:
+        """The index is the first field. A request can name thousands of partitions that do not exist, so the fields
+        behind the index are encoded once for all of them."""
+        return index.to_bytes(4, signed=True) + behind_index
+
+    def encode_behind_index(self, fields: Answer) -> bytes:
+        return encode(self.partition_schema, fields)[4:]
