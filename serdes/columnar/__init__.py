@@ -3,16 +3,10 @@
 Needs the `spark` extra (pyarrow and numpy; Numba for speed, not for the results): `serdes` itself does not import it.
 """
 
-from headgate.serdes.columnar.batches import (
-    AbortedTransaction,
-    BatchFault,
-    Records,
-    Scanned,
-    read_batches,
-    scan_batches,
-)
-from headgate.serdes.columnar.decoder import Batch, ColumnarDecoder
-from headgate.serdes.columnar.encoder import ColumnarEncoder, Encoded
+from headgate.serdes.columnar.decode.decoder import Batch, ColumnarDecoder
+from headgate.serdes.columnar.decode.projection import project
+from headgate.serdes.columnar.decode.schema_source import FixedSchemas, SchemaSource
+from headgate.serdes.columnar.encode.encoder import ColumnarEncoder, Encoded
 from headgate.serdes.columnar.engine import Compiled, Engine, Plain, default_engine
 from headgate.serdes.columnar.errors import (
     BatchTooLarge,
@@ -22,9 +16,15 @@ from headgate.serdes.columnar.errors import (
     SchemaTooLarge,
     UnknownField,
 )
-from headgate.serdes.columnar.projection import project
-from headgate.serdes.columnar.record_rows import RecordRows
-from headgate.serdes.columnar.source import FixedSchemas, SchemaSource
+from headgate.serdes.columnar.records.batches import (
+    AbortedTransaction,
+    BatchFault,
+    Records,
+    Scanned,
+    read_batches,
+    scan_batches,
+)
+from headgate.serdes.columnar.records.record_rows import RecordRows
 from headgate.serdes.columnar.spans import Spans
 
 __all__ = [

@@ -1,91 +1,88 @@
-"""The two ways to run the interpreter: as machine code where Numba is installed, as plain Python where it is not.
+"""Runs the kernels: as machine code if Numba is installed, otherwise as plain Python.
 
-They are the same functions over the same memory, so their results cannot differ; the plain form is about eighty times
-slower, which is still the pace of any row-wise decoder in Python.
+Both engines run the same functions on the same memory, so their results are equal. Plain Python is about 80 times
+slower, which is the speed of a row-wise decoder in Python.
 """
 
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from headgate.serdes.columnar import encode_rows, frames, interpreter, records
+from headgate.serdes.columnar.kernels import decode_rows, encode_rows, frames, records
 
 
 class Engine(Protocol):
-    """All functions take NumPy arrays."""
+    """The kernels. Arguments are NumPy arrays and integers."""
 
-    def decode_rows(self, data: Any, starts: Any, ends: Any, skip: int, *arrays: Any) -> int: ...
-    def scan_frames(self, *arrays: Any) -> int: ...
-    def encode_rows(self, *arrays: Any) -> int: ...
-    def scan_records(self, data: Any, sections: Any, first_offset: int, *arrays: Any) -> int: ...
-    def copy_spans(self, *arrays: Any) -> int: ...
-    def find_headers(self, *arrays: Any) -> int: ...
-    def make_text(self, *arrays: Any) -> int: ...
+    def decode_rows(self, *arguments: Any) -> int: ...
+    def scan_frames(self, *arguments: Any) -> int: ...
+    def encode_rows(self, *arguments: Any) -> int: ...
+    def scan_records(self, *arguments: Any) -> int: ...
+    def copy_spans(self, *arguments: Any) -> int: ...
+    def find_headers(self, *arguments: Any) -> int: ...
+    def make_text(self, *arguments: Any) -> int: ...
 
 
 class Plain:
-    """Indexing a memoryview is several times faster than indexing an array, and yields Python's own numbers."""
+    """Runs the kernels as plain Python."""
 
-    def decode_rows(self, data: Any, starts: Any, ends: Any, skip: int, *arrays: Any) -> int:
-        views: list[Any] = [memoryview(array) for array in (data, starts, ends, *arrays)]
-        return interpreter.decode_rows(views[0], views[1], views[2], skip, *views[3:])
+    def decode_rows(self, *arguments: Any) -> int:
+        return decode_rows.decode_rows(*_views(arguments))
 
-    def scan_frames(self, *arrays: Any) -> int:
-        views: list[Any] = [memoryview(array) for array in arrays]
-        return frames.scan_frames(*views)
+    def scan_frames(self, *arguments: Any) -> int:
+        return frames.scan_frames(*_views(arguments))
 
-    def encode_rows(self, *arrays: Any) -> int:
-        views: list[Any] = [memoryview(array) for array in arrays]
-        return encode_rows.encode_rows(*views)
+    def encode_rows(self, *arguments: Any) -> int:
+        return encode_rows.encode_rows(*_views(arguments))
 
-    def scan_records(self, data: Any, sections: Any, first_offset: int, *arrays: Any) -> int:
-        views: list[Any] = [memoryview(array) for array in (data, sections, *arrays)]
-        return records.scan_records(views[0], views[1], first_offset, *views[2:])
+    def scan_records(self, *arguments: Any) -> int:
+        return records.scan_records(*_views(arguments))
 
-    def copy_spans(self, *arrays: Any) -> int:
-        views: list[Any] = [memoryview(array) for array in arrays]
-        return records.copy_spans(*views)
+    def copy_spans(self, *arguments: Any) -> int:
+        return records.copy_spans(*_views(arguments))
 
-    def find_headers(self, *arrays: Any) -> int:
-        views: list[Any] = [memoryview(array) for array in arrays]
-        return records.find_headers(*views)
+    def find_headers(self, *arguments: Any) -> int:
+        return records.find_headers(*_views(arguments))
 
-    def make_text(self, *arrays: Any) -> int:
-        views: list[Any] = [memoryview(array) for array in arrays]
-        return records.make_text(*views)
+    def make_text(self, *arguments: Any) -> int:
+        return records.make_text(*_views(arguments))
 
 
 class Compiled:
-    """Each function is loaded from Numba's cache, or compiled, when it is first called."""
+    """Runs machine code. The first call of a kernel loads it from Numba's cache or compiles it."""
 
     def decode_rows(self, *arguments: Any) -> int:
-        return int(_compiled().decode_rows()(*arguments))
+        return int(_compiled("decode_rows")(*arguments))
 
     def scan_frames(self, *arguments: Any) -> int:
-        return int(_compiled().scan_frames()(*arguments))
+        return int(_compiled("scan_frames")(*arguments))
 
     def encode_rows(self, *arguments: Any) -> int:
-        return int(_compiled().encode_rows()(*arguments))
+        return int(_compiled("encode_rows")(*arguments))
 
     def scan_records(self, *arguments: Any) -> int:
-        return int(_compiled().scan_records()(*arguments))
+        return int(_compiled("scan_records")(*arguments))
 
     def copy_spans(self, *arguments: Any) -> int:
-        return int(_compiled().copy_spans()(*arguments))
+        return int(_compiled("copy_spans")(*arguments))
 
     def find_headers(self, *arguments: Any) -> int:
-        return int(_compiled().find_headers()(*arguments))
+        return int(_compiled("find_headers")(*arguments))
 
     def make_text(self, *arguments: Any) -> int:
-        return int(_compiled().make_text()(*arguments))
+        return int(_compiled("make_text")(*arguments))
+
+
+def _views(arguments: tuple[Any, ...]) -> list[Any]:
+    """Indexing a memoryview is several times faster than indexing a NumPy array, and returns Python numbers."""
+    return [argument if isinstance(argument, int) else memoryview(argument) for argument in arguments]
 
 
 @cache
-def _compiled() -> Any:
-    """Imported late: it needs Numba."""
-    from headgate.serdes.columnar import compiled
+def _compiled(kernel: str) -> Any:
+    from headgate.serdes.columnar.native import compiled  # needs Numba
 
-    return compiled
+    return compiled.kernel(kernel)
 
 
 @cache

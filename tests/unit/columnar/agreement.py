@@ -14,10 +14,10 @@ from pyarrow import lib as pa
 from headgate.registry.errors import InvalidSchema
 from headgate.serdes.avro import Decoder, Schema, parse
 from headgate.serdes.avro.schema import Primitive
-from headgate.serdes.columnar.decoder import Batch, ColumnarDecoder
+from headgate.serdes.columnar.decode.decoder import Batch, ColumnarDecoder
+from headgate.serdes.columnar.decode.schema_source import FixedSchemas
 from headgate.serdes.columnar.engine import Engine
 from headgate.serdes.columnar.errors import SchemaTooLarge
-from headgate.serdes.columnar.source import FixedSchemas
 from headgate.serdes.outcome import Reason
 from tests.unit.columnar.generation import Bodies, Readers, Schemas, zigzag
 from tests.unit.columnar.oracle import rows_of, same, too_deep, verdict

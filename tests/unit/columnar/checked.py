@@ -5,7 +5,7 @@ Compiled code checks nothing: a program that points past its buffers would write
 
 from typing import Any
 
-from headgate.serdes.columnar import encode_rows, frames, interpreter, records
+from headgate.serdes.columnar.kernels import decode_rows, encode_rows, frames, records
 
 
 class Guarded:
@@ -40,7 +40,7 @@ class Checked:
     """An `Engine`."""
 
     def decode_rows(self, *arguments: Any) -> int:
-        return interpreter.decode_rows(*guarded(arguments))
+        return decode_rows.decode_rows(*guarded(arguments))
 
     def scan_frames(self, *arguments: Any) -> int:
         return frames.scan_frames(*guarded(arguments))

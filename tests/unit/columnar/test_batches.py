@@ -11,7 +11,7 @@ from crc32c import crc32c
 from pyarrow import lib as pa
 
 from headgate.serdes.columnar import AbortedTransaction, Engine, Records, read_batches
-from headgate.serdes.columnar import inflate as inflating
+from headgate.serdes.columnar.records import inflate as inflating
 from tests.unit.columnar.checked import Checked
 from tests.unit.columnar.generation import zigzag
 

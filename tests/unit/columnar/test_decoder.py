@@ -13,9 +13,11 @@ from numba.core import caching, config
 from pyarrow import lib as pa
 
 from headgate.serdes.avro import Encoder, Schema, parse
-from headgate.serdes.columnar import ColumnarDecoder, Engine, FixedSchemas, NotBinary, Plain, compiled, frames
-from headgate.serdes.columnar import arena as arenas
+from headgate.serdes.columnar import ColumnarDecoder, Engine, FixedSchemas, NotBinary, Plain
+from headgate.serdes.columnar.decode import arena as arenas
 from headgate.serdes.columnar.engine import default_engine
+from headgate.serdes.columnar.kernels import frames
+from headgate.serdes.columnar.native import compiled
 from headgate.serdes.outcome import Reason
 from tests.unit.columnar.checked import Checked
 

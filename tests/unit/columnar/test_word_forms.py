@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numba import njit, types
 
-from headgate.serdes.columnar import compiled, primitives
+from headgate.serdes.columnar.kernels import primitives
+from headgate.serdes.columnar.native import compiled
 
 CANARY = 0xA5
 NUMBER_BYTES = (0, 1, 2, 0x0F, 0x10, 0x7F, 0x80, 0x81, 0x8F, 0x90, 0xFF)

@@ -6,7 +6,7 @@ from headgate.registry.errors import InvalidSchema
 from headgate.serdes import Reason, RegistryClient, RegistrySettings, UnknownSchema
 from headgate.serdes.avro import Decoder
 from headgate.serdes.avro.schema import Record
-from headgate.serdes.columnar.source import SchemaSource
+from headgate.serdes.columnar.decode.schema_source import SchemaSource
 from headgate.serdes.registry_source import RegistrySource
 from tests.unit.serdes.stub_registry import ADDRESS, StubRegistry, error
 

@@ -1,13 +1,12 @@
-"""The records of Kafka's record batches (message format v2). Plain Python that Numba can compile.
+"""Parses Kafka records (message format 2).
 
-`scan_records` checks them all and notes where their parts lie; no byte is copied. The others copy what is asked for out
-of places that it has found. As in `serdes.columnar.interpreter`, a batch that turns out corrupt is undone by not moving
-on.
+`scan_records` checks all records and stores where their fields are; it copies no byte. The other functions copy fields
+that it found. A corrupt batch is undone by not advancing, as in `decode_rows`.
 """
 
 from typing import Final
 
-from headgate.serdes.columnar.primitives import (
+from headgate.serdes.columnar.kernels.primitives import (
     Cells,
     append_bytes,
     is_utf8,

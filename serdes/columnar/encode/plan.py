@@ -21,12 +21,12 @@ from headgate.serdes.avro.schema import (
     Union,
     is_zero_size,
 )
-from headgate.serdes.columnar import encode_opcodes as op
 from headgate.serdes.columnar.arrow_types import DURATION_PARTS, RANGES, is_arrow_decimal, scalar_type
-from headgate.serdes.columnar.constants import Constants
+from headgate.serdes.columnar.constant_pool import Constants
+from headgate.serdes.columnar.encode.packing import Packing
 from headgate.serdes.columnar.errors import NotEncodable
+from headgate.serdes.columnar.kernels import encode_opcodes as op
 from headgate.serdes.columnar.layout import is_null, widened
-from headgate.serdes.columnar.packing import Packing
 from headgate.serdes.outcome import Reason
 
 _BITS = {"int": 31, "long": 63}

@@ -1,4 +1,4 @@
-"""The instruction set for writing: as `serdes.columnar.opcodes`, from columns to bytes.
+"""The instruction set for writing: as `serdes.columnar.kernels.decode_opcodes`, from columns to bytes.
 
 `idx` is the row, or the item, whose value is written.
 """

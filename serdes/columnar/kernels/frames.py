@@ -4,7 +4,7 @@ A batch is asked for each id once, however many rows carry it: garbage can make 
 that Numba can compile.
 """
 
-from headgate.serdes.columnar.primitives import Cells
+from headgate.serdes.columnar.kernels.primitives import Cells
 from headgate.serdes.outcome import Reason
 
 FRAME_BYTES = 5

@@ -1,7 +1,7 @@
 """Avro's primitive encodings, each read with every length and form checked. Plain Python that Numba can compile.
 
 A reader returns the value and the position after it, or a negative position: minus the reason. Functions whose fast
-forms differ between Python and machine code are plain here and overloaded in `serdes.columnar.word_forms`.
+forms differ between Python and machine code are plain here and overloaded in `serdes.columnar.native.word_overloads`.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def jitable(function: Function) -> Function:
     """Mark a function as one that compiled code may call; it stays an ordinary function.
 
     It becomes part of its callers: an array is seven arguments, so that a call costs more than most of these do.
-    `serdes.columnar.compiled` tells Numba, which takes a second to import, once something is to be compiled.
+    `serdes.columnar.native.compiled` tells Numba, which takes a second to import, once something is to be compiled.
     """
     setattr(function, INLINE_MARK, True)
     return function

@@ -1,19 +1,19 @@
-"""Runs a program over a batch of Avro bodies, writing columns into one arena. Plain Python that Numba can compile.
+"""Decodes a batch of Avro bodies: runs a program for each row and writes columns into one arena.
 
-All that a row has written is reachable only through the offsets of the row before it: a column's next free slot *is*
-the row number, a text's next free byte *is* the last offset. So undoing a row is not moving on, and costs nothing.
-Where a buffer is full the row is left undone as well, and the caller makes room and comes back to it.
+Undoing a row costs nothing, because a row is visible only through the offsets after it. The next free cell of a column
+is the row number, and the next free byte of a text buffer is the last offset. The kernel also stops at a row for which
+a buffer is too small. The caller then enlarges the buffer and continues at that row.
 
-Nothing here differs between Python's integers and 64-bit ones, so that `serdes.columnar.compiled` can hand it to Numba
-and `serdes.columnar.engine` can run it as it is where Numba is missing. It trusts the program, and no byte it reads.
+The code gives the same results with Python integers and 64-bit integers, so that Numba can compile it. It trusts the
+program. It checks every byte of the data.
 """
 
 from typing import Final
 
 from headgate.serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX
 from headgate.serdes.avro.defaults import DEFAULT_DEPTH_MAX
-from headgate.serdes.columnar import opcodes as op
-from headgate.serdes.columnar.primitives import (
+from headgate.serdes.columnar.kernels import decode_opcodes as op
+from headgate.serdes.columnar.kernels.primitives import (
     CORRUPT,
     DECIMAL_BOUND_BYTES,
     INVALID_VALUE,

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from pyarrow import lib as pa
 
 from headgate.serdes.avro.schema import Schema, Union
-from headgate.serdes.columnar import encode_rows
-from headgate.serdes.columnar.encode_plan import Writing
+from headgate.serdes.columnar.encode.plan import Writing
 from headgate.serdes.columnar.engine import Engine, default_engine
 from headgate.serdes.columnar.errors import BatchTooLarge
+from headgate.serdes.columnar.kernels import encode_rows
 from headgate.serdes.columnar.layout import is_null
 from headgate.serdes.columnar.memory import empty
 from headgate.serdes.framing import frame

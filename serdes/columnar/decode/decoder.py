@@ -1,7 +1,7 @@
 """A batch of framed Avro to Arrow columns: values, reasons and schema ids, row for row.
 
-The facade over the planner, the arena and the interpreter. Fetching schemas is the source's, choosing the columns is
-`serdes.columnar.projection`'s.
+The facade over the planner, the arena and the decode_rows. Fetching schemas is the source's, choosing the columns is
+`serdes.columnar.decode.projection`'s.
 """
 
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from pyarrow import lib as pa
 
 from headgate.serdes.avro.resolution import Plan, Unresolvable, resolve
 from headgate.serdes.avro.schema import Schema
-from headgate.serdes.columnar import interpreter
-from headgate.serdes.columnar.arena import Arena, Demand, Rates, measure
-from headgate.serdes.columnar.arrow import assemble
+from headgate.serdes.columnar.decode.arena import Arena, Demand, Rates, measure
+from headgate.serdes.columnar.decode.arrays import assemble
+from headgate.serdes.columnar.decode.planner import compile_plan
+from headgate.serdes.columnar.decode.program import Program
+from headgate.serdes.columnar.decode.schema_source import SchemaSource
 from headgate.serdes.columnar.engine import Engine, default_engine
 from headgate.serdes.columnar.errors import SchemaTooLarge
-from headgate.serdes.columnar.frames import FRAME_BYTES
+from headgate.serdes.columnar.kernels import decode_rows
+from headgate.serdes.columnar.kernels.frames import FRAME_BYTES
 from headgate.serdes.columnar.layout import RECURSION_MAX_DEFAULT, lay_out
 from headgate.serdes.columnar.memory import empty
-from headgate.serdes.columnar.planner import compile_plan
-from headgate.serdes.columnar.program import Program
-from headgate.serdes.columnar.source import SchemaSource
 from headgate.serdes.columnar.spans import Spans, spans_of
 from headgate.serdes.outcome import Reason
 
@@ -131,7 +131,7 @@ class ColumnarDecoder:
         payload_bytes = int((spans.ends - spans.starts).sum())
         arena = Arena(self._layout.buffers, self._rates.room(rows, payload_bytes))
         reasons = empty(rows, np.uint8)
-        stack = np.zeros(interpreter.FRAMES * interpreter.FRAME, np.int64)
+        stack = np.zeros(decode_rows.FRAMES * decode_rows.FRAME, np.int64)
         progress = np.zeros(3, np.int64)
         while True:
             status = self._engine.decode_rows(
@@ -141,9 +141,9 @@ class ColumnarDecoder:
             )  # fmt: skip
             row, number, needed = (int(word) for word in progress)
             used = measure(arena, self._layout.root, row)
-            if status == interpreter.DONE:
+            if status == decode_rows.DONE:
                 break
-            demand = Demand(status == interpreter.GROW_SCOPE, number, needed)
+            demand = Demand(status == decode_rows.GROW_SCOPE, number, needed)
             if demand.is_excessive(self._layout.buffers, used):
                 slots[row] = -Reason.INVALID_VALUE
             else:

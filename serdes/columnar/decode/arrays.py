@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from headgate.serdes.columnar.arena import Arena
+from headgate.serdes.columnar.decode.arena import Arena
 from headgate.serdes.columnar.layout import Cells, Node, Nothing, Struct, Text
 
 

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from headgate.serdes.avro.defaults import default_value
 from headgate.serdes.avro.schema import Array, Fixed, Map, Primitive, Record, Schema, Union
-from headgate.serdes.columnar import opcodes as op
+from headgate.serdes.columnar.decode.program import Program
+from headgate.serdes.columnar.kernels import decode_opcodes as op
 from headgate.serdes.columnar.layout import Cells, List, Node, Struct, Text, is_null
-from headgate.serdes.columnar.program import Program
 from headgate.serdes.outcome import Reason
 
 

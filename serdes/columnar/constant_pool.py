@@ -1,7 +1,7 @@
 """The pool of bytes that a program refers to: symbols, defaults, the bounds of decimals. Equal ones are kept once."""
 
 from headgate.serdes.avro.schema import Logical
-from headgate.serdes.columnar.primitives import DECIMAL_BOUND_BYTES
+from headgate.serdes.columnar.kernels.primitives import DECIMAL_BOUND_BYTES
 
 
 class Constants:

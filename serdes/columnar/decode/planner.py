@@ -1,7 +1,7 @@
 """Compiles a resolved plan (`serdes.avro.resolution`) into a program for the interpreter, against one reader's layout.
 
 How deep a value lies is known here, so that the limit on depth costs nothing in the loop. What the reader does not want
-is `serdes.columnar.skipping`, what the writer does not have is `serdes.columnar.defaults`.
+is `serdes.columnar.decode.skipping`, what the writer does not have is `serdes.columnar.decode.defaults`.
 """
 
 from functools import partial
@@ -18,14 +18,14 @@ from headgate.serdes.avro.resolution import (
     Unresolvable,
 )
 from headgate.serdes.avro.schema import Array, Logical, Map, Primitive, Schema, Union
-from headgate.serdes.columnar import opcodes as op
 from headgate.serdes.columnar.arrow_types import RANGES
-from headgate.serdes.columnar.defaults import write_default
+from headgate.serdes.columnar.decode.defaults import write_default
+from headgate.serdes.columnar.decode.program import Program
+from headgate.serdes.columnar.decode.skipping import Skipper
 from headgate.serdes.columnar.errors import SchemaTooLarge
+from headgate.serdes.columnar.kernels import decode_opcodes as op
+from headgate.serdes.columnar.kernels.primitives import DECIMAL_BOUND_BYTES
 from headgate.serdes.columnar.layout import Cells, List, Node, Struct, Text, is_null, widened
-from headgate.serdes.columnar.primitives import DECIMAL_BOUND_BYTES
-from headgate.serdes.columnar.program import Program
-from headgate.serdes.columnar.skipping import Skipper
 from headgate.serdes.outcome import Reason
 
 PROGRAM_WORDS_MAX = 2_000_000

@@ -4,8 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from headgate.serdes.columnar.arena import ALIGNMENT_BYTES
-from headgate.serdes.columnar.memory import empty
+from headgate.serdes.columnar.memory import ALIGNMENT_BYTES, empty
 
 
 class Packing:

@@ -10,8 +10,8 @@ from functools import partial
 
 from headgate.serdes.avro.decoder import DEPTH_MAX
 from headgate.serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, is_zero_size
-from headgate.serdes.columnar import opcodes as op
-from headgate.serdes.columnar.program import Program
+from headgate.serdes.columnar.decode.program import Program
+from headgate.serdes.columnar.kernels import decode_opcodes as op
 from headgate.serdes.outcome import Reason
 
 _COUNTED = {"int": op.SKIP_INT, "long": op.SKIP_LONG, "bytes": op.SKIP_BYTES, "string": op.SKIP_BYTES}

@@ -6,8 +6,8 @@ A row that cannot be written (a null where none may be, a value that a reader wo
 from typing import Final
 
 from headgate.serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX
-from headgate.serdes.columnar import encode_opcodes as op
-from headgate.serdes.columnar.primitives import (
+from headgate.serdes.columnar.kernels import encode_opcodes as op
+from headgate.serdes.columnar.kernels.primitives import (
     DECIMAL_BOUND_BYTES,
     INVALID_VALUE,
     Cells,

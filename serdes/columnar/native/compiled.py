@@ -1,8 +1,8 @@
-"""The interpreter as machine code: compiled by Numba once, then read from its cache on disk.
+"""Compiles the kernels to machine code with Numba, and caches the code on disk.
 
-Numba keeps the code beside the source, or in the user's cache directory where that cannot be written
-(`NUMBA_CACHE_DIR` names another); where neither can be, it is compiled anew in each process. Only what is done eight
-bytes at a time differs from the plain form: `serdes.columnar.word_forms`.
+Numba caches next to the source file. If that folder is read-only, it uses the user's cache directory, or the directory
+in `NUMBA_CACHE_DIR`. Without any writable directory, each process compiles again. Only the functions of
+`word_overloads` differ from the plain kernels.
 """
 
 import sys
@@ -11,29 +11,28 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from numba import extending, njit, types
 
 from headgate.serdes.avro import decoder, defaults
-from headgate.serdes.columnar import (
+from headgate.serdes.columnar.kernels import (
+    decode_opcodes,
+    decode_rows,
     encode_opcodes,
+    encode_rows,
     frames,
-    interpreter,
-    machine,
-    opcodes,
     primitives,
     records,
-    word_forms,
 )
-from headgate.serdes.columnar import encode_rows as encoding
-from headgate.serdes.columnar.machine import CellsType
+from headgate.serdes.columnar.native import intrinsics, word_overloads
+from headgate.serdes.columnar.native.intrinsics import CellsType
 
-SOURCES: tuple[ModuleType, ...] = (
-    decoder, defaults, encode_opcodes, encoding, frames, interpreter, machine, opcodes, primitives, records, word_forms,
-    sys.modules[__name__],
+SOURCES: Final[tuple[ModuleType, ...]] = (
+    decoder, defaults, decode_opcodes, decode_rows, encode_opcodes, encode_rows, frames, intrinsics, primitives,
+    records, word_overloads, sys.modules[__name__],
 )  # fmt: skip
-"""Everything that the compiled code is made of."""
+"""All modules that contribute to the compiled code."""
 
 BYTES_IN = CellsType(types.uint8, readonly=True)
 LONGS_IN = CellsType(types.int64, readonly=True)
@@ -64,6 +63,16 @@ ENCODE_ROWS = types.int64(
 )  # fmt: skip
 SCAN_FRAMES = types.int64(BYTES_IN, LONGS_IN, LONGS_IN, BYTES_IN, I64, I64, I64, I64)
 
+KERNELS: Final[dict[str, tuple[Callable[..., int], Any]]] = {
+    "decode_rows": (decode_rows.decode_rows, DECODE_ROWS),
+    "encode_rows": (encode_rows.encode_rows, ENCODE_ROWS),
+    "scan_frames": (frames.scan_frames, SCAN_FRAMES),
+    "scan_records": (records.scan_records, SCAN_RECORDS),
+    "copy_spans": (records.copy_spans, COPY_SPANS),
+    "find_headers": (records.find_headers, FIND_HEADERS),
+    "make_text": (records.make_text, MAKE_TEXT),
+}
+
 
 def _register_marked() -> None:
     for module in SOURCES:
@@ -80,7 +89,7 @@ def compile_function(function: Callable[..., int], signature: Any) -> Callable[.
     try:
         return _compiled(function, signature, is_cached=True)
     except Exception:
-        # No directory to keep the code in, or what lies there is broken in any way; a fault of the code shows again.
+        # No writable cache directory, or a damaged cache. An error in the kernel itself is raised again below.
         return _compiled(function, signature, is_cached=False)
 
 
@@ -88,8 +97,8 @@ def _compiled(function: Callable[..., int], signature: Any, *, is_cached: bool) 
     dispatcher: Any = njit(nogil=True)(function)
     if is_cached:
         dispatcher.enable_caching()
-        # Numba looks at the function's own file alone. Code kept from before another opcode or helper changed would run
-        # wild, so the stamp covers every file that goes into it.
+        # Numba's stamp covers only the file of the function. Stale code with other opcodes would corrupt memory, so
+        # this stamp covers all sources.
         dispatcher._cache._cache_file._source_stamp = _fingerprint()
     dispatcher.compile(signature)
     dispatcher.disable_compile()
@@ -105,35 +114,5 @@ def _fingerprint() -> str:
 
 
 @cache
-def decode_rows() -> Callable[..., int]:
-    return compile_function(interpreter.decode_rows, DECODE_ROWS)
-
-
-@cache
-def scan_frames() -> Callable[..., int]:
-    return compile_function(frames.scan_frames, SCAN_FRAMES)
-
-
-@cache
-def scan_records() -> Callable[..., int]:
-    return compile_function(records.scan_records, SCAN_RECORDS)
-
-
-@cache
-def copy_spans() -> Callable[..., int]:
-    return compile_function(records.copy_spans, COPY_SPANS)
-
-
-@cache
-def find_headers() -> Callable[..., int]:
-    return compile_function(records.find_headers, FIND_HEADERS)
-
-
-@cache
-def make_text() -> Callable[..., int]:
-    return compile_function(records.make_text, MAKE_TEXT)
-
-
-@cache
-def encode_rows() -> Callable[..., int]:
-    return compile_function(encoding.encode_rows, ENCODE_ROWS)
+def kernel(name: str) -> Callable[..., int]:
+    return compile_function(*KERNELS[name])

@@ -13,6 +13,7 @@ from pyarrow import lib as pa
 
 from headgate.serdes.columnar.errors import BatchTooLarge
 from headgate.serdes.columnar.layout import ROWS, Buffer, List, Node, Role, Struct, Text
+from headgate.serdes.columnar.memory import ALIGNMENT_BYTES
 
 OFFSET_MAX = 2**31 - 1
 """Items or bytes that 32-bit offsets can count."""
@@ -21,7 +22,6 @@ ROW_BYTES_MAX = 256 * 1024 * 1024
 """Of one row in one list or text column. A null in a list takes a byte of payload and a slot in every column below it,
 so a payload of a megabyte could ask for gigabytes; such a row is INVALID_VALUE."""
 
-ALIGNMENT_BYTES = 64
 HEADROOM = 1.25
 """How much more than the rate seen so far a buffer gets."""
 FIRST_ITEMS_PER_ROW = 2

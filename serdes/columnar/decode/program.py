@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.serdes.avro.schema import Union
-from headgate.serdes.columnar import opcodes as op
-from headgate.serdes.columnar.constants import Constants
+from headgate.serdes.columnar.constant_pool import Constants
+from headgate.serdes.columnar.kernels import decode_opcodes as op
 from headgate.serdes.columnar.layout import Cells, Layout, List, Node, Nothing, Struct, Text, is_null, widened
 
 

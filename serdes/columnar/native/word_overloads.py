@@ -1,4 +1,4 @@
-"""What machine code does eight bytes at a time, in place of the plain form in `serdes.columnar.primitives`.
+"""What machine code does eight bytes at a time, in place of the plain form in `serdes.columnar.kernels.primitives`.
 
 Each gives the same results. What is read stays within the array, whatever a payload claims: eight bytes are loaded only
 where the array has as many, and those past a row's end are left out of account.
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numba import extending
 
-from headgate.serdes.columnar import primitives
-from headgate.serdes.columnar.machine import as_big_endian, copy_block, load_eight, low_zeros, store_eight
-from headgate.serdes.columnar.primitives import CORRUPT, is_utf8, slow_int, slow_long
+from headgate.serdes.columnar.kernels import primitives
+from headgate.serdes.columnar.kernels.primitives import CORRUPT, is_utf8, slow_int, slow_long
+from headgate.serdes.columnar.native.intrinsics import as_big_endian, copy_block, load_eight, low_zeros, store_eight
 
 BLOCK_BYTES = 32
 """From here on the machine's own copying beats eight bytes at a time."""

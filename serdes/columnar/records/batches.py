@@ -3,7 +3,7 @@
 Checksums, lengths and counts are checked; a batch that fails is reported with its range of offsets and the others are
 read. A batch cut off at the end, as brokers send it, is left for the next fetch. Control batches are markers of
 transactions, not records; the batches of aborted transactions are left out where the response lists them.
-No Python object is made per record: `serdes.columnar.records` reads them.
+No Python object is made per record: `serdes.columnar.kernels.records` reads them.
 """
 
 import struct
@@ -17,9 +17,9 @@ from pyarrow import lib as pa
 
 from headgate.serdes.columnar.engine import Engine, default_engine
 from headgate.serdes.columnar.errors import BatchTooLarge
-from headgate.serdes.columnar.inflate import RECORDS_BYTES_MAX, Bytes, Inflated, NotInflated
-from headgate.serdes.columnar.record_rows import RecordRows
-from headgate.serdes.columnar.records import OWN_TIMESTAMP, RECORD_BYTES_MIN
+from headgate.serdes.columnar.kernels.records import OWN_TIMESTAMP, RECORD_BYTES_MIN
+from headgate.serdes.columnar.records.inflate import RECORDS_BYTES_MAX, Bytes, Inflated, NotInflated
+from headgate.serdes.columnar.records.record_rows import RecordRows
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size

@@ -1,0 +1,1 @@
+"""Framed Avro to Arrow columns."""

@@ -1,0 +1,1 @@
+"""The kernels as machine code. Needs Numba."""
