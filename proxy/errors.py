@@ -1,7 +1,6 @@
-"""One typed error per fault of the proxy. `FAULTS` is the one table of HTTP statuses and codes."""
+"""One exception class per kind of error. `proxy.api.errors` maps them to HTTP status and error code."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kio.schema.errors import ErrorCode
@@ -155,54 +154,3 @@ class BrokerUnavailable(ProxyError):
 
 class ShuttingDown(ProxyError):
     """The proxy stops; another one, or this one later, will serve."""
-
-
-class Fault(NamedTuple):
-    status: int
-    error_code: int
-
-
-FAULTS: Mapping[type[ProxyError], Fault] = {
-    BadRequest: Fault(400, 400),
-    InvalidConsumerConfig: Fault(422, 40001),
-    KafkaBadRequest: Fault(400, 40002),
-    NotAuthenticated: Fault(401, 40101),
-    NotAuthorized: Fault(403, 40301),
-    ResourceNotFound: Fault(404, 404),
-    TopicNotFound: Fault(404, 40401),
-    PartitionNotFound: Fault(404, 40402),
-    ConsumerInstanceNotFound: Fault(404, 40403),
-    LeaderNotFound: Fault(404, 40404),
-    GroupNotFound: Fault(404, 40405),
-    NotAcceptable: Fault(406, 406),
-    FormatMismatch: Fault(406, 40601),
-    SchemaUnavailable: Fault(408, 40801),
-    AlreadySubscribed: Fault(409, 40901),
-    ConsumerExists: Fault(409, 40902),
-    IllegalState: Fault(409, 40903),
-    BodyTooLarge: Fault(413, 413),
-    BodyTimedOut: Fault(408, 408),
-    UnsupportedMedia: Fault(415, 415),
-    Unprocessable: Fault(422, 422),
-    KeySchemaMissing: Fault(422, 42201),
-    ValueSchemaMissing: Fault(422, 42202),
-    ConversionFailed: Fault(422, 42203),
-    InvalidConsumerConfigValue: Fault(422, 42204),
-    InvalidSchemaGiven: Fault(422, 42205),
-    InvalidPayload: Fault(422, 42206),
-    SerializationFailed: Fault(422, 42207),
-    InvalidBatch: Fault(422, 42208),
-    TooManyRequests: Fault(429, 429),
-    KafkaFailed: Fault(500, 50002),
-    KafkaRetriable: Fault(500, 50003),
-    BrokerUnavailable: Fault(503, 50302),
-    OwnerUnavailable: Fault(503, 50302),
-    ShuttingDown: Fault(503, 50302),
-}
-
-
-def fault_of(error: ProxyError) -> Fault:
-    for kind in type(error).__mro__:
-        if kind in FAULTS:
-            return FAULTS[kind]
-    return Fault(500, 500)

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
 from headgate.openapi.errors import error_body
-from headgate.proxy.errors import BodyTimedOut, ProxyError, TooManyRequests, fault_of
+from headgate.proxy.api.errors import error_headers, status_of
+from headgate.proxy.errors import ProxyError
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -34,13 +35,5 @@ async def send_answer(
 
 
 async def send_error(send: Send, error: ProxyError, media_type: str) -> None:
-    fault = fault_of(error)
-    await send_answer(send, fault.status, error_body(fault.error_code, str(error)), media_type, extra_headers(error))
-
-
-def extra_headers(error: ProxyError) -> list[tuple[bytes, bytes]]:
-    if isinstance(error, TooManyRequests):
-        return [(b"retry-after", str(error.retry_after_seconds).encode())]
-    if isinstance(error, BodyTimedOut):
-        return [(b"connection", b"close")]  # The rest of the body would be read as the next request.
-    return []
+    fault = status_of(error)
+    await send_answer(send, fault.status, error_body(fault.error_code, str(error)), media_type, error_headers(error))

@@ -13,7 +13,8 @@ from starlette.responses import Response
 from headgate.openapi.errors import error_body
 from headgate.proxy.api import health
 from headgate.proxy.api.addresses import access_of
-from headgate.proxy.api.answers import JSON, V2_JSON, extra_headers
+from headgate.proxy.api.answers import JSON, V2_JSON
+from headgate.proxy.api.errors import error_headers, status_of
 from headgate.proxy.api.escaped_paths import restore_slashes
 from headgate.proxy.api.forwarding import Forwarding
 from headgate.proxy.api.front import Front
@@ -33,7 +34,7 @@ from headgate.proxy.api.v3 import (
     records_read,
     topics,
 )
-from headgate.proxy.errors import ProxyError, fault_of
+from headgate.proxy.errors import ProxyError
 from headgate.proxy.services import Services, open_services
 from headgate.proxy.settings import ProxySettings
 
@@ -98,9 +99,9 @@ def _handlers() -> dict[int | type[Exception], Handler]:
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, ProxyError)
-        fault = fault_of(error)
+        fault = status_of(error)
         response = failed(request, fault.status, fault.error_code, str(error))
-        for name, value in extra_headers(error):
+        for name, value in error_headers(error):
             response.headers[name.decode()] = value.decode()
         return response
 

@@ -13,6 +13,7 @@ import orjson
 
 from headgate.openapi.media_types import negotiate
 from headgate.proxy.api.answers import JSON, V2_JSON
+from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.large_body import parse_rows
 from headgate.proxy.api.record_fields import headers_of, timestamp_ms, whole_number
 from headgate.proxy.errors import (
@@ -32,7 +33,6 @@ from headgate.proxy.errors import (
     Unprocessable,
     UnsupportedMedia,
     ValueSchemaMissing,
-    fault_of,
 )
 from headgate.proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
 from headgate.proxy.producers.internal_topics import check_writable
@@ -103,10 +103,9 @@ class ProduceV2:
         rows = _rows(parsed, settings.records_per_request_max)
         value_format = _named_format(parsed, "value_format", given)
         key_format = _named_format(parsed, "key_format", given)
-        # Whether the topic is there comes before its schemas: nothing is registered for a typing mistake.
-        sender = self._services.sender
-        if sender.known_partitions(topic) is None:
-            await sender.partitions(topic)
+        # First the topic, so that no schema is registered for a misspelled name. It is created later (`deliver`), so
+        # that a request that is refused for its records or schemas creates nothing.
+        await self._services.sender.check_topic(topic)
         encode_key, key_id = await self._encoder(parsed, rows, topic, key_format, is_key=True)
         encode_value, value_id = await self._encoder(parsed, rows, topic, value_format, is_key=False)
         records: list[OutgoingRecord] = []
@@ -181,7 +180,7 @@ async def answer_of(ordered: Ordered, tickets: Sequence[Ticket]) -> bytes:
 def row_code(error: ProxyError) -> int:
     """Confluent's rows know four codes: two for what may not be, one for "again", one for "no"."""
     if isinstance(error, _KEPT_CODES):
-        return fault_of(error).error_code
+        return status_of(error).error_code
     return 50003 if isinstance(error, _SENT_AGAIN) else 50002
 
 

@@ -10,9 +10,10 @@ from starlette.responses import Response
 from headgate.proxy.admin import configs
 from headgate.proxy.admin.configs import Change, Config, Operation, Resource, ResourceType
 from headgate.proxy.admin.topics import describe_cluster, find_topic, find_topics, list_topics
+from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.requests import Body, answers_v3, body_v3, number_in_path
 from headgate.proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
-from headgate.proxy.errors import BadRequest, fault_of
+from headgate.proxy.errors import BadRequest
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", dependencies=[Depends(answers_v3)])
 Context = Annotated[V3, Depends(v3_of)]
@@ -100,7 +101,7 @@ async def alter_configs_of_topics(v3: Context, request: Request) -> Response:
     if not refused:
         return nothing()
     failures = [
-        {"topic_name": resource.name, "error_code": fault_of(error).error_code, "message": str(error)}
+        {"topic_name": resource.name, "error_code": status_of(error).error_code, "message": str(error)}
         for resource, error in sorted(refused.items(), key=lambda pair: pair[0].name)
     ]
     return answer({"failures": failures}, 207)

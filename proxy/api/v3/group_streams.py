@@ -19,12 +19,13 @@ from starlette.responses import Response
 from headgate.openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
 from headgate.proxy.api.addresses import base_url
 from headgate.proxy.api.body import parse_json, read_body
+from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.query import last_query, one_of_query, whole_query
 from headgate.proxy.api.stream_response import StreamResponse
 from headgate.proxy.api.v3.records_read import read_spec
 from headgate.proxy.consumers.group_stream import UNACKNOWLEDGED, UNACKNOWLEDGED_MAX, GroupStream
 from headgate.proxy.consumers.membership import MemberSettings
-from headgate.proxy.errors import BadRequest, NotAcceptable, Unprocessable, fault_of
+from headgate.proxy.errors import BadRequest, NotAcceptable, Unprocessable
 from headgate.proxy.services import Services
 
 TOPICS_MAX: Final = 1_000
@@ -121,7 +122,7 @@ def opening(request: HTTPConnection, services: Services, cluster_id: str, stream
 def ending(stream: GroupStream) -> dict[str, Any]:
     note: dict[str, Any] = {"reason": stream.reason, "unacknowledged": stream.unacknowledged}
     if stream.error is not None:
-        note |= {"error_code": fault_of(stream.error).error_code, "message": str(stream.error)}
+        note |= {"error_code": status_of(stream.error).error_code, "message": str(stream.error)}
     return note
 
 

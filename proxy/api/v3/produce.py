@@ -8,12 +8,13 @@ from typing import Any, Final
 import orjson
 
 from headgate.proxy.api.answers import JSON, Receive, Send
+from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.json_stream import JsonSplitter
 from headgate.proxy.api.large_body import parse_rows
 from headgate.proxy.api.rate import RateLimit
 from headgate.proxy.api.v3.produce_stream import ProduceStream, report_of
 from headgate.proxy.api.v3.record import RecordReader, Understood
-from headgate.proxy.errors import InvalidBatch, InvalidPayload, ProxyError, ShuttingDown, Unprocessable, fault_of
+from headgate.proxy.errors import InvalidBatch, InvalidPayload, ProxyError, ShuttingDown, Unprocessable
 from headgate.proxy.producers.internal_topics import check_writable
 from headgate.proxy.producers.records import Ticket, settled
 from headgate.proxy.services import Services
@@ -39,7 +40,7 @@ class ProduceV3:
         """Answer a stream. Raises ProxyError only before anything was sent."""
         await self._services.identity.check(cluster_id)
         check_writable(topic, self._services.settings)
-        await self._services.sender.partitions(topic)
+        await self._services.sender.check_topic(topic)
         if is_empty:
             raise InvalidPayload("Null input provided. Data is required.")
         await send(dict(_STREAM_STARTS))
@@ -83,7 +84,7 @@ class ProduceV3:
         settings = self._services.settings
         parsed = await parse_rows(body, "entries", settings.producer_batch_bytes_max)
         entries = _entries(parsed, settings.produce_batch_maximum_entries)
-        await self._services.sender.partitions(topic)
+        await self._services.sender.check_topic(topic)
         reader = RecordReader(topic, self._services.schemas)
         found: list[tuple[str, Understood | ProxyError]] = []
         async for _, some in chunks(entries):
@@ -106,8 +107,11 @@ class ProduceV3:
                 placed.append(understood)
                 continue
             try:
-                partitions = sender.known_partitions(topic) or await sender.partitions(topic)
-                placed.append(sender.place_one(topic, understood.record, partitions, now_ms))
+                partitions = sender.known_partitions(topic)
+                if partitions is None:
+                    placed += await sender.place(topic, [understood.record])
+                else:
+                    placed.append(sender.place_one(topic, understood.record, partitions, now_ms))
             except ProxyError as error:
                 placed.append(error)
         return await batch_answer(cluster_id, topic, entries, placed)
@@ -126,7 +130,7 @@ async def batch_answer(
         error = ticket.batch.error if isinstance(ticket, Ticket) else ticket
         if error is not None or isinstance(understood, ProxyError) or not isinstance(ticket, Ticket):
             assert isinstance(error, ProxyError)
-            failures.append({"id": entry_id, "error_code": fault_of(error).error_code, "message": str(error)})
+            failures.append({"id": entry_id, "error_code": status_of(error).error_code, "message": str(error)})
             continue
         report = report_of(cluster_id, topic, understood, ticket)
         del report["error_code"]

@@ -8,10 +8,11 @@ import asyncio
 from typing import Final
 
 from headgate.proxy.api.answers import Receive, Send
+from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.json_stream import JsonSplitter
 from headgate.proxy.api.rate import RateLimit
 from headgate.proxy.api.v3.produce_stream import ProduceStream
-from headgate.proxy.errors import BadRequest, ProxyError, ShuttingDown, fault_of
+from headgate.proxy.errors import BadRequest, ProxyError, ShuttingDown
 from headgate.proxy.producers.internal_topics import check_writable
 from headgate.proxy.services import Services
 
@@ -36,7 +37,7 @@ class ProduceSocket:
         try:
             await self._services.identity.check(cluster_id)
             check_writable(topic, self._services.settings)
-            await self._services.sender.partitions(topic)
+            await self._services.sender.check_topic(topic)
         except ProxyError as error:
             stream = ProduceStream(self._services, cluster_id, topic)
             stream.fail(error)
@@ -44,7 +45,7 @@ class ProduceSocket:
             async for lines in stream.reports():
                 await _send_reports(send, lines)
             await send(
-                {"type": "websocket.close", "code": _REFUSED + fault_of(error).status, "reason": str(error)[:100]}
+                {"type": "websocket.close", "code": _REFUSED + status_of(error).status, "reason": str(error)[:100]}
             )
             return
         stream = ProduceStream(self._services, cluster_id, topic, self._limit, client)

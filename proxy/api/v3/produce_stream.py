@@ -13,10 +13,11 @@ from typing import Any, Final
 
 import orjson
 
+from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.rate import RateLimit
 from headgate.proxy.api.record_fields import iso_time
 from headgate.proxy.api.v3.record import RecordReader, SchemaNeeded, Understood
-from headgate.proxy.errors import ProxyError, TooManyRequests, fault_of
+from headgate.proxy.errors import ProxyError, TooManyRequests
 from headgate.proxy.producers.records import Ticket
 from headgate.proxy.services import Services
 
@@ -141,10 +142,10 @@ def report_of(
     """For a ticket whose batch is settled, or an error that takes its place."""
     if ticket is None or isinstance(understood, ProxyError):
         assert isinstance(understood, ProxyError)
-        return {"error_code": fault_of(understood).error_code, "message": str(understood)}
+        return {"error_code": status_of(understood).error_code, "message": str(understood)}
     batch = ticket.batch
     if batch.error is not None:
-        return {"error_code": fault_of(batch.error).error_code, "message": str(batch.error)}
+        return {"error_code": status_of(batch.error).error_code, "message": str(batch.error)}
     report: dict[str, object] = {
         "error_code": 200,
         "cluster_id": cluster_id,

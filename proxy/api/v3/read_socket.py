@@ -14,11 +14,12 @@ from fastapi import APIRouter
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from headgate.proxy.api.body import parse_json
+from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.query import flag_query
 from headgate.proxy.api.v3.group_streams import ending, open_stream, opening, take_acknowledgement
 from headgate.proxy.api.v3.records_read import end_note, read_plan, read_spec
 from headgate.proxy.consumers.group_stream import GroupStream
-from headgate.proxy.errors import BadRequest, ProxyError, fault_of
+from headgate.proxy.errors import BadRequest, ProxyError
 from headgate.proxy.reading.memory import Share, TooSlow
 from headgate.proxy.reading.stream import RecordStream
 from headgate.proxy.services import Services
@@ -139,12 +140,12 @@ async def _receive(socket: WebSocket, stream: GroupStream | None) -> None:
                 raise BadRequest("The message is too long.")
             answer = {"acked": await take_acknowledgement(stream, parse_json(text))}
         except ProxyError as error:
-            answer = {"refused": {"error_code": fault_of(error).error_code, "message": str(error)}}
+            answer = {"refused": {"error_code": status_of(error).error_code, "message": str(error)}}
         await _quietly(socket.send_text(orjson.dumps(answer).decode()))
 
 
 async def _refuse(socket: WebSocket, error: ProxyError) -> None:
-    fault = fault_of(error)
+    fault = status_of(error)
     note = {"end": {"reason": "error", "error_code": fault.error_code, "message": str(error)}}
     await _quietly(socket.send_text(orjson.dumps(note).decode()))
     await _quietly(socket.close(_REFUSED + fault.status, str(error)[:100]))

@@ -19,11 +19,12 @@ from starlette.responses import Response
 
 from headgate.openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
 from headgate.proxy.api.addresses import base_url
+from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.page_response import PageResponse
 from headgate.proxy.api.query import flag_query, last_query, one_of_query, whole_query
 from headgate.proxy.api.record_fields import timestamp_ms
 from headgate.proxy.api.stream_response import StreamResponse
-from headgate.proxy.errors import BadRequest, NotAcceptable, fault_of
+from headgate.proxy.errors import BadRequest, NotAcceptable
 from headgate.proxy.reading.cluster import Isolation, offsets_text
 from headgate.proxy.reading.filters import compile_filter
 from headgate.proxy.reading.formats import Formats, ReadFormat
@@ -217,5 +218,5 @@ async def _events(stream: RecordStream) -> AsyncIterator[bytes]:
 def end_note(stream: RecordStream) -> dict[str, Any]:
     note: dict[str, Any] = {"reason": stream.reason, "positions": offsets_text(stream.positions.items())}
     if stream.error is not None:
-        note |= {"error_code": fault_of(stream.error).error_code, "message": str(stream.error)}
+        note |= {"error_code": status_of(stream.error).error_code, "message": str(stream.error)}
     return note

@@ -6,8 +6,14 @@ from typing import Any
 
 import httpx
 import pytest
+from headgate.spark_udfs.encoding import EncodingError, WriterChoice
+from headgate.spark_udfs.reader_choice import ReaderChoice
+from headgate.spark_udfs.registry_options import OptionError, RegistryOptions
+from headgate.spark_udfs.row_reading import RowReading
+from headgate.spark_udfs.writers import Writers
 
-from headgate.proxy.errors import SerializationFailed, fault_of
+from headgate.proxy.api.errors import status_of
+from headgate.proxy.errors import SerializationFailed
 from headgate.proxy.formats import Format, SchemaChoice
 from headgate.proxy.reading.payloads import Example, Payloads
 from headgate.proxy.schemas import SchemaWriters
@@ -30,11 +36,6 @@ from headgate.serdes import (
 )
 from headgate.serdes.framing import frame
 from headgate.serdes.rules import parse_rules
-from headgate.spark_udfs.encoding import EncodingError, WriterChoice
-from headgate.spark_udfs.reader_choice import ReaderChoice
-from headgate.spark_udfs.registry_options import OptionError, RegistryOptions
-from headgate.spark_udfs.row_reading import RowReading
-from headgate.spark_udfs.writers import Writers
 from tests.unit.serdes.stub_registry import ADDRESS, StubRegistry
 
 TEXT = '{"type":"record","name":"R","fields":[{"name":"ssn","type":"string"}]}'
@@ -168,7 +169,7 @@ def test_the_proxy_refuses_to_write_and_explains_what_it_cannot_read() -> None:
         async with AsyncRegistryClient(ADDRESS, transport=registry(domain(ENCRYPT)).transport) as registry_client:
             with pytest.raises(SerializationFailed, match="encryptPii") as raised:
                 await SchemaWriters(registry_client).find(Format.AVRO, SchemaChoice(1, None, None, "t-value"))
-            assert fault_of(raised.value) == (422, 42207)
+            assert status_of(raised.value) == (422, 42207)
             faults: dict[Any, Poison] = {}
             await Payloads(registry_client).load(1, Example(PAYLOAD, (), False), faults)
             assert faults[1].reason is Reason.RULES_NOT_EXECUTED

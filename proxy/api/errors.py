@@ -1,0 +1,60 @@
+"""HTTP status and error code of each exception: the codes of Confluent's REST Proxy."""
+
+from typing import Final
+
+from headgate.proxy import errors
+from headgate.proxy.errors import BodyTimedOut, ProxyError, TooManyRequests
+from headgate.web.errors import ErrorStatus, ErrorTable
+
+ERROR_TABLE: Final = ErrorTable(
+    {
+        errors.BadRequest: (400, 400),
+        errors.InvalidConsumerConfig: (422, 40001),
+        errors.KafkaBadRequest: (400, 40002),
+        errors.NotAuthenticated: (401, 40101),
+        errors.NotAuthorized: (403, 40301),
+        errors.ResourceNotFound: (404, 404),
+        errors.TopicNotFound: (404, 40401),
+        errors.PartitionNotFound: (404, 40402),
+        errors.ConsumerInstanceNotFound: (404, 40403),
+        errors.LeaderNotFound: (404, 40404),
+        errors.GroupNotFound: (404, 40405),
+        errors.NotAcceptable: (406, 406),
+        errors.FormatMismatch: (406, 40601),
+        errors.SchemaUnavailable: (408, 40801),
+        errors.AlreadySubscribed: (409, 40901),
+        errors.ConsumerExists: (409, 40902),
+        errors.IllegalState: (409, 40903),
+        errors.BodyTooLarge: (413, 413),
+        errors.BodyTimedOut: (408, 408),
+        errors.UnsupportedMedia: (415, 415),
+        errors.Unprocessable: (422, 422),
+        errors.KeySchemaMissing: (422, 42201),
+        errors.ValueSchemaMissing: (422, 42202),
+        errors.ConversionFailed: (422, 42203),
+        errors.InvalidConsumerConfigValue: (422, 42204),
+        errors.InvalidSchemaGiven: (422, 42205),
+        errors.InvalidPayload: (422, 42206),
+        errors.SerializationFailed: (422, 42207),
+        errors.InvalidBatch: (422, 42208),
+        errors.TooManyRequests: (429, 429),
+        errors.KafkaFailed: (500, 50002),
+        errors.KafkaRetriable: (500, 50003),
+        errors.BrokerUnavailable: (503, 50302),
+        errors.OwnerUnavailable: (503, 50302),
+        errors.ShuttingDown: (503, 50302),
+    }
+)
+
+
+def status_of(error: ProxyError) -> ErrorStatus:
+    return ERROR_TABLE.status_of(error)
+
+
+def error_headers(error: ProxyError) -> list[tuple[bytes, bytes]]:
+    """Response headers that an error adds."""
+    if isinstance(error, TooManyRequests):
+        return [(b"retry-after", str(error.retry_after_seconds).encode())]
+    if isinstance(error, BodyTimedOut):
+        return [(b"connection", b"close")]  # Otherwise the server parses the rest of the body as the next request.
+    return []
