@@ -7,7 +7,7 @@ The most-used names load on first use, so that `import headgate` stays fast.
 
 from typing import TYPE_CHECKING
 
-from headgate.public_names import load as __getattr__
+from headgate.public_names import load as __getattr__  # noqa: F401 - PEP 562
 
 if TYPE_CHECKING:
     from headgate.serdes import (
@@ -33,7 +33,6 @@ __all__ = [
     "Poison",
     "RegistryClient",
     "Serializer",
-    "__getattr__",
     "__version__",
     "dead_letters",
     "decode_frame",
