@@ -218,7 +218,7 @@ def test_threads_may_share_a_decoder() -> None:
 
 
 def test_importing_serdes_loads_neither_numba_nor_pyarrow() -> None:
-    code = "import sys, serdes; print([name for name in ('numba', 'pyarrow', 'numpy') if name in sys.modules])"
+    code = "import sys, headgate.serdes; print([name for name in ('numba', 'pyarrow', 'numpy') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
