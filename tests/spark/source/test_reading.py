@@ -243,7 +243,7 @@ def test_a_broker_that_restarts_when_a_worker_is_new_is_waited_for(
     source = topics.source(topic, kafka__client__id="a-worker-of-its-own")
     reader = source.reader(source.schema())
     planned = reader.partitions()
-    monkeypatch.setattr("spark_udfs.source.cluster.FIRST_CONNECTION_SECONDS_MAX", 0.1)
+    monkeypatch.setattr("headgate.spark_udfs.source.cluster.FIRST_CONNECTION_SECONDS_MAX", 0.1)
     broker.kill()
     back = threading.Timer(1.0, broker.start)
     back.start()
@@ -255,9 +255,9 @@ def test_a_broker_that_restarts_when_a_worker_is_new_is_waited_for(
 def test_an_address_that_swallows_everything_is_given_up_before_a_request_would_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("spark_udfs.source.cluster.FIRST_CONNECTION_SECONDS_MAX", 0.1)
-    monkeypatch.setattr("spark_udfs.source.connecting.CONNECT_SECONDS_MAX", 0.2)
-    monkeypatch.setattr("spark_udfs.source.connecting.PROBE_SECONDS_MAX", 0.1)
+    monkeypatch.setattr("headgate.spark_udfs.source.cluster.FIRST_CONNECTION_SECONDS_MAX", 0.1)
+    monkeypatch.setattr("headgate.spark_udfs.source.connecting.CONNECT_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("headgate.spark_udfs.source.connecting.PROBE_SECONDS_MAX", 0.1)
     with socket.create_server(("127.0.0.1", free_port())) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         source = Topics(address).source("orders", kafka__request__timeout__ms="3600000")
@@ -268,7 +268,7 @@ def test_an_address_that_swallows_everything_is_given_up_before_a_request_would_
 def test_an_address_that_swallows_everything_hides_no_broker_behind_it(
     embedded: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_udfs.source.connecting.CONNECT_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("headgate.spark_udfs.source.connecting.CONNECT_SECONDS_MAX", 0.2)
     topic = embedded.create()
     embedded.produce(topic, numbered(2))
     with socket.create_server(("127.0.0.1", free_port())) as silent:
@@ -282,7 +282,7 @@ def test_brokers_that_send_their_clients_elsewhere_are_told_of_before_they_would
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with a container whose advertised.listeners is a name that only its own network knows."""
-    monkeypatch.setattr("spark_udfs.source.cluster.FIRST_CONNECTION_SECONDS_MAX", 0.1)
+    monkeypatch.setattr("headgate.spark_udfs.source.cluster.FIRST_CONNECTION_SECONDS_MAX", 0.1)
     elsewhere = f"127.0.0.1:{free_port()}"
     broker = HeadgateBroker(tmp_path, {"advertised.listeners": f"PLAINTEXT://{elsewhere}"})
     broker.start()

@@ -170,7 +170,7 @@ def test_a_broker_that_is_not_there_is_named() -> None:
 
 
 def test_brokers_that_send_their_clients_elsewhere_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_udfs.source.producing.WORKER_CONNECTION_SECONDS_MAX", 0.1)
+    monkeypatch.setattr("headgate.spark_udfs.source.producing.WORKER_CONNECTION_SECONDS_MAX", 0.1)
     elsewhere = f"127.0.0.1:{free_port()}"
     broker = HeadgateBroker(tmp_path, {"advertised.listeners": f"PLAINTEXT://{elsewhere}"})
     broker.start()
@@ -195,7 +195,7 @@ def test_a_broker_that_restarts_when_a_task_begins_is_waited_for(tmp_path: Path)
 def test_a_broker_that_is_away_for_long_is_not_taken_for_a_missing_topic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_udfs.source.producing.TOPIC_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("headgate.spark_udfs.source.producing.TOPIC_SECONDS_MAX", 0.2)
     broker = HeadgateBroker(tmp_path)
     broker.start()
     topics = Topics(broker.address)

@@ -163,9 +163,9 @@ def test_a_topic_that_was_idle_does_not_hold_up_the_next_produce(monkeypatch: py
 
         await link.partitions("a")
         client.cluster.add_listener(updated)
-        monkeypatch.setattr("proxy.producers.link.topic_idle_seconds", -1.0)
+        monkeypatch.setattr("headgate.proxy.producers.link.topic_idle_seconds", -1.0)
         await is_idle.wait()
-        monkeypatch.setattr("proxy.producers.link.topic_idle_seconds", 300.0)
+        monkeypatch.setattr("headgate.proxy.producers.link.topic_idle_seconds", 300.0)
         assert await link.partitions("b") == (0,)
         await link.close()
 

@@ -10,7 +10,7 @@ from headgate.proxy.settings import ProxySettings
 
 def test_a_client_has_its_burst_and_then_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("proxy.api.rate.time.monotonic", lambda: now)
+    monkeypatch.setattr("headgate.proxy.api.rate.time.monotonic", lambda: now)
     limit = RateLimit(ProxySettings(rate_limit_requests_per_second=2, rate_limit_burst_seconds=2))
     for _ in range(4):
         limit.take("a")
@@ -26,7 +26,7 @@ def test_a_client_has_its_burst_and_then_its_rate(monkeypatch: pytest.MonkeyPatc
 
 def test_bytes_may_be_overdrawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("proxy.api.rate.time.monotonic", lambda: now)
+    monkeypatch.setattr("headgate.proxy.api.rate.time.monotonic", lambda: now)
     limit = RateLimit(ProxySettings(rate_limit_bytes_per_second=100, rate_limit_burst_seconds=1))
     limit.take("a", size=1000)
     with pytest.raises(TooManyRequests) as refused:
