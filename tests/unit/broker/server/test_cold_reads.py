@@ -1,11 +1,8 @@
 """Records outside the page cache: threads read them while the event loop serves other clients."""
 
-import asyncio
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,52 +11,15 @@ from headgate.broker.log.files import LogFile
 from headgate.broker.log.open_files import Descriptor
 from headgate.broker.log.page_cache import ColdReads
 from headgate.broker.log.segment import verified_bytes_max
-from headgate.broker.server.server import Server
-from headgate.broker.settings import BrokerSettings
-from tests.live.ports import free_port
 from tests.unit.broker.log.logs import append, open_at
+from tests.unit.broker.server.server_thread import SECONDS_MAX, eventually, serving
 from tests.wire.entities import Plain
 from tests.wire.raw_client import RawConnection
 from tests.wire.record_batches import Batch, NewRecord
 
-SECONDS_MAX = 60.0
 VALUE = os.urandom(150_000).hex()
 BATCH = Batch([NewRecord(VALUE.encode(), timestamp=1)]).encode()
 READ_BYTES_MAX = 64 << 20
-
-
-class ServerThread:
-    def __init__(self, folder: Path) -> None:
-        self.address = f"127.0.0.1:{free_port()}"
-        self._folder = folder
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
-        self._thread.start()
-        assert self._started.wait(SECONDS_MAX)
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._stopping = asyncio.Event()
-        host, _, port = self.address.rpartition(":")
-        self.server = Server(self._folder, BrokerSettings({}), host, int(port))
-        self.server.start()
-        self._started.set()
-        await self._stopping.wait()
-        self.server.stop()
-
-    def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join(SECONDS_MAX)
-        assert not self._thread.is_alive()
-
-
-@contextmanager
-def serving(folder: Path) -> Iterator[ServerThread]:
-    server = ServerThread(folder)
-    try:
-        yield server
-    finally:
-        server.stop()
 
 
 class Gate:
@@ -114,13 +74,6 @@ def values_of(answer: Plain) -> list[str]:
     (partition,) = answer["responses"][0]["partitions"]
     assert partition["error_code"] == "NONE"
     return [record["value"] for batch in partition["records"] for record in batch["records"]]
-
-
-def eventually(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("value", [VALUE, "small"], ids=["sendfile", "copied"])
