@@ -1,4 +1,4 @@
-"""Which services a Headgate consists of, and how each is started from the settings."""
+"""Builds the command line of each service from the settings."""
 
 import socket
 import sys
@@ -8,14 +8,14 @@ from headgate.gateway.settings.model import ServiceName, Settings, environment_n
 from headgate.gateway.settings.registry_address import with_scheme
 from headgate.gateway.supervisor import Service
 
-# `make up` must be over 3 s after SIGTERM. The registry's store is safe at any moment and the proxy has none, and open
-# event streams would hold them up; the broker flushes what nobody waited for, which a slow disk may stretch.
+# The registry and the proxy can be killed at any time without loss, and open event streams would delay a clean stop.
+# The broker flushes unsynced data at shutdown, which takes longer on a slow disk.
 http_stop_seconds_max = 2.0
 broker_stop_seconds_max = 30.0
 
 
 def services(settings: Settings) -> list[Service]:
-    """The services asked for, in the order of their names in ServiceName."""
+    """The selected services, in the order of ServiceName."""
     ports = {name: port_of(name, settings) or _free_port(settings.host) for name in ServiceName}
     return [_service(name, settings, ports) for name in ServiceName if name in settings.only]
 
@@ -43,7 +43,7 @@ def _service(name: ServiceName, settings: Settings, ports: Mapping[ServiceName, 
             command += ["--bootstrap-server", broker]
             environment = {}
             if "@" in registry:
-                # The address contains a password, and every user of the machine can read the command line.
+                # The address contains a password, and other users can read command lines.
                 environment[environment_name("registry_url")] = registry
             else:
                 command += ["--registry-url", registry]
@@ -66,7 +66,7 @@ def port_of(name: str, settings: Settings) -> int:
 
 
 def _free_port(host: str) -> int:
-    """One that nobody listens on, known before its service starts, because others are told of it."""
+    """A free port. It must be known before the service starts, because other services need it."""
     with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         port: int = probe.getsockname()[1]
         return port

@@ -1,4 +1,4 @@
-"""Who listens on a TCP port, as far as /proc tells (proc(5)); nothing where there is no /proc."""
+"""Finds the process that listens on a TCP port, from /proc (proc(5)). Finds nothing on systems without /proc."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ _LISTEN = "0A"
 
 
 def port_owner(port: int) -> str | None:
-    """The process that listens on `port`, for eyes: `process 4711 (python -m headgate.broker ...)`."""
+    """A description of the process that listens on `port`: `process 4711 (python -m headgate.broker ...)`."""
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     if not sockets:
         return None
@@ -35,7 +35,7 @@ def _holds(process: Path, sockets: set[str]) -> bool:
     try:
         return any(os.readlink(descriptor) in sockets for descriptor in (process / "fd").iterdir())
     except OSError:
-        # Another user's process, or one that has ended by now.
+        # A process of another user, or one that has exited.
         return False
 
 

@@ -1,8 +1,8 @@
-"""Keeps services alive together: each a child process, all of them or none.
+"""Runs the services as child processes. If one exits, all stop.
 
-Processes, not threads or tasks, so that no service ever blocks another's event loop. A child gets a pipe as its
-standard input and stops when that ends: the kernel closes it however the supervisor ends, so that none outlives it. A
-child's own output is passed on line by line; the line that says where it listens makes it ready.
+Separate processes keep a busy service from blocking the event loop of another. Each child has a pipe as standard input
+and stops at its end. The kernel closes the pipe when the supervisor dies, so no child outlives it. The supervisor
+forwards the output of the children line by line. A child is ready when it logs its listen address.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-# What a service that died said last: enough for a traceback.
+# Last log lines of a failed service: enough for a traceback.
 tail_lines_max = 40
 line_bytes_max = 64 * 1024
 
@@ -27,13 +27,13 @@ class Service:
     name: str
     command: tuple[str, ...]
     stop_seconds_max: float
-    """How long it may take to stop before it is killed. Every service keeps what it acknowledged even then."""
+    """Time limit for a clean stop, then the process is killed. Acknowledged data survives a kill."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Added to the environment of the child. For secrets: other users can read the command line, but not this."""
 
 
 class ServiceDied(Exception):
-    """A service ended without being asked to."""
+    """A service exited unexpectedly."""
 
     def __init__(self, service: Service, exit_code: int, tail: Sequence[str]) -> None:
         super().__init__(f"the {service.name} ended with {_status_text(exit_code)}")
@@ -56,7 +56,7 @@ class Supervisor:
         self._children: list[_Child] = []
 
     async def start(self) -> dict[str, str]:
-        """Starts all at once; the address of each by its name, when all are ready. Raises ServiceDied."""
+        """Start all services in parallel and return their addresses when all are ready. Raises ServiceDied."""
         for service in self._services:
             child = _Child(service, self._on_line)
             await child.start()
@@ -65,16 +65,16 @@ class Supervisor:
         return {child.service.name: child.ready.result() for child in self._children}
 
     async def watch(self) -> None:
-        """Returns never: raises ServiceDied for the first that ends."""
+        """Wait until a service exits. Always raises ServiceDied."""
         await asyncio.wait([child.ended for child in self._children], return_when=asyncio.FIRST_COMPLETED)
         for child in self._children:
             if child.ended.done():
                 raise child.death()
 
     async def stop(self) -> list[str]:
-        """Stops the last one first: it finishes what it has begun with the help of those before it.
+        """Stop the services in reverse order, because later services depend on earlier ones.
 
-        The names of those that had to be killed.
+        Returns the names of the services that were killed.
         """
         killed = []
         for child in reversed(self._children):
@@ -96,7 +96,7 @@ class _Child:
         self._tail: deque[str] = deque(maxlen=tail_lines_max)
 
     async def start(self) -> None:
-        # A session of its own: Ctrl-C reaches the supervisor alone, which then says who stops when.
+        # A new session: Ctrl-C reaches only the supervisor, which controls the order of the stop.
         self._process = await asyncio.create_subprocess_exec(
             *self.service.command,
             stdin=asyncio.subprocess.PIPE,
@@ -115,7 +115,7 @@ class _Child:
             try:
                 raw = await output.readline()
             except ValueError:
-                continue  # a line beyond the limit: asyncio has dropped it
+                continue  # the line exceeds the limit, and asyncio has dropped it
             if not raw:
                 break
             line = raw.decode("utf-8", errors="replace").rstrip()

@@ -1,4 +1,4 @@
-"""Moments and durations as people type them. Pure: the present is an argument."""
+"""Parses timestamps and durations from the command line. The current time is an argument."""
 
 import datetime
 import re
@@ -15,11 +15,11 @@ DURATION_FORMS = "90s, 15m, 1h30m, 7d, or ISO 8601 like PT1H30M"
 
 
 class InvalidTimestamp(ValueError):
-    """The text is none; the message says what would be."""
+    """The text is not a timestamp or duration. The message lists the accepted forms."""
 
 
 def parse_timestamp(text: str, now_ms: int) -> int:
-    """Milliseconds since 1970. A date without an offset is UTC, as Kafka's tools take it. Raises InvalidTimestamp."""
+    """Milliseconds since 1970. A date without a UTC offset is UTC, as in Kafka's tools. Raises InvalidTimestamp."""
     text = text.strip()
     if _DIGITS.fullmatch(text):
         return int(text)

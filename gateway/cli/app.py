@@ -1,6 +1,6 @@
-"""The `headgate` command: puts the nouns together, and turns what they raise into messages and exit codes.
+"""The `headgate` command: combines the subcommands and turns their exceptions into messages and exit codes.
 
-Imports nothing heavy: `headgate --help` and Tab answer at once, and each command imports what it needs when it runs.
+This module imports nothing heavy, so `headgate --help` and tab completion respond at once. Commands import lazily.
 """
 
 import io
@@ -24,7 +24,7 @@ from headgate.gateway.settings.files import SettingsError, settings_files
 app = typer.Typer(
     name="headgate",
     help="Kafka-protocol broker, schema registry and serialization gateway.",
-    epilog="Every option has an environment twin: HEADGATE_ and the command's and the option's name.",
+    epilog="Every option has an environment variable: HEADGATE_<COMMAND>_<OPTION>.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -64,7 +64,7 @@ def root(
 
 
 def main() -> None:
-    """The entry point of the `headgate` script."""
+    """Entry point of the `headgate` script."""
     _open_closed_streams()
     code = run(sys.argv[1:])
     try:
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """A standard stream that was closed counts as empty, and its number must not become another file's."""
+    """Open /dev/null for closed standard streams. Otherwise the next opened file gets their descriptors."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
@@ -87,7 +87,7 @@ def _open_closed_streams() -> None:
 
 
 def parser() -> Any:
-    """The parser of all commands, each option with its environment variable."""
+    """Build the parser of all commands, with an environment variable for each option."""
     command: Any = get_command(app)
     assign_environment_variables(command)
     mask_help(command)
@@ -95,7 +95,7 @@ def parser() -> Any:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs one command line; the exit code."""
+    """Run one command line and return the exit code."""
     command = parser()
     try:
         defaults = command_defaults(command, settings_files(Path.cwd(), os.environ))
@@ -114,7 +114,7 @@ def run(arguments: Sequence[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
     except SystemExit as ended:
-        # The parser ends so when whoever reads us has seen enough, as in `| head`.
+        # The parser exits like this after a broken pipe, for example with `| head`.
         if not isinstance(ended.__context__, BrokenPipeError):
             raise
         _forget_stdout()
@@ -154,7 +154,7 @@ def _report_fault(error: Exception) -> int:
     if isinstance(error, OSError):
         return _report(CommandError(str(error.strerror or error), why=str(error.filename or "")))
     if isinstance(error, UnicodeEncodeError):
-        # Bytes of the command line or the environment that became a name.
+        # Invalid UTF-8 in an argument or environment variable.
         return _report(UsageError(f"{error.object!r} is not text in UTF-8"))
     raise error
 
@@ -169,5 +169,5 @@ def _report(error: CommandError) -> int:
 
 
 def _forget_stdout() -> None:
-    """The interpreter flushes stdout once more as it ends; into nothing, then."""
+    """Redirect stdout to /dev/null, because the interpreter flushes it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Runs a command's coroutine against a cluster."""
+"""Runs a coroutine of a command with a connection to the cluster."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def with_cluster(bootstrap_server: str, work: "Callable[[AdminCluster], Awaitable[T]]") -> T:
-    """Connects, works, disconnects. Raises KafkaFault, ProxyError."""
+    """Connect, run `work`, disconnect. Raises KafkaFault, ProxyError."""
     import asyncio
 
     from headgate.gateway.kafka.cluster import connect

@@ -1,4 +1,4 @@
-"""Completion of names that live in the cluster. A shell waits for it, so it gives up early and in silence."""
+"""Tab completion of topic and group names from the cluster. It fails silently after a short timeout."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ import typer
 if TYPE_CHECKING:
     from headgate.proxy.admin.cluster import AdminCluster
 
-# A Tab key that hangs is worse than one that does nothing.
+# The shell blocks during completion.
 completion_seconds_max = 1.5
 
 

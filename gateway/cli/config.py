@@ -1,4 +1,4 @@
-"""`headgate config`: what the settings are and who set them."""
+"""`headgate config`: settings and their sources."""
 
 import os
 from pathlib import Path
@@ -10,15 +10,15 @@ from headgate.gateway.cli.options import Json
 from headgate.gateway.cli.output import print_json, print_table
 from headgate.gateway.settings.masking import masked_values
 
-app = typer.Typer(help="What the settings are and where they come from.", no_args_is_help=True)
+app = typer.Typer(help="Show settings and their sources.", no_args_is_help=True)
 
 
 @app.command("show")
 def show(
-    origin: Annotated[bool, typer.Option("--origin", help="Tell where each value comes from.")] = False,
+    origin: Annotated[bool, typer.Option("--origin", help="Show the source of each value.")] = False,
     json: Json = False,
 ) -> None:
-    """Print the settings, and the options that a file or the environment sets, as commands run from here see them."""
+    """Print the settings, and all options that a settings file or the environment sets."""
     from headgate.gateway.cli.app import parser
     from headgate.gateway.cli.defaults import options_set
     from headgate.gateway.settings.files import settings_files

@@ -1,4 +1,4 @@
-"""Asks before something is destroyed."""
+"""Confirmation prompts of destructive commands."""
 
 import sys
 
@@ -6,10 +6,10 @@ from headgate.gateway.cli.errors import UsageError
 
 
 def confirm(question: str, *, yes: bool) -> bool:
-    """The answer of the person at the terminal; without one, `--yes` must have been given. Raises UsageError."""
+    """Ask on the terminal, unless `--yes` is set. Without a terminal, `--yes` is required. Raises UsageError."""
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise UsageError(f"{question} There is nobody to ask", next_step="give --yes if you mean it")
+        raise UsageError(f"{question} Standard input is not a terminal", next_step="add --yes to confirm")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}

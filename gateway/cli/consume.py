@@ -31,11 +31,11 @@ def consume(
         ),
     ] = None,
     stop_at_end: Annotated[
-        bool, typer.Option("--stop-at-end", "-e", help="Stop at what is the end now instead of waiting for more.")
+        bool, typer.Option("--stop-at-end", "-e", help="Stop at the current end instead of waiting for more records.")
     ] = False,
-    count: Annotated[int | None, typer.Option("--count", "-n", min=0, help="Stop after so many records.")] = None,
+    count: Annotated[int | None, typer.Option("--count", "-n", min=0, help="Stop after N records.")] = None,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", min=0, help="Read only this one; repeatable.")
+        list[int] | None, typer.Option("--partition", "-p", min=0, help="Read only this partition; repeatable.")
     ] = None,
     group: Annotated[
         str | None,
@@ -53,16 +53,16 @@ def consume(
         bool, typer.Option("--print-timestamp", help="Print the timestamp first (milliseconds).")
     ] = False,
     separator: Annotated[
-        str, typer.Option("--separator", "-K", metavar="TEXT", help="What parts key, headers and value.")
+        str, typer.Option("--separator", "-K", metavar="TEXT", help="Separator of key, headers and value.")
     ] = r"\t",
-    null: Annotated[str, typer.Option("--null", metavar="TEXT", help="What stands for null; empty stays empty.")] = (
+    null: Annotated[str, typer.Option("--null", metavar="TEXT", help="Text for null; empty values stay empty.")] = (
         "NULL"
     ),
     read_committed: Annotated[
-        bool, typer.Option("--read-committed", help="Leave out records of transactions that are open or aborted.")
+        bool, typer.Option("--read-committed", help="Skip records of open and aborted transactions.")
     ] = False,
     base64: Annotated[
-        bool, typer.Option("--base64", help="With --json: keys and values in base64 even where they are text.")
+        bool, typer.Option("--base64", help="With --json: print keys and values in base64, even if they are text.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     json: Annotated[bool, typer.Option("--json", "-J", help="Print each record as one line of JSON.")] = False,
@@ -71,7 +71,7 @@ def consume(
     from headgate.gateway.cli.consume_loop import ConsumeLoop
 
     if json and (format is not None or print_key or print_headers or print_timestamp):
-        raise UsageError("--json prints everything", next_step="leave --format and --print-... out")
+        raise UsageError("--json already prints everything", next_step="remove --format and --print-...")
     if base64 and not json:
         raise UsageError("--base64 needs --json")
     if format is None:
@@ -94,12 +94,12 @@ def consume(
     if group is None:
         reading.by_assignment(where, partition)
         return
-    group.encode()  # Or the client's own tasks would fail, late and at length.
+    group.encode()  # Fail here. Otherwise background tasks of the client fail later with tracebacks.
     if partition:
-        raise UsageError("a group hands out the partitions itself", next_step="leave out --partition or --group")
+        raise UsageError("a group assigns the partitions itself", next_step="remove --partition or --group")
     if not where.beginning and not where.end:
         raise UsageError(
-            "a group goes on where it left off; --offset beginning or end is for partitions it has not read",
+            "a group continues at its committed offsets; --offset beginning or end applies to partitions without one",
             next_step=f"headgate group reset {group} --topic {topic} moves it",
         )
     reading.by_group(group, where)
@@ -121,7 +121,7 @@ def parse_start(text: str, now_ms: int) -> "Start":
         return Start(timestamp_ms=parse_timestamp(text.removeprefix("@"), now_ms))
     except InvalidTimestamp as error:
         raise UsageError(
-            f"--offset {text!r} is no place to start", next_step="beginning, end, 42, -10, @2026-01-31T12:00 or @2h"
+            f"--offset {text!r} is not a start position", next_step="beginning, end, 42, -10, @2026-01-31T12:00 or @2h"
         ) from error
 
 

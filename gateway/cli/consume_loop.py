@@ -32,11 +32,11 @@ class ConsumeLoop:
         self._read_committed = read_committed
 
     def by_assignment(self, start: Start, partitions: Sequence[int] | None) -> None:
-        """The partitions named, or all; commits nothing. Raises KafkaFault, ProxyError."""
+        """Read the given partitions, or all, without commits. Raises KafkaFault, ProxyError."""
         asyncio.run(self._by_assignment(start, partitions))
 
     def by_group(self, group: str, start: Start) -> None:
-        """What the group hands out, committed as it is written. Raises KafkaFault, ProxyError."""
+        """Read the assigned partitions and commit after output. Raises KafkaFault, ProxyError."""
         asyncio.run(self._by_group(group, start))
 
     async def _by_assignment(self, start: Start, partitions: Sequence[int] | None) -> None:
@@ -47,7 +47,7 @@ class ConsumeLoop:
             ends = await list_offsets(cluster, dict.fromkeys(places, LATEST), committed=self._read_committed)
             offsets = await start_offsets(cluster, places, start)
         if self._stop_at_end:
-            # A partition that has nothing to say would only be waited for.
+            # Skip empty partitions: the consumer would wait for their records.
             offsets = {place: offset for place, offset in offsets.items() if offset < ends[place]}
         if not offsets:
             return
@@ -70,9 +70,9 @@ class ConsumeLoop:
     async def _read(
         self, opening: AbstractAsyncContextManager[Reader], ends: Mapping[Place, int], *, commits: bool
     ) -> None:
-        """Until the count or the ends, whichever comes first; forever without either."""
+        """Read until the count or the end offsets are reached, or forever without both."""
         left = self._count
-        # What was appended since is left for the next time; once it is committed, there is no next time.
+        # Without commits, records after the end offsets are left for the next run.
         trims = self._stop_at_end and not commits
         out = sys.stdout.buffer
         async with opening as reader:

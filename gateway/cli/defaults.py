@@ -1,7 +1,7 @@
-"""What the settings files say, as defaults for the options of each command.
+"""Option defaults from the settings files.
 
-The parser takes a flag, then the environment, then these, then the option's own default. A table named like a command
-(`[topic.create]`) speaks for that command; the settings that commands share, like `bootstrap_server`, for all of them.
+Precedence: command line, environment, settings files, built-in default. A table named after a command
+(`[topic.create]`) applies to that command. Shared settings such as `bootstrap_server` apply to all commands.
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from typing import Any
 from headgate.gateway.cli.environment_variables import ENVIRONMENT_PREFIX, key_of, options
 from headgate.gateway.settings.files import SETTING_NAMES, SettingsError, SettingsFile
 
-# The settings that client commands take as options; what `headgate up` needs, it reads itself.
+# Settings that client commands accept as options. `headgate up` reads the other settings itself.
 SHARED = ("bootstrap_server", "registry_url")
 
 
 def command_defaults(command: Any, files: list[SettingsFile]) -> dict[str, Any]:
-    """For the parser of `command` and everything below it. Raises SettingsError."""
+    """Defaults for `command` and its subcommands. Raises SettingsError."""
     defaults: dict[str, Any] = {}
     for file in reversed(files):
         _check_names(file, [*SETTING_NAMES, *command.commands])
@@ -27,7 +27,7 @@ def command_defaults(command: Any, files: list[SettingsFile]) -> dict[str, Any]:
 def options_set(
     command: Any, files: list[SettingsFile], environment: Mapping[str, str], path: tuple[str, ...] = ()
 ) -> list[tuple[str, object, str]]:
-    """The options of single commands that the environment or a file sets: dotted name, value and origin."""
+    """Command options that the environment or a file sets: dotted name, value and source."""
     settings = {f"{ENVIRONMENT_PREFIX}_{name.upper()}" for name in SETTING_NAMES}
     found: list[tuple[str, object, str]] = []
     for option in options(command) if path else ():
@@ -44,7 +44,7 @@ def options_set(
 
 
 def file_of(files: list[SettingsFile], path: tuple[str, ...], option: Any) -> str | None:
-    """The file that sets `option` of the command at `path`, with the table and the key; None if no file does."""
+    """The file, table and key that set `option` of the command at `path`, or None."""
     for file in files:
         if key_of(option) in _table(file, path):
             return f"{file.path}, [{'.'.join(path)}] {key_of(option)}"
@@ -59,11 +59,11 @@ def _table(file: SettingsFile, path: tuple[str, ...]) -> Mapping[str, Any]:
 
 
 def _check_names(file: SettingsFile, known: list[str]) -> None:
-    """A name that nobody reads is a typing error, and silence about it costs an afternoon."""
+    """Reject unknown names: they are usually typing errors."""
     for name in file.values:
         if name not in known:
             near = get_close_matches(name, known, 1)
-            hint = f"; do you mean {near[0]}?" if near else ""
+            hint = f"; did you mean {near[0]}?" if near else ""
             raise SettingsError(f"{file.path}: {name!r} is neither a setting nor a command{hint}")
 
 
@@ -85,7 +85,7 @@ def _of_command(command: Any, file: SettingsFile, table: Mapping[str, Any], path
 
 
 def _shared(command: Any, file: SettingsFile) -> dict[str, Any]:
-    """An option stands for a setting when it has the setting's variable. Raises SettingsError."""
+    """Values of options that share their environment variable with a setting. Raises SettingsError."""
     settings = {f"{ENVIRONMENT_PREFIX}_{name.upper()}": name for name in SHARED if name in file.values}
     for name in settings.values():
         if not isinstance(file.values[name], str):

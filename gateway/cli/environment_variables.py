@@ -1,7 +1,7 @@
-"""The environment twin of every option, and its key in the settings files: both are called like the option itself.
+"""Environment variables of options, and their keys in settings files. Both are derived from the option name.
 
-An option that stands for a setting (`--bootstrap-server`) names its variable and shares it with all commands; any other
-has one of its own, made of the command's and the option's name: `HEADGATE_TOPIC_CREATE_PARTITIONS`.
+An option that corresponds to a setting (`--bootstrap-server`) declares its variable, which all commands share. The
+others get a variable from the names of command and option: `HEADGATE_TOPIC_CREATE_PARTITIONS`.
 """
 
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ ENVIRONMENT_PREFIX = "HEADGATE"
 
 
 def assign_environment_variables(command: Any, path: tuple[str, ...] = ()) -> None:
-    """Gives every option below `command` its variable."""
+    """Assign an environment variable to every option of the subcommands of `command`."""
     for option in options(command):
-        # HEADGATE_VERSION and the like are what images call what they carry; the parser's own options have no twin.
+        # Not for options of the top level: container images often set HEADGATE_VERSION.
         if path and option.envvar is None:
             option.envvar = "_".join([ENVIRONMENT_PREFIX, *path, key_of(option)]).upper().replace("-", "_")
     for name, inner in getattr(command, "commands", {}).items():
@@ -21,12 +21,12 @@ def assign_environment_variables(command: Any, path: tuple[str, ...] = ()) -> No
 
 
 def options(command: Any) -> Iterator[Any]:
-    """The options of a command itself, the parser's --help aside."""
+    """The options of a command, except --help."""
     for parameter in command.params:
         if parameter.param_type_name == "option" and parameter.name != "help":
             yield parameter
 
 
 def key_of(option: Any) -> str:
-    """`--key-separator` is `key_separator` in a file."""
+    """The key in a settings file: `key_separator` for `--key-separator`."""
     return str(max(option.opts, key=len)).removeprefix("--").replace("-", "_")

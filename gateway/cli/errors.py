@@ -1,7 +1,7 @@
-"""What ends a command early, and the exit code that says so.
+"""Errors of commands and their exit codes.
 
-An error tells what happened, why, and what to try next. `gateway.cli.app` prints it on stderr; commands raise and print
-nothing. The codes are the same for every command, so that scripts can tell "no" from "failed" from "nobody there".
+An error says what happened, why, and what to try next. Commands raise it, `gateway.cli.app` prints it to stderr. All
+commands use the same exit codes, so scripts can distinguish a negative result, a failure and an unreachable server.
 """
 
 from enum import IntEnum
@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
 
 
 class CommandError(Exception):
-    """The command could not do what was asked."""
+    """The command failed."""
 
     exit_code = ExitCode.FAILED
 
@@ -29,18 +29,18 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """The arguments make no sense together, or one of them has no meaning."""
+    """Arguments are invalid or cannot be combined."""
 
     exit_code = ExitCode.USAGE
 
 
 class AnswerIsNo(CommandError):
-    """The question was understood and answered: not found, not compatible, not allowed now."""
+    """The command ran and the result is negative: not found, not compatible, not confirmed."""
 
     exit_code = ExitCode.ANSWER_IS_NO
 
 
 class Unreachable(CommandError):
-    """No server answered."""
+    """No server responded."""
 
     exit_code = ExitCode.UNREACHABLE

@@ -1,4 +1,4 @@
-"""The one table from faults of a Kafka cluster to what the command line says of them."""
+"""Maps Kafka errors to command-line errors: the only such table."""
 
 from kio.schema.errors import ErrorCode
 
@@ -16,9 +16,9 @@ _NEXT_STEP = {
     ErrorCode.invalid_replication_factor: "use -r with at most the number of brokers; a single broker needs -r 1",
     ErrorCode.non_empty_group: "stop the group's consumers first; headgate group describe GROUP lists them",
     ErrorCode.unknown_member_id: "stop the group's consumers first; headgate group describe GROUP lists them",
-    ErrorCode.topic_authorization_failed: "ask the cluster's owner for the right to do this",
-    ErrorCode.cluster_authorization_failed: "ask the cluster's owner for the right to do this",
-    ErrorCode.group_authorization_failed: "ask the cluster's owner for the right to do this",
+    ErrorCode.topic_authorization_failed: "ask the administrator of the cluster for permission",
+    ErrorCode.cluster_authorization_failed: "ask the administrator of the cluster for permission",
+    ErrorCode.group_authorization_failed: "ask the administrator of the cluster for permission",
     ErrorCode.invalid_record: "give every record a key if the topic has cleanup.policy=compact",
     ErrorCode.message_too_large: "raise max.message.bytes of the topic, or send smaller records",
 }
@@ -27,20 +27,20 @@ _NEXT_STEP = {
 def explained(fault: KafkaFault | ProxyError) -> CommandError:
     match fault:
         case ClusterUnreachable():
-            what = f"no Kafka broker answers at {fault.address}"
+            what = f"no Kafka broker responded at {fault.address}"
             return Unreachable(what, why=fault.reason, next_step=_START_ONE)
         case BrokerUnavailable():
-            return Unreachable("the Kafka brokers do not answer any more", why=str(fault), next_step=_START_ONE)
+            return Unreachable("the Kafka brokers stopped responding", why=str(fault), next_step=_START_ONE)
         case BadAddress():
             return UsageError(
-                f"-b {fault.address!r} is no address",
+                f"-b {fault.address!r} is not an address",
                 why="it is not HOST:PORT[,HOST:PORT...]",
                 next_step="-b 127.0.0.1:9092",
             )
         case TopicNotFound():
-            return AnswerIsNo(f"there is no {fault.subject}", next_step="headgate topic list shows those there are")
+            return AnswerIsNo(f"there is no {fault.subject}", next_step="headgate topic list shows all topics")
         case GroupNotFound():
-            return AnswerIsNo(f"there is no {fault.subject}", next_step="headgate group list shows those there are")
+            return AnswerIsNo(f"there is no {fault.subject}", next_step="headgate group list shows all groups")
         case PartitionNotFound():
             return CommandError(
                 f"there is no {fault.subject}", next_step="headgate topic describe TOPIC shows its partitions"
@@ -48,7 +48,7 @@ def explained(fault: KafkaFault | ProxyError) -> CommandError:
         case Refused():
             return _refused(fault.subject, fault.code, fault.message)
         case ApiMissing():
-            return CommandError(str(fault), next_step="a newer broker has it")
+            return CommandError(str(fault), next_step="use a newer broker version")
         case ProxyError() if fault.kafka_code is not None:
             return _refused(fault.subject, fault.kafka_code, fault.kafka_message or "")
         case _:
@@ -58,7 +58,7 @@ def explained(fault: KafkaFault | ProxyError) -> CommandError:
 def _refused(subject: str, code: ErrorCode, message: str) -> CommandError:
     name = code.name.upper()
     return CommandError(
-        f"{subject}: the cluster said {name}",
+        f"{subject}: the cluster returned {name}",
         why="" if message == name else message,
         next_step=_NEXT_STEP.get(code, ""),
     )

@@ -1,4 +1,4 @@
-"""Runs the services of `headgate up` in a terminal: announces them, passes signals on, explains deaths."""
+"""Runs the services of `headgate up`: prints their addresses, forwards signals, explains failures."""
 
 import asyncio
 import signal
@@ -11,14 +11,14 @@ from headgate.gateway.port_owner import port_owner
 from headgate.gateway.settings.model import Settings
 from headgate.gateway.supervisor import Service, ServiceDied, Supervisor
 
-# Reading back a large log after a crash takes a while; silence would look like a hang.
+# Recovery of a large log takes a while. Print a message, so that it does not look like a hang.
 start_patience_seconds = 5.0
-# The end of a traceback. All lines were printed when they arrived, but that may be long ago.
+# Enough for the end of a traceback.
 shown_lines_max = 10
 
 
 def run_in_foreground(settings: Settings, *, json: bool) -> int:
-    """Until a signal comes; the exit code. Raises CommandError when a service ends by itself."""
+    """Run until a signal arrives and return the exit code. Raises CommandError if a service exits by itself."""
     return asyncio.run(_Foreground(settings, json).run())
 
 
@@ -69,13 +69,13 @@ class _Foreground:
 
     def _on_signal(self, number: signal.Signals, task: "asyncio.Task[None]") -> None:
         if self._stopping:
-            # Only a person insists: make, for one, passes on a SIGTERM that we have got already.
+            # Only SIGINT kills: make forwards a SIGTERM that has already arrived here.
             if number == signal.SIGINT:
                 self._insisted = True
                 self._supervisor.kill()
             return
         self._stopping = True
-        say("stopping (Ctrl-C once more to insist)")
+        say("stopping (press Ctrl-C again to kill)")
         task.cancel()
 
 
@@ -96,7 +96,7 @@ def _pass_on(service: Service, line: str) -> None:
 
 
 def explained(death: ServiceDied, settings: Settings) -> CommandError:
-    """Why a service ended, from what it said last."""
+    """Derive the cause of a failure from the last log lines of the service."""
     said = "\n".join(death.tail)
     name = death.service.name
     port = port_of(name, settings)
@@ -104,14 +104,14 @@ def explained(death: ServiceDied, settings: Settings) -> CommandError:
         owner = port_owner(port)
         return CommandError(
             f"the {name} cannot listen on port {port}: it is in use",
-            why=f"{owner} has it" if owner else "another program has it",
-            next_step=f"stop that one, or choose another port: --{name}-port {port + 10000 if port < 50000 else 0}",
+            why=f"{owner} uses it" if owner else "another program uses it",
+            next_step=f"stop it, or choose another port: --{name}-port {port + 10000 if port < 50000 else 0}",
         )
     if "is in use by another process" in said:
         return CommandError(
             f"the data directory {settings.data_dir} is in use",
             why="another Headgate runs on it",
-            next_step="stop that one, or choose another directory: --data-dir DIR",
+            next_step="stop it, or choose another directory: --data-dir DIR",
         )
     last = "".join(f"\n    {line}" for line in death.tail[-shown_lines_max:])
     return CommandError(
@@ -130,7 +130,7 @@ def _after(death: ServiceDied, settings: Settings) -> str:
 
 
 def _announce(addresses: dict[str, str], settings: Settings) -> None:
-    """Addresses and the first commands to try, on stderr."""
+    """Print the addresses and the first commands to try, to stderr."""
     broker, registry, proxy = (addresses.get(name) for name in ("broker", "registry", "proxy"))
     rows: list[tuple[str, str]] = []
     lines: list[str] = []
@@ -154,6 +154,6 @@ def _announce(addresses: dict[str, str], settings: Settings) -> None:
     for name, value in rows:
         say(f"  {name:<10}{value}")
     say("")
-    say("Try, in another terminal:")
+    say("Try in another terminal:")
     for line in lines:
         say(f"  {line}")

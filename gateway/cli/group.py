@@ -59,7 +59,7 @@ def describe(
     async def ask(cluster: "AdminCluster") -> "tuple[Group, dict[Place, int], dict[Place, int]]":
         found = await find_group(cluster, group)
         committed = await committed_offsets(cluster, group)
-        # What it committed may be of a topic that is gone since.
+        # A topic with committed offsets may have been deleted.
         places = await still_there(cluster, {*committed, *found.owners()})
         return found, committed, await list_offsets(cluster, dict.fromkeys(places, LATEST))
 
@@ -131,7 +131,7 @@ def reset(
             "--topic",
             "-t",
             metavar="TOPIC[:0,1,...]",
-            help="What to reset; repeatable [default: all that the group has committed].",
+            help="Topic or partitions to reset; repeatable [default: all committed offsets of the group].",
             autocompletion=complete_topic,
         ),
     ] = None,
@@ -140,15 +140,22 @@ def reset(
     to_offset: Annotated[int | None, typer.Option("--to-offset", min=0, help="To this offset.")] = None,
     to_datetime: Annotated[
         str | None,
-        typer.Option("--to-datetime", metavar="TIME", help="To the first record not older (ISO 8601, UTC by default)."),
+        typer.Option(
+            "--to-datetime",
+            metavar="TIME",
+            help="To the first record at or after this time (ISO 8601, UTC by default).",
+        ),
     ] = None,
     shift_by: Annotated[
-        int | None, typer.Option("--shift-by", metavar="N", help="By so many records; back if negative.")
+        int | None, typer.Option("--shift-by", metavar="N", help="By N records; backwards if negative.")
     ] = None,
     by_duration: Annotated[
-        str | None, typer.Option("--by-duration", metavar="TIME", help="To so long ago, such as 1h30m or PT1H30M.")
+        str | None,
+        typer.Option("--by-duration", metavar="TIME", help="To a time in the past, such as 1h30m or PT1H30M ago."),
     ] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without, only show what would change.")] = False,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Apply the change. Without it, only show what would change.")
+    ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     json: Json = False,
 ) -> None:
@@ -166,7 +173,7 @@ def reset(
     try:
         moves = with_cluster(bootstrap_server, work)
     except NothingCommitted as error:
-        raise CommandError(str(error), next_step="reset it to an absolute place, such as --to-earliest") from error
+        raise CommandError(str(error), next_step="use an absolute target, such as --to-earliest") from error
     except ResourceNotFound as error:
         raise AnswerIsNo(f"group {group} has committed nothing", next_step="name a topic: --topic TOPIC") from error
     if json:
@@ -203,7 +210,7 @@ def reset(
             ],
             numbers=["PARTITION", "BEFORE", "AFTER", "LAG"],
         )
-    say(f"group {group} reset" if execute else "dry run: nothing has changed; --execute does it")
+    say(f"group {group} reset" if execute else "dry run: nothing has changed; add --execute to apply")
 
 
 @app.command("delete")
@@ -221,7 +228,7 @@ def delete(
         there = {group.id for group in await list_any_groups(cluster)}
         for name in groups:
             if name not in there:
-                raise AnswerIsNo(f"there is no group {name}", next_step="headgate group list shows those there are")
+                raise AnswerIsNo(f"there is no group {name}", next_step="headgate group list shows all groups")
 
     async def work(cluster: "AdminCluster") -> None:
         for name in groups:
@@ -237,14 +244,14 @@ def delete(
 
 
 async def _check_unused(cluster: "AdminCluster", group: str, *, is_new_welcome: bool) -> None:
-    """Raises CommandError for a group that has members, GroupNotFound for one that is not there, unless welcome."""
+    """Raises CommandError if the group has members, GroupNotFound if it is missing and `is_new_welcome` is false."""
     from headgate.proxy.admin.groups import find_group
     from headgate.proxy.errors import GroupNotFound
 
     try:
         found = await find_group(cluster, group)
     except GroupNotFound:
-        # As with Kafka's own tool, a group can be given its offsets before its first member comes.
+        # As in Kafka's tool, offsets can be set before the first member joins.
         if not is_new_welcome:
             raise
         say(f"group {group} is new")
@@ -258,12 +265,12 @@ async def _check_unused(cluster: "AdminCluster", group: str, *, is_new_welcome: 
 
 
 def note_on(move: "Move") -> str:
-    """What a person should know of a place that was not quite to be had."""
+    """Explains why the new offset differs from the requested one."""
     if move.wanted is None:
-        return "nothing so late; the end"
+        return "no record that recent; moved to the end"
     if move.wanted < move.after:
         return f"{move.wanted} is before the start"
-    return f"{move.wanted} is behind the end" if move.wanted > move.after else ""
+    return f"{move.wanted} is after the end" if move.wanted > move.after else ""
 
 
 def _target(
@@ -296,7 +303,7 @@ def _target(
         raise UsageError(str(error)) from error
     if len(targets) != 1:
         raise UsageError(
-            "say where to, once",
+            "exactly one target is required",
             next_step="--to-earliest, --to-latest, --to-offset, --to-datetime, --shift-by or --by-duration",
         )
     return targets[0]
@@ -315,7 +322,7 @@ def parse_places(text: str) -> tuple[str, list[int]]:
 
 
 def places_by_topic(texts: list[str]) -> dict[str, list[int]]:
-    """No partitions stand for all of them. Raises UsageError."""
+    """An empty list means all partitions. Raises UsageError."""
     wanted: dict[str, list[int]] = {}
     for topic, partitions in map(parse_places, texts):
         before = wanted.get(topic)
@@ -329,7 +336,7 @@ def _clients(group: "Group") -> str:
 
 
 def _state(group: "Group") -> str:
-    """In Kafka's words: PreparingRebalance."""
+    """The state in Kafka's spelling: PreparingRebalance."""
     return "".join(word.capitalize() for word in group.state.split("_"))
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, each with its environment twin."""
+"""Options that several commands share, with their environment variables."""
 
 from typing import Annotated, TypeAlias
 
@@ -15,10 +15,10 @@ BootstrapServer: TypeAlias = Annotated[
         "-b",
         envvar="HEADGATE_BOOTSTRAP_SERVER",
         metavar="HOST:PORT[,...]",
-        help="Where the Kafka cluster is; any Kafka will do.",
+        help="Bootstrap addresses of the Kafka cluster.",
     ),
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 TopicName: TypeAlias = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", autocompletion=complete_topic)]
 GroupName: TypeAlias = Annotated[str, typer.Argument(metavar="GROUP", help="The group.", autocompletion=complete_group)]

@@ -1,7 +1,7 @@
-"""What commands print: data on stdout, talk on stderr.
+"""Output of commands: data to stdout, messages to stderr.
 
-Tables are drawn with rich on a terminal and are plain columns when piped; `--json` prints one JSON document, or one per
-line for streams. rich is imported only when it draws.
+Tables use rich on a terminal and plain columns in a pipe. `--json` prints one JSON document, or one per line for
+streams. rich is imported only when it is used.
 """
 
 import json
@@ -14,12 +14,12 @@ from types import TracebackType
 
 from headgate.gateway.settings.masking import masked
 
-# A progress line that flashes by says nothing.
+# Short runs show no progress line.
 progress_delay_seconds = 1.0
 
 
 def print_json(document: object) -> None:
-    """One document: indented for eyes, on one line for pipes."""
+    """Print one document: indented on a terminal, on one line in a pipe."""
     indent = 2 if sys.stdout.isatty() else None
     print(json.dumps(document, indent=indent, ensure_ascii=False))
 
@@ -29,7 +29,7 @@ def print_json_line(document: object) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[str] = ()) -> None:
-    """`numbers` names the headings whose columns are aligned to the right. None is shown as a dash."""
+    """Print a table. Columns in `numbers` are right-aligned. None is printed as a dash."""
     lines = [["-" if cell is None else str(cell) for cell in row] for row in rows]
     right = [heading in numbers for heading in headings]
     if sys.stdout.isatty():
@@ -60,7 +60,7 @@ def _draw(headings: Sequence[str], lines: Iterable[Sequence[str]], right: Sequen
 
 
 def say(text: str) -> None:
-    """To the person at the terminal; never data."""
+    """Print a message to stderr, with passwords masked."""
     print(masked(text), file=sys.stderr)
 
 
@@ -69,12 +69,12 @@ def say_heading(text: str) -> None:
 
 
 def colours_wanted() -> bool:
-    """https://no-color.org: set and not empty means no."""
+    """Follows https://no-color.org: a non-empty NO_COLOR disables colours."""
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def size_text(size_bytes: int | None) -> str | None:
-    """Bytes for eyes: `1.5 MiB`."""
+    """A readable size: `1.5 MiB`."""
     if size_bytes is None:
         return None
     size = float(size_bytes)
@@ -86,7 +86,7 @@ def size_text(size_bytes: int | None) -> str | None:
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """A count on stderr, on a terminal only, and only once a second has passed."""
+    """A progress counter on stderr. It appears after one second, and only on a terminal."""
 
     def __init__(self, noun: str) -> None:
         self._noun = noun

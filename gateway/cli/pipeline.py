@@ -1,4 +1,4 @@
-"""`headgate pipeline`: run, plan. What a pipeline is, and what it does, is `spark_udfs.pipeline`'s matter.
+"""`headgate pipeline`: run, plan. The implementation is in `spark_udfs.pipeline`.
 
 Needs the `spark` extra and Java. `python -m headgate.spark_udfs.pipeline` does the same without the other packages, for
 spark-submit.
@@ -20,16 +20,18 @@ app = typer.Typer(help="Declared pipelines: run, plan.", no_args_is_help=True)
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The pipeline, in TOML or YAML.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Instead of the file's value, such as checkpoint=DIR; repeatable."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override a value of the file, such as checkpoint=DIR; repeatable."
+    ),
 ]
 
 
 @app.command("run")
 def run(
     file: File,
-    once: Annotated[bool, typer.Option("--once", help="Read what is there, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Process the available records, then exit.")] = False,
     metrics_json: Annotated[
-        Path | None, typer.Option("--metrics-json", metavar="FILE", help="Keep the metrics in this file.")
+        Path | None, typer.Option("--metrics-json", metavar="FILE", help="Write the metrics to this file.")
     ] = None,
     metrics_listen: Annotated[
         str | None, typer.Option("--metrics-listen", metavar="HOST:PORT", help="Serve the metrics to Prometheus.")
@@ -37,7 +39,7 @@ def run(
     set_: Set = None,
     json: Json = False,
 ) -> None:
-    """Run a pipeline until Ctrl-C, which stops it after the batch in flight."""
+    """Run a pipeline until Ctrl-C. The current batch is finished first."""
     with _explaining():
         from headgate.spark_udfs.pipeline.command import RunOptions, parse_overrides, run_pipeline
 
@@ -49,7 +51,7 @@ def run(
 
 @app.command("plan")
 def plan(file: File, set_: Set = None, json: Json = False) -> None:
-    """Show what a pipeline would do, and the columns of every step."""
+    """Show the plan of a pipeline and the columns of every step."""
     with _explaining():
         from headgate.spark_udfs.pipeline.command import parse_overrides, plan_pipeline
 
@@ -62,9 +64,9 @@ def plan(file: File, set_: Set = None, json: Json = False) -> None:
 
 @contextmanager
 def _explaining() -> Iterator[None]:
-    """What goes wrong, in the command line's words and exit codes."""
+    """Convert pipeline errors to command errors with exit codes."""
     from headgate.spark_udfs.extra import MissingExtra
-    from headgate.spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
+    from headgate.spark_udfs.pipeline.errors import PipelineError, PipelineMistakes
 
     try:
         yield

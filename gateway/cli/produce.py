@@ -34,7 +34,7 @@ def produce(
     key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
     value: Annotated[str | None, typer.Option("--value", "-v", help="Send this one value and read no input.")] = None,
     key_separator: Annotated[
-        str | None, typer.Option("--key-separator", "-K", metavar="TEXT", help="What parts key and value in a line.")
+        str | None, typer.Option("--key-separator", "-K", metavar="TEXT", help="Separator of key and value in a line.")
     ] = None,
     header: Annotated[
         list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header; repeatable.")
@@ -45,7 +45,7 @@ def produce(
     timestamp: Annotated[
         str | None, typer.Option("--timestamp", "-t", metavar="TIME", help="ISO 8601 or milliseconds [default: now].")
     ] = None,
-    acks: Annotated[Acks, typer.Option(help="Who must have a record before it counts as sent.")] = Acks.ALL,
+    acks: Annotated[Acks, typer.Option(help="Acknowledgements to wait for.")] = Acks.ALL,
     compression: Annotated[Compression, typer.Option("--compression", "-z", help="The codec.")] = Compression.NONE,
     from_json: Annotated[
         bool, typer.Option("--from-json", "-J", help="Each line is a record as `consume --json` prints it.")
@@ -64,9 +64,11 @@ def produce(
     from headgate.gateway.timestamps import InvalidTimestamp, parse_timestamp
 
     if from_json and (base64 or key_separator):
-        raise UsageError("--from-json says it all in its fields", next_step="leave --base64 and --key-separator out")
+        raise UsageError(
+            "--from-json cannot be combined with --base64 or --key-separator", next_step="remove these options"
+        )
     if value is not None and (files or from_json):
-        raise UsageError("--value is the whole input", next_step="leave the files and --from-json out")
+        raise UsageError("--value cannot be combined with files or --from-json", next_step="remove these arguments")
     try:
         line_format = LineFormat(
             as_json=from_json,

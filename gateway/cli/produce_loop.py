@@ -26,7 +26,7 @@ class ProduceLoop:
         self._sent = 0
 
     def run(self, line_format: LineFormat, files: list[Path], value: bytes | None) -> None:
-        """Sends the value, or the lines of the files or of standard input. Raises what `explained` explains."""
+        """Send the value, or the lines of the files or standard input. Raises KafkaFault, ProxyError, CommandError."""
         asyncio.run(self._run(line_format, files, value))
 
     async def _run(self, line_format: LineFormat, files: list[Path], value: bytes | None) -> None:
@@ -48,7 +48,7 @@ class ProduceLoop:
                             await sender.send(line_format.record(line))
                             progress.update(self._sent)
                     except (BadRecord, PartitionMissing) as error:
-                        # What came before it is good, and is sent.
+                        # Earlier records are valid: send them.
                         await sender.flush()
                         where = "the record" if value is not None else f"line {line_number}"
                         raise CommandError(f"{where} cannot be sent", why=str(error)) from error

@@ -1,7 +1,7 @@
-"""`headgate schema …`: the registry from the command line, over its HTTP API, ours or Confluent's.
+"""`headgate schema`: a client of the registry's HTTP API, which also works with Confluent's registry.
 
-Data goes to stdout, talk to stderr. Exit codes: 0 done, 1 failed, 2 usage, 3 the answer is no (incompatible, not
-found), 4 the registry cannot be reached.
+Data goes to stdout, messages go to stderr. Exit codes: 0 success, 1 failure, 2 usage error, 3 negative result
+(incompatible, not found), 4 registry unreachable.
 """
 
 import difflib
@@ -55,7 +55,7 @@ def stop(code: int, text: str) -> NoReturn:
 
 @contextmanager
 def _reaching(url: str) -> Iterator["httpx.Client"]:
-    # Late, because it takes longer to import than `headgate --help` may take in all.
+    # Imported late: it would slow down `headgate --help`.
     import httpx
 
     shown = masked_value(url)
@@ -66,14 +66,14 @@ def _reaching(url: str) -> Iterator["httpx.Client"]:
     except httpx.TransportError as error:
         stop(
             UNREACHABLE,
-            f"The registry at {shown} cannot be reached: {error}. Is it running? --registry names another one.",
+            f"The registry at {shown} cannot be reached: {error}. Check that it is running, or use --registry.",
         )
     except (InvalidRegistryAddress, httpx.InvalidURL) as error:
         stop(USAGE, f"--registry {shown} is not a URL: {error}.")
 
 
 def _ask(client: "httpx.Client", method: str, path: str, **options: Any) -> Any:
-    """The answer's JSON; a refusal ends the program with its sentence."""
+    """The JSON of the response. An error response ends the program with its message."""
     answer = client.request(method, path, **options)
     if answer.is_success:
         return answer.json() if answer.content else None
@@ -114,16 +114,16 @@ def _body(source: Path, language: str | None, references: list[str]) -> dict[str
     return body
 
 
-Language = Annotated[str | None, typer.Option("--type", help="AVRO, JSON or PROTOBUF; else by the file's name.")]
-References = Annotated[list[str], typer.Option("--reference", help="NAME=SUBJECT@VERSION, once for each.")]
+Language = Annotated[str | None, typer.Option("--type", help="AVRO, JSON or PROTOBUF [default: from the file name].")]
+References = Annotated[list[str], typer.Option("--reference", help="NAME=SUBJECT@VERSION; repeatable.")]
 Source = Annotated[Path, typer.Argument(help="A file, or - for stdin.", allow_dash=True)]
 Subject = Annotated[str, typer.Argument(help="The subject; `:.context:name` in a context.")]
 
 
 @app.command("list")
 def list_subjects(
-    prefix: Annotated[str, typer.Argument(help="The start of their names.")] = ":*:",
-    deleted: Annotated[bool, typer.Option("--deleted", help="Soft-deleted ones too.")] = False,
+    prefix: Annotated[str, typer.Argument(help="Prefix of the subject names.")] = ":*:",
+    deleted: Annotated[bool, typer.Option("--deleted", help="Include soft-deleted subjects.")] = False,
     as_json: AsJson = False,
     registry: Url = DEFAULT_URL,
 ) -> None:
@@ -144,9 +144,9 @@ def list_subjects(
 
 @app.command()
 def get(
-    subject: Annotated[str, typer.Argument(help="The subject, or with --id an id.")],
+    subject: Annotated[str, typer.Argument(help="Subject, or schema id with --id.")],
     version: Annotated[str, typer.Argument(help="A number or latest.")] = "latest",
-    by_id: Annotated[bool, typer.Option("--id", help="The first argument is an id.")] = False,
+    by_id: Annotated[bool, typer.Option("--id", help="The first argument is a schema id.")] = False,
     form: Annotated[str, typer.Option("--format", help="resolved, serialized.")] = "",
     as_json: AsJson = False,
     registry: Url = DEFAULT_URL,
@@ -167,7 +167,7 @@ def register(
     source: Source,
     language: Language = None,
     references: References = [],  # noqa: B006 - typer reads the default
-    normalize: Annotated[bool, typer.Option("--normalize", help="Register its normal form.")] = False,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Normalize the schema first.")] = False,
     as_json: AsJson = False,
     registry: Url = DEFAULT_URL,
 ) -> None:
@@ -191,13 +191,13 @@ def register(
 def check(
     subject: Subject,
     source: Source,
-    version: Annotated[str, typer.Option("--version", help="Against one version instead of all that count.")] = "",
+    version: Annotated[str, typer.Option("--version", help="Check against one version only.")] = "",
     language: Language = None,
     references: References = [],  # noqa: B006 - typer reads the default
     as_json: AsJson = False,
     registry: Url = DEFAULT_URL,
 ) -> None:
-    """Would this schema be registered? Exits 3 and says why if not."""
+    """Check whether a schema is compatible. Exits with code 3 and the reasons if not."""
     body = _body(source, language, references)
     parts = ("compatibility", "subjects", subject, "versions", *((version,) if version else ()))
     with _reaching(registry) as client:
@@ -226,7 +226,7 @@ def diff(
     as_json: AsJson = False,
     registry: Url = DEFAULT_URL,
 ) -> None:
-    """Show what changed between two versions; exits 3 if something did."""
+    """Show the difference between two versions. Exits with code 3 if they differ."""
     with _reaching(registry) as client:
         texts = [
             _ask(client, "GET", _path("subjects", subject, "versions", version))["schema"] for version in (old, new)
@@ -251,8 +251,8 @@ def _pretty(text: str) -> str:
 @app.command()
 def delete(
     subject: Subject,
-    version: Annotated[str, typer.Argument(help="A version; all without it.")] = "",
-    permanent: Annotated[bool, typer.Option("--permanent", help="Remove what is soft-deleted.")] = False,
+    version: Annotated[str, typer.Argument(help="A version [default: all].")] = "",
+    permanent: Annotated[bool, typer.Option("--permanent", help="Delete a soft-deleted version permanently.")] = False,
     yes: Yes = False,
     registry: Url = DEFAULT_URL,
 ) -> None:
@@ -275,7 +275,7 @@ def delete(
 
 @app.command()
 def config(
-    subject: Annotated[str, typer.Argument(help="A subject or `:.context:`; the registry without it.")] = "",
+    subject: Annotated[str, typer.Argument(help="A subject or `:.context:` [default: the whole registry].")] = "",
     level: Annotated[str, typer.Option("--level", help="Set the compatibility level.")] = "",
     unset: Annotated[bool, typer.Option("--unset", help="Delete the configuration.")] = False,
     registry: Url = DEFAULT_URL,
@@ -294,9 +294,9 @@ def config(
 
 @app.command()
 def mode(
-    subject: Annotated[str, typer.Argument(help="A subject or `:.context:`; the registry without it.")] = "",
+    subject: Annotated[str, typer.Argument(help="A subject or `:.context:` [default: the whole registry].")] = "",
     new: Annotated[str, typer.Option("--set", help="READWRITE, READONLY, READONLY_OVERRIDE, IMPORT or FORWARD.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="IMPORT although there are subjects.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Allow IMPORT although subjects exist.")] = False,
     unset: Annotated[bool, typer.Option("--unset", help="Delete the mode.")] = False,
     registry: Url = DEFAULT_URL,
 ) -> None:
@@ -315,10 +315,10 @@ def mode(
 @app.command("export")
 def export_(
     target: Annotated[Path, typer.Argument(help="A file, or - for stdout.", allow_dash=True)] = Path("-"),
-    prefix: Annotated[str, typer.Option("--prefix", help="The start of the subjects' names.")] = ":*:",
+    prefix: Annotated[str, typer.Option("--prefix", help="Prefix of the subject names.")] = ":*:",
     registry: Url = DEFAULT_URL,
 ) -> None:
-    """Write everything as lines of JSON: ids, versions, soft-deleted ones, settings."""
+    """Export all schemas, ids, versions, soft-deleted versions and settings as JSON lines."""
     lines = 0
     with (
         _reaching(registry) as client,
@@ -337,7 +337,7 @@ def export_(
 
 @app.command("import")
 def import_(source: Source, as_json: AsJson = False, registry: Url = DEFAULT_URL) -> None:
-    """Take the lines of an export, all or none, with their ids."""
+    """Import an export with its ids, atomically."""
     if str(source) == "-":
         content: Any = sys.stdin.buffer.read()
     else:
@@ -356,4 +356,4 @@ def import_(source: Source, as_json: AsJson = False, registry: Url = DEFAULT_URL
         )
     if as_json:
         _print(done)
-    say(f"{done['versions']} versions, {done['configs']} configurations and {done['modes']} modes taken.")
+    say(f"{done['versions']} versions, {done['configs']} configurations and {done['modes']} modes imported.")

@@ -1,6 +1,6 @@
-"""Bytes from standard input or files for a coroutine, as they come, without holding up the event loop.
+"""Reads standard input or files in a thread, so that the event loop is not blocked.
 
-The reading thread is a daemon: Ctrl-C must not wait for a read that nobody will end.
+The thread is a daemon, so that Ctrl-C does not wait for a blocking read.
 """
 
 import asyncio
@@ -14,12 +14,15 @@ from headgate.gateway.cli.errors import CommandError
 
 chunk_bytes = 256 * 1024
 
-# Chunks read ahead while earlier ones are being sent.
+# Chunks that are read ahead.
 chunks_ahead_max = 4
 
 
 async def chunks(paths: Sequence[Path]) -> AsyncIterator[bytes]:
-    """The files in turn, or standard input if there are none; an empty chunk ends each. Raises CommandError."""
+    """Chunks of each file, or of standard input without files. An empty chunk marks the end of a file.
+
+    Raises CommandError.
+    """
     for source in paths or [Path("-")]:
         async for chunk in _chunks_of(source):
             yield chunk
@@ -44,7 +47,7 @@ async def _chunks_of(source: Path) -> AsyncIterator[bytes]:
             try:
                 asyncio.run_coroutine_threadsafe(queue.put(item), loop).result()
             except (RuntimeError, CancelledError):
-                return  # the loop is closed, or about to be: nobody listens any more
+                return  # the event loop is closed or closing
 
     threading.Thread(target=read, daemon=True).start()
     try:

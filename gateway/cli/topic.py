@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Topics: list, create, describe, alter, delete.", no_args_is_help=True)
 
-ValidateOnly = Annotated[bool, typer.Option("--validate-only", help="Ask whether it would work; change nothing.")]
+ValidateOnly = Annotated[bool, typer.Option("--validate-only", help="Validate the request without changing anything.")]
 
 
 @app.command("list")
 def list_(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
-    internal: Annotated[bool, typer.Option("--internal", help="Show the cluster's own topics too.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Include internal topics.")] = False,
     json: Json = False,
 ) -> None:
     """List topics with their partitions and sizes."""
@@ -56,22 +56,22 @@ def list_(
     ]
     print_table(["TOPIC", "PARTITIONS", "REPLICAS", "SIZE"], rows, numbers=["PARTITIONS", "REPLICAS", "SIZE"])
     if not shown:
-        say("no topics yet; headgate topic create makes one")
+        say("no topics; create one with headgate topic create")
 
 
 @app.command("create")
 def create(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="The names.")],
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, help="How many [default: the cluster's].")
+        int | None, typer.Option("--partitions", "-p", min=1, help="Number of partitions [default: the cluster's].")
     ] = None,
     replicas: Annotated[
-        int | None, typer.Option("--replicas", "-r", min=1, help="Copies of each [default: the cluster's].")
+        int | None, typer.Option("--replicas", "-r", min=1, help="Replication factor [default: the cluster's].")
     ] = None,
     config: Annotated[
         list[str] | None, typer.Option("--config", "-c", metavar="NAME=VALUE", help="A topic config; repeatable.")
     ] = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Be content if it is there already.")] = False,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Succeed if the topic exists.")] = False,
     validate_only: ValidateOnly = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     json: Json = False,
@@ -96,7 +96,7 @@ def create(
                 if not if_not_exists or error.kafka_code is not ErrorCode.topic_already_exists:
                     raise
                 created[name] = False
-                say(f"topic {name} is there already")
+                say(f"topic {name} already exists")
 
     with_cluster(bootstrap_server, work)
     if json:
@@ -202,11 +202,11 @@ def alter(
         list[str] | None, typer.Option("--append", metavar="NAME=VALUE", help="Add to a list; repeatable.")
     ] = None,
     subtract: Annotated[
-        list[str] | None, typer.Option("--subtract", metavar="NAME=VALUE", help="Take from a list; repeatable.")
+        list[str] | None, typer.Option("--subtract", metavar="NAME=VALUE", help="Remove from a list; repeatable.")
     ] = None,
     delete_config: Annotated[
         list[str] | None,
-        typer.Option("--delete-config", "-d", metavar="NAME", help="Back to the default; repeatable."),
+        typer.Option("--delete-config", "-d", metavar="NAME", help="Reset to the default; repeatable."),
     ] = None,
     validate_only: ValidateOnly = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
@@ -230,7 +230,7 @@ def alter(
 
     async def work(cluster: "AdminCluster") -> None:
         await find_topic(cluster, topic)
-        # Configs first: they are checked as one, and more partitions cannot be taken back.
+        # Configs first: they are validated together, and added partitions cannot be removed.
         if changes:
             await alter_configs(cluster, Resource(ResourceType.TOPIC, topic), changes, validate_only=validate_only)
         if partitions is not None:
@@ -289,6 +289,6 @@ def _is_overridden(config: "Config") -> bool:
 
 
 def _default(config: "Config") -> str | None:
-    """What holds when the topic does not set it; None where the cluster does not say."""
+    """The value without the topic's override, or None if the cluster does not return it."""
     inherited = (each.value for each in config.synonyms if each.source.name != "DYNAMIC_TOPIC_CONFIG")
     return next(inherited, None)

@@ -1,4 +1,4 @@
-"""`headgate up`: everything on this machine, until Ctrl-C."""
+"""`headgate up`: runs all services on this machine until Ctrl-C."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,10 +12,10 @@ def up(
     context: typer.Context,
     data_dir: Annotated[
         Path | None,
-        typer.Option(envvar="HEADGATE_DATA_DIR", metavar="DIR", help="Where the data lives [default: .headgate]."),
+        typer.Option(envvar="HEADGATE_DATA_DIR", metavar="DIR", help="Data directory [default: .headgate]."),
     ] = None,
     host: Annotated[
-        str | None, typer.Option(envvar="HEADGATE_HOST", help="The address to listen on [default: 127.0.0.1].")
+        str | None, typer.Option(envvar="HEADGATE_HOST", help="Address to listen on [default: 127.0.0.1].")
     ] = None,
     broker_port: Annotated[
         int | None,
@@ -39,9 +39,11 @@ def up(
             "--set", envvar="HEADGATE_BROKER_CONFIG", metavar="NAME=VALUE", help="A Kafka broker config; repeatable."
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the addresses as JSON on stdout when all is up.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the addresses as JSON when all services are ready.")
+    ] = False,
 ) -> None:
-    """Start everything on loopback, print the addresses, and run until Ctrl-C."""
+    """Start all services, print their addresses, and run until Ctrl-C."""
     from headgate.gateway.cli.foreground import run_in_foreground
     from headgate.gateway.settings.model import load_settings
 
@@ -62,13 +64,13 @@ def up(
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
-    """On the command line or in a table of its own; the environment and the files are the settings' to read."""
+    """Whether the command line or the table [up] sets it. Other sources are read by the settings model."""
     source = context.get_parameter_source(name)
     return source is not None and source.name in {"COMMANDLINE", "DEFAULT_MAP"}
 
 
 def _files_of_options(context: typer.Context) -> dict[str, str]:
-    """The files that set options of this command, by the name of the option."""
+    """Settings files that set options of this command, by option name."""
     import os
 
     from headgate.gateway.cli.defaults import file_of

@@ -1,1 +1,1 @@
-"""Records as text: JSON lines that lose nothing, and kcat's format strings. No I/O."""
+"""Text formats of records: lossless JSON lines and kcat format strings. No I/O."""

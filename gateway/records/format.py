@@ -1,4 +1,4 @@
-"""kcat's format strings: `%k` and the like become bytes of a record, backslash escapes become bytes.
+"""kcat format strings: placeholders such as `%k`, and backslash escapes.
 
 | | |
 |---|---|
@@ -7,7 +7,7 @@
 | `%K` `%S` | their lengths; -1 for null |
 | `%R` | the value's length as four bytes, big endian |
 | `%T` | timestamp in milliseconds |
-| `%h` | headers: `name=value`, commas between |
+| `%h` | headers: `name=value`, separated by commas |
 | `%%` | a percent sign |
 | `\\n` `\\r` `\\t` `\\0` `\\\\` `\\xNN` | bytes |
 """
@@ -26,11 +26,11 @@ _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 
 
 class BadFormat(ValueError):
-    """The format string holds something that means nothing."""
+    """The format string contains an unknown placeholder or escape."""
 
 
 def compile_format(text: str, null: bytes = b"NULL") -> Callable[[Record], bytes]:
-    """The function that renders a record. `null` stands for a key or value that is null. Raises BadFormat."""
+    """Compile a function that renders a record. `null` replaces null keys and values. Raises BadFormat."""
     pieces = _pieces(text, null)
 
     def render(record: Record) -> bytes:
@@ -40,7 +40,7 @@ def compile_format(text: str, null: bytes = b"NULL") -> Callable[[Record], bytes
 
 
 def unescape(text: str) -> bytes:
-    """A separator or the like with its escapes replaced. Raises BadFormat."""
+    """Replace the escapes of a separator. Raises BadFormat."""
     parts = _pieces(text.replace("%", "%%"), b"")
     return b"".join(part for part in parts if isinstance(part, bytes))
 
@@ -55,13 +55,13 @@ def _pieces(text: str, null: bytes) -> Sequence[bytes | Piece]:
         field, hexadecimal, escape = token.groups()
         if field is not None:
             if field not in fields:
-                raise BadFormat(f"%{field} means nothing in a format; there are %{' %'.join(sorted(fields))}")
+                raise BadFormat(f"%{field} is not a placeholder; use one of %{' %'.join(sorted(fields))}")
             pieces.append(fields[field])
         elif hexadecimal is not None:
             pieces.append(bytes.fromhex(hexadecimal))
         else:
             if escape not in _ESCAPES:
-                raise BadFormat(rf"\{escape} means nothing in a format; there are \n \r \t \0 \\ \xNN")
+                raise BadFormat(rf"\{escape} is not an escape; use one of \n \r \t \0 \\ \xNN")
             pieces.append(_ESCAPES[escape])
     pieces.append(os.fsencode(text[last:]))
     return pieces

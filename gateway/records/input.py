@@ -1,4 +1,4 @@
-"""Lines of standard input or of files, as records that are to be sent. No I/O: chunks of bytes in, records out."""
+"""Parses input lines into records to send. No I/O: chunks of bytes in, records out."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from headgate.gateway.records.json_lines import BadRecord, decoded, record_of
 from headgate.gateway.records.record import NewRecord
 
-# Above what any broker takes by far (Kafka's own limit is 1 MiB by default): more is not a line but a mistake.
+# Far above the default record limit of Kafka (1 MiB). Longer input is not line-based.
 line_bytes_max = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
-    """How a line becomes a record."""
+    """How to parse a line into a record."""
 
     as_json: bool = False
     base64: bool = False
@@ -24,7 +24,7 @@ class LineFormat:
     timestamp_ms: int | None = None
 
     def record(self, line: bytes) -> NewRecord:
-        """What a line leaves out, the options fill in. Raises BadRecord."""
+        """Parse a line. Options provide the fields that the line lacks. Raises BadRecord."""
         if self.as_json:
             read = record_of(line)
         else:
@@ -44,7 +44,7 @@ class LineFormat:
         if self.key_separator:
             before, separator, after = line.partition(self.key_separator)
             if not separator:
-                raise BadRecord(f"no key separator {self.key_separator.decode(errors='replace')!r} in it")
+                raise BadRecord(f"no key separator {self.key_separator.decode(errors='replace')!r} in the line")
             key, value = before, after
         if self.empty_as_null and not value:
             return key, None
@@ -54,14 +54,14 @@ class LineFormat:
 
 
 class Lines:
-    """Cuts chunks into lines; the end of the input ends a last line that has no newline."""
+    """Splits chunks into lines. The last line needs no newline."""
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []
         self._rest_bytes = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Raises BadRecord when a line grows beyond the limit."""
+        """Raises BadRecord if a line exceeds the limit."""
         first, *others = chunk.split(b"\n")
         self._rest.append(first)
         self._rest_bytes += len(first)

@@ -1,7 +1,7 @@
-"""Records as JSON, one per line, so that what is read can be sent again unchanged.
+"""Records as JSON lines, lossless in both directions.
 
-Bytes that are UTF-8 are strings under `key` and `value`; others are base64 under `key_base64` and `value_base64`. null
-and "" differ. Headers keep their order and may repeat: a list of objects with `name` and `value` (or `value_base64`).
+UTF-8 bytes are strings in `key` and `value`. Other bytes are base64 in `key_base64` and `value_base64`. null and ""
+are different. Headers are a list of objects with `name` and `value` (or `value_base64`), in order, with duplicates.
 """
 
 import base64
@@ -14,7 +14,7 @@ from headgate.gateway.records.record import NewRecord, Record
 
 _FIELDS = frozenset(
     {"key", "key_base64", "value", "value_base64", "headers", "partition", "timestamp"}
-    # Where a record was says nothing of where it goes.
+    # Accepted and ignored: the position of the record that was read.
     | {"topic", "offset", "timestamp_type"}
 )
 timestamp_ms_max = 2**63 - 1
@@ -22,7 +22,7 @@ partition_max = 2**31 - 1
 
 
 class BadRecord(ValueError):
-    """The line is no record; the message names the field."""
+    """The line is not a valid record. The message names the field."""
 
 
 def document_of(record: Record, *, always_base64: bool = False) -> dict[str, object]:
@@ -48,7 +48,7 @@ def record_of(line: str | bytes) -> NewRecord:
         raise BadRecord('not a JSON object like {"key": "a", "value": "b"}')
     unknown = sorted(set(document) - _FIELDS)
     if unknown:
-        raise BadRecord(f"{unknown[0]!r} is no field of a record; there are {', '.join(sorted(_FIELDS))}")
+        raise BadRecord(f"{unknown[0]!r} is not a field of a record; use {', '.join(sorted(_FIELDS))}")
     return NewRecord(
         _bytes_of(document, "key"),
         _bytes_of(document, "value"),
@@ -84,13 +84,13 @@ def _bytes_of(document: Mapping[str, Any], name: str) -> bytes | None:
         try:
             return content.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise BadRecord(f"{name} holds half a surrogate pair, which UTF-8 has no bytes for") from error
-    # A number or an object is its JSON text: what somebody who writes such a line means.
+            raise BadRecord(f"{name} contains an unpaired surrogate, which UTF-8 cannot encode") from error
+    # A number or an object is sent as its JSON text.
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", errors="replace")
 
 
 def decoded(text: str | bytes, name: str) -> bytes:
-    """Base64. Raises BadRecord, which names the field."""
+    """Decode base64. Raises BadRecord with the name of the field."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:

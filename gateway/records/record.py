@@ -1,4 +1,4 @@
-"""A record as the command line, the console and the files between them see it."""
+"""Records of the command line."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ class Record:
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     unreadable: str | None = None
-    """Why the record cannot be shown, such as a batch that is too large once decompressed."""
+    """The reason why the record cannot be read, such as a decompressed batch above the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:
-    """One that is to be sent; None for what the cluster or the producer decides."""
+    """A record to send. The cluster or the producer chooses fields that are None."""
 
     key: bytes | None
     value: bytes | None

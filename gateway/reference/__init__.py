@@ -1,1 +1,1 @@
-"""The reference pages of command line and settings, written from the code: `python -m headgate.gateway.reference`."""
+"""Generates the reference pages of command line and settings: `python -m headgate.gateway.reference`."""

@@ -1,4 +1,4 @@
-"""Writes the reference pages: `python -m headgate.gateway.reference [folder]`, docs/ unless told."""
+"""Generates the reference pages: `python -m headgate.gateway.reference [folder]`, by default into docs/."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The commands, arguments and options of `headgate`, read from the parser itself."""
+"""Reads the commands, arguments and options of `headgate` from its parser."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from headgate.gateway.cli.app import parser
 
-# The parser's own: the same everywhere, and none of them is about Headgate.
+# Standard options of the parser.
 _PARSERS_OWN = frozenset({"help", "install_completion", "show_completion"})
 
 
@@ -41,7 +41,7 @@ class Command:
 
 
 def commands() -> list[Command]:
-    """All of them, groups before what they hold."""
+    """All commands, groups before their subcommands."""
     return list(_walk(parser(), ("headgate",)))
 
 
@@ -72,7 +72,7 @@ def _parameter(parameter: Any) -> Parameter:
 
 
 def _help_and_default(parameter: Any) -> tuple[str, str]:
-    """A default that depends on something is told in the help itself: `... [default: the cluster's].`"""
+    """Help text and default. A dynamic default is part of the help: `... [default: the cluster's].`"""
     text = " ".join((getattr(parameter, "help", None) or "").split())
     told = re.search(r" \[default: ([^\]]+)\]", text)
     if told is not None:

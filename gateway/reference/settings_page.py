@@ -27,22 +27,24 @@ def settings_page() -> str:
         [
             "# Configuration\n",
             WRITTEN,
-            "A value is taken from the first of these that has it: the command line, the environment, the project's "
-            "file, the user's file, the default. The project's file is `headgate.toml` in the working directory or the "
-            "nearest folder above it; the user's is `~/.config/headgate/config.toml` (or below `XDG_CONFIG_HOME`). "
-            "`headgate config show --origin` tells who set what.\n",
+            "A setting comes from the first of these sources:\n",
+            "1. the command line",
+            "2. the environment",
+            "3. the project file: `headgate.toml` in the working directory or the nearest parent directory",
+            "4. the user file: `~/.config/headgate/config.toml` (or below `XDG_CONFIG_HOME`)",
+            "5. the default\n",
+            "`headgate config show --origin` shows the source of each value.\n",
             _EXAMPLE,
-            "A table named like a command sets its options: `[topic.create]` above, `[consume]` with `json = true`. "
-            "The options and their environment twins are in [cli.md](cli.md).\n",
+            "A table named after a command sets its options, such as `[topic.create]` above. "
+            "[cli.md](cli.md) lists the options and their environment variables.\n",
             "| setting | default | environment | meaning |",
             "|---|---|---|---|",
             *rows,
             "",
-            "`HEADGATE_ONLY`, `HEADGATE_ALLOWED_HOSTS` and `HEADGATE_TRUSTED_PROXIES` take names with blanks or commas "
-            "between them, `HEADGATE_BROKER_CONFIG` takes "
-            "`name=value` pairs with blanks between them or a JSON object. In a file, `broker_config` is a table; the "
-            "tables of all sources are merged, name by name. The configs are listed in "
-            "[broker-configuration.md](broker-configuration.md).\n",
+            "`HEADGATE_ONLY`, `HEADGATE_ALLOWED_HOSTS` and `HEADGATE_TRUSTED_PROXIES` are lists separated by spaces or "
+            "commas. `HEADGATE_BROKER_CONFIG` contains `name=value` pairs separated by spaces, or a JSON object. In a "
+            "file, `broker_config` is a table. Tables from several sources are merged by name. "
+            "[broker-configuration.md](broker-configuration.md) lists the broker configs.\n",
             "`registry_url` may contain credentials: `http://user:password@registry:8081`. Write `/` as `%2F`, `?` as "
             "`%3F` and `#` as `%23` in them. Without a scheme, `http://` is assumed. Use a file or the environment for "
             "an address with a password: other users of the machine can read command lines. `headgate` masks "

@@ -1,1 +1,1 @@
-"""Settings: flag, then environment, then project file, then user file, then default."""
+"""Settings, from command line, environment, project file, user file and defaults, in this order."""

@@ -1,8 +1,9 @@
-"""The settings files: where they are and what they say.
+"""Finds and reads the settings files.
 
-`headgate.toml` is looked for in the working directory and upwards; `~/.config/headgate/config.toml` is the user's own.
-A file's top level holds settings (`gateway.settings.model`), and a table named like a command holds values for that
-command's options: `[topic.create]` `partitions = 3`. Light on purpose: every command reads this, few need the model.
+The project file `headgate.toml` is in the working directory or a parent directory. The user file is
+`~/.config/headgate/config.toml`. The top level of a file contains settings (`gateway.settings.model`). A table named
+after a command contains its options: `[topic.create]` `partitions = 3`. Every command imports this module, so it does
+not import the pydantic model.
 """
 
 import os
@@ -14,7 +15,7 @@ from typing import Any
 
 PROJECT_FILE = "headgate.toml"
 
-# The fields of `gateway.settings.model`, which takes longer to import than most commands take to run.
+# The fields of `gateway.settings.model`, which is slow to import.
 SETTING_NAMES = (
     "bootstrap_server",
     "registry_url",
@@ -29,12 +30,12 @@ SETTING_NAMES = (
     "trusted_proxies",
 )
 
-# What nobody writes by hand is not a settings file.
+# Larger files are not settings files.
 file_bytes_max = 1024 * 1024
 
 
 class SettingsError(Exception):
-    """A settings file or an environment variable makes no sense; the message names it."""
+    """A settings file or an environment variable is invalid. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class SettingsFile:
 
 
 def project_file(start: Path) -> Path | None:
-    """The nearest headgate.toml, from `start` upwards."""
+    """The nearest headgate.toml in `start` or its parents."""
     for folder in (start, *start.parents):
         path = folder / PROJECT_FILE
         if path.is_file():
@@ -53,7 +54,7 @@ def project_file(start: Path) -> Path | None:
 
 
 def user_file(environment: Mapping[str, str]) -> Path | None:
-    """The user's file if there is one; the XDG base directory specification says where."""
+    """The user file, if it exists. Follows the XDG base directory specification."""
     configured = environment.get("XDG_CONFIG_HOME", "")
     home = environment.get("HOME", "")
     if not configured and not home:
@@ -64,7 +65,7 @@ def user_file(environment: Mapping[str, str]) -> Path | None:
 
 
 def settings_files(start: Path, environment: Mapping[str, str]) -> list[SettingsFile]:
-    """The project's file and the user's, where they exist: the first that says something wins. Raises SettingsError."""
+    """The existing project and user files, in order of precedence. Raises SettingsError."""
     paths = (project_file(start), user_file(environment))
     return [SettingsFile(path, _read(path)) for path in paths if path is not None]
 
@@ -80,7 +81,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path} is not TOML: {error}") from error
     folder = values.get("data_dir")
     if isinstance(folder, str):
-        # A project found upwards means its own folder, wherever the command is run.
+        # Relative to the file, not to the working directory.
         values["data_dir"] = str(path.parent / folder)
     configs = values.get("broker_config")
     if isinstance(configs, dict):
@@ -89,7 +90,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def flattened(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Kafka's dotted names are nested tables in TOML unless quoted: `log.retention.ms = 1` means what it says."""
+    """Flatten nested tables: TOML parses an unquoted dotted name such as `log.retention.ms` as nested tables."""
     for key, value in table.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
@@ -101,5 +102,5 @@ def flattened(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def config_text(value: object) -> str:
-    """A TOML value as Kafka writes it."""
+    """A TOML value in Kafka's notation."""
     return str(value).lower() if isinstance(value, bool) else str(value)

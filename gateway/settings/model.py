@@ -1,7 +1,7 @@
-"""The settings of a Headgate process, with their defaults, bounds and sources.
+"""The settings, with defaults, bounds and sources.
 
-Later parts (proxy, console) add their fields here. Options of single commands are no settings: they live with the
-command and get their environment twin and their table in the files from its name.
+Options of single commands are not settings. They are defined with their command, which determines their environment
+variable and their table in the settings files.
 """
 
 import json
@@ -37,7 +37,7 @@ def _names(value: object) -> object:
 
 
 def _configs(value: object) -> object:
-    """From the environment: a JSON object, or `name=value` pairs with blanks between them."""
+    """Parse an environment variable: a JSON object, or `name=value` pairs separated by spaces."""
     if isinstance(value, str):
         if value.lstrip().startswith("{"):
             value = json.loads(value)
@@ -58,18 +58,16 @@ Configs = Annotated[dict[str, str], NoDecode, BeforeValidator(_configs)]
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, env_ignore_empty=True, frozen=True, extra="ignore")
 
-    bootstrap_server: str = Field("127.0.0.1:9092", description="The Kafka cluster that commands talk to.")
-    registry_url: str = Field("http://127.0.0.1:8081", description="The schema registry that commands talk to.")
-    host: str = Field("127.0.0.1", min_length=1, description="The address that `headgate up` listens on.")
+    bootstrap_server: str = Field("127.0.0.1:9092", description="Kafka cluster of the commands and the proxy.")
+    registry_url: str = Field("http://127.0.0.1:8081", description="Schema registry of the commands and the proxy.")
+    host: str = Field("127.0.0.1", min_length=1, description="Address that `headgate up` listens on.")
     broker_port: Port = Field(9092, description="The broker's port; 0 takes a free one.")
     registry_port: Port = Field(8081, description="The registry's port; 0 takes a free one.")
     proxy_port: Port = Field(8082, description="The REST proxy's port; 0 takes a free one.")
     data_dir: Path = Field(
-        Path(".headgate"), description="Where `headgate up` keeps its data; in a file, relative to that file."
+        Path(".headgate"), description="Data directory of `headgate up`. In a file, relative to that file."
     )
-    only: Services = Field(
-        tuple(ServiceName), min_length=1, description="The services that `headgate up` starts: all, unless named."
-    )
+    only: Services = Field(tuple(ServiceName), min_length=1, description="Services that `headgate up` starts.")
     broker_config: Configs = Field(
         default_factory=dict, description="Kafka broker configs; see broker-configuration.md for their names."
     )
@@ -121,12 +119,12 @@ def environment_name(setting: str) -> str:
 
 
 def origins(settings: type[Settings], files: list[SettingsFile], environment: Mapping[str, str]) -> dict[str, str]:
-    """Who gave each setting its value, flags aside: `environment HEADGATE_HOST`, the path of a file, or `default`."""
+    """The source of each setting, except flags: `environment HEADGATE_HOST`, the path of a file, or `default`."""
     found: dict[str, str] = {}
     for name in settings.model_fields:
         sources = [f"environment {environment_name(name)}"] if environment.get(environment_name(name)) else []
         sources += [str(file.path) for file in files if name in file.values]
-        # Tables are merged key by key, so every source that names it has had its say.
+        # Tables are merged by key, so every source with this table counts.
         found[name] = " + ".join(sources if name == "broker_config" else sources[:1]) or "default"
     return found
 

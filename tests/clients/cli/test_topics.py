@@ -50,10 +50,10 @@ def test_bad_usage_is_told_from_failure(cli: Cli) -> None:
     cli("topic", "create", "x", "-p", "0", code=2)
     cli("topic", "nothing", code=2)
     nobody = cli("topic", "list", "-b", "127.0.0.1:1", code=4)
-    assert "no Kafka broker answers at 127.0.0.1:1" in nobody.err
+    assert "no Kafka broker responded at 127.0.0.1:1" in nobody.err
     assert "why: Connection refused" in nobody.err
     assert "headgate up" in nobody.err
-    assert "is no address" in cli("topic", "list", "-b", "kafka:many", code=2).err
+    assert "is not an address" in cli("topic", "list", "-b", "kafka:many", code=2).err
 
 
 def test_topic_names_complete(cli: Cli) -> None:

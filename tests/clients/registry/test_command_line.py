@@ -91,7 +91,7 @@ def test_deleting_asks_first(
 def test_deleting_without_a_terminal_needs_yes(live: RegistryProcess, schema_file: Path) -> None:
     run(live, "register", "gone", str(schema_file))
     result = runner.invoke(app, ["delete", "gone", "--registry", live.url], input="y\n")
-    assert (result.exit_code, "give --yes if you mean it" in result.output) == (2, True)
+    assert (result.exit_code, "add --yes to confirm" in result.output) == (2, True)
     assert json.loads(run(live, "delete", "gone", "--yes"))[-1] >= 1
     run(live, "delete", "gone", "--permanent", "--yes")
     run(live, "get", "gone", code=3)

@@ -50,5 +50,5 @@ def test_a_person_is_asked_and_silence_is_no(
 
 def test_without_a_person_yes_must_have_been_given() -> None:
     assert confirm("sure?", yes=True)
-    with pytest.raises(UsageError, match="nobody to ask"):
+    with pytest.raises(UsageError, match="not a terminal"):
         confirm("sure?", yes=False)

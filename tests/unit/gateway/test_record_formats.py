@@ -40,7 +40,7 @@ def test_null_and_empty_are_told_apart_by_text_and_by_length() -> None:
 
 @pytest.mark.parametrize("text", ["%x", "%", "\\q", "\\", "\\x1", "\\xzz"])
 def test_a_format_that_means_nothing_is_refused(text: str) -> None:
-    with pytest.raises(BadFormat, match="means nothing"):
+    with pytest.raises(BadFormat, match="is not (a placeholder|an escape)"):
         compile_format(text)
 
 
@@ -77,7 +77,7 @@ def test_headers_may_be_an_object() -> None:
         ("", "not JSON"),
         ("[1]", "not a JSON object"),
         ("[" * 100_000, "not JSON"),
-        ('{"valeu": 1}', "'valeu' is no field"),
+        ('{"valeu": 1}', "'valeu' is not a field"),
         ('{"value_base64": "!"}', "value_base64 is not base64"),
         ('{"value_base64": 1}', "value_base64 is not a string"),
         ('{"key": "a", "key_base64": "YQ=="}', "both key and key_base64"),
@@ -87,7 +87,7 @@ def test_headers_may_be_an_object() -> None:
         ('{"timestamp": 1e400}', "timestamp is not a whole number"),
         ('{"headers": 1}', "headers is neither"),
         ('{"headers": [{"value": "a"}]}', "headers[0] has no name"),
-        ('{"value": "\\ud800"}', "half a surrogate pair"),
+        ('{"value": "\\ud800"}', "an unpaired surrogate"),
     ],
 )
 def test_a_bad_line_is_refused_by_the_name_of_its_field(line: str, complaint: str) -> None:

@@ -15,10 +15,10 @@ COMMITTED = {A: 50, B: 0}
     [
         (Target(Aim.EARLIEST), ["", ""]),
         (Target(Aim.LATEST), ["", ""]),
-        (Target(Aim.OFFSET, 5), ["5 is before the start", "5 is behind the end"]),
+        (Target(Aim.OFFSET, 5), ["5 is before the start", "5 is after the end"]),
         (Target(Aim.SHIFT, -10), ["", "-10 is before the start"]),
-        (Target(Aim.SHIFT, 1000), ["1050 is behind the end", "1000 is behind the end"]),
-        (Target(Aim.TIMESTAMP, 1), ["", "nothing so late; the end"]),
+        (Target(Aim.SHIFT, 1000), ["1050 is after the end", "1000 is after the end"]),
+        (Target(Aim.TIMESTAMP, 1), ["", "no record that recent; moved to the end"]),
     ],
 )
 def test_a_place_that_was_not_to_be_had_is_noted(target: Target, expected: list[str]) -> None:

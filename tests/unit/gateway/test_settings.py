@@ -144,7 +144,7 @@ def test_options_that_a_file_or_the_environment_sets_are_told_with_their_origin(
     [
         ("[topic.create]\npartition = 3", "no option 'partition'"),
         ("topic = 3", "topic is a command"),
-        ("boostrap_server = 'a:1'", "do you mean bootstrap_server"),
+        ("boostrap_server = 'a:1'", "did you mean bootstrap_server"),
         ("[tpic]", "neither a setting nor a command"),
     ],
 )
