@@ -9,13 +9,14 @@ Importing it needs neither pyspark nor pyarrow; using it does (`pip install 'hea
 
 from headgate.spark_udfs.batches import decode_each_batch
 from headgate.spark_udfs.dead_letter import dead_letters, to_dead_letter_records
+from headgate.spark_udfs.driver.reader_choice import ReaderError, RegistryNotReady
+from headgate.spark_udfs.driver.restarts import run_restarting
+from headgate.spark_udfs.driver.session_settings import FAST_SETTINGS
 from headgate.spark_udfs.extra import MissingExtra
 from headgate.spark_udfs.frame import FrameError, decode_frame, decode_topic, part
 from headgate.spark_udfs.functions import from_registry_avro, poison_reason, schema_id, to_registry_avro
-from headgate.spark_udfs.policy import NewVersionError, OnNewVersion, OnPoison, PolicyError, run_restarting
-from headgate.spark_udfs.reader_choice import ReaderError, RegistryNotReady
-from headgate.spark_udfs.registry_options import OptionError, RegistryOptions
-from headgate.spark_udfs.session_settings import FAST_SETTINGS
+from headgate.spark_udfs.spec.policy import NewVersionError, OnNewVersion, OnPoison, PolicyError
+from headgate.spark_udfs.spec.registry_options import OptionError, RegistryOptions
 from headgate.spark_udfs.sql import install, register_function
 
 __all__ = [

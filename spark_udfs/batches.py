@@ -14,7 +14,7 @@ from headgate.spark_udfs.extra import need_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from headgate.spark_udfs.planning import Registry
+    from headgate.spark_udfs.driver.planning import Registry
 
 
 def decode_each_batch(
@@ -35,10 +35,10 @@ def decode_each_batch(
     decoding. With RESTART and a registry that does not answer, the reader stays what it was.
     """
     need_spark()
+    from headgate.spark_udfs.driver.planning import choice_of, plan_decoding, with_reader
+    from headgate.spark_udfs.driver.reader_choice import RegistryNotReady
     from headgate.spark_udfs.frame import apply_decoding, part
-    from headgate.spark_udfs.planning import choice_of, plan_decoding, with_reader
-    from headgate.spark_udfs.policy import OnNewVersion
-    from headgate.spark_udfs.reader_choice import RegistryNotReady
+    from headgate.spark_udfs.spec.policy import OnNewVersion
 
     choice = choice_of(subject, version, schema_id, schema, fields)
     policy = OnNewVersion.of(on_new_version)

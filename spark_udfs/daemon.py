@@ -18,11 +18,10 @@ import headgate.serdes.json_body
 import headgate.serdes.protobuf.codec
 import headgate.spark_udfs.source.reading  # noqa: F401
 from headgate.serdes.columnar import read_batches
-from headgate.spark_udfs.allocator import keep_freed_buffers
-from headgate.spark_udfs.decoding import Decoding
-from headgate.spark_udfs.garbage import leave_out_what_is_loaded
-from headgate.spark_udfs.reader_choice import Reader, SchemaText
-from headgate.spark_udfs.registry_options import RegistryOptions
+from headgate.spark_udfs.executor.decoding import Decoding
+from headgate.spark_udfs.executor.worker_memory import freeze_loaded_objects, keep_freed_buffers
+from headgate.spark_udfs.spec.reader import Reader, SchemaText
+from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
 _SMALLEST = SchemaText("AVRO", '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}')
 
@@ -47,5 +46,5 @@ if __name__ == "__main__":
     keep_freed_buffers()
     warm()
     load_worker()
-    leave_out_what_is_loaded()
+    freeze_loaded_objects()
     manager()

@@ -54,7 +54,7 @@ def sentence_of(reason: "Column") -> "Column":
     """What a reason means, where nothing more was said about the row."""
     from pyspark.sql import functions as f
 
-    from headgate.spark_udfs.decoding import REASON_SENTENCES
+    from headgate.spark_udfs.executor.decoding import REASON_SENTENCES
 
     sentences = f.create_map(*(f.lit(text) for pair in REASON_SENTENCES.items() for text in pair))
     return f.element_at(sentences, reason)

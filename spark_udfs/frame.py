@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from headgate.spark_udfs.decoding import Decoding
-    from headgate.spark_udfs.planning import Registry
+    from headgate.spark_udfs.driver.planning import Registry
+    from headgate.spark_udfs.executor.decoding import Decoding
 
 HEADERS = "headers"
 OUTCOME = ("value", "reason", "schema_id", "raw")
@@ -57,7 +57,7 @@ def decode_frame(
     A column `headers` is looked at for schema ids whether it is kept or not.
     """
     need_spark()
-    from headgate.spark_udfs.planning import choice_of, plan_decoding
+    from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
 
     choice = choice_of(subject, version, schema_id, schema, fields)
     _check_binary(df, column)
@@ -93,7 +93,7 @@ def outcome_schema(decoding: "Decoding", *, details: bool = False, flat: bool = 
     """The columns that decoding adds. Raises `FrameError` where a value has no fields to take out."""
     from pyspark.sql import types as spark
 
-    from headgate.spark_udfs.types import spark_type
+    from headgate.spark_udfs.executor.spark_types import spark_type
 
     value = spark_type(decoding.decoder().type)
     if flat and not isinstance(value, spark.StructType):

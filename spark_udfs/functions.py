@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headgate.serdes import SchemaDefinition
+from headgate.spark_udfs.driver.session_settings import feed_functions_by_rows
 from headgate.spark_udfs.extra import MissingExtra, need_spark
-from headgate.spark_udfs.session_settings import feed_functions_by_rows
 
 if TYPE_CHECKING:
     from pyarrow import lib as pa
     from pyspark.sql import Column
     from pyspark.sql.types import DataType
 
-    from headgate.spark_udfs.decoding import Decoding
-    from headgate.spark_udfs.encoding import Encoding
-    from headgate.spark_udfs.planning import Registry
+    from headgate.spark_udfs.driver.planning import Registry
+    from headgate.spark_udfs.executor.decoding import Decoding
+    from headgate.spark_udfs.executor.encoding import Encoding
 
 
 def from_registry_avro(
@@ -43,7 +43,7 @@ def from_registry_avro(
     Protobuf are decoded too, row by row.
     """
     need_spark()
-    from headgate.spark_udfs.planning import choice_of, plan_decoding
+    from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
 
     choice = choice_of(subject, version, schema_id, schema, fields)
     decoding = plan_decoding(choice, registry, on_poison=on_poison, on_new_version=on_new_version)
@@ -63,7 +63,7 @@ def poison_reason(
 ) -> "Column":
     """Why a payload cannot be decoded, or null where it can be. Decodes all of it, and sends nothing else back."""
     need_spark()
-    from headgate.spark_udfs.planning import choice_of, plan_decoding
+    from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
 
     choice = choice_of(subject, version, schema_id, schema)
     decoding = plan_decoding(choice, registry, on_poison="NULL", on_new_version=on_new_version)
@@ -94,13 +94,14 @@ def to_registry_avro(
     need_spark()
     from pyspark.sql import types as spark
 
-    from headgate.spark_udfs.encoding import Encoding, WriterChoice
-    from headgate.spark_udfs.policy import OnPoison
-    from headgate.spark_udfs.registry_options import resolve
+    from headgate.spark_udfs.driver.registry_resolution import resolve
+    from headgate.spark_udfs.driver.writer_choice import WriterChoice
+    from headgate.spark_udfs.executor.encoding import Encoding
+    from headgate.spark_udfs.spec.policy import OnPoison
 
     if not has_arrow_functions():
         raise MissingExtra("to_registry_avro needs PySpark 4.1, the first whose functions take Arrow arrays")
-    mode = OnPoison.of(on_poison)
+    mode = OnPoison.for_columns(on_poison)
     choice = WriterChoice(subject, schema, version, schema_id, register, normalize)
     text, found = choice.resolve(resolve(registry))
     made: spark.DataType = spark.BinaryType()
@@ -127,7 +128,7 @@ def decoding_function(decoding: "Decoding") -> Any:
     """A function of one column, for a decoding that is planned already: what SQL registers by name."""
     from pyspark.sql import types as spark
 
-    from headgate.spark_udfs.types import spark_type
+    from headgate.spark_udfs.executor.spark_types import spark_type
 
     value = value_type(decoding)
     kinds: dict[str, spark.DataType] = {
@@ -145,8 +146,8 @@ def value_type(decoding: "Decoding") -> "pa.DataType":
     kind = decoding.decoder().type
     if decoding.reader.language != "AVRO" or not has_arrow_functions():
         return kind
-    from headgate.spark_udfs.avro_columns import reader_schema
-    from headgate.spark_udfs.required_fields import with_required
+    from headgate.spark_udfs.executor.avro_columns import reader_schema
+    from headgate.spark_udfs.executor.required_fields import with_required
 
     return with_required(kind, reader_schema(decoding.reader))
 
@@ -167,7 +168,7 @@ class ColumnDecoding:
     def __call__(self, arrays: "Iterator[pa.Array]") -> "Iterator[pa.Array]":
         from pyarrow import lib as pa
 
-        from headgate.spark_udfs.required_fields import retyped
+        from headgate.spark_udfs.executor.required_fields import retyped
 
         for payloads in arrays:
             for start, columns in self._decoding.in_pieces(payloads):
@@ -216,7 +217,7 @@ def arrow_function(function: "Callable[[Iterator[pa.Array]], Iterator[pa.Array]]
     from pyarrow import lib as pa
 
     if not has_arrow_functions():
-        from headgate.spark_udfs.pandas_bridge import pandas_function
+        from headgate.spark_udfs.executor.pandas_bridge import pandas_function
 
         return pandas_function(function, kind)
     from pyspark.sql import SparkSession

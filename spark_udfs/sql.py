@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headgate.serdes import SchemaDefinition
+from headgate.spark_udfs.driver.session_settings import feed_functions_by_rows
 from headgate.spark_udfs.extra import need_spark
 from headgate.spark_udfs.frame import FrameError
-from headgate.spark_udfs.session_settings import feed_functions_by_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headgate.spark_udfs.planning import Registry
+    from headgate.spark_udfs.driver.planning import Registry
 
 SCHEMA_ID_FUNCTION = "headgate_schema_id"
 DECODE_FUNCTION = "headgate_decode"
@@ -37,7 +37,7 @@ def install(spark: "SparkSession | None" = None, *, registry: "Registry" = None)
     need_spark()
     from pyspark.sql import SparkSession as Session
 
-    from headgate.spark_udfs.registry_options import resolve
+    from headgate.spark_udfs.driver.registry_resolution import resolve
     from headgate.spark_udfs.table_function import decode_table_function
 
     session = spark if spark is not None else Session.getActiveSession()
@@ -67,9 +67,9 @@ def register_function(
 ) -> None:
     """`from_registry_avro` for one subject, under a name of its own in SQL."""
     need_spark()
+    from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
+    from headgate.spark_udfs.driver.registry_resolution import resolve
     from headgate.spark_udfs.functions import decoding_function
-    from headgate.spark_udfs.planning import choice_of, plan_decoding
-    from headgate.spark_udfs.registry_options import resolve
 
     choice = choice_of(subject, version, schema_id, schema, fields)
     options = resolve(registry, None, spark)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyarrow import lib as pa
 
-from headgate.spark_udfs.decoding import Decoding
+from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
+from headgate.spark_udfs.executor.decoding import Decoding
+from headgate.spark_udfs.executor.spark_types import spark_type
 from headgate.spark_udfs.frame import FrameError
-from headgate.spark_udfs.planning import choice_of, plan_decoding
-from headgate.spark_udfs.registry_options import RegistryOptions
-from headgate.spark_udfs.types import spark_type
+from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.udtf import AnalyzeArgument

@@ -8,9 +8,9 @@ streaming queries come of it, `run` runs them.
 """
 
 from headgate.spark_udfs.pipeline.checkpoints import BatchId
-from headgate.spark_udfs.pipeline.checks import load
+from headgate.spark_udfs.pipeline.checks.load import load
+from headgate.spark_udfs.pipeline.errors import PipelineError, PipelineMistakes
 from headgate.spark_udfs.pipeline.metrics import Metrics
-from headgate.spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
 from headgate.spark_udfs.pipeline.model import Pipeline
 from headgate.spark_udfs.pipeline.run import Runner
 

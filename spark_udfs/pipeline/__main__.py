@@ -17,7 +17,7 @@ from pathlib import Path
 
 from headgate.spark_udfs.extra import MissingExtra
 from headgate.spark_udfs.pipeline.command import RunOptions, parse_overrides, plan_pipeline, print_plan, run_pipeline
-from headgate.spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
+from headgate.spark_udfs.pipeline.errors import PipelineError, PipelineMistakes
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

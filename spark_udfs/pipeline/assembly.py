@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from headgate.spark_udfs.pipeline.analysis import Analysis, analyse
 from headgate.spark_udfs.pipeline.checkpoints import BatchId, Checkpoint
 from headgate.spark_udfs.pipeline.dead_letters import Letters
-from headgate.spark_udfs.pipeline.errors import naming
-from headgate.spark_udfs.pipeline.mistakes import PipelineError, did_you_mean
+from headgate.spark_udfs.pipeline.errors import PipelineError, did_you_mean
 from headgate.spark_udfs.pipeline.model import (
     ConsoleSink,
     DeltaSink,
@@ -26,7 +25,6 @@ from headgate.spark_udfs.pipeline.model import (
 )
 from headgate.spark_udfs.pipeline.parquet_columns import check_parquet_columns
 from headgate.spark_udfs.pipeline.polling import DatabaseFrames, database_frames
-from headgate.spark_udfs.pipeline.shape import Shape, shape_of
 from headgate.spark_udfs.pipeline.sinks.console import ConsoleWriter
 from headgate.spark_udfs.pipeline.sinks.delta import DeltaWriter
 from headgate.spark_udfs.pipeline.sinks.function import FunctionWriter
@@ -35,7 +33,9 @@ from headgate.spark_udfs.pipeline.sinks.parquet import ParquetWriter
 from headgate.spark_udfs.pipeline.sinks.topic import TopicWriter
 from headgate.spark_udfs.pipeline.sinks.writer import RefusedRows, Writer
 from headgate.spark_udfs.pipeline.sources import FileFrames, TopicFrames, file_frames, topic_frames, topic_schema
+from headgate.spark_udfs.pipeline.spark_errors import naming
 from headgate.spark_udfs.pipeline.tables import ReadTable, Table, TopicTable
+from headgate.spark_udfs.pipeline.topology import Shape, shape_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

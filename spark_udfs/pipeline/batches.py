@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from headgate.spark_udfs.pipeline.analysis import analysed
 from headgate.spark_udfs.pipeline.checkpoints import BatchId
 from headgate.spark_udfs.pipeline.dead_letters import EXAMPLES_MAX, Letters, failure
-from headgate.spark_udfs.pipeline.errors import naming
 from headgate.spark_udfs.pipeline.graph import Graph
 from headgate.spark_udfs.pipeline.metrics import Metrics
 from headgate.spark_udfs.pipeline.model import OnPoison, Pipeline
 from headgate.spark_udfs.pipeline.sinks.writer import Writer
+from headgate.spark_udfs.pipeline.spark_errors import naming
 from headgate.spark_udfs.pipeline.tables import Table
 
 if TYPE_CHECKING:

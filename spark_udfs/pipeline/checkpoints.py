@@ -16,10 +16,10 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.spark_udfs.pipeline.errors import naming
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.filesystem import Files, joined
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
 from headgate.spark_udfs.pipeline.model import Pipeline
+from headgate.spark_udfs.pipeline.spark_errors import naming
 
 LAYOUT = 1
 

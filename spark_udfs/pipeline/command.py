@@ -13,14 +13,14 @@ from pathlib import Path
 from types import FrameType
 
 from headgate.spark_udfs.pipeline.assembly import outline
-from headgate.spark_udfs.pipeline.checks import load
-from headgate.spark_udfs.pipeline.errors import explained
+from headgate.spark_udfs.pipeline.checks.load import load
+from headgate.spark_udfs.pipeline.errors import Mistake, PipelineError, PipelineMistakes
 from headgate.spark_udfs.pipeline.metrics import Metrics, serve_prometheus
-from headgate.spark_udfs.pipeline.mistakes import Mistake, PipelineError, PipelineMistakes
 from headgate.spark_udfs.pipeline.plan import Plan, plan_of
 from headgate.spark_udfs.pipeline.progress import Progress, line_of
 from headgate.spark_udfs.pipeline.run import Runner
 from headgate.spark_udfs.pipeline.session import open_session
+from headgate.spark_udfs.pipeline.spark_errors import explained
 
 METRICS_SECONDS = 1.0
 """Between two versions of the metrics file."""

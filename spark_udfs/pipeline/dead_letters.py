@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headgate.spark_udfs.pipeline.checkpoints import BatchId
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import OnPoison, Options, TopicLetters
 from headgate.spark_udfs.pipeline.sinks.topic import SPARE_BYTES, send, value_bytes_max
 from headgate.spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, REFUSED_AT_ONCE_MAX, Writer

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headgate.spark_udfs.pipeline.mistakes import Mistake, PipelineMistakes, shown
+from headgate.spark_udfs.pipeline.errors import Mistake, PipelineMistakes, shown
 
 if TYPE_CHECKING:
     import yaml

@@ -1,66 +1,58 @@
-"""Whatever ends a run, as a `PipelineError`: what happened, in the words of whoever knows best.
+"""What is wrong with a pipeline's file: each mistake with its place, what was found, what is allowed, a near miss.
 
-Spark wraps an error of a Python worker or of the data source into texts with traces of two languages; the sentence that
-helps is somewhere in the middle.
+Mistakes are gathered, not raised one by one: a person who has five of them wants to see five.
 """
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
-from headgate.spark_udfs.policy import is_new_version
-
-_OURS = re.compile(
-    r"(?:spark_udfs|serdes)(?:\.\w+)*\.(?P<kind>[A-Z]\w+): (?P<text>.+?)"
-    r"(?=\n\s*at |\n\n|\nTraceback|\n\s*JVM|\n=== Streaming Query|\s+SQLSTATE: |\Z)",
-    re.DOTALL,
-)
-_ANY = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception)): (?P<text>.+)$", re.MULTILINE)
-"""The last line of a trace of Python's."""
-_UNREACHABLE = frozenset({"BrokerUnreachable", "RegistryNotReady", "RegistryUnavailable"})
-_CALL = re.compile(r"^An error occurred while calling \S+\.\n: ")
-"""How PySpark begins what Java says."""
-_TRACE = re.compile(r"^\s+at [\w.$/]+\(|^JVM stacktrace:|^=== Streaming Query ===", re.MULTILINE)
-TEXT_CHARS_MAX = 2000
+SHOWN_CHARS_MAX = 80
+"""A value is quoted as far as it helps to find it."""
 
 
-def explained(error: BaseException) -> PipelineError:
-    if isinstance(error, PipelineError):
-        return error
-    text = str(error)
-    ours = _OURS.search(text)
-    if ours is not None:
-        said = " ".join(ours["text"].split())[:TEXT_CHARS_MAX]
-        return PipelineError(said, unreachable=ours["kind"] in _UNREACHABLE)
-    if type(error).__module__.startswith(("spark_udfs", "serdes")):
-        return PipelineError(text, unreachable=type(error).__name__ in _UNREACHABLE)
-    if "Traceback (most recent call last)" in text:
-        last = [found for found in _ANY.finditer(text) if not found["kind"].startswith(("org.", "java."))]
-        if last:
-            return PipelineError(f"{last[-1]['kind']}: {last[-1]['text']}"[:TEXT_CHARS_MAX])
-    advice = ""
-    if "[STATE_STORE_" in text or "[STREAMING_STATEFUL_OPERATOR_" in text:
-        advice = "what a transform gathers has changed: give it another name, so that it begins anew with rows to come"
-    # A plan follows after a semicolon, traces after that.
-    said = _TRACE.split(_CALL.sub("", text), maxsplit=1)[0].split(";\n", 1)[0]
-    first = [line.strip() for line in said.splitlines() if line.strip()][:3]
-    why = " ".join(first)[:TEXT_CHARS_MAX] or type(error).__name__
-    return PipelineError("Spark could not go on", why=why, advice=advice)
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing to put right. `path` is the key as the file has it: `sinks.lake.type`."""
+
+    path: str
+    line: int | None
+    message: str
+
+    def text(self, file: str) -> str:
+        where = file if self.line is None else f"{file}:{self.line}"
+        return f"{where}: {self.path}: {self.message}" if self.path else f"{where}: {self.message}"
 
 
-@contextmanager
-def naming(step: str) -> Iterator[None]:
-    """Whatever goes wrong inside says which step of the pipeline it was."""
-    try:
-        yield
-    except Exception as error:
-        # A new version of a schema is not the sink's matter, and who waits for it looks for its text.
-        if is_new_version(error):
-            raise
-        why = explained(error)
-        if why.what.startswith(step):
-            raise
-        raise PipelineError(
-            f"{step}: {why.what}", why=why.why, advice=why.advice, unreachable=why.unreachable
-        ) from error
+class PipelineMistakes(ValueError):
+    """The pipeline cannot be understood. Holds every mistake that was found."""
+
+    def __init__(self, file: str, mistakes: Sequence[Mistake]) -> None:
+        self.file = file
+        self.mistakes = tuple(sorted(mistakes, key=lambda each: (each.line or 0, each.path)))
+        super().__init__("\n".join(each.text(file) for each in self.mistakes))
+
+
+class PipelineError(Exception):
+    """The pipeline is well written and cannot run, or could not go on: what, why, and what to try."""
+
+    def __init__(self, what: str, *, why: str = "", advice: str = "", unreachable: bool = False) -> None:
+        super().__init__(". ".join(part for part in (what, why, advice) if part))
+        self.what = what
+        self.why = why
+        self.advice = advice
+        self.unreachable = unreachable
+        """A server did not answer: trying again later may do."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; do you mean topic?`, or nothing where nothing is near."""
+    near = get_close_matches(name.lower(), {each.lower(): each for each in known}, 1)
+    if not near:
+        return ""
+    return f"; do you mean {next(each for each in known if each.lower() == near[0])}?"
+
+
+def shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS_MAX else text[: SHOWN_CHARS_MAX - 1] + "…"

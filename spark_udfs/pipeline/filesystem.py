@@ -6,7 +6,7 @@ is not, and the documentation of the Parquet sink says so.
 
 from typing import TYPE_CHECKING, Any
 
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from headgate.spark_udfs.policy import OnNewVersion
+from headgate.spark_udfs.spec.policy import OnNewVersion
 
 Options = Mapping[str, str]
 

@@ -6,9 +6,9 @@ Parquet is where a pipeline's own tables and what waits for a window or a join l
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import ParquetSink, Pipeline
-from headgate.spark_udfs.pipeline.shape import Shape
+from headgate.spark_udfs.pipeline.topology import Shape
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.spark_udfs.pipeline.checkpoints import Checkpoint
 from headgate.spark_udfs.pipeline.databases.dialect import Between, dialect_of
 from headgate.spark_udfs.pipeline.databases.incoming import incoming
-from headgate.spark_udfs.pipeline.mistakes import PipelineError, did_you_mean
+from headgate.spark_udfs.pipeline.errors import PipelineError, did_you_mean
 from headgate.spark_udfs.pipeline.model import JdbcSource
 
 if TYPE_CHECKING:

@@ -5,21 +5,21 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from headgate.spark_udfs.driver.restarts import RESTARTS_MAX, is_new_version
 from headgate.spark_udfs.pipeline.assembly import Outline, Writers, outline, stage_path, tables_of
 from headgate.spark_udfs.pipeline.batches import Batches, Closed, Target
 from headgate.spark_udfs.pipeline.checkpoints import Checkpoint, open_checkpoint
-from headgate.spark_udfs.pipeline.checks_sinks import BATCH_COLUMN
-from headgate.spark_udfs.pipeline.errors import explained, naming
+from headgate.spark_udfs.pipeline.checks.sinks import BATCH_COLUMN
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.filesystem import Files
 from headgate.spark_udfs.pipeline.metrics import Metrics
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
 from headgate.spark_udfs.pipeline.model import Emit, Pipeline, Read, WindowTransform
 from headgate.spark_udfs.pipeline.polling import Cursor, DatabaseFrames
 from headgate.spark_udfs.pipeline.queries import POLL_SECONDS, Running, start
 from headgate.spark_udfs.pipeline.sources import watermarked
+from headgate.spark_udfs.pipeline.spark_errors import explained, naming
 from headgate.spark_udfs.pipeline.tables import Table, TopicTable
 from headgate.spark_udfs.pipeline.transforms import transformed
-from headgate.spark_udfs.policy import RESTARTS_MAX, is_new_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

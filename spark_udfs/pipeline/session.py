@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headgate.spark_udfs.extra import need_spark
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import DeltaSink, Pipeline, TableLetters
 from headgate.spark_udfs.pipeline.sinks.delta import CATALOG, EXTENSION
 

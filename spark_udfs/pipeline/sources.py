@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headgate.spark_udfs.pipeline.checkpoints import Checkpoint
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import FilesSource, Pipeline, Read, TopicSource
 from headgate.spark_udfs.pipeline.transforms import with_watermark
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from headgate.spark_udfs.decoding import Decoding
+    from headgate.spark_udfs.executor.decoding import Decoding
 
 RECORD = "_record"
 """The column of a record's place, where `metadata = true` asks for it."""
@@ -84,9 +84,9 @@ def topic_frames(pipeline: Pipeline, source: TopicSource) -> TopicFrames:
     """Asks the registry for the reader's schema. Raises `PipelineError`."""
     if not source.decode:
         return TopicFrames(pipeline, source, None)
-    from headgate.spark_udfs.planning import choice_of, plan_decoding
-    from headgate.spark_udfs.reader_choice import ReaderError, RegistryNotReady
-    from headgate.spark_udfs.registry_options import OptionError
+    from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
+    from headgate.spark_udfs.driver.reader_choice import ReaderError, RegistryNotReady
+    from headgate.spark_udfs.spec.registry_options import OptionError
 
     choice = choice_of(source.subject, source.version, source.schema_id, source.schema, source.fields or None)
     try:
@@ -102,8 +102,8 @@ def topic_schema(frames: TopicFrames) -> "StructType":
     """The columns that transforms see."""
     from pyspark.sql.types import StructField, StructType
 
+    from headgate.spark_udfs.executor.spark_types import spark_type
     from headgate.spark_udfs.source.columns import table_schema
-    from headgate.spark_udfs.types import spark_type
 
     table = table_schema(frames.decoding, has_headers=True, registry=None)
     if frames.decoding is None:

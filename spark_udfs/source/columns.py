@@ -23,11 +23,11 @@ from pyspark.sql.types import (
 )
 
 from headgate.serdes.columnar import RecordRows
-from headgate.spark_udfs.decoding import Columns, Decoding, poison_rows
-from headgate.spark_udfs.policy import OnPoison
-from headgate.spark_udfs.registry_options import METADATA_URL
+from headgate.spark_udfs.executor.decoding import Columns, Decoding, poison_rows
+from headgate.spark_udfs.executor.spark_types import spark_type
 from headgate.spark_udfs.source.errors import BadOption
-from headgate.spark_udfs.types import spark_type
+from headgate.spark_udfs.spec.policy import OnPoison
+from headgate.spark_udfs.spec.registry_options import METADATA_URL
 
 HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 HEADERS = pa.list_(pa.field("element", HEADER))

@@ -17,7 +17,7 @@ from headgate.spark_udfs.source.errors import BadOption
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamWriter
 
-    from headgate.spark_udfs.decoding import Decoding
+    from headgate.spark_udfs.executor.decoding import Decoding
     from headgate.spark_udfs.source.options import ReadOptions
     from headgate.spark_udfs.source.reading import ReadSpec
 

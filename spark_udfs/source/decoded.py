@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headgate.spark_udfs.decoding import Decoding
-from headgate.spark_udfs.planning import plan_decoding
-from headgate.spark_udfs.policy import OnNewVersion, OnPoison
-from headgate.spark_udfs.reader_choice import ReaderChoice, ReaderError
-from headgate.spark_udfs.registry_options import OptionError, RegistryOptions
+from headgate.spark_udfs.driver.planning import plan_decoding
+from headgate.spark_udfs.driver.reader_choice import ReaderChoice, ReaderError
+from headgate.spark_udfs.executor.decoding import Decoding
 from headgate.spark_udfs.source.errors import BadOption
+from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison
+from headgate.spark_udfs.spec.registry_options import OptionError, RegistryOptions
 
 DECODING_OPTIONS = (
     "subject",

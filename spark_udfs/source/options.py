@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from headgate.spark_udfs.registry_options import OPTION_NAMES as REGISTRY_OPTIONS
 from headgate.spark_udfs.source import security
 from headgate.spark_udfs.source.decoded import DECODING_OPTIONS, DecodingOptions, read_decoding_options
 from headgate.spark_udfs.source.errors import BadOption
 from headgate.spark_udfs.source.positions import Edge, Position, read_position
 from headgate.spark_udfs.source.security import Security, read_security
 from headgate.spark_udfs.source.topics import Selection, check_topic, read_selection
+from headgate.spark_udfs.spec.registry_options import OPTION_NAMES as REGISTRY_OPTIONS
 
 PORT_MAX = 65535
 INT_32_MAX = 2**31 - 1

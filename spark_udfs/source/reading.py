@@ -14,7 +14,7 @@ from pyarrow import lib as pa
 from pyspark.sql.datasource import InputPartition
 
 from headgate.serdes.columnar import BatchFault, BatchTooLarge, RecordRows, Scanned, scan_batches
-from headgate.spark_udfs.decoding import Decoding
+from headgate.spark_udfs.executor.decoding import Decoding
 from headgate.spark_udfs.source.cluster import Cluster
 from headgate.spark_udfs.source.columns import RowBatches, cut
 from headgate.spark_udfs.source.connecting import WORKER_CONNECTION_SECONDS_MAX

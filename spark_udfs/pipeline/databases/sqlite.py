@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from headgate.spark_udfs.pipeline.databases.dialect import Between, Refusal, end_query
 from headgate.spark_udfs.pipeline.databases.values import date_of, time_of
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import Database
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from headgate.spark_udfs.pipeline.mistakes import PipelineError, did_you_mean
+from headgate.spark_udfs.pipeline.errors import PipelineError, did_you_mean
 from headgate.spark_udfs.pipeline.model import FunctionSink
 from headgate.spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, Written
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from headgate.spark_udfs.pipeline.databases.dialect import Dialect, Refusal, Session, dialect_of, quoted, quoted_one
 from headgate.spark_udfs.pipeline.databases.values import leaving
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import JdbcSink, Mode
 from headgate.spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, REFUSED_AT_ONCE_MAX, RefusedRows, Written
 

@@ -10,12 +10,12 @@ HDFS; on an object store without them a reader can see half of a batch for a mom
 
 from typing import TYPE_CHECKING
 
-from headgate.spark_udfs.pipeline.checks_sinks import BATCH_COLUMN
-from headgate.spark_udfs.pipeline.counting import counted
+from headgate.spark_udfs.pipeline.checks.sinks import BATCH_COLUMN
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.filesystem import Files, joined
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
 from headgate.spark_udfs.pipeline.model import Mode, ParquetSink
 from headgate.spark_udfs.pipeline.sinks.partitions import parted
+from headgate.spark_udfs.pipeline.sinks.row_count import counted
 from headgate.spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, RefusedRows, Written
 
 if TYPE_CHECKING:

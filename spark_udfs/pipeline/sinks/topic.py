@@ -9,7 +9,7 @@ a reader can tell.
 from typing import TYPE_CHECKING
 
 from headgate.spark_udfs.pipeline.avro_schema import avro_text
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import Options, TopicSink
 from headgate.spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, REFUSED_AT_ONCE_MAX, RefusedRows, Written
 
@@ -39,9 +39,10 @@ class TopicWriter:
         """Registers. What the registry refuses, columns that do not fit and keys that are none are found here."""
         from pyspark.sql import SparkSession
 
-        from headgate.spark_udfs.encoding import EncodingError, WriterChoice
-        from headgate.spark_udfs.reader_choice import ReaderError
-        from headgate.spark_udfs.registry_options import resolve
+        from headgate.spark_udfs.driver.reader_choice import ReaderError
+        from headgate.spark_udfs.driver.registry_resolution import resolve
+        from headgate.spark_udfs.driver.writer_choice import WriterChoice
+        from headgate.spark_udfs.executor.encoding import EncodingError
 
         SparkSession.active().createDataFrame([], schema).select(self._key())
         text = self._sink.schema
@@ -56,7 +57,7 @@ class TopicWriter:
 
     def _is_new(self) -> bool:
         from headgate.serdes.client import RegistryClientError, UnknownSchema
-        from headgate.spark_udfs.registry_options import resolve
+        from headgate.spark_udfs.driver.registry_resolution import resolve
 
         options = resolve(dict(self._registry) or None)
         with options.client() as client:

@@ -16,7 +16,7 @@ from headgate.spark_udfs import (
     poison_reason,
     schema_id,
 )
-from headgate.spark_udfs.session_settings import COLUMNAR_INPUT
+from headgate.spark_udfs.driver.session_settings import COLUMNAR_INPUT
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.spark.functions.payloads import CUSTOMER_V2, CUSTOMERS, customers, frame_of, register, rows_of
 

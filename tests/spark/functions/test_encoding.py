@@ -7,7 +7,7 @@ import pytest
 
 from headgate.serdes import Deserializer, RegistryClient
 from headgate.spark_udfs import RegistryNotReady, to_registry_avro
-from headgate.spark_udfs.encoding import EncodingError
+from headgate.spark_udfs.executor.encoding import EncodingError
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.spark.functions.payloads import rows_of
 

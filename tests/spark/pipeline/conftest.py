@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headgate.serdes import RegistryClient, Serializer, SerializerOptions, avro_schema
-from headgate.spark_udfs.pipeline.checks import check
+from headgate.spark_udfs.pipeline.checks.load import check
 from headgate.spark_udfs.pipeline.document import parse_toml
 from headgate.spark_udfs.pipeline.model import Pipeline
 from headgate.spark_udfs.pipeline.run import Runner

@@ -12,7 +12,7 @@ import pytest
 from headgate.spark_udfs import decode_frame
 from headgate.spark_udfs.pipeline import run
 from headgate.spark_udfs.pipeline.checkpoints import BatchId
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import DeltaSink, Mode
 from headgate.spark_udfs.pipeline.sinks.delta import DeltaWriter
 from headgate.spark_udfs.pipeline.sinks.writer import Written

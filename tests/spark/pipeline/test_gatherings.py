@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from tests.spark.pipeline.conftest import CUSTOMER, MINUTE, NOON, ORDER, Place, order, sqlite_rows
 
 JOINS = """

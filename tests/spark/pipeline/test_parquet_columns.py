@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headgate.spark_udfs.pipeline.assembly import outline
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from tests.spark.pipeline.conftest import Place
 
 NOTHING = {"type": "record", "name": "Nothing", "fields": []}

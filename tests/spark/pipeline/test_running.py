@@ -11,7 +11,7 @@ import pytest
 from pyspark.logger import PySparkLogger
 
 from headgate.spark_udfs.pipeline.command import plan_pipeline
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.run import Runner
 from tests.spark.pipeline.conftest import ORDER, Place, order
 

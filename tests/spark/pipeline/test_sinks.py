@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from headgate.serdes import Deserializer, Reason, Record, RegistryClient, read_dead_letter
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.run import Runner
 from headgate.spark_udfs.pipeline.sinks import delta
 from tests.live.postgresql import PostgresqlServer

@@ -6,11 +6,6 @@ from typing import Any
 
 import httpx
 import pytest
-from headgate.spark_udfs.encoding import EncodingError, WriterChoice
-from headgate.spark_udfs.reader_choice import ReaderChoice
-from headgate.spark_udfs.registry_options import OptionError, RegistryOptions
-from headgate.spark_udfs.row_reading import RowReading
-from headgate.spark_udfs.writers import Writers
 
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.errors import SerializationFailed
@@ -36,6 +31,12 @@ from headgate.serdes import (
 )
 from headgate.serdes.framing import frame
 from headgate.serdes.rules import parse_rules
+from headgate.spark_udfs.driver.reader_choice import ReaderChoice
+from headgate.spark_udfs.driver.writer_choice import WriterChoice
+from headgate.spark_udfs.executor.encoding import EncodingError
+from headgate.spark_udfs.executor.row_reading import RowReading
+from headgate.spark_udfs.executor.writer_schemas import Writers
+from headgate.spark_udfs.spec.registry_options import OptionError, RegistryOptions
 from tests.unit.serdes.stub_registry import ADDRESS, StubRegistry
 
 TEXT = '{"type":"record","name":"R","fields":[{"name":"ssn","type":"string"}]}'

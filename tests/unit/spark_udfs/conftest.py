@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.spark_udfs.decoding import decoder_of
+from headgate.spark_udfs.executor.decoding import decoder_of
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,10 @@ from pyarrow import lib as pa
 
 from headgate.serdes.avro import Encoder, parse
 from headgate.serdes.framing import frame
-from headgate.spark_udfs.decoding import Decoding
-from headgate.spark_udfs.policy import OnNewVersion, OnPoison
-from headgate.spark_udfs.reader_choice import Language, Reader, SchemaText
-from headgate.spark_udfs.registry_options import RegistryOptions
+from headgate.spark_udfs.executor.decoding import Decoding
+from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison
+from headgate.spark_udfs.spec.reader import Language, Reader, SchemaText
+from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
 NOBODY = RegistryOptions(("http://127.0.0.1:9",), attempts_max=1)
 """The discard port: whoever asks this registry is refused at once."""

@@ -12,12 +12,13 @@ from headgate.serdes import PoisonError, RegistryClient, RegistrySettings
 from headgate.serdes.avro import Encoder, parse
 from headgate.serdes.columnar import BatchTooLarge
 from headgate.serdes.framing import VALUE_HEADER, guid_header
-from headgate.spark_udfs.avro_columns import AvroColumns
-from headgate.spark_udfs.decoding import DETAILS_MAX, Columns, Decoding, pieces
-from headgate.spark_udfs.policy import NewVersionError, OnNewVersion, OnPoison, is_new_version
-from headgate.spark_udfs.reader_choice import Reader, SchemaText
-from headgate.spark_udfs.registry_options import RegistryOptions
-from headgate.spark_udfs.writers import UNKNOWN_GUIDS_MAX, Writers
+from headgate.spark_udfs.driver.restarts import is_new_version
+from headgate.spark_udfs.executor.avro_columns import AvroColumns
+from headgate.spark_udfs.executor.decoding import DETAILS_MAX, Columns, Decoding, pieces
+from headgate.spark_udfs.executor.writer_schemas import UNKNOWN_GUIDS_MAX, Writers
+from headgate.spark_udfs.spec.policy import NewVersionError, OnNewVersion, OnPoison
+from headgate.spark_udfs.spec.reader import Reader, SchemaText
+from headgate.spark_udfs.spec.registry_options import RegistryOptions
 from tests.unit.serdes.stub_registry import StubRegistry, guid
 from tests.unit.spark_udfs.plans import binary, decoding, payload, record
 
@@ -34,7 +35,7 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> StubRegistry:
     def client(settings: RegistrySettings) -> RegistryClient:
         return RegistryClient(settings, transport=stub.transport, sleep=lambda seconds: None)
 
-    monkeypatch.setattr("spark_udfs.registry_options.RegistryClient", client)
+    monkeypatch.setattr("headgate.spark_udfs.spec.registry_options.RegistryClient", client)
     return stub
 
 

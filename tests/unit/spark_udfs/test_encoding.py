@@ -7,8 +7,8 @@ from pyarrow import lib as pa
 
 from headgate.serdes import PoisonError
 from headgate.serdes.avro import Decoder, parse
-from headgate.spark_udfs.encoding import Encoding, EncodingError
-from headgate.spark_udfs.policy import OnPoison
+from headgate.spark_udfs.executor.encoding import Encoding, EncodingError
+from headgate.spark_udfs.spec.policy import OnPoison
 from tests.unit.spark_udfs.plans import record, schema_text
 
 ORDER = record(

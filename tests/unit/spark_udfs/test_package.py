@@ -5,27 +5,28 @@ from pathlib import Path
 import pytest
 
 from headgate.spark_udfs.extra import MissingExtra, need_spark
-from headgate.spark_udfs.policy import OnNewVersion, OnPoison, PolicyError
+from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison, PolicyError
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_importing_the_package_needs_neither_spark_nor_arrow() -> None:
-    code = "import sys, spark_udfs; print([m for m in ('pyspark', 'pyarrow', 'numpy', 'numba') if m in sys.modules])"
+    heavy = ("pyspark", "pyarrow", "numpy", "numba")
+    code = f"import sys, headgate.spark_udfs; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_what_is_missing_is_named_with_the_way_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_udfs.extra.find_spec", lambda name: None if name == "pyspark" else name)
+    monkeypatch.setattr("headgate.spark_udfs.extra.find_spec", lambda name: None if name == "pyspark" else name)
     with pytest.raises(MissingExtra, match=r"pyspark not installed; pip install 'headgate\[spark\]'"):
         need_spark()
 
 
 def test_modes_are_read_in_any_case_and_others_are_refused() -> None:
-    assert OnPoison.of("dead_letter") is OnPoison.DEAD_LETTER
+    assert OnPoison.for_columns("dead_letter") is OnPoison.DEAD_LETTER
     assert OnNewVersion.of("Restart") is OnNewVersion.RESTART
     with pytest.raises(PolicyError, match="DEAD_LETTER, NULL, FAIL"):
-        OnPoison.of("skip")
+        OnPoison.for_columns("skip")
     with pytest.raises(PolicyError, match="KEEP, FAIL, RESTART"):
         OnNewVersion.of("skip")

@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from headgate.serdes import RegistryClient, RegistrySettings, json_schema
-from headgate.spark_udfs.reader_choice import ReaderChoice, ReaderError, RegistryNotReady, SchemaText
+from headgate.spark_udfs.driver.reader_choice import ReaderChoice, ReaderError, RegistryNotReady
+from headgate.spark_udfs.spec.reader import SchemaText
 from tests.unit.serdes.stub_registry import ADDRESS, StubRegistry
 
 V1 = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]})
@@ -97,7 +98,7 @@ def test_an_unknown_subject_is_named_with_advice(stub: StubRegistry) -> None:
 
 
 def test_a_schema_that_is_none_is_refused_on_the_driver(stub: StubRegistry) -> None:
-    with pytest.raises(ReaderError, match="the schema given"):
+    with pytest.raises(ReaderError, match="the given schema"):
         ReaderChoice(schema='{"type": "recrod"}').resolve(client_of(stub))
 
 
@@ -112,5 +113,5 @@ def test_a_version_that_was_deleted_for_good_is_left_out(stub: StubRegistry) -> 
 
 
 def test_fields_are_chosen_for_avro_only(stub: StubRegistry) -> None:
-    with pytest.raises(ReaderError, match="fields are chosen for Avro"):
+    with pytest.raises(ReaderError, match="fields is supported for Avro only"):
         ReaderChoice(schema=json_schema("{}"), fields=("id",)).resolve(client_of(stub))

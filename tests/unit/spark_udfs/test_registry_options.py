@@ -3,7 +3,8 @@ import pickle
 import pytest
 
 from headgate.serdes import BasicAuth, BearerAuth
-from headgate.spark_udfs.registry_options import OptionError, RegistryOptions, resolve
+from headgate.spark_udfs.driver.registry_resolution import resolve
+from headgate.spark_udfs.spec.registry_options import OptionError, RegistryOptions
 
 
 def test_options_are_read_by_confluents_names_behind_a_prefix() -> None:

@@ -7,8 +7,8 @@ import pytest
 from pyarrow import lib as pa
 
 from headgate.serdes.avro import parse
-from headgate.spark_udfs.required_fields import retyped, with_required
-from headgate.spark_udfs.types import spark_type
+from headgate.spark_udfs.executor.required_fields import retyped, with_required
+from headgate.spark_udfs.executor.spark_types import spark_type
 
 ADDRESS = {"type": "record", "name": "Address", "fields": [{"name": "city", "type": "string"}]}
 SCHEMA = {

@@ -8,9 +8,9 @@ from pyarrow import lib as pa
 
 from headgate.serdes.framing import frame
 from headgate.serdes.protobuf.messages import Messages
-from headgate.spark_udfs.json_shape import json_shape
-from headgate.spark_udfs.protobuf_shape import protobuf_shape
-from headgate.spark_udfs.shapes import Misfit
+from headgate.spark_udfs.executor.column_converter import ConversionError
+from headgate.spark_udfs.executor.json_schema_columns import json_shape
+from headgate.spark_udfs.executor.protobuf_columns import protobuf_shape
 from tests.unit.spark_udfs.plans import binary, decoding
 
 
@@ -82,7 +82,7 @@ def test_recursion_ends_in_text() -> None:
     ],
 )
 def test_a_value_that_its_column_would_falsify_is_a_misfit(schema: Any, value: Any) -> None:
-    with pytest.raises(Misfit):
+    with pytest.raises(ConversionError):
         json_shape(json.dumps(schema), {}).convert(value)
 
 

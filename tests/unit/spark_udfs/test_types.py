@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pyarrow import lib as pa
 
-from headgate.spark_udfs.types import cut_times, spark_arrow_type, to_spark
+from headgate.spark_udfs.executor.spark_types import cut_times, spark_arrow_type, to_spark
 
 NESTED = pa.struct(
     [

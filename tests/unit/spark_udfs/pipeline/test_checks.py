@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.spark_udfs.pipeline.checks import check
+from headgate.spark_udfs.pipeline.checks.load import check
 from headgate.spark_udfs.pipeline.document import parse_toml
-from headgate.spark_udfs.pipeline.mistakes import Mistake, PipelineMistakes
+from headgate.spark_udfs.pipeline.errors import Mistake, PipelineMistakes
 from headgate.spark_udfs.pipeline.model import (
     Database,
     JdbcSink,

@@ -29,7 +29,7 @@ from headgate.spark_udfs.pipeline.databases.dialect import Between, Refusal
 from headgate.spark_udfs.pipeline.databases.incoming import incoming
 from headgate.spark_udfs.pipeline.databases.postgresql import PostgresqlDialect
 from headgate.spark_udfs.pipeline.databases.sqlite import SqliteDialect
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import Database, JdbcSink, Mode
 from headgate.spark_udfs.pipeline.sinks.jdbc import JdbcWriter
 

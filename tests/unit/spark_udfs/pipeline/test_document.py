@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headgate.spark_udfs.pipeline.document import FILE_BYTES_MAX, Document, parse_toml, parse_yaml, read_document
-from headgate.spark_udfs.pipeline.mistakes import PipelineMistakes
+from headgate.spark_udfs.pipeline.errors import PipelineMistakes
 
 HERE = Path()
 

@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import generate_latest
 
 from headgate.spark_udfs.pipeline.command import RunOptions, run_pipeline
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.metrics import Metrics, prometheus_registry
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
 from headgate.spark_udfs.pipeline.progress import PLAIN_SECONDS, Progress, line_of
 from headgate.spark_udfs.pipeline.queries import lag_of
 

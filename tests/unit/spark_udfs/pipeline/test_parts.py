@@ -14,13 +14,13 @@ from headgate.spark_udfs.pipeline import session
 from headgate.spark_udfs.pipeline.avro_schema import avro_text
 from headgate.spark_udfs.pipeline.batches import Closed, Gate
 from headgate.spark_udfs.pipeline.command import parse_overrides
-from headgate.spark_udfs.pipeline.errors import explained, naming
-from headgate.spark_udfs.pipeline.mistakes import PipelineError, PipelineMistakes
+from headgate.spark_udfs.pipeline.errors import PipelineError, PipelineMistakes
 from headgate.spark_udfs.pipeline.model import FunctionSink
 from headgate.spark_udfs.pipeline.plan import shown_value
 from headgate.spark_udfs.pipeline.sinks.function import find_function
-from headgate.spark_udfs.policy import RESTART_SENTENCE
+from headgate.spark_udfs.pipeline.spark_errors import explained, naming
 from headgate.spark_udfs.source.errors import BrokerUnreachable
+from headgate.spark_udfs.spec.policy import RESTART_SENTENCE
 
 
 def ddl(text: str) -> StructType:

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from headgate.spark_udfs.pipeline.checks import check
+from headgate.spark_udfs.pipeline.checks.load import check
+from headgate.spark_udfs.pipeline.checks.table_reader import parse_duration
 from headgate.spark_udfs.pipeline.document import parse_toml
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import Pipeline
-from headgate.spark_udfs.pipeline.reading import parse_duration
-from headgate.spark_udfs.pipeline.shape import shape_of
 from headgate.spark_udfs.pipeline.sql_names import sql_inputs
+from headgate.spark_udfs.pipeline.topology import shape_of
 
 TEXT = """
 checkpoint = "s"

@@ -6,14 +6,14 @@ from pyarrow import lib as pa
 
 from headgate.serdes import Poison, Reason
 from headgate.serdes.protobuf.messages import Messages
-from headgate.spark_udfs.decoding import Columns, Decoding
-from headgate.spark_udfs.json_shape import json_shape
-from headgate.spark_udfs.protobuf_shape import protobuf_shape
-from headgate.spark_udfs.reader_choice import Reader
-from headgate.spark_udfs.row_reading import Headers, RowReading
-from headgate.spark_udfs.shapes import Misfit, Shape
-from headgate.spark_udfs.types import spark_arrow_type, to_spark
-from headgate.spark_udfs.writers import Writers
+from headgate.spark_udfs.executor.column_converter import ConversionError, Shape
+from headgate.spark_udfs.executor.decoding import Columns, Decoding
+from headgate.spark_udfs.executor.json_schema_columns import json_shape
+from headgate.spark_udfs.executor.protobuf_columns import protobuf_shape
+from headgate.spark_udfs.executor.row_reading import Headers, RowReading
+from headgate.spark_udfs.executor.spark_types import spark_arrow_type, to_spark
+from headgate.spark_udfs.executor.writer_schemas import Writers
+from headgate.spark_udfs.spec.reader import Reader
 
 NO_MESSAGE = ""
 """JSON has only one kind of value."""
@@ -61,7 +61,7 @@ class RowColumns:
             return Poison(Reason.UNRESOLVABLE, detail, payload, outcome.schema_id, outcome.schema_guid)
         try:
             return (None if value is None else self._shape.convert(value)), outcome.schema_id
-        except (Misfit, RecursionError) as error:
+        except (ConversionError, RecursionError) as error:
             return Poison(Reason.INVALID_VALUE, str(error), payload, outcome.schema_id, outcome.schema_guid)
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from headgate.serdes import SchemaDefinition
 from headgate.serdes.columnar import ColumnarError
 from headgate.serdes.columnar.layout import RECURSION_MAX_DEFAULT
-from headgate.spark_udfs.decoding import Decoding
-from headgate.spark_udfs.policy import OnNewVersion, OnPoison
-from headgate.spark_udfs.reader_choice import ReaderChoice, ReaderError
-from headgate.spark_udfs.registry_options import RegistryOptions, resolve
+from headgate.spark_udfs.driver.reader_choice import ReaderChoice, ReaderError
+from headgate.spark_udfs.driver.registry_resolution import resolve
+from headgate.spark_udfs.executor.decoding import Decoding
+from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison
+from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +51,7 @@ def plan_decoding(
     """
     if not 0 <= recursion_max <= RECURSION_MAX_LIMIT:
         raise ReaderError(f"recursion_max is between 0 and {RECURSION_MAX_LIMIT}, not {recursion_max}")
-    poison, new_version = OnPoison.of(on_poison), OnNewVersion.of(on_new_version)
+    poison, new_version = OnPoison.for_columns(on_poison), OnNewVersion.of(on_new_version)
     options = resolve(registry, df, column=column)
     with options.client() as client:
         reader = choice.resolve(client)

@@ -19,11 +19,10 @@ from pyarrow import lib as pa
 from headgate.serdes import Poison, PoisonError, Reason
 from headgate.serdes.columnar import BatchTooLarge, Spans
 from headgate.serdes.columnar.layout import RECURSION_MAX_DEFAULT
-from headgate.spark_udfs.allocator import keep_freed_buffers
-from headgate.spark_udfs.garbage import leave_out_what_is_loaded
-from headgate.spark_udfs.policy import OnNewVersion, OnPoison
-from headgate.spark_udfs.reader_choice import Reader
-from headgate.spark_udfs.registry_options import RegistryOptions
+from headgate.spark_udfs.executor.worker_memory import freeze_loaded_objects, keep_freed_buffers
+from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison
+from headgate.spark_udfs.spec.reader import Reader
+from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
 DECODERS_MAX = 32
 """Decoders that one Python worker keeps: as many queries can share it."""
@@ -212,16 +211,16 @@ def decoder_of(spec: Decoding) -> Decoder:
     """Kept per process: Spark's Python workers are reused from task to task."""
     made: Decoder
     if spec.reader.language == "AVRO":
-        from headgate.spark_udfs.avro_columns import AvroColumns
+        from headgate.spark_udfs.executor.avro_columns import AvroColumns
 
         made = AvroColumns(spec)
     else:
-        from headgate.spark_udfs.row_columns import RowColumns
+        from headgate.spark_udfs.executor.row_columns import RowColumns
 
         made = RowColumns(spec)
     if _is_in_a_task():
         keep_freed_buffers()
-        leave_out_what_is_loaded()
+        freeze_loaded_objects()
     return made
 
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from pyarrow import lib as pa
 
-from headgate.serdes import EncodeError, InvalidSchema, Poison, PoisonError, Reason, SchemaDefinition
+from headgate.serdes import EncodeError, Poison, PoisonError, Reason
 from headgate.serdes.avro import Schema, parse
 from headgate.serdes.avro.codec import AvroWriter
-from headgate.serdes.client import RegistryClient, RegistryClientError, RegistryUnavailable
 from headgate.serdes.codec import WriteOptions
 from headgate.serdes.columnar import (
     BatchTooLarge,
@@ -25,15 +24,13 @@ from headgate.serdes.columnar import (
     FixedSchemas,
     NotEncodable,
 )
-from headgate.serdes.rules import RulesNotExecuted, check_writable
-from headgate.serdes.schemas import RegisteredSchema, avro_schema
-from headgate.spark_udfs.decoding import REASON_SENTENCES, poison_rows_of, reason_names
-from headgate.spark_udfs.policy import OnPoison
-from headgate.spark_udfs.reader_choice import RegistryNotReady, SchemaText, advice, schema_text
-from headgate.spark_udfs.types import cut_times
+from headgate.spark_udfs.executor.decoding import REASON_SENTENCES, poison_rows_of, reason_names
+from headgate.spark_udfs.executor.spark_types import cut_times
+from headgate.spark_udfs.spec.policy import OnPoison
+from headgate.spark_udfs.spec.reader import SchemaText
 
 if TYPE_CHECKING:
-    from headgate.spark_udfs.registry_options import RegistryOptions
+    pass
 
 ENCODERS_MAX = 32
 
@@ -111,49 +108,6 @@ class _Encoder:
         except ColumnarError as error:
             raise EncodingError(f"the columns are not of the schema: {error}") from error
         self._fits.add(values.type)
-
-
-@dataclass(frozen=True, slots=True)
-class WriterChoice:
-    """A schema to register or to look up, or one that is there: a version, an id, the latest."""
-
-    subject: str
-    schema: str | SchemaDefinition | None = None
-    version: int | None = None
-    schema_id: int | None = None
-    register: bool = True
-    normalize: bool = False
-
-    def resolve(self, options: "RegistryOptions") -> tuple[SchemaText, int]:
-        """On the driver. Raises `EncodingError` or `RegistryNotReady`, with the registry's own words."""
-        with options.client() as client:
-            try:
-                found = self._found(client)
-                check_writable(client.rules_of(found), found.id)
-                text = schema_text(client, found)
-            except RegistryUnavailable as error:
-                raise RegistryNotReady(advice(client, error)) from error
-            except (RegistryClientError, RulesNotExecuted) as error:
-                raise EncodingError(f"{self.subject}: {error}") from error
-        if text.language != "AVRO" or found.id is None:
-            raise EncodingError(f"{self.subject}: {text.language} cannot be written from columns; only Avro can")
-        try:
-            parse(text.text, dict(text.references))
-        except InvalidSchema as error:
-            raise EncodingError(f"{self.subject}: {error}") from error
-        return text, found.id
-
-    def _found(self, client: RegistryClient) -> RegisteredSchema:
-        if sum(given is not None for given in (self.schema, self.version, self.schema_id)) > 1:
-            raise EncodingError("schema, version and schema_id exclude one another")
-        if self.schema is None:
-            if self.schema_id is not None:
-                return client.schema_by_id(self.schema_id)
-            return client.latest(self.subject) if self.version is None else client.version(self.subject, self.version)
-        given = avro_schema(self.schema) if isinstance(self.schema, str) else self.schema
-        if self.register:
-            return client.register(self.subject, given, normalize=self.normalize)
-        return client.lookup(self.subject, given, normalize=self.normalize)
 
 
 def _plain(value: object) -> object:

@@ -1,6 +1,6 @@
 """A schema of JSON or Protobuf as columns: the Arrow type, and how a value of the language becomes one of it.
 
-A value that its column cannot hold without being falsified is a `Misfit`, so that the row is poison instead.
+A value that its column cannot hold without being falsified is a `ConversionError`, so that the row is poison instead.
 """
 
 from collections.abc import Callable
@@ -17,13 +17,13 @@ COLUMNS_MAX = 5000
 """Of one schema: definitions that name one another in pairs double with every level."""
 
 
-class Misfit(ValueError):
+class ConversionError(ValueError):
     """A value that its column cannot hold; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`convert` takes a value that is not None, and raises `Misfit`."""
+    """`convert` takes a value that is not None, and raises `ConversionError`."""
 
     arrow: pa.DataType
     convert: Callable[[Any], Any]

@@ -9,17 +9,17 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from headgate.spark_udfs.pipeline.checks_graph import check_graph
-from headgate.spark_udfs.pipeline.checks_options import check_options
-from headgate.spark_udfs.pipeline.checks_sinks import read_dead_letters, read_sink
-from headgate.spark_udfs.pipeline.checks_sources import read_source
-from headgate.spark_udfs.pipeline.checks_transforms import read_transform
+from headgate.spark_udfs.pipeline.checks.graph import check_graph
+from headgate.spark_udfs.pipeline.checks.options import check_options
+from headgate.spark_udfs.pipeline.checks.sinks import read_dead_letters, read_sink
+from headgate.spark_udfs.pipeline.checks.sources import read_source
+from headgate.spark_udfs.pipeline.checks.table_reader import NAME, Table
+from headgate.spark_udfs.pipeline.checks.transforms import read_transform
 from headgate.spark_udfs.pipeline.document import Document, placed, read_document
-from headgate.spark_udfs.pipeline.mistakes import Mistake, PipelineMistakes, did_you_mean
+from headgate.spark_udfs.pipeline.errors import Mistake, PipelineMistakes, did_you_mean
 from headgate.spark_udfs.pipeline.model import OnPoison, Pipeline, Sink, Source, Transform
-from headgate.spark_udfs.pipeline.reading import NAME, Table
 from headgate.spark_udfs.pipeline.sql_names import sql_inputs
-from headgate.spark_udfs.policy import OnNewVersion
+from headgate.spark_udfs.spec.policy import OnNewVersion
 
 BOOTSTRAP_SERVERS_DEFAULT = "127.0.0.1:9092"
 TRIGGER_SECONDS_DEFAULT = 1.0
@@ -119,7 +119,7 @@ def _prefixed(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_registry(top: Table, options: Mapping[str, str]) -> None:
-    from headgate.spark_udfs.registry_options import OPTION_NAMES, OptionError, RegistryOptions
+    from headgate.spark_udfs.spec.registry_options import OPTION_NAMES, OptionError, RegistryOptions
 
     unknown = [name for name in options if name.lower() not in OPTION_NAMES]
     for name in unknown:

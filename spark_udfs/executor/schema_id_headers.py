@@ -11,11 +11,11 @@ from pyarrow import lib as pa
 
 from headgate.serdes.framing import VALUE_HEADER, Frame, unframe_record
 from headgate.serdes.outcome import Poison, Reason
-from headgate.spark_udfs.writers import Writers
+from headgate.spark_udfs.executor.writer_schemas import Writers
 
 
 @dataclass(frozen=True, slots=True)
-class HeaderForm:
+class HeaderSchemas:
     """The rows in question, and for each a number that the writers know, or the reason why there is none."""
 
     rows: NDArray[np.int64]
@@ -23,7 +23,7 @@ class HeaderForm:
     schema_ids: list[int | None]
 
 
-def header_form_of(headers: pa.Array, writers: Writers, name: str = VALUE_HEADER) -> HeaderForm | None:
+def header_schemas(headers: pa.Array, writers: Writers, name: str = VALUE_HEADER) -> HeaderSchemas | None:
     """None where no row has the header. `headers` is a list column of structs, key and value first."""
     found = _first_of_name(headers, name)
     if found is None:
@@ -32,7 +32,7 @@ def header_form_of(headers: pa.Array, writers: Writers, name: str = VALUE_HEADER
     distinct = values.dictionary_encode()
     known = [_named_by(header, name, writers) for header in distinct.dictionary.to_pylist()]
     places = distinct.indices.to_pylist()
-    return HeaderForm(rows, [known[place][0] for place in places], [known[place][1] for place in places])
+    return HeaderSchemas(rows, [known[place][0] for place in places], [known[place][1] for place in places])
 
 
 def _first_of_name(headers: pa.Array, name: str) -> tuple[NDArray[np.int64], pa.Array] | None:

@@ -2,9 +2,10 @@
 
 import re
 
-from headgate.spark_udfs.pipeline.checks_sources import database, schema_text, topic_name
+from headgate.spark_udfs.pipeline.checks.sources import database, schema_text, topic_name
+from headgate.spark_udfs.pipeline.checks.table_reader import Table
 from headgate.spark_udfs.pipeline.document import Document, placed
-from headgate.spark_udfs.pipeline.mistakes import shown
+from headgate.spark_udfs.pipeline.errors import shown
 from headgate.spark_udfs.pipeline.model import (
     ConsoleSink,
     DeadLetters,
@@ -19,7 +20,6 @@ from headgate.spark_udfs.pipeline.model import (
     TopicLetters,
     TopicSink,
 )
-from headgate.spark_udfs.pipeline.reading import Table
 
 KINDS = ("parquet", "delta", "jdbc", "topic", "function", "console")
 LETTER_KINDS = ("topic", "parquet", "delta", "jdbc")

@@ -10,9 +10,9 @@ from headgate.serdes import InvalidSchema, RegisteredSchema
 from headgate.serdes.avro import Schema, parse
 from headgate.serdes.client import RegistryClient, RegistryClientError, UnknownSchema
 from headgate.serdes.outcome import Reason
-from headgate.spark_udfs.policy import NewVersionError, OnNewVersion
-from headgate.spark_udfs.reader_choice import Reader, SchemaText, schema_text
-from headgate.spark_udfs.registry_options import RegistryOptions
+from headgate.spark_udfs.spec.policy import NewVersionError, OnNewVersion
+from headgate.spark_udfs.spec.reader import Reader, SchemaText
+from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
 UNKNOWN_IDS_FEW = 5
 """Unknown ids after which the client is shown one that there is: by it, it learns where the registry's ids end, and
@@ -120,7 +120,7 @@ class Writers:
             return Reason.UNRESOLVABLE
 
     def _learnt(self, registered: RegisteredSchema, name: str) -> SchemaText:
-        learnt, definition = schema_text(self.client, registered), registered.definition
+        learnt, definition = SchemaText.fetch(self.client, registered), registered.definition
         reader = self._reader
         if self._on_new_version is OnNewVersion.KEEP or reader.subject is None or reader.newest_version is None:
             return learnt

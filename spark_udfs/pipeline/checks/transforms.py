@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from headgate.spark_udfs.pipeline.checks_sources import watermark
-from headgate.spark_udfs.pipeline.mistakes import shown
+from headgate.spark_udfs.pipeline.checks.sources import watermark
+from headgate.spark_udfs.pipeline.checks.table_reader import NAME, Table, seconds_of
+from headgate.spark_udfs.pipeline.errors import shown
 from headgate.spark_udfs.pipeline.model import Emit, JoinTransform, SqlTransform, Transform, WindowKind, WindowTransform
-from headgate.spark_udfs.pipeline.reading import NAME, Table, seconds_of
 
 KINDS = ("sql", "window", "join")
 HOPS_MAX = 2000

@@ -8,8 +8,8 @@ from headgate.serdes.codec import BodyReader
 from headgate.serdes.codecs import reader_of
 from headgate.serdes.framing import Frame, unframe_record
 from headgate.serdes.rules import read_advice
-from headgate.spark_udfs.reader_choice import Reader
-from headgate.spark_udfs.writers import Writers
+from headgate.spark_udfs.executor.writer_schemas import Writers
+from headgate.spark_udfs.spec.reader import Reader
 
 Headers = list[tuple[str, bytes | None]]
 

@@ -10,8 +10,8 @@ micro-batches. So a row is never decoded twice, with possibly two verdicts.
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.graph import Graph
-from headgate.spark_udfs.pipeline.mistakes import PipelineError
 from headgate.spark_udfs.pipeline.model import Pipeline, Read
 
 

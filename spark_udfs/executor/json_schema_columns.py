@@ -22,7 +22,14 @@ from urllib.parse import unquote, urldefrag
 
 from pyarrow import lib as pa
 
-from headgate.spark_udfs.shapes import COLUMNS_MAX, DEPTH_MAX, LONG_MAX, LONG_MIN, Misfit, Shape
+from headgate.spark_udfs.executor.column_converter import (
+    COLUMNS_MAX,
+    DEPTH_MAX,
+    LONG_MAX,
+    LONG_MIN,
+    ConversionError,
+    Shape,
+)
 
 _OTHER_SPELLINGS: Final = {"$defs": "definitions", "definitions": "$defs"}
 REFERENCES_MAX = 50
@@ -123,37 +130,37 @@ def _text(value: Any) -> str:
 
 def _string(value: Any) -> str:
     if not isinstance(value, str):
-        raise Misfit(f"{value!r:.60} is not a text")
+        raise ConversionError(f"{value!r:.60} is not a text")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Misfit("half of a surrogate pair, which is no text in UTF-8") from None
+        raise ConversionError("half of a surrogate pair, which is no text in UTF-8") from None
     return value
 
 
 def _integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value % 1 != 0:
-        raise Misfit(f"{value!r:.60} is not a whole number")
+        raise ConversionError(f"{value!r:.60} is not a whole number")
     if not LONG_MIN <= value <= LONG_MAX:
-        raise Misfit("a whole number of more than 64 bits")
+        raise ConversionError("a whole number of more than 64 bits")
     return int(value)
 
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Misfit(f"{value!r:.60} is not a number")
+        raise ConversionError(f"{value!r:.60} is not a number")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise Misfit("a number beyond those of double precision")
+        raise ConversionError("a number beyond those of double precision")
     return number
 
 
 def _boolean(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise Misfit(f"{value!r:.60} is neither true nor false")
+        raise ConversionError(f"{value!r:.60} is neither true nor false")
     return value
 
 
@@ -174,7 +181,7 @@ _SCALARS = {
 def _array(item: Shape) -> Shape:
     def convert(value: Any) -> Any:
         if not isinstance(value, list):
-            raise Misfit(f"{value!r:.60} is not an array")
+            raise ConversionError(f"{value!r:.60} is not an array")
         return [None if entry is None else item.convert(entry) for entry in value]
 
     return Shape(pa.list_(item.arrow), convert)
@@ -183,7 +190,7 @@ def _array(item: Shape) -> Shape:
 def _map(item: Shape) -> Shape:
     def convert(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise Misfit(f"{value!r:.60} is not an object")
+            raise ConversionError(f"{value!r:.60} is not an object")
         return [(_string(name), None if entry is None else item.convert(entry)) for name, entry in value.items()]
 
     return Shape(pa.map_(pa.string(), item.arrow), convert)
@@ -192,7 +199,7 @@ def _map(item: Shape) -> Shape:
 def _struct(members: dict[str, Shape]) -> Shape:
     def convert(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise Misfit(f"{value!r:.60} is not an object")
+            raise ConversionError(f"{value!r:.60} is not an object")
         return {
             name: None if value.get(name) is None else member.convert(value[name]) for name, member in members.items()
         }

@@ -21,7 +21,7 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from pyarrow import lib as pa
 
-from headgate.spark_udfs.shapes import COLUMNS_MAX, DEPTH_MAX, Misfit, Shape
+from headgate.spark_udfs.executor.column_converter import COLUMNS_MAX, DEPTH_MAX, ConversionError, Shape
 
 TIMESTAMP = "google.protobuf.Timestamp"
 WRAPPERS = frozenset(
@@ -105,7 +105,7 @@ def _same(value: Any) -> Any:
 
 def _timestamp(value: Any) -> int:
     if not SECONDS_MIN <= value.seconds < SECONDS_END or not 0 <= value.nanos < 10**9:
-        raise Misfit(f"a timestamp of {value.seconds} seconds and {value.nanos} nanoseconds is no time")
+        raise ConversionError(f"a timestamp of {value.seconds} seconds and {value.nanos} nanoseconds is no time")
     micros: int = value.seconds * 1_000_000 + value.nanos // 1000
     return micros
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from headgate.spark_udfs.pipeline.document import Document
+from headgate.spark_udfs.pipeline.errors import Mistake, did_you_mean
 from headgate.spark_udfs.pipeline.graph import Graph
-from headgate.spark_udfs.pipeline.mistakes import Mistake, did_you_mean
 from headgate.spark_udfs.pipeline.model import (
     DeltaSink,
     Emit,

@@ -6,12 +6,12 @@ from pyarrow import lib as pa
 from headgate.serdes import Poison, Reason
 from headgate.serdes.avro import Schema, parse
 from headgate.serdes.columnar import ColumnarDecoder, Spans, project
-from headgate.spark_udfs.decoding import Columns, Decoding, reason_names
-from headgate.spark_udfs.header_form import HeaderForm, header_form_of
-from headgate.spark_udfs.reader_choice import Reader
-from headgate.spark_udfs.row_reading import Headers, RowReading
-from headgate.spark_udfs.types import spark_arrow_type, to_spark
-from headgate.spark_udfs.writers import Writers
+from headgate.spark_udfs.executor.decoding import Columns, Decoding, reason_names
+from headgate.spark_udfs.executor.row_reading import Headers, RowReading
+from headgate.spark_udfs.executor.schema_id_headers import HeaderSchemas, header_schemas
+from headgate.spark_udfs.executor.spark_types import spark_arrow_type, to_spark
+from headgate.spark_udfs.executor.writer_schemas import Writers
+from headgate.spark_udfs.spec.reader import Reader
 
 
 def reader_schema(reader: Reader) -> Schema:
@@ -34,13 +34,13 @@ class AvroColumns:
         return outcome.detail if isinstance(outcome, Poison) else ""
 
     def decode(self, payloads: pa.Array | Spans, headers: pa.Array | None = None) -> Columns:
-        form = None if headers is None else header_form_of(headers, self._writers)
+        form = None if headers is None else header_schemas(headers, self._writers)
         if form is None:
             batch = self._decoder.decode(payloads)
             return self._columns(batch.values, batch.reasons, batch.schema_ids)
         return self._mixed(payloads, form)
 
-    def _mixed(self, payloads: pa.Array, form: HeaderForm) -> Columns:
+    def _mixed(self, payloads: pa.Array, form: HeaderSchemas) -> Columns:
         """Rows that name a schema in a header, rows whose header is bad, and rows without: each its own way."""
         named = [at for at, number in enumerate(form.numbers) if not isinstance(number, Reason)]
         faulty = [at for at, number in enumerate(form.numbers) if isinstance(number, Reason)]

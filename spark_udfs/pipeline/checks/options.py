@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from headgate.spark_udfs.pipeline.document import Document
-from headgate.spark_udfs.pipeline.mistakes import Mistake
+from headgate.spark_udfs.pipeline.errors import Mistake
 from headgate.spark_udfs.pipeline.model import Options, Pipeline, TopicLetters, TopicSink, TopicSource
 
 _OWN_KEYS = {"startingoffsets": "starting_offsets", "subscribe": "topic", "topic": "topic"}

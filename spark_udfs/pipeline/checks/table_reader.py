@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from headgate.spark_udfs.pipeline.document import DEPTH_MAX, Document, Path_
-from headgate.spark_udfs.pipeline.mistakes import Mistake, did_you_mean, shown
+from headgate.spark_udfs.pipeline.errors import Mistake, did_you_mean, shown
 
 Choice = TypeVar("Choice", bound=StrEnum)
 

@@ -3,9 +3,10 @@
 import json
 from typing import Any
 
+from headgate.spark_udfs.pipeline.checks.table_reader import Table
 from headgate.spark_udfs.pipeline.databases.dialect import quoted
 from headgate.spark_udfs.pipeline.document import Document, placed
-from headgate.spark_udfs.pipeline.mistakes import shown
+from headgate.spark_udfs.pipeline.errors import shown
 from headgate.spark_udfs.pipeline.model import (
     Database,
     FilesSource,
@@ -16,8 +17,7 @@ from headgate.spark_udfs.pipeline.model import (
     TopicSource,
     Watermark,
 )
-from headgate.spark_udfs.pipeline.reading import Table
-from headgate.spark_udfs.policy import OnNewVersion
+from headgate.spark_udfs.spec.policy import OnNewVersion
 
 KINDS = ("topic", "files", "jdbc")
 FORMATS = ("csv", "json", "parquet", "avro")

@@ -1,0 +1,1 @@
+"""Validation of pipeline files: one module per section of the file."""
