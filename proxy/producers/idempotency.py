@@ -113,6 +113,12 @@ class OnceOnly:
         if entry is not None and entry.outcome_offset is not None:
             return Answered(await self._log.answer(entry), True)
         records = await prepare()
+        outgoing = [record for record in records if not isinstance(record, ProxyError)]
+        if entry is None and not outgoing:
+            # Without a record to write, a missing topic is not created.
+            refused = [record for record in records if isinstance(record, ProxyError)]
+            return Answered((await conclude(refused))[0], False)
+        self._sender.check_sizes(outgoing)
         partitions = await self._sender.partitions(topic)
         delivery = KeyedDelivery(self._sender, topic, records, partitions)
         lease: _Lease | None = None
@@ -120,8 +126,6 @@ class OnceOnly:
         try:
             if entry is None:
                 rows = _by_partition(records, fingerprint, partitions)
-                if not rows:
-                    return Answered((await conclude(delivery.placed()))[0], False)
                 delivery.build(rows)
                 lease, entry = await self._announce(name, fingerprint, topic, rows)
                 if entry.fingerprint != fingerprint:

@@ -10,6 +10,7 @@ import time
 from typing import Any, Final, NamedTuple
 
 from aiokafka import errors as kafka
+from aiokafka.protocol.admin import DescribeConfigsRequest
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import InitProducerIdRequest
@@ -33,6 +34,10 @@ topic_idle_seconds: Final = 300.0
 
 # Kafka's own rule. What cannot be a topic is not asked for.
 _TOPIC_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
+
+# DescribeConfigs: the resource type of a broker, and the config that says whether it creates topics.
+_BROKER: Final = 4
+_AUTO_CREATE: Final = "auto.create.topics.enable"
 
 
 class Placed(NamedTuple):
@@ -63,8 +68,33 @@ class KafkaLink:
                 found = self._partitions[topic] = tuple(sorted(known))
         return found
 
+    async def check_topic(self, topic: str) -> None:
+        """Check that the topic exists or that a produce can create it. Creates nothing.
+
+        Raises TopicNotFound, NotAuthorized, BrokerUnavailable.
+        """
+        if self.known_partitions(topic) is not None:
+            return
+        if not _TOPIC_NAME.match(topic):
+            raise TopicNotFound
+        client = await self._opened()
+        if await self._exists(client, topic):
+            return
+        if not self._settings.auto_create_topics or not await self._broker_creates_topics(client):
+            raise TopicNotFound
+
+    async def _broker_creates_topics(self, client: Any) -> bool:
+        """`auto.create.topics.enable` of a broker. True if the broker does not tell: the produce finds out."""
+        node = client.get_random_node()
+        try:
+            answer = await client.send(node, DescribeConfigsRequest([(_BROKER, str(node), [_AUTO_CREATE])]))
+        except Exception as error:
+            raise proxy_error(error) from error
+        configs = [config for _, _, _, _, entries in answer.resources for config in entries]
+        return not any(name == _AUTO_CREATE and value == "false" for name, value, *_ in configs)
+
     async def partitions(self, topic: str) -> tuple[int, ...]:
-        """Raises TopicNotFound, BrokerUnavailable."""
+        """The partitions of a topic, which is created if it is missing. Raises TopicNotFound, BrokerUnavailable."""
         found = self.known_partitions(topic)
         if found is not None:
             return found

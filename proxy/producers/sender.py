@@ -44,8 +44,12 @@ class Sender:
     def pending_bytes(self) -> int:
         return self._pending_bytes
 
+    async def check_topic(self, topic: str) -> None:
+        """Raise TopicNotFound if the topic is missing and a produce cannot create it. Creates nothing."""
+        await self._link.check_topic(topic)
+
     async def partitions(self, topic: str) -> tuple[int, ...]:
-        """The partitions of a topic. Raises TopicNotFound, BrokerUnavailable."""
+        """The partitions of a topic, which is created if it is missing. Raises TopicNotFound, BrokerUnavailable."""
         return await self._link.partitions(topic)
 
     def known_partitions(self, topic: str) -> tuple[int, ...] | None:
@@ -56,7 +60,11 @@ class Sender:
 
         `is_limited=False` is for the proxy's own records, which must not wait for the records they describe.
         """
-        partitions = self._link.known_partitions(topic) or await self._link.partitions(topic)
+        partitions = self._link.known_partitions(topic)
+        if partitions is None:
+            # A record that is too large does not create the topic.
+            self.check_sizes(records)
+            partitions = await self._link.partitions(topic)
         if len(records) <= records_at_once_max:
             return self.place_now(topic, records, partitions, is_limited=is_limited)
         return await self._place_in_slices(topic, records, partitions, is_limited=is_limited)
@@ -155,10 +163,9 @@ class Sender:
         """
         if self._closed:
             raise ShuttingDown("The proxy is shutting down.")
-        sizes = [record.size() for _, records in rows for record in records]
-        if max(sizes, default=0) > self._settings.producer_batch_bytes_max:
-            raise self._too_large(max(sizes))
-        self._check_room(sum(sizes))
+        for _, records in rows:
+            self.check_sizes(records)
+        self._check_room(sum(record.size() for _, records in rows for record in records))
         now_ms = int(time.time() * 1000)
         built: list[list[Ticket]] = []
         for partition, records in rows:
@@ -212,6 +219,12 @@ class Sender:
                 self._dispatcher.abandon(batch)
             queue.clear()
         await self._link.close()
+
+    def check_sizes(self, records: Sequence[OutgoingRecord]) -> None:
+        """Raises InvalidPayload."""
+        largest = max((record.size() for record in records), default=0)
+        if largest > self._settings.producer_batch_bytes_max:
+            raise self._too_large(largest)
 
     def _too_large(self, size: int) -> InvalidPayload:
         limit = self._settings.producer_batch_bytes_max

@@ -72,6 +72,9 @@ class FakeBroker:
     def known_partitions(self, topic: str) -> tuple[int, ...] | None:
         return tuple(range(len(self.partitions_of_t)))
 
+    async def check_topic(self, topic: str) -> None:
+        await self.partitions(topic)
+
     async def partitions(self, topic: str) -> tuple[int, ...]:
         return tuple(range(len(self.partitions_of_t)))
 

@@ -34,6 +34,9 @@ class FakeLink:
     def known_partitions(self, topic: str) -> tuple[int, ...] | None:
         return tuple(range(self.partition_count)) if topic == "t" else None
 
+    async def check_topic(self, topic: str) -> None:
+        await self.partitions(topic)
+
     async def partitions(self, topic: str) -> tuple[int, ...]:
         found = self.known_partitions(topic)
         if found is None:
