@@ -17,7 +17,7 @@
     │   ├── OperationNotPermitted, ReferenceExists, IdDoesNotMatch, SchemaTooLarge, ContextNotEmpty
     │   └── InvalidKey, KeyInUse, InvalidAssociation, AssociationBatchTooLarge
     ├── DekGenerationFailed
-    ├── TakesLonger
+    ├── WorkLimitExceeded
     └── StoreFailed (DamagedRow), StoreTimedOut
 
 The sentences are Confluent's, to the letter: scripts and test suites match on them.
@@ -255,7 +255,7 @@ class DekGenerationFailed(RegistryError):
     """A shared KEK asks the registry to encrypt or decrypt with the KMS, and it cannot."""
 
 
-class TakesLonger(RegistryError):
+class WorkLimitExceeded(RegistryError):
     """Not refused: the work is more than was granted. Whoever granted it asks again with more."""
 
 

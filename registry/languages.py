@@ -53,7 +53,7 @@ class Languages:
     def check(
         self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy, steps_max: int | None = None
     ) -> list[Incompatibility]:
-        """Both of one language. Raises `TakesLonger` when comparing them takes more than `steps_max` steps."""
+        """Both of one language. Raises `WorkLimitExceeded` when comparing them takes more than `steps_max` steps."""
         try:
             return self._check(reader, writer, policy, steps_max)
         except RecursionError:

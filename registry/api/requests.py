@@ -14,9 +14,9 @@ from starlette.requests import Request
 from headgate.registry import limits
 from headgate.registry.api.errors import HttpFault
 from headgate.registry.languages import type_named
-from headgate.registry.service.candidates import Candidate
 from headgate.registry.service.encryption_rules import with_kms_defaults
-from headgate.registry.service.tagging import FIELD, RECORD, TagChange
+from headgate.registry.service.schema_tags import FIELD, RECORD, TagChange
+from headgate.registry.service.submitted_schema import SubmittedSchema
 from headgate.registry.subjects import Subject
 from headgate.registry.wire import (
     WireConfig,
@@ -102,15 +102,15 @@ def decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
         raise HttpFault(400, "The request body is nested too deep") from None
 
 
-def candidate_of(body: bytes) -> Candidate:
+def candidate_of(body: bytes) -> SubmittedSchema:
     return candidate_from(decoded(_register, body))
 
 
-def candidate_from(request: RegisterRequest) -> Candidate:
+def candidate_from(request: RegisterRequest) -> SubmittedSchema:
     version = request.version or 0
     if not -1 <= version <= limits.version_max:
         raise HttpFault(422, f"The version {version} is not between 1 and 2^31-1", 42202)
-    return Candidate(
+    return SubmittedSchema(
         type=type_named(request.schemaType),
         text=request.schema or "",
         references=references_of(request.references),

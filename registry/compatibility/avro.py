@@ -28,10 +28,10 @@ from headgate.registry.compatibility.avro_matching import (
     promotes,
 )
 from headgate.registry.compatibility.incompatibility import Incompatibility
-from headgate.registry.errors import InvalidSchema, TakesLonger
+from headgate.registry.errors import InvalidSchema, WorkLimitExceeded
 from headgate.registry.formats.avro import AvroSchema
-from headgate.registry.formats.avro_types import Array, AvroType, Enum, Fixed, Map, Primitive, Record, Union
-from headgate.registry.formats.avro_writer import beginning
+from headgate.registry.formats.avro.types import Array, AvroType, Enum, Fixed, Map, Primitive, Record, Union
+from headgate.registry.formats.avro.writer import beginning
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ _PATH_CHARS_MAX: Final = 2_000
 def check(reader: AvroSchema, writer: AvroSchema, steps_max: int | None = None) -> list[Incompatibility]:
     """Every difference that keeps `reader` from reading data of `writer`.
 
-    Raises `TakesLonger` when that takes more than `steps_max` steps.
+    Raises `WorkLimitExceeded` when that takes more than `steps_max` steps.
     """
     if reader.resolved == writer.resolved:
         return []
@@ -106,7 +106,7 @@ class _Comparison:
     def spend(self, steps: int) -> None:
         self.steps += steps
         if self.steps_max is not None and self.steps > self.steps_max:
-            raise TakesLonger("The schemas take long to compare")
+            raise WorkLimitExceeded("The schemas take long to compare")
         if self.steps > limits.compatibility_steps_max:
             raise InvalidSchema("the schemas are too intertwined to be compared")
 

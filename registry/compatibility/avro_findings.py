@@ -6,7 +6,7 @@ Kinds and details are those of Java's `SchemaCompatibility`, which Confluent's r
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headgate.registry.formats.avro_types import AvroType, Enum, Field, Fixed, Named, Record, Union
+from headgate.registry.formats.avro.types import AvroType, Enum, Field, Fixed, Named, Record, Union
 
 
 @dataclass(slots=True, eq=False)

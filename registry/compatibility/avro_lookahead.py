@@ -14,7 +14,7 @@ from headgate.registry.compatibility.avro_matching import (
     plainly_unreadable,
     promotes,
 )
-from headgate.registry.formats.avro_types import (
+from headgate.registry.formats.avro.types import (
     Array,
     AvroType,
     Enum,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from headgate.registry.formats.avro_types import AvroType, Enum, Field, Fixed, Named, Primitive, Record, Union
+from headgate.registry.formats.avro.types import AvroType, Enum, Field, Fixed, Named, Primitive, Record, Union
 
 _WRITERS_READ_BY: Final = {
     "long": frozenset({"int"}),

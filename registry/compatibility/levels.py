@@ -18,7 +18,7 @@ _OLD_SCHEMA_CHARS_MAX: Final = 10 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierVersion:
     """A version that a new schema is compared with."""
 
     version: int
@@ -36,7 +36,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CheckResult:
     messages: tuple[str, ...] = ()
     found: tuple[Found, ...] = ()
 
@@ -45,17 +45,17 @@ class Verdict:
         return not self.messages
 
 
-COMPATIBLE: Final = Verdict()
+COMPATIBLE: Final = CheckResult()
 
 
-def judge(
+def check(
     languages: Languages,
     level: Level,
     policy: Policy,
     new: ParsedSchema,
-    earlier: Iterable[Earlier],
+    earlier: Iterable[EarlierVersion],
     steps_max: int | None = None,
-) -> Verdict:
+) -> CheckResult:
     """What the level has against `new` after the versions in `earlier`, newest first.
 
     `steps_max` bounds the comparison with each of them, see `Languages.check`.
@@ -79,7 +79,7 @@ def judge(
             messages += [*told, f"{{oldSchemaVersion: {old.version}}}", _old_schema(old.schema.canonical)]
         if len(found) >= limits.incompatibilities_max:
             break
-    return Verdict(tuple(messages), tuple(found)) if messages else COMPATIBLE
+    return CheckResult(tuple(messages), tuple(found)) if messages else COMPATIBLE
 
 
 def _old_schema(text: str) -> str:

@@ -28,10 +28,10 @@ from headgate.registry.errors import (
 )
 from headgate.registry.model import Mode
 from headgate.registry.service import deletion
-from headgate.registry.service.candidates import Candidate, Environment
-from headgate.registry.service.finding import find
 from headgate.registry.service.registration import examine, register
+from headgate.registry.service.schema_lookup import find
 from headgate.registry.service.scopes import mode_in_scope, unaliased
+from headgate.registry.service.submitted_schema import Environment, SubmittedSchema
 from headgate.registry.storage.base import StoredVersion, StoreReader, StoreWriter
 from headgate.registry.subjects import Subject
 
@@ -44,7 +44,7 @@ class Draft:
     subject: str | None = None
     lifecycle: Lifecycle | None = None
     frozen: bool | None = None
-    candidate: Candidate | None = None
+    submitted: SubmittedSchema | None = None
     normalize: bool = False
 
 
@@ -118,11 +118,11 @@ def checked_draft(resource: Resource, draft: Draft, *, create_only: bool) -> Dra
     if draft.subject is not None and len(draft.subject) > limits.subject_chars_max:
         raise InvalidAssociation("subject", f"exceeds max length of {limits.subject_chars_max}")
     lifecycle, frozen = draft.lifecycle, draft.frozen
-    if draft.candidate is not None and lifecycle is Lifecycle.WEAK:
+    if draft.submitted is not None and lifecycle is Lifecycle.WEAK:
         purpose = " for create" if create_only else ""
         raise InvalidAssociation("lifecycle", f"cannot be WEAK when schema is provided{purpose}")
     if create_only:
-        if draft.candidate is not None:
+        if draft.submitted is not None:
             if frozen is False:
                 raise InvalidAssociation("frozen", "cannot be false when schema is provided for create")
             lifecycle, frozen = Lifecycle.STRONG, True
@@ -184,8 +184,8 @@ def plan(
         planned.append(change)
     for change in planned:
         draft = change.draft
-        if draft.candidate is not None and mode_in_scope(store, change.subject) is not Mode.IMPORT:
-            examine(environment, store, change.subject, draft.candidate, normalize=draft.normalize)
+        if draft.submitted is not None and mode_in_scope(store, change.subject) is not Mode.IMPORT:
+            examine(environment, store, change.subject, draft.submitted, normalize=draft.normalize)
     return planned
 
 
@@ -201,10 +201,10 @@ def _planned(
 ) -> Planned:
     default = resource.default_subject(draft.type)
     if before is None:
-        lifecycle = draft.lifecycle or (Lifecycle.WEAK if draft.candidate is None else Lifecycle.STRONG)
+        lifecycle = draft.lifecycle or (Lifecycle.WEAK if draft.submitted is None else Lifecycle.STRONG)
         _check_default_subject(subject, default, lifecycle)
         if draft.frozen:
-            if draft.candidate is None:
+            if draft.submitted is None:
                 raise InvalidAssociation("schema", "schema must be provided when creating a frozen association")
             if store.latest(subject) is not None:
                 reason = "cannot create a frozen association when schemas already exist in the subject"
@@ -213,8 +213,8 @@ def _planned(
     _check_default_subject(subject, default, before.lifecycle)
     lifecycle = draft.lifecycle or before.lifecycle
     if subject == before.subject and lifecycle is before.lifecycle and draft.frozen in (None, before.frozen):
-        if create_only and draft.candidate is not None:
-            known = find(environment, store, subject, draft.candidate, normalize=draft.normalize, deleted=False)
+        if create_only and draft.submitted is not None:
+            known = find(environment, store, subject, draft.submitted, normalize=draft.normalize, deleted=False)
             if known is None:
                 raise ResourceAssociated(before.type, before.resource_name)
         return Planned(draft, subject, lifecycle, before, changed=False)
@@ -239,7 +239,7 @@ def _check_default_subject(subject: Subject, default: Subject, lifecycle: Lifecy
 def _check_subject(store: StoreReader, planned: Planned, others: Sequence[Planned]) -> None:
     """The subject has a schema, or gets one, and no association that excludes this one."""
     subject = planned.subject
-    if planned.draft.candidate is None and store.latest(subject) is None:
+    if planned.draft.submitted is None and store.latest(subject) is None:
         raise NoActiveVersion(subject.qualified)
     lifecycles = [
         one.lifecycle
@@ -273,9 +273,9 @@ def apply(
     applied = []
     for one in planned:
         draft, before, version = one.draft, one.stored, None
-        if draft.candidate is not None and mode_in_scope(store, one.subject) is not Mode.IMPORT:
+        if draft.submitted is not None and mode_in_scope(store, one.subject) is not Mode.IMPORT:
             version = register(
-                environment, store, one.subject, draft.candidate, normalize=draft.normalize, now_ms=now_ms
+                environment, store, one.subject, draft.submitted, normalize=draft.normalize, now_ms=now_ms
             )
         if before is None:
             association = Association(

@@ -17,7 +17,7 @@ from headgate.registry.errors import (
     VersionNotSoftDeleted,
     VersionSoftDeleted,
 )
-from headgate.registry.service.reading import LATEST
+from headgate.registry.service.schema_queries import LATEST
 from headgate.registry.service.scopes import mode_in_scope
 from headgate.registry.storage.base import Referrer, StoreReader, StoreWriter
 from headgate.registry.subjects import Subject

@@ -25,7 +25,7 @@ from headgate.registry.errors import (
     TooManyKeys,
 )
 from headgate.registry.model import Mode
-from headgate.registry.service.reading import LATEST
+from headgate.registry.service.schema_queries import LATEST
 from headgate.registry.service.scopes import mode_in_scope, unaliased_for_deks
 from headgate.registry.storage.base import KeyReader, KeyWriter, StoreReader, StoreWriter
 from headgate.registry.subjects import Subject

@@ -7,13 +7,13 @@ rules are inherited from the latest version and merged with the configured ones,
 from dataclasses import dataclass, replace
 
 from headgate.registry import limits, references
-from headgate.registry.errors import IncompatibleSchema, InvalidSchema, OperationNotPermitted, TakesLonger
+from headgate.registry.errors import IncompatibleSchema, InvalidSchema, OperationNotPermitted, WorkLimitExceeded
 from headgate.registry.model import Config, Content, Mode
-from headgate.registry.service import tagging
-from headgate.registry.service.candidates import Candidate, Environment, understand
-from headgate.registry.service.finding import find_as_is, find_configured, with_inherited
-from headgate.registry.service.judging import Patience, judge
+from headgate.registry.service import schema_tags
+from headgate.registry.service.compatibility_check import WorkLimits, check_next_version
+from headgate.registry.service.schema_lookup import find_as_is, find_configured, with_inherited
 from headgate.registry.service.scopes import config_in_scope, mode_in_scope
+from headgate.registry.service.submitted_schema import Environment, SubmittedSchema, parse_submitted
 from headgate.registry.storage.base import StoredVersion, StoreReader, StoreWriter, VersionKey
 from headgate.registry.subjects import Subject
 
@@ -22,7 +22,7 @@ from headgate.registry.subjects import Subject
 class Examined:
     """A schema that may be added, and all that adding it needs."""
 
-    candidate: Candidate
+    submitted: SubmittedSchema
     content: Content
     fingerprint: bytes
     id: int | None
@@ -35,14 +35,14 @@ def register(
     environment: Environment,
     store: StoreWriter,
     subject: Subject,
-    candidate: Candidate,
+    submitted: SubmittedSchema,
     *,
     normalize: bool,
     now_ms: int,
-    patience: Patience | None = None,
+    work_limits: WorkLimits | None = None,
 ) -> StoredVersion:
     """The version of `subject` that is this schema, added if it is new. Raises the error that says why not."""
-    examined = examine(environment, store, subject, candidate, normalize=normalize, patience=patience)
+    examined = examine(environment, store, subject, submitted, normalize=normalize, work_limits=work_limits)
     return examined if isinstance(examined, StoredVersion) else _add(store, subject, examined, now_ms)
 
 
@@ -50,10 +50,10 @@ def examine(
     environment: Environment,
     store: StoreReader,
     subject: Subject,
-    candidate: Candidate,
+    submitted: SubmittedSchema,
     *,
     normalize: bool,
-    patience: Patience | None = None,
+    work_limits: WorkLimits | None = None,
 ) -> StoredVersion | Examined:
     """All of registering but the writing: the version that is known already, or what would be added.
 
@@ -62,90 +62,94 @@ def examine(
     """
     config = config_in_scope(store, environment.settings, subject)
     normalize = normalize or bool(config.normalize)
-    candidate = _tagged(environment, store, subject, candidate)
-    known = _known(environment, store, subject, candidate, config, normalize)
+    submitted = _tagged(environment, store, subject, submitted)
+    known = _known(environment, store, subject, submitted, config, normalize)
     if known is not None:
         return known
 
     mode = mode_in_scope(store, subject)
-    _check_mode(subject, mode, candidate)
+    _check_mode(subject, mode, submitted)
     importing = mode.takes_explicit_ids
     next_version = store.last_version(subject) + 1
     latest = store.latest(subject)
-    if patience is not None and latest is not None:
-        patience.check(latest)
+    if work_limits is not None and latest is not None:
+        work_limits.check(latest)
         level = config.compatibility_level or environment.settings.compatibility_level
-        if level.transitive and next_version > patience.versions_max:
-            raise TakesLonger(f"There are {next_version - 1} versions to compare with")
+        if level.transitive and next_version > work_limits.versions_max:
+            raise WorkLimitExceeded(f"There are {next_version - 1} versions to compare with")
     if not importing:
-        candidate = _populated(environment, store, config, candidate, latest, next_version)
-    elif not candidate.text.strip():
+        submitted = _populated(environment, store, config, submitted, latest, next_version)
+    elif not submitted.text.strip():
         raise InvalidSchema("Empty schema")
     # A schema that comes with its id was accepted by another registry: its text stays as it is.
-    verbatim = importing and candidate.id is not None
-    strict = not verbatim and config.validates(candidate.type)
-    understood = understand(
-        environment, store, subject, candidate, normalize=normalize, strict=strict, verbatim=verbatim
+    verbatim = importing and submitted.id is not None
+    strict = not verbatim and config.validates(submitted.type)
+    submission = parse_submitted(
+        environment, store, subject, submitted, normalize=normalize, strict=strict, verbatim=verbatim
     )
-    content = understood.content
+    content = submission.content
     fingerprint = content.fingerprint()
 
-    id = candidate.id
+    id = submitted.id
     known_id = store.id_of_content(subject.context, fingerprint, content.type)
     same = [] if known_id is None else store.versions_with_content(subject, fingerprint, content.type)
     if known_id is not None and id in (None, known_id):
         id = known_id
         live = [key for key in same if not key.deleted]
-        if candidate.version == 0 and live:
+        if submitted.version == 0 and live:
             version = store.version(subject, live[0].version)
             assert version is not None
             return version
 
     if not importing:
-        verdict = judge(environment, store, config, understood, latest, patience)
-        if not verdict.compatible:
-            raise IncompatibleSchema(subject.qualified, verdict.messages)
-    return Examined(candidate, content, fingerprint, id, tuple(same), next_version, importing)
+        result = check_next_version(environment, store, config, submission, latest, work_limits)
+        if not result.compatible:
+            raise IncompatibleSchema(subject.qualified, result.messages)
+    return Examined(submitted, content, fingerprint, id, tuple(same), next_version, importing)
 
 
 def _known(
     environment: Environment,
     store: StoreReader,
     subject: Subject,
-    candidate: Candidate,
+    submitted: SubmittedSchema,
     config: Config,
     normalize: bool,
 ) -> StoredVersion | None:
     """The version that is this schema already; asked before the mode is, so that producers of known schemas go on."""
-    if candidate.version > 0 or config.merges_content or candidate.propagate_tags or not candidate.text.strip():
+    if submitted.version > 0 or config.merges_content or submitted.propagate_tags or not submitted.text.strip():
         return None
     if not store.last_version(subject):
         return None
-    if candidate.version == -1:
-        found = find_as_is(environment, store, subject, candidate, normalize=normalize, deleted=False, latest_only=True)
+    if submitted.version == -1:
+        found = find_as_is(environment, store, subject, submitted, normalize=normalize, deleted=False, latest_only=True)
     else:
-        found = find_configured(environment, store, subject, candidate, config, normalize=normalize)
-    return found if found is not None and candidate.id in (None, found.id) else None
+        found = find_configured(environment, store, subject, submitted, config, normalize=normalize)
+    return found if found is not None and submitted.id in (None, found.id) else None
 
 
-def _tagged(environment: Environment, store: StoreReader, subject: Subject, candidate: Candidate) -> Candidate:
-    if not (candidate.tags_to_add or candidate.tags_to_remove):
-        return candidate
-    understood = understand(environment, store, subject, candidate, normalize=False, strict=False)
-    text = tagging.retagged(candidate.type, understood.content.text, candidate.tags_to_add, candidate.tags_to_remove)
+def _tagged(
+    environment: Environment, store: StoreReader, subject: Subject, submitted: SubmittedSchema
+) -> SubmittedSchema:
+    if not (submitted.tags_to_add or submitted.tags_to_remove):
+        return submitted
+    submission = parse_submitted(environment, store, subject, submitted, normalize=False, strict=False)
+    text = schema_tags.retagged(
+        submitted.type, submission.content.text, submitted.tags_to_add, submitted.tags_to_remove
+    )
     # Without a version asked for, it is the next one: the metadata must say which.
-    return replace(candidate, text=text, version=candidate.version or -1, tags_to_add=(), tags_to_remove=())
+    return replace(submitted, text=text, version=submitted.version or -1, tags_to_add=(), tags_to_remove=())
 
 
-def _check_mode(subject: Subject, mode: Mode, candidate: Candidate) -> None:
+def _check_mode(subject: Subject, mode: Mode, submitted: SubmittedSchema) -> None:
     place = f"Subject {subject.qualified} in context {subject.qualified_context}"
     if mode.read_only:
         raise OperationNotPermitted(f"{place} is in read-only mode")
-    if candidate.id is not None:
+    if submitted.id is not None:
         if not mode.takes_explicit_ids:
             raise OperationNotPermitted(f"{place} is not in import mode")
-        if not 0 <= candidate.id <= limits.id_max:
-            raise OperationNotPermitted(f"The id {candidate.id} is not between 0 and {limits.id_max}")
+        if not 0 <= submitted.id <= limits.id_max:
+            raise OperationNotPermitted(f"The id {submitted.id} is not between 0 and {limits.id_max}")
     elif mode is not Mode.READWRITE:
         raise OperationNotPermitted(f"{place} is not in read-write mode")
 
@@ -154,31 +158,31 @@ def _populated(
     environment: Environment,
     store: StoreReader,
     config: Config,
-    candidate: Candidate,
+    submitted: SubmittedSchema,
     latest: StoredVersion | None,
     next_version: int,
-) -> Candidate:
+) -> SubmittedSchema:
     """With what it leaves to the latest version and to the configuration."""
-    if not candidate.text.strip():
+    if not submitted.text.strip():
         if latest is None:
             raise InvalidSchema("Empty schema")
         content = latest.content
-        candidate = replace(candidate, type=content.type, text=content.text, references=content.references)
-    if candidate.propagate_tags and latest is not None:
-        tags = tagging.tags_of(latest.content.type, latest.content.text)
+        submitted = replace(submitted, type=content.type, text=content.text, references=content.references)
+    if submitted.propagate_tags and latest is not None:
+        tags = schema_tags.tags_of(latest.content.type, latest.content.text)
         if tags:
             text = environment.languages.parse(
-                candidate.type,
-                candidate.text,
-                references.resolve(store, latest.subject, candidate.references, deleted=False),
+                submitted.type,
+                submitted.text,
+                references.resolve(store, latest.subject, submitted.references, deleted=False),
             ).canonical
-            candidate = replace(candidate, text=tagging.with_tags_of(candidate.type, text, tags))
-    return with_inherited(config, candidate, None if latest is None else latest.content, next_version)
+            submitted = replace(submitted, text=schema_tags.with_tags_of(submitted.type, text, tags))
+    return with_inherited(config, submitted, None if latest is None else latest.content, next_version)
 
 
 def _add(store: StoreWriter, subject: Subject, examined: Examined, now_ms: int) -> StoredVersion:
     content, fingerprint, id = examined.content, examined.fingerprint, examined.id
-    version = examined.candidate.version if examined.candidate.version > 0 else examined.next_version
+    version = examined.submitted.version if examined.submitted.version > 0 else examined.next_version
     if version != examined.next_version and not examined.importing:
         raise InvalidSchema("Version is not one more than previous version")
     if version > limits.version_max:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from headgate.registry.languages import Languages
-from headgate.registry.service.candidates import Environment
+from headgate.registry.service.submitted_schema import Environment
 from headgate.registry.settings import RegistrySettings
 from headgate.registry.storage.base import RegistryStore
 

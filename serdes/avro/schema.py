@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from headgate.registry.formats import avro, avro_types
+from headgate.registry.formats import avro
+from headgate.registry.formats.avro import types as avro_types
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 

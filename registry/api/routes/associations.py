@@ -30,7 +30,7 @@ from headgate.registry.associations import TOPIC, Association, Lifecycle, Resour
 from headgate.registry.errors import InvalidAssociation, InvalidSchema, InvalidSubject, RegistryError
 from headgate.registry.service import associations as service
 from headgate.registry.service.associations import Draft, Selected
-from headgate.registry.service.reading import subject_of
+from headgate.registry.service.schema_queries import subject_of
 from headgate.registry.storage.base import StoredVersion, StoreReader, StoreWriter
 from headgate.registry.subjects import DEFAULT_CONTEXT, Subject, context_prefix
 
@@ -216,7 +216,7 @@ def routes(api: Api) -> APIRouter:
 
 
 def _brings_schema(drafts: Sequence[Draft]) -> bool:
-    return any(draft.candidate is not None for draft in drafts)
+    return any(draft.submitted is not None for draft in drafts)
 
 
 def _error_json(api: Api, error: RegistryError | HttpFault) -> dict[str, Any]:

@@ -12,13 +12,12 @@ from headgate.registry import limits
 from headgate.registry.api.answers import found_json
 from headgate.registry.api.context import BRIEF_BODY_BYTES_MAX, BRIEF_COMPARISON_STEPS_MAX, Api
 from headgate.registry.api.requests import Parameters, candidate_of
-from headgate.registry.errors import InvalidSchema, TakesLonger
-from headgate.registry.service.checking import check
-from headgate.registry.service.judging import Patience
-from headgate.registry.service.reading import subject_of, version_number
+from headgate.registry.errors import InvalidSchema, WorkLimitExceeded
+from headgate.registry.service.compatibility_check import WorkLimits, check_compatibility
+from headgate.registry.service.schema_queries import subject_of, version_number
 from headgate.registry.storage.base import StoreReader
 
-_PATIENCE: Final = Patience(
+_WORK_LIMITS: Final = WorkLimits(
     versions_max=limits.version_max, chars_max=BRIEF_BODY_BYTES_MAX, steps_max=BRIEF_COMPARISON_STEPS_MAX
 )
 """A schema that must be compared with a longer one waits in line with the long ones."""
@@ -38,34 +37,34 @@ def routes(api: Api) -> APIRouter:
             return api.answer(request, {"is_compatible": False, "messages": [str(error)]})
 
         try:
-            candidate = candidate_of(body)
+            submitted = candidate_of(body)
         except InvalidSchema as error:
             return invalid(error)
 
-        def question(store: StoreReader, patience: Patience | None = None) -> Response:
+        def question(store: StoreReader, work_limits: WorkLimits | None = None) -> Response:
             try:
-                found = check(
+                found = check_compatibility(
                     api.registry.environment,
                     store,
                     subject_of(store, parameters.subject()),
-                    candidate,
+                    submitted,
                     version,
                     normalize=normalize,
-                    patience=patience,
+                    work_limits=work_limits,
                 )
             except InvalidSchema as error:
                 return invalid(error)
-            verdict = found.verdict
+            result = found.result
             if not verbose:
-                return api.answer(request, {"is_compatible": verdict.compatible})
-            shown = {"is_compatible": verdict.compatible, "messages": list(verdict.messages)}
-            if verdict.found:
-                shown["incompatibilities"] = [found_json(one) for one in verdict.found]
+                return api.answer(request, {"is_compatible": result.compatible})
+            shown = {"is_compatible": result.compatible, "messages": list(result.messages)}
+            if result.found:
+                shown["incompatibilities"] = [found_json(one) for one in result.found]
             return api.answer(request, shown)
 
-        if len(body) <= BRIEF_BODY_BYTES_MAX and not candidate.references:
-            with suppress(TakesLonger):
-                return await api.read_long(partial(question, patience=_PATIENCE))
+        if len(body) <= BRIEF_BODY_BYTES_MAX and not submitted.references:
+            with suppress(WorkLimitExceeded):
+                return await api.read_long(partial(question, work_limits=_WORK_LIMITS))
         return await api.examine(question)
 
     @router.post("/compatibility/subjects/{subject}/versions")

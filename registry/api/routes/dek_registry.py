@@ -17,7 +17,7 @@ from headgate.registry.api.key_requests import dek_of, kek_changes_of, kek_of
 from headgate.registry.api.requests import Parameters
 from headgate.registry.encryption_keys import Algorithm, Dek, Kek
 from headgate.registry.service import encryption_keys as service
-from headgate.registry.service.reading import version_number
+from headgate.registry.service.schema_queries import version_number
 from headgate.registry.storage.base import StoreWriter
 
 KEKS = "/dek-registry/v1/keks"

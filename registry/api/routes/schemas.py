@@ -10,9 +10,9 @@ from headgate.registry.api.requests import Parameters
 from headgate.registry.api.routes.associations import association_json, selected_associations
 from headgate.registry.associations import Association
 from headgate.registry.model import SchemaType
-from headgate.registry.service import reading
+from headgate.registry.service import schema_queries
 from headgate.registry.service.associations import of_subject
-from headgate.registry.service.reading import subject_of
+from headgate.registry.service.schema_queries import subject_of
 from headgate.registry.storage.base import Deleted, Selection, StoreReader
 from headgate.registry.subjects import Subject
 
@@ -33,7 +33,7 @@ def routes(api: Api) -> APIRouter:
         deleted = Deleted.SHOWN if parameters.flag("deleted") else Deleted.HIDDEN
         latest_only, aliases = parameters.flag("latestOnly"), parameters.flag("aliases")
         listed = await api.read_long(
-            lambda store: reading.list_schemas(
+            lambda store: schema_queries.list_schemas(
                 store,
                 selection,
                 deleted,
@@ -74,11 +74,11 @@ def routes(api: Api) -> APIRouter:
         qualified = parameters.text("referenceFormat").lower() == "qualified"
 
         def question(store: StoreReader) -> Response:
-            version = reading.by_id(store, id, asked_subject(store, parameters))
-            text = reading.formatted(environment, store, version, form)
-            tags = reading.tags_found(version, wanted) if wanted else None
+            version = schema_queries.by_id(store, id, asked_subject(store, parameters))
+            text = schema_queries.formatted(environment, store, version, form)
+            tags = schema_queries.tags_found(version, wanted) if wanted else None
             max_id = store.max_id(version.subject.context) if fetch_max_id else None
-            shown = reading.qualified_references(version) if qualified else version
+            shown = schema_queries.qualified_references(version) if qualified else version
             body = schema_json(shown, text, tags, max_id)
             return api.answer(request, body, marks=None if fetch_max_id else marks_of(version))
 
@@ -90,8 +90,8 @@ def routes(api: Api) -> APIRouter:
         id = parameters.path_number("id")
 
         def question(store: StoreReader) -> Response:
-            version = reading.by_id(store, id, asked_subject(store, parameters))
-            text = reading.formatted(environment, store, version, parameters.text("format"))
+            version = schema_queries.by_id(store, id, asked_subject(store, parameters))
+            text = schema_queries.formatted(environment, store, version, parameters.text("format"))
             return api.raw(request, text.encode(), marks=marks_of(version))
 
         return await api.read_formatted(question, plain=not parameters.text("format"))
@@ -103,7 +103,7 @@ def routes(api: Api) -> APIRouter:
         offset, limit = parameters.page()
 
         def question(store: StoreReader) -> Response:
-            uses = reading.uses_of_id(store, id, asked_subject(store, parameters), deleted=deleted)
+            uses = schema_queries.uses_of_id(store, id, asked_subject(store, parameters), deleted=deleted)
             names = list(dict.fromkeys(use.subject.qualified for use in uses))
             return api.answer(request, names[offset : offset + limit], marks=(id,))
 
@@ -116,7 +116,7 @@ def routes(api: Api) -> APIRouter:
         offset, limit = parameters.page()
 
         def question(store: StoreReader) -> Response:
-            uses = reading.uses_of_id(store, id, asked_subject(store, parameters), deleted=deleted)
+            uses = schema_queries.uses_of_id(store, id, asked_subject(store, parameters), deleted=deleted)
             shown = [{"subject": use.subject.qualified, "version": use.version} for use in uses]
             return api.answer(request, shown[offset : offset + limit], marks=(id,))
 
@@ -127,8 +127,8 @@ def routes(api: Api) -> APIRouter:
         parameters = Parameters(request)
 
         def question(store: StoreReader) -> Response:
-            version = reading.by_guid(store, parameters.path("guid"))
-            text = reading.formatted(environment, store, version, parameters.text("format"))
+            version = schema_queries.by_guid(store, parameters.path("guid"))
+            text = schema_queries.formatted(environment, store, version, parameters.text("format"))
             return api.answer(request, schema_json(version, text, with_subject=False), marks=marks_of(version))
 
         return await api.read_formatted(question, plain=not parameters.text("format"))
@@ -136,7 +136,7 @@ def routes(api: Api) -> APIRouter:
     @router.get("/schemas/guids/{guid}/ids")
     async def list_ids_of_guid(request: Request) -> Response:
         guid = Parameters(request).path("guid")
-        ids = api.read(lambda store: reading.ids_of_guid(store, guid))
+        ids = api.read(lambda store: schema_queries.ids_of_guid(store, guid))
         return api.answer(request, [{"context": context, "id": id} for context, id in ids])
 
     return router

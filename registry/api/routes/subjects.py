@@ -12,19 +12,19 @@ from headgate.registry import limits
 from headgate.registry.api.answers import registered_json, version_json
 from headgate.registry.api.context import BRIEF_BODY_BYTES_MAX, BRIEF_COMPARISON_STEPS_MAX, Api, marks_of
 from headgate.registry.api.requests import Parameters, candidate_of, tag_changes, tag_request_of
-from headgate.registry.errors import TakesLonger
+from headgate.registry.errors import WorkLimitExceeded
 from headgate.registry.model import Metadata, merged_rule_sets
-from headgate.registry.service import deletion, reading
-from headgate.registry.service.candidates import Candidate
-from headgate.registry.service.judging import Patience
-from headgate.registry.service.reading import subject_of, version_number
+from headgate.registry.service import deletion, schema_queries
+from headgate.registry.service.compatibility_check import WorkLimits
 from headgate.registry.service.registration import examine, register
+from headgate.registry.service.schema_queries import subject_of, version_number
 from headgate.registry.service.scopes import unaliased
+from headgate.registry.service.submitted_schema import SubmittedSchema
 from headgate.registry.storage.base import Deleted, Selection, StoredVersion, StoreReader
 from headgate.registry.subjects import Subject, checked
 from headgate.registry.wire import metadata_of, rule_set_of
 
-_PATIENCE: Final = Patience(versions_max=20, chars_max=BRIEF_BODY_BYTES_MAX, steps_max=BRIEF_COMPARISON_STEPS_MAX)
+_WORK_LIMITS: Final = WorkLimits(versions_max=20, chars_max=BRIEF_BODY_BYTES_MAX, steps_max=BRIEF_COMPARISON_STEPS_MAX)
 """What a registration may compare with before it counts as long work."""
 
 
@@ -36,7 +36,7 @@ def deleted_shown(parameters: Parameters) -> Deleted:
 async def _register_long(
     api: Api,
     request: Request,
-    asked: Callable[[StoreReader], tuple[Subject, Candidate]],
+    asked: Callable[[StoreReader], tuple[Subject, SubmittedSchema]],
     *,
     normalize: bool,
 ) -> StoredVersion:
@@ -62,15 +62,15 @@ def registering(api: Api) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         parameters = Parameters(request)
         body = await request.body()
         name = checked(parameters.subject())
-        candidate = candidate_of(body)
+        submitted = candidate_of(body)
         normalize = parameters.flag("normalize")
 
-        def asked(store: StoreReader) -> tuple[Subject, Candidate]:
-            return unaliased(store, name), candidate
+        def asked(store: StoreReader) -> tuple[Subject, SubmittedSchema]:
+            return unaliased(store, name), submitted
 
         version: StoredVersion | None = None
-        if len(body) <= BRIEF_BODY_BYTES_MAX and not candidate.references:
-            with suppress(TakesLonger):
+        if len(body) <= BRIEF_BODY_BYTES_MAX and not submitted.references:
+            with suppress(WorkLimitExceeded):
                 version = await api.write(
                     request,
                     lambda store: register(
@@ -79,7 +79,7 @@ def registering(api: Api) -> Callable[[Request], Coroutine[Any, Any, Response]]:
                         *asked(store),
                         normalize=normalize,
                         now_ms=api.registry.now_ms(),
-                        patience=_PATIENCE,
+                        work_limits=_WORK_LIMITS,
                     ),
                     light=True,
                 )
@@ -88,10 +88,10 @@ def registering(api: Api) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         modified = (
             version.content.metadata is not None
             or version.content.rule_set is not None
-            or not candidate.text.strip()
-            or candidate.propagate_tags
+            or not submitted.text.strip()
+            or submitted.propagate_tags
         )
-        marks = None if candidate.version > 0 else _marks(parameters, candidate, version)
+        marks = None if submitted.version > 0 else _marks(parameters, submitted, version)
         return api.answer(request, registered_json(version, modified=modified), marks=marks)
 
     return register_version
@@ -114,16 +114,18 @@ def routes(api: Api) -> APIRouter:
     async def look_up(request: Request) -> Response:
         parameters = Parameters(request)
         body = await request.body()
-        candidate = candidate_of(body)
+        submitted = candidate_of(body)
         normalize, deleted = parameters.flag("normalize"), parameters.flag("deleted")
 
         def question(store: StoreReader) -> Response:
             subject = subject_of(store, parameters.subject())
-            version = reading.look_up(environment, store, subject, candidate, normalize=normalize, deleted=deleted)
-            text = reading.formatted(environment, store, version, parameters.text("format"))
-            return api.answer(request, version_json(version, text), marks=_marks(parameters, candidate, version))
+            version = schema_queries.look_up(
+                environment, store, subject, submitted, normalize=normalize, deleted=deleted
+            )
+            text = schema_queries.formatted(environment, store, version, parameters.text("format"))
+            return api.answer(request, version_json(version, text), marks=_marks(parameters, submitted, version))
 
-        brief = len(body) <= BRIEF_BODY_BYTES_MAX and not candidate.references and not parameters.text("format")
+        brief = len(body) <= BRIEF_BODY_BYTES_MAX and not submitted.references and not parameters.text("format")
         return api.read(question) if brief else await api.examine(question)
 
     @router.delete("/subjects/{subject}")
@@ -144,8 +146,8 @@ def routes(api: Api) -> APIRouter:
 
         def question(store: StoreReader) -> Response:
             subject = subject_of(store, parameters.subject())
-            version = reading.latest_with_metadata(store, subject, wanted, deleted=deleted)
-            text = reading.formatted(environment, store, version, parameters.text("format"))
+            version = schema_queries.latest_with_metadata(store, subject, wanted, deleted=deleted)
+            text = schema_queries.formatted(environment, store, version, parameters.text("format"))
             return api.answer(request, version_json(version, text))
 
         return await api.read_formatted(question, plain=not parameters.text("format"))
@@ -158,7 +160,7 @@ def routes(api: Api) -> APIRouter:
 
         def question(store: StoreReader) -> Response:
             subject = subject_of(store, parameters.subject())
-            numbers = reading.list_versions(store, subject, deleted, as_negative=as_negative)
+            numbers = schema_queries.list_versions(store, subject, deleted, as_negative=as_negative)
             return api.answer(request, numbers[offset : offset + limit], marks=(subject.name,))
 
         return api.read(question)
@@ -173,10 +175,12 @@ def routes(api: Api) -> APIRouter:
         qualified = parameters.text("referenceFormat").lower() == "qualified"
 
         def question(store: StoreReader) -> Response:
-            version = reading.get_version(store, subject_of(store, parameters.subject()), number, deleted=deleted)
-            text = reading.formatted(environment, store, version, parameters.text("format"))
-            tags = reading.tags_found(version, wanted) if wanted else None
-            shown = reading.qualified_references(version) if qualified else version
+            version = schema_queries.get_version(
+                store, subject_of(store, parameters.subject()), number, deleted=deleted
+            )
+            text = schema_queries.formatted(environment, store, version, parameters.text("format"))
+            tags = schema_queries.tags_found(version, wanted) if wanted else None
+            shown = schema_queries.qualified_references(version) if qualified else version
             return api.answer(request, version_json(shown, text, tags), marks=marks_of(version))
 
         return await api.read_formatted(question, plain=not parameters.text("format") and not wanted)
@@ -187,8 +191,10 @@ def routes(api: Api) -> APIRouter:
         number, deleted = version_number(parameters.path("version")), parameters.flag("deleted")
 
         def question(store: StoreReader) -> Response:
-            version = reading.get_version(store, subject_of(store, parameters.subject()), number, deleted=deleted)
-            text = reading.formatted(environment, store, version, parameters.text("format"))
+            version = schema_queries.get_version(
+                store, subject_of(store, parameters.subject()), number, deleted=deleted
+            )
+            text = schema_queries.formatted(environment, store, version, parameters.text("format"))
             return api.raw(request, text.encode(), marks=marks_of(version))
 
         return await api.read_formatted(question, plain=not parameters.text("format"))
@@ -199,7 +205,9 @@ def routes(api: Api) -> APIRouter:
         offset, limit = parameters.page()
         number, deleted = version_number(parameters.path("version")), parameters.flag("deleted")
         ids = api.read(
-            lambda store: reading.referenced_by(store, subject_of(store, parameters.subject()), number, deleted=deleted)
+            lambda store: schema_queries.referenced_by(
+                store, subject_of(store, parameters.subject()), number, deleted=deleted
+            )
         )
         return api.answer(request, ids[offset : offset + limit])
 
@@ -225,8 +233,8 @@ def routes(api: Api) -> APIRouter:
         merge = rule_set_of(wire.rulesToMerge)
         drop = None if wire.rulesToRemove is None else frozenset(wire.rulesToRemove)
 
-        def asked(store: StoreReader) -> tuple[Subject, Candidate]:
-            base = reading.get_version(store, subject_of(store, parameters.subject()), number)
+        def asked(store: StoreReader) -> tuple[Subject, SubmittedSchema]:
+            base = schema_queries.get_version(store, subject_of(store, parameters.subject()), number)
             rules = given_rules
             if merge is not None or drop is not None:
                 before = store.latest(base.subject) if wire.newVersion is None else None
@@ -236,7 +244,7 @@ def routes(api: Api) -> APIRouter:
                 if rules is not None and drop is not None:
                     rules = rules.without(drop)
             content = base.content
-            return base.subject, Candidate(
+            return base.subject, SubmittedSchema(
                 content.type,
                 content.text,
                 content.references,
@@ -253,11 +261,11 @@ def routes(api: Api) -> APIRouter:
     return router
 
 
-def _marks(parameters: Parameters, candidate: Candidate, version: StoredVersion) -> tuple[str | int, ...]:
+def _marks(parameters: Parameters, submitted: SubmittedSchema, version: StoredVersion) -> tuple[str | int, ...]:
     """What an answer about a sent schema tells of: its subject, its id, and what it refers to."""
     return (
         version.id,
         version.subject.name,
         Subject.parse(parameters.subject()).name,
-        *(Subject.parse(reference.subject).name for reference in candidate.references),
+        *(Subject.parse(reference.subject).name for reference in submitted.references),
     )

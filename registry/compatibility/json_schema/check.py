@@ -15,7 +15,7 @@ def check(
 ) -> list[Incompatibility]:
     """Everything that keeps a reader from what the writer may have written; empty when it can be read.
 
-    Raises `TakesLonger` when that takes more than `steps_max` steps.
+    Raises `WorkLimitExceeded` when that takes more than `steps_max` steps.
     """
     if reader.says_the_same_as(writer):
         return []

@@ -16,7 +16,7 @@ from headgate.registry.compatibility.json_schema.explanations import explain
 from headgate.registry.compatibility.json_schema.kinds import TOLERATED, Difference
 from headgate.registry.compatibility.json_schema.partners import Hints
 from headgate.registry.compatibility.json_schema.shapes import Shape, Shapes
-from headgate.registry.errors import TakesLonger
+from headgate.registry.errors import WorkLimitExceeded
 from headgate.registry.formats.json_schema.document import shortened
 from headgate.registry.formats.json_schema.patterns import TooCostly, found
 from headgate.registry.formats.json_schema.subschema import Subschema
@@ -184,7 +184,7 @@ class Comparison:
             return self._all_ways(root) or self._nearest(root)
         except (Exhausted, TooCostly):
             if self.steps_max < STEPS_MAX:
-                raise TakesLonger("The schemas take long to compare") from None
+                raise WorkLimitExceeded("The schemas take long to compare") from None
             return [_incompatibility(Found(Difference.COMPARISON_TOO_COSTLY, "", original.value, update.value), "")]
 
     def _settle(self, waiting: list[Pair]) -> None:

@@ -1,7 +1,7 @@
 """Everything as lines of JSON, and back: a copy that keeps ids, versions, soft-deleted ones, settings.
 
 Each line says what it is: `schema` (the JSON of a version), `config`, `mode`, or a key or association
-(`registry.service.key_transfer`). An import is taken fully or not at all.
+(`registry.service.export_import_keys`). An import is taken fully or not at all.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,8 +15,8 @@ from headgate.registry import limits
 from headgate.registry.errors import InvalidSchema, OperationNotPermitted, RegistryError
 from headgate.registry.languages import type_named
 from headgate.registry.model import Config, Content, Mode
-from headgate.registry.service import key_transfer
-from headgate.registry.service.candidates import Environment, stored_schema
+from headgate.registry.service import export_import_keys
+from headgate.registry.service.submitted_schema import Environment, stored_schema
 from headgate.registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, StoreWriter
 from headgate.registry.subjects import Subject, checked, checked_scope
 from headgate.registry.wire import (
@@ -51,9 +51,9 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     deleted: bool = False
     config: WireConfig | None = None
     mode: str | None = None
-    kek: key_transfer.KekLine | None = None
-    dek: key_transfer.DekLine | None = None
-    association: key_transfer.AssociationLine | None = None
+    kek: export_import_keys.KekLine | None = None
+    dek: export_import_keys.DekLine | None = None
+    association: export_import_keys.AssociationLine | None = None
 
 
 _line: Final = msgspec.json.Decoder(_Line, strict=False)
@@ -85,7 +85,7 @@ def exported(store: StoreReader, selection: Selection, *, deleted: bool) -> Iter
         yield _encoded({"kind": "mode", "subject": scope.qualified, "mode": mode})
     for version in store.walk(selection, Deleted.SHOWN if deleted else Deleted.HIDDEN):
         yield _encoded({"kind": "schema", **_version(version)})
-    for line in key_transfer.exported(store, selection, deleted=deleted):
+    for line in export_import_keys.exported(store, selection, deleted=deleted):
         yield _encoded(line)
 
 
@@ -117,7 +117,7 @@ def _version(version: StoredVersion) -> dict[str, Any]:
 def imported(environment: Environment, store: StoreWriter, lines: Iterable[bytes], now_ms: int) -> Imported:
     """Take all lines, in any order. Raises for the first that cannot be, naming its number; then nothing is taken."""
     versions: list[tuple[int, StoredVersion]] = []
-    others: list[tuple[int, key_transfer.Line]] = []
+    others: list[tuple[int, export_import_keys.Line]] = []
     configs = modes = 0
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -137,30 +137,30 @@ def imported(environment: Environment, store: StoreWriter, lines: Iterable[bytes
             elif read.kind == "ids" and read.id is not None and 1 <= read.id <= limits.id_max + 1:
                 store.spend_ids(_scope(read.subject).context, read.id)
             elif (other := _other(read)) is not None:
-                key_transfer.put(store, other)
+                export_import_keys.put(store, other)
                 others.append((number, other))
             else:
                 kinds = "schema, config, mode, ids, kek, dek or association"
                 raise InvalidSchema(f"a line is of the kind {kinds}, not {read.kind}")
         except RegistryError as error:
             raise _at(number, error) from None
-    # References may come after those that need them: only now can every schema be understood.
+    # References may come after those that need them: only now can every schema be submission.
     for number, version in versions:
         try:
             stored_schema(environment, store, version)
         except InvalidSchema as error:
             raise _at(number, error) from None
-    counts = dict.fromkeys(key_transfer.COUNTS.values(), 0)
+    counts = dict.fromkeys(export_import_keys.COUNTS.values(), 0)
     for number, other in others:
-        counts[key_transfer.COUNTS[type(other)]] += 1
+        counts[export_import_keys.COUNTS[type(other)]] += 1
         try:
-            key_transfer.check(store, other)
+            export_import_keys.check(store, other)
         except RegistryError as error:
             raise _at(number, error) from None
     return Imported(len(versions), configs, modes, **counts)
 
 
-def _other(read: _Line) -> key_transfer.Line | None:
+def _other(read: _Line) -> export_import_keys.Line | None:
     """The key or association of a line."""
     found = {"kek": read.kek, "dek": read.dek, "association": read.association}
     return found.get(read.kind)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from headgate.registry.formats.avro_types import (
+from headgate.registry.formats.avro.types import (
     Array,
     AvroType,
     Enum,
@@ -23,7 +23,7 @@ from headgate.registry.formats.avro_types import (
     Record,
     Union,
 )
-from headgate.registry.formats.avro_values import decimal_problem, fits
+from headgate.registry.formats.avro.values import decimal_problem, fits
 from headgate.registry.formats.json_text import dump, text_of
 
 _LOGICAL_BASES: Final = {

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from headgate.registry import limits
 from headgate.registry.errors import InvalidSchema
-from headgate.registry.formats.avro_types import (
+from headgate.registry.formats.avro.types import (
     PRIMITIVES,
     Array,
     AvroType,
@@ -26,7 +26,7 @@ from headgate.registry.formats.avro_types import (
     Record,
     Union,
 )
-from headgate.registry.formats.avro_values import decimal_problem, fits
+from headgate.registry.formats.avro.values import decimal_problem, fits
 from headgate.registry.formats.json_text import brief
 
 _Leaf = TypeVar("_Leaf", Enum, Fixed)

@@ -5,7 +5,7 @@ from typing import Any
 
 from headgate.registry.formats.json_text import load
 from headgate.registry.model import Content, Metadata, SchemaType
-from headgate.registry.service import tagging
+from headgate.registry.service import schema_tags
 from headgate.registry.storage.base import Deleted, Selection, StoredVersion, StoreReader
 from headgate.registry.subjects import Subject
 
@@ -30,7 +30,7 @@ class Query:
     all_versions: bool = False
 
 
-def search(store: StoreReader, query: Query, offset: int, limit: int) -> list[Match]:
+def search_schemas(store: StoreReader, query: Query, offset: int, limit: int) -> list[Match]:
     needle = max((query.text, query.field, query.field_type, query.tag), key=len)
     found: list[Match] = []
     latest: dict[Subject, int] = {}
@@ -76,7 +76,7 @@ def _match(query: Query, version: StoredVersion) -> Match | None:
 
 
 def _has_tag(content: Content, tag: str) -> bool:
-    if any(tag in one.tags for one in tagging.tags_of(content.type, content.text)):
+    if any(tag in one.tags for one in schema_tags.tags_of(content.type, content.text)):
         return True
     return any(tag in tags for tags in (content.metadata or Metadata()).tags.values())
 

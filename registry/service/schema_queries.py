@@ -12,11 +12,11 @@ from typing import Final
 from headgate.registry import limits
 from headgate.registry.errors import InvalidVersion, SchemaNotFound, SubjectNotFound, VersionNotFound
 from headgate.registry.model import Content
-from headgate.registry.service import tagging
-from headgate.registry.service.candidates import Candidate, Environment, stored_schema
-from headgate.registry.service.finding import find
+from headgate.registry.service import schema_tags
+from headgate.registry.service.schema_lookup import find
+from headgate.registry.service.schema_tags import TagChange
 from headgate.registry.service.scopes import unaliased
-from headgate.registry.service.tagging import TagChange
+from headgate.registry.service.submitted_schema import Environment, SubmittedSchema, stored_schema
 from headgate.registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, Use
 from headgate.registry.subjects import Subject
 
@@ -126,7 +126,7 @@ def look_up(
     environment: Environment,
     store: StoreReader,
     subject: Subject,
-    candidate: Candidate,
+    submitted: SubmittedSchema,
     *,
     normalize: bool,
     deleted: bool,
@@ -135,7 +135,7 @@ def look_up(
     for place in (subject, *_namesakes(store, subject)):
         if not store.has_subject(place, deleted=True):
             continue
-        found = find(environment, store, place, candidate, normalize=normalize, deleted=deleted)
+        found = find(environment, store, place, submitted, normalize=normalize, deleted=deleted)
         if found is not None:
             return found
     if not store.has_subject(subject, deleted=deleted):
@@ -239,7 +239,7 @@ def qualified_references(version: StoredVersion) -> StoredVersion:
 
 
 def tags_found(version: StoredVersion, wanted: Sequence[str]) -> tuple[TagChange, ...]:
-    tags = tagging.tags_of(version.content.type, version.content.text)
+    tags = schema_tags.tags_of(version.content.type, version.content.text)
     return tags if "*" in wanted else tuple(one for one in tags if set(one.tags) & set(wanted))
 
 

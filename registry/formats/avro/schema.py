@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from headgate.registry import limits
 from headgate.registry.errors import InvalidSchema
-from headgate.registry.formats.avro_reader import Reader
-from headgate.registry.formats.avro_types import AvroType, Enum, Fixed, Named, Record
-from headgate.registry.formats.avro_writer import write
+from headgate.registry.formats.avro.reader import Reader
+from headgate.registry.formats.avro.types import AvroType, Enum, Fixed, Named, Record
+from headgate.registry.formats.avro.writer import write
 from headgate.registry.formats.json_text import load
 from headgate.registry.model import SchemaType
 

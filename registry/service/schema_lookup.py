@@ -3,8 +3,14 @@
 from dataclasses import replace
 
 from headgate.registry.model import CONFLUENT_VERSION, Config, Content, Metadata, merged_metadata, merged_rule_sets
-from headgate.registry.service.candidates import Candidate, Environment, Understood, stored_schema, understand
 from headgate.registry.service.scopes import config_in_scope
+from headgate.registry.service.submitted_schema import (
+    Environment,
+    ParsedSubmission,
+    SubmittedSchema,
+    parse_submitted,
+    stored_schema,
+)
 from headgate.registry.storage.base import StoredVersion, StoreReader
 from headgate.registry.subjects import Subject
 
@@ -13,37 +19,37 @@ def find(
     environment: Environment,
     store: StoreReader,
     subject: Subject,
-    candidate: Candidate,
+    submitted: SubmittedSchema,
     *,
     normalize: bool,
     deleted: bool = False,
 ) -> StoredVersion | None:
     """The version of `subject` that is this schema, the latest first; with inherited metadata and rules if need be."""
-    if not candidate.text.strip():
+    if not submitted.text.strip():
         return None
     config = config_in_scope(store, environment.settings, subject)
-    return find_configured(environment, store, subject, candidate, config, normalize=normalize, deleted=deleted)
+    return find_configured(environment, store, subject, submitted, config, normalize=normalize, deleted=deleted)
 
 
 def find_configured(
     environment: Environment,
     store: StoreReader,
     subject: Subject,
-    candidate: Candidate,
+    submitted: SubmittedSchema,
     config: Config,
     *,
     normalize: bool,
     deleted: bool = False,
 ) -> StoredVersion | None:
     normalize = normalize or bool(config.normalize)
-    found = find_as_is(environment, store, subject, candidate, normalize=normalize, deleted=deleted)
+    found = find_as_is(environment, store, subject, submitted, normalize=normalize, deleted=deleted)
     if found is not None:
         return found
     latest = store.latest(subject)
     if latest is None:
         return None
-    inherited = with_inherited(config, candidate, latest.content, None)
-    if (inherited.metadata, inherited.rule_set) == (candidate.metadata, candidate.rule_set):
+    inherited = with_inherited(config, submitted, latest.content, None)
+    if (inherited.metadata, inherited.rule_set) == (submitted.metadata, submitted.rule_set):
         return None
     return find_as_is(environment, store, subject, inherited, normalize=normalize, deleted=deleted)
 
@@ -52,21 +58,21 @@ def find_as_is(
     environment: Environment,
     store: StoreReader,
     subject: Subject,
-    candidate: Candidate,
+    submitted: SubmittedSchema,
     *,
     normalize: bool,
     deleted: bool,
     latest_only: bool = False,
 ) -> StoredVersion | None:
-    understood = understand(environment, store, subject, candidate, normalize=normalize, strict=False)
-    content = understood.content
+    submission = parse_submitted(environment, store, subject, submitted, normalize=normalize, strict=False)
+    content = submission.content
     if latest_only:
         latest = store.latest(subject)
-        return latest if latest is not None and _same(environment, store, understood, latest) else None
+        return latest if latest is not None and _same(environment, store, submission, latest) else None
     fingerprints = [content.fingerprint()]
-    if content.text != candidate.text:
+    if content.text != submitted.text:
         # An imported schema keeps its text as it came.
-        fingerprints.append(replace(content, text=candidate.text).fingerprint())
+        fingerprints.append(replace(content, text=submitted.text).fingerprint())
     for fingerprint in fingerprints:
         for key in store.versions_with_content(subject, fingerprint, content.type):
             if deleted or not key.deleted:
@@ -76,14 +82,14 @@ def find_as_is(
         if key.deleted and not deleted:
             continue
         version = store.version(subject, key.version)
-        if version is not None and _same(environment, store, understood, version):
+        if version is not None and _same(environment, store, submission, version):
             return version
     return None
 
 
-def _same(environment: Environment, store: StoreReader, understood: Understood, stored: StoredVersion) -> bool:
+def _same(environment: Environment, store: StoreReader, submission: ParsedSubmission, stored: StoredVersion) -> bool:
     """Whether a stored version is the schema but for the version in its metadata, or written with references."""
-    ours, theirs = understood.content, stored.content
+    ours, theirs = submission.content, stored.content
     if ours.type is not theirs.type or ours.rule_set != theirs.rule_set:
         return False
     if not _same_metadata(ours.metadata, theirs.metadata, stored.version):
@@ -108,8 +114,10 @@ def _same_metadata(ours: Metadata | None, theirs: Metadata | None, version: int)
     return ours.without_version() == theirs.without_version()
 
 
-def with_inherited(config: Config, candidate: Candidate, latest: Content | None, next_version: int | None) -> Candidate:
-    metadata, rule_set = candidate.metadata, candidate.rule_set
+def with_inherited(
+    config: Config, submitted: SubmittedSchema, latest: Content | None, next_version: int | None
+) -> SubmittedSchema:
+    metadata, rule_set = submitted.metadata, submitted.rule_set
     if metadata is None and latest is not None:
         metadata = latest.metadata
     if rule_set is None and latest is not None:
@@ -117,7 +125,7 @@ def with_inherited(config: Config, candidate: Candidate, latest: Content | None,
     metadata = merged_metadata(merged_metadata(config.default_metadata, metadata), config.override_metadata)
     rule_set = merged_rule_sets(merged_rule_sets(config.default_rule_set, rule_set), config.override_rule_set)
     if next_version is not None and (
-        candidate.version != 0 or (metadata is not None and CONFLUENT_VERSION in metadata.properties)
+        submitted.version != 0 or (metadata is not None and CONFLUENT_VERSION in metadata.properties)
     ):
         metadata = (metadata or Metadata()).with_version(next_version)
-    return replace(candidate, metadata=metadata, rule_set=rule_set)
+    return replace(submitted, metadata=metadata, rule_set=rule_set)

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from headgate.registry.formats.avro_types import Array, AvroType, Enum, Fixed, Map, Primitive, Properties, Record, Union
+from headgate.registry.formats.avro.types import Array, AvroType, Enum, Fixed, Map, Primitive, Properties, Record, Union
 from headgate.registry.formats.json_text import brief
 
 

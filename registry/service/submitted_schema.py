@@ -1,4 +1,4 @@
-"""A schema as a client sends it, and what it is once understood: parsed, canonical, its references followed."""
+"""A schema as a client sends it, and what it is once submission: parsed, canonical, its references followed."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ from headgate.registry.errors import InvalidSchema, SchemaTooLarge
 from headgate.registry.formats.base import ParsedSchema
 from headgate.registry.languages import Languages
 from headgate.registry.model import Content, Metadata, Reference, RuleSet, SchemaType
-from headgate.registry.service.tagging import TagChange
+from headgate.registry.service.schema_tags import TagChange
 from headgate.registry.settings import RegistrySettings
 from headgate.registry.storage.base import StoredVersion, StoreReader
 from headgate.registry.subjects import Subject
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class SubmittedSchema:
     """A schema as a client sent it. An empty text stands for that of the latest version."""
 
     type: SchemaType
@@ -43,43 +43,43 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
-class Understood:
-    """A candidate, parsed, in the form in which it is stored and compared."""
+class ParsedSubmission:
+    """A submitted, parsed, in the form in which it is stored and compared."""
 
     parsed: ParsedSchema
     content: Content
 
 
-def understand(
+def parse_submitted(
     environment: Environment,
     store: StoreReader,
     subject: Subject,
-    candidate: Candidate,
+    submitted: SubmittedSchema,
     *,
     normalize: bool,
     strict: bool,
     verbatim: bool = False,
-) -> Understood:
-    """Parse a candidate that has a text. A `strict` one is new: its references must be live.
+) -> ParsedSubmission:
+    """Parse a submitted that has a text. A `strict` one is new: its references must be live.
 
     A `verbatim` one keeps its text as it came.
     """
-    if len(candidate.text) > limits.schema_chars_max:
-        raise SchemaTooLarge(len(candidate.text), limits.schema_chars_max)
-    named = references.pinned(store, subject, candidate.references)
+    if len(submitted.text) > limits.schema_chars_max:
+        raise SchemaTooLarge(len(submitted.text), limits.schema_chars_max)
+    named = references.pinned(store, subject, submitted.references)
     try:
         texts = references.resolve(store, subject, named, deleted=not strict)
-        parsed = environment.languages.parse(candidate.type, candidate.text, texts, strict=strict)
-        text = candidate.text if verbatim else parsed.canonical
+        parsed = environment.languages.parse(submitted.type, submitted.text, texts, strict=strict)
+        text = submitted.text if verbatim else parsed.canonical
         if normalize and not verbatim:
             text = environment.languages.normalized(parsed)
             named = tuple(sorted(set(named), key=lambda r: (r.name, r.subject, r.version)))
     except InvalidSchema as error:
         place = f" (at {error.path})" if error.path else ""
-        reason = f"Invalid schema of type {candidate.type}, details: {error.reason}{place}"
+        reason = f"Invalid schema of type {submitted.type}, details: {error.reason}{place}"
         raise InvalidSchema(reason) from None
-    content = Content(candidate.type, text, named, _nothing_if_empty(candidate.metadata), candidate.rule_set)
-    return Understood(parsed, content)
+    content = Content(submitted.type, text, named, _nothing_if_empty(submitted.metadata), submitted.rule_set)
+    return ParsedSubmission(parsed, content)
 
 
 def _nothing_if_empty(metadata: Metadata | None) -> Metadata | None:
