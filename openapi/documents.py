@@ -5,4 +5,4 @@ from importlib.resources import files
 
 def document(name: str) -> str:
     """The text of an OpenAPI document, e.g. of "registry"."""
-    return files("openapi").joinpath(f"{name}.yaml").read_text("utf-8")
+    return files("headgate.openapi").joinpath(f"{name}.yaml").read_text("utf-8")
