@@ -1,16 +1,22 @@
-"""JSON to an Avro type tree, with the refusals of Java's parser (Avro 1.12) that Confluent's registry shows its users.
+"""Reads the JSON of an Avro schema into a type tree, with the error messages of Java's parser (Avro 1.12).
 
-Names may be used before the schema defines them, and an enum or fixed may be declared twice if both say the same.
-Stricter than Java about what no reader could use: the default of an enum must be a symbol, of a fixed have its size, of
-bytes be below U+0100; a decimal needs a precision that its type can hold; a record cannot be declared inside itself.
+Names may be used before their definition. An enum or fixed may be defined twice with the same content.
+
+Stricter than Java, because no reader could use these schemas:
+
+- The default of an enum must be a symbol.
+- The default of a fixed must have its size, and characters of a bytes default must be below U+0100.
+- A decimal needs a precision that its type can hold.
+- A record must not be defined inside itself.
 """
 
-import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from headgate.registry import limits
 from headgate.registry.errors import InvalidSchema
+from headgate.registry.formats.avro.names import check_name, full_name, read_alias_texts, read_aliases, read_name
 from headgate.registry.formats.avro.types import (
     PRIMITIVES,
     Array,
@@ -31,7 +37,6 @@ from headgate.registry.formats.json_text import brief
 
 _Leaf = TypeVar("_Leaf", Enum, Fixed)
 
-_STRICT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SCHEMA_RESERVED: Final = frozenset(
     {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
 )
@@ -41,10 +46,9 @@ _ORDERS: Final = frozenset({"ascending", "descending", "ignore"})
 
 
 class Reader:
-    """Reads the referenced schemas, then the schema, into one table of names.
+    """Reads the referenced schemas, then the schema itself, into one table of names.
 
-    `strict` is for new schemas. Those already stored, here or in the registry they are imported from, are taken with
-    the names and defaults they have.
+    `strict` checks names and defaults. Use it for new schemas; a stored schema keeps its names and defaults.
     """
 
     def __init__(self, *, strict: bool) -> None:
@@ -55,13 +59,13 @@ class Reader:
         self._defaults: list[tuple[Field, str]] = []
 
     def read(self, document: Any) -> AvroType:
-        """One whole schema. Names it uses must be defined in it or in what was read before."""
+        """Read one schema. All names must be defined in it or in a schema read before."""
         root: list[AvroType] = []
         self._type(document, "", "", 0, root.append)
         for name, namespace, path, put in self._forward:
             known = self._find(name, namespace)
             if known is None:
-                raise InvalidSchema(f"Undefined schema: {_full(name, namespace)}", path)
+                raise InvalidSchema(f"Undefined schema: {full_name(name, namespace)}", path)
             put(known)
         self._forward.clear()
         for union, path in self._unions:
@@ -78,7 +82,7 @@ class Reader:
         return root[0]
 
     def _find(self, name: str, namespace: str) -> Named | None:
-        return self.names.get(_full(name, namespace)) or self.names.get(name.removeprefix("."))
+        return self.names.get(full_name(name, namespace)) or self.names.get(name.removeprefix("."))
 
     def _type(self, document: Any, namespace: str, path: str, depth: int, put: Callable[[AvroType], None]) -> None:
         if depth > limits.schema_depth_max:
@@ -91,7 +95,7 @@ class Reader:
             self._unions.append((union, path))
             for index, branch in enumerate(document):
                 union.branches.append(_PENDING)
-                self._type(branch, namespace, f"{path}/{index}", depth + 1, _replace_in(union.branches, index))
+                self._type(branch, namespace, f"{path}/{index}", depth + 1, partial(union.branches.__setitem__, index))
         elif isinstance(document, dict):
             kind = document.get("type")
             if not isinstance(kind, str):
@@ -143,49 +147,21 @@ class Reader:
         if key == "items":
             array = Array(_PENDING, properties)
             put(array)
-            self._type(document[key], namespace, f"{path}/items", depth + 1, _set_items(array))
+            self._type(document[key], namespace, f"{path}/items", depth + 1, partial(setattr, array, "items"))
         else:
             mapping = Map(_PENDING, properties)
             put(mapping)
-            self._type(document[key], namespace, f"{path}/values", depth + 1, _set_values(mapping))
-
-    def _name(self, document: dict[str, Any], namespace: str, path: str) -> Name:
-        given = document.get("name")
-        if not isinstance(given, str):
-            raise InvalidSchema(f"No name in schema: {brief(document)}", path)
-        own = document.get("namespace")
-        space, dot, simple = given.rpartition(".")
-        if not dot:
-            space = own if isinstance(own, str) else namespace
-        name = Name(simple, space)
-        self._check_name(simple, f"{path}/name")
-        if space:
-            for part in space.split("."):
-                try:
-                    self._check_name(part, f"{path}/namespace")
-                except InvalidSchema as error:
-                    raise InvalidSchema(f'Namespace part "{part}" is invalid: {error.reason}', error.path) from None
-        if name.full in PRIMITIVES:
-            raise InvalidSchema(f"Schemas may not be named after primitives: {name.full}", f"{path}/name")
-        return name
+            self._type(document[key], namespace, f"{path}/values", depth + 1, partial(setattr, mapping, "values"))
 
     def _check_name(self, name: str, path: str) -> None:
-        if not self.strict:
-            return
-        if not name:
-            raise InvalidSchema("Empty name", path)
-        if not _STRICT_NAME.match(name):
-            first = name[0]
-            bad_start = not (first.isascii() and (first.isalpha() or first == "_"))
-            raise InvalidSchema(f"Illegal {'initial character' if bad_start else 'character in'}: {name}", path)
+        if self.strict:
+            check_name(name, path)
+
+    def _name(self, document: dict[str, Any], namespace: str, path: str) -> Name:
+        return read_name(document, namespace, path, strict=self.strict)
 
     def _aliases(self, document: dict[str, Any], namespace: str, path: str) -> tuple[Name, ...]:
-        aliases = []
-        for text in _alias_texts(document, path):
-            space, dot, simple = text.rpartition(".")
-            self._check_name(simple, f"{path}/aliases")
-            aliases.append(Name(simple, space if dot else namespace))
-        return tuple({alias.full: alias for alias in aliases}.values())
+        return read_aliases(document, namespace, path, strict=self.strict)
 
     def _record(
         self,
@@ -241,10 +217,10 @@ class Reader:
             _PENDING,
             doc=_text(document, "doc"),
             order=order.lower(),
-            aliases=tuple(dict.fromkeys(_alias_texts(document, path))),
+            aliases=tuple(dict.fromkeys(read_alias_texts(document, path))),
             properties=_properties(document, _FIELD_RESERVED),
         )
-        self._type(document["type"], namespace, f"{path}/type", depth + 1, _set_type(field))
+        self._type(document["type"], namespace, f"{path}/type", depth + 1, partial(setattr, field, "type"))
         if "default" in document:
             default = document["default"]
             if (
@@ -321,7 +297,7 @@ class Reader:
 
 
 _PENDING: Final = Primitive("pending")
-"""Stands where a type is still being read; never seen outside `Reader.read`."""
+"""Placeholder for a type that is not read yet. `Reader.read` replaces all of them."""
 
 
 def _check_union(union: Union, path: str) -> None:
@@ -333,18 +309,6 @@ def _check_union(union: Union, path: str) -> None:
         if name in seen:
             raise InvalidSchema(f"Duplicate in union:{name}", f"{path}/{index}")
         seen.add(name)
-
-
-def _alias_texts(document: dict[str, Any], path: str) -> list[str]:
-    aliases = document.get("aliases")
-    if aliases is None:
-        return []
-    if not isinstance(aliases, list):
-        raise InvalidSchema(f"aliases not an array: {brief(document)}", path)
-    for alias in aliases:
-        if not isinstance(alias, str):
-            raise InvalidSchema(f"alias not a string: {brief(alias)}", f"{path}/aliases")
-    return aliases
 
 
 def _properties(document: dict[str, Any], reserved: frozenset[str]) -> Properties:
@@ -363,12 +327,6 @@ def _number_of(text: str, path: str) -> float:
         raise InvalidSchema(f'For input string: "{text}"', f"{path}/default") from None
 
 
-def _full(name: str, namespace: str) -> str:
-    if "." in name:
-        return name.removeprefix(".") if name.count(".") == 1 else name
-    return f"{namespace}.{name}" if namespace else name
-
-
 def _describe(avro_type: AvroType) -> str:
     match avro_type:
         case Record() | Enum() | Fixed():
@@ -377,31 +335,3 @@ def _describe(avro_type: AvroType) -> str:
             return "union"
         case _:
             return f'"{avro_type.kind}"'
-
-
-def _replace_in(branches: list[AvroType], index: int) -> Callable[[AvroType], None]:
-    def put(avro_type: AvroType) -> None:
-        branches[index] = avro_type
-
-    return put
-
-
-def _set_items(array: Array) -> Callable[[AvroType], None]:
-    def put(avro_type: AvroType) -> None:
-        array.items = avro_type
-
-    return put
-
-
-def _set_values(mapping: Map) -> Callable[[AvroType], None]:
-    def put(avro_type: AvroType) -> None:
-        mapping.values = avro_type
-
-    return put
-
-
-def _set_type(field: Field) -> Callable[[AvroType], None]:
-    def put(avro_type: AvroType) -> None:
-        field.type = avro_type
-
-    return put
