@@ -138,7 +138,7 @@ async def _started(
 
 
 def _record(message: Any) -> Record:
-    poison = getattr(message, "poison", None)
+    unreadable = getattr(message, "unreadable", None)
     return Record(
         message.topic,
         message.partition,
@@ -148,5 +148,5 @@ def _record(message: Any) -> Record:
         message.key,
         message.value,
         tuple((name, value) for name, value in message.headers),
-        None if poison is None else poison.detail,
+        None if unreadable is None else unreadable.description,
     )

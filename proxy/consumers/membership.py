@@ -333,7 +333,7 @@ def _consumer_record(at: TopicPartition, record: KafkaRecord) -> Record:
     headers: Any = tuple(record.headers)
     if isinstance(record, UnreadableRecord):
         return UnreadableConsumerRecord(
-            at.topic, at.partition, record.offset, record.timestamp, 0, None, None, None, -1, -1, (), record.poison
+            at.topic, at.partition, record.offset, record.timestamp, 0, None, None, None, -1, -1, (), record.unreadable
         )
     return ConsumerRecord(at.topic, at.partition, record.offset, record.timestamp, 0, key, value, None, *sizes, headers)
 

@@ -1,7 +1,7 @@
 """aiokafka's consumer with bounded decompression.
 
 aiokafka decompresses every batch as a whole on the event loop. `BoundedConsumer` replaces the batches of each fetch
-response before aiokafka's fetcher sees them: `proxy.kafka.record_batches` decompresses them in a thread, up to
+response before aiokafka's fetcher sees them: `wire.expansion` decompresses them in a thread, up to
 `FETCH_EXPANDED_BYTES_MAX`. The rest of the response stays compressed and answers the next fetch. Records that cannot be
 delivered arrive as `UnreadableConsumerRecord`.
 """
@@ -18,18 +18,10 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.record.memory_records import MemoryRecords
 
+from headgate.kafka_client.aiokafka_internals import adopt_client, intercept_requests
 from headgate.proxy.kafka.decompression import Decompression
-from headgate.proxy.kafka.metadata_client import MetadataClient
-from headgate.proxy.kafka.record_batches import (
-    Expanded,
-    Unreadable,
-    expand,
-    has_compressed,
-    is_compressed,
-    marker_batch,
-    split,
-)
-from headgate.serdes.outcome import Poison
+from headgate.wire.expansion import Expanded, Unreadable, expand, has_compressed, is_compressed, marker_batch
+from headgate.wire.record_batch import split_batches
 
 FETCH_EXPANDED_BYTES_MAX: Final = 4 * 1024 * 1024
 """Decompressed at once for one consumer: thousands of consumers must fit into one process."""
@@ -48,7 +40,7 @@ _Row: TypeAlias = tuple[Any, ...]
 class UnreadableConsumerRecord(ConsumerRecord[bytes, bytes]):
     """Stands for records that cannot be delivered. Key and value are None."""
 
-    poison: Poison
+    unreadable: Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +59,11 @@ _Consumer: Any = AIOKafkaConsumer
 class BoundedConsumer(_Consumer):  # type: ignore[misc]  # aiokafka's consumer carries no types
     def __init__(self, decompression: Decompression, **options: Any) -> None:
         super().__init__(**options)
-        MetadataClient.adopt(self._client)
+        adopt_client(self)
         self._decompression = decompression
         self._rests: dict[TopicPartition, _Rest] = {}
         self._unreadable: dict[tuple[str, int, int], Unreadable] = {}
-        self._send_unbounded = self._client.send
-        self._client.send = self._send
+        self._send_unbounded = intercept_requests(self, self._send)
 
     async def getmany(self, *partitions: TopicPartition, timeout_ms: int = 0, max_records: int | None = None) -> Any:
         found = await super().getmany(*partitions, timeout_ms=timeout_ms, max_records=max_records)
@@ -86,7 +77,7 @@ class BoundedConsumer(_Consumer):  # type: ignore[misc]  # aiokafka's consumer c
 
     def _checked(self, record: Any) -> Any:
         unreadable = self._unreadable.pop((record.topic, record.partition, record.offset), None)
-        return record if unreadable is None else UnreadableConsumerRecord(**vars(record), poison=unreadable.poison)
+        return record if unreadable is None else UnreadableConsumerRecord(**vars(record), unreadable=unreadable)
 
     async def _send(self, node_id: int, request: Any, **options: Any) -> Any:
         if not isinstance(request, FetchRequest):
@@ -152,7 +143,7 @@ class BoundedConsumer(_Consumer):  # type: ignore[misc]  # aiokafka's consumer c
 
 def _expand(data: bytes, offset: int, bytes_max: int, batch_bytes_max: int) -> tuple[Expanded, bytes]:
     """Uncompressed batches, and the batches that are left. Stops before a batch with a wrong checksum."""
-    batches = list(split(data))
+    batches = list(split_batches(data))
     sound = list(itertools.takewhile(_is_sound, batches))
     if not sound:
         return Expanded([data], len(data), None, len(batches)), b""  # aiokafka reports the checksum

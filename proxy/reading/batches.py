@@ -1,6 +1,6 @@
 """Fetched bytes to records: Kafka's record batches, version 2 and the older ones, through aiokafka's parser.
 
-`proxy.kafka.record_batches` decompresses them first. Batches begin where they were written, so records before the
+`wire.expansion` decompresses them first. Batches begin where they were written, so records before the
 requested offset are dropped here; so are control records and, for readers of committed data, records of aborted
 transactions. aiokafka requires UTF-8 in header names, brokers do not: such batches are parsed here, leniently.
 """
@@ -17,21 +17,21 @@ from aiokafka.record.memory_records import MemoryRecords
 
 from headgate.proxy.errors import KafkaFailed
 from headgate.proxy.kafka.decompression import BATCH_BYTES_MAX, Decompression
-from headgate.proxy.kafka.record_batches import (
+from headgate.proxy.reading.cluster import Fetched, Isolation
+from headgate.proxy.reading.payloads import Header, KafkaRecord, UnreadableRecord
+from headgate.wire.errors import InvalidBatch
+from headgate.wire.expansion import (
     EXPANDED_BYTES_MAX,
-    HEADER,
-    PREFIX,
     Part,
     Unreadable,
+    UnreadableReason,
     expand,
     has_compressed,
     is_compressed,
     next_offset_of,
-    split,
 )
-from headgate.proxy.reading.cluster import Fetched, Isolation
-from headgate.proxy.reading.payloads import Header, KafkaRecord, UnreadableRecord
-from headgate.serdes import Reason
+from headgate.wire.record_batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, read_header, split_batches
+from headgate.wire.records import field_bytes, read_record_headers, record_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def parse(
     rolled_back: set[int] = set()
     batches: list[bytes] = []
     position = offset
-    for raw in split(fetched.batches):
+    for raw in split_batches(fetched.batches):
         batch: Any = _batch(raw)
         if batch is None:
             break
@@ -119,7 +119,7 @@ def records(chunk: Chunk) -> Iterator[KafkaRecord]:
         if isinstance(part, Unreadable):
             yield unreadable_record(part)
             continue
-        seen = PREFIX.unpack_from(part)[0] - 1
+        seen = LOG_OVERHEAD.unpack_from(part)[0] - 1
         try:
             for record in _parsed(part):
                 seen = record.offset
@@ -127,7 +127,7 @@ def records(chunk: Chunk) -> Iterator[KafkaRecord]:
         except _MALFORMED as error:
             last = next_offset_of(part) - 1
             detail = f"the batch that ends at offset {last} is malformed: {error}"
-            yield unreadable_record(Unreadable(min(seen + 1, last), last, -1, Reason.CORRUPT, detail))
+            yield unreadable_record(Unreadable(min(seen + 1, last), last, -1, UnreadableReason.CORRUPT, detail))
 
 
 def _parsed(batch: bytes) -> Iterator[KafkaRecord]:
@@ -144,10 +144,10 @@ def _parsed(batch: bytes) -> Iterator[KafkaRecord]:
 
 
 def unreadable_record(part: Unreadable) -> UnreadableRecord:
-    return UnreadableRecord(part.first_offset, part.timestamp_ms, part.poison)
+    return UnreadableRecord(part.first_offset, part.timestamp_ms, part)
 
 
-_MALFORMED: Final = (CorruptRecordException, ValueError, OverflowError, IndexError, AssertionError)
+_MALFORMED: Final = (CorruptRecordException, InvalidBatch, ValueError, OverflowError, IndexError, AssertionError)
 
 
 def _batch(raw: bytes) -> Any:
@@ -162,45 +162,14 @@ def _is_abort(batch: Any) -> bool:
         return False
 
 
-def _parse_leniently(raw: bytes) -> list[ParsedRecord]:
-    base, _, _, magic, _, attributes, _, first_timestamp, max_timestamp, _, _, _, count = HEADER.unpack_from(raw)
-    assert magic == 2, "older versions have no headers"
-    body = raw[HEADER.size :]
-    records: list[ParsedRecord] = []
-    at = 0
-    for _ in range(count):
-        length, at = _varint(body, at)
-        end = at + length
-        at += 1  # attributes, of which none are in use
-        timestamp, at = _varint(body, at)
-        delta, at = _varint(body, at)
-        key, at = _sized(body, at)
-        value, at = _sized(body, at)
-        headers: list[Header] = []
-        header_count, at = _varint(body, at)
-        for _ in range(header_count):
-            name, at = _sized(body, at)
-            content, at = _sized(body, at)
-            headers.append(((name or b"").decode("utf-8", "replace"), content))
-        moment = max_timestamp if attributes & 8 else first_timestamp + timestamp
-        records.append(ParsedRecord(base + delta, moment, key, value, headers))
-        at = end
-    return records
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    result = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (result >> 1) ^ -(result & 1), at
-        shift += 7
-
-
-def _sized(data: bytes, at: int) -> tuple[bytes | None, int]:
-    length, at = _varint(data, at)
-    if length < 0:
-        return None, at
-    return data[at : at + length], at + length
+def _parse_leniently(raw: bytes) -> Iterator[ParsedRecord]:
+    """Replace invalid UTF-8 in header names. Raises InvalidBatch."""
+    header = read_header(raw)
+    assert header.magic == MAGIC, "older message formats have no headers"
+    data = memoryview(raw)[HEADER_BYTES:]
+    for fields in record_fields(data, header):
+        headers = [
+            (name.decode("utf-8", "replace"), value) for name, value in read_record_headers(data, fields.headers)
+        ]
+        key, value = field_bytes(data, fields.key), field_bytes(data, fields.value)
+        yield ParsedRecord(header.base_offset + fields.offset_delta, fields.timestamp, key, value, headers)

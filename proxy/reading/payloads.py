@@ -21,6 +21,7 @@ from headgate.serdes.codec import BodyReader
 from headgate.serdes.codecs import WholeSchema, reader_of
 from headgate.serdes.framing import FRAME_BYTES, KEY_HEADER, VALUE_HEADER, Frame, unframe_record
 from headgate.serdes.json_text import dumps
+from headgate.wire.expansion import Unreadable, UnreadableReason
 
 READERS_MAX: Final = 1000
 """Schemas whose readers are kept; as many as the registry client remembers."""
@@ -61,10 +62,17 @@ class UnreadableRecord:
 
     offset: int
     timestamp: int
-    poison: Poison
+    unreadable: Unreadable
     key: None = None
     value: None = None
     headers: Sequence[Header] = ()
+
+
+def unreadable_poison(unreadable: Unreadable) -> Poison:
+    is_corrupt = unreadable.reason is UnreadableReason.CORRUPT
+    is_too_large = unreadable.reason is UnreadableReason.TOO_LARGE
+    detail = unreadable.description + " (fetch.batch.decompressed.bytes.max)" * is_too_large
+    return Poison(Reason.CORRUPT if is_corrupt else Reason.INVALID_VALUE, detail, None)
 
 
 class SchemaReader:

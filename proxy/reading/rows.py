@@ -11,8 +11,9 @@ from typing import Final, TypeAlias
 import orjson
 
 from headgate.proxy.reading.formats import Formats
-from headgate.proxy.reading.payloads import Header, KafkaRecord, Payloads, Side, one_line
+from headgate.proxy.reading.payloads import Header, KafkaRecord, Payloads, Side, one_line, unreadable_poison
 from headgate.serdes import Poison
+from headgate.wire.expansion import Unreadable
 
 DETAIL_CHARS_MAX: Final = 500
 SLICE_BYTES_MAX: Final = 512 * 1024
@@ -157,8 +158,8 @@ def _slices(records: Iterable[KafkaRecord]) -> Iterator[list[KafkaRecord]]:
 
 def _absent(record: KafkaRecord) -> bytes | Poison:
     """Looked at only where there is no value: the common case costs nothing."""
-    poison: Poison | None = getattr(record, "poison", None)
-    return b"null" if poison is None else poison
+    unreadable: Unreadable | None = getattr(record, "unreadable", None)
+    return b"null" if unreadable is None else unreadable_poison(unreadable)
 
 
 def explain(poison: Poison, is_key: bool) -> dict[str, object]:

@@ -22,7 +22,6 @@ from headgate.proxy.errors import (
     ShuttingDown,
     TooManyRequests,
 )
-from headgate.proxy.kafka.record_batches import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
 from headgate.proxy.producers.sender import Sender
 from headgate.proxy.reading.batches import Chunk, read_chunk, records
 from headgate.proxy.reading.cluster import Cluster, Isolation
@@ -34,6 +33,7 @@ from headgate.proxy.reading.plan import Plan
 from headgate.proxy.reading.poison import PoisonPolicy, dispose
 from headgate.proxy.reading.rows import Rows, make_rows, v2_rows, v3_rows
 from headgate.proxy.reading.tailing import Tails
+from headgate.wire.expansion import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
 
 FETCH_BYTES_MIN: Final = 128 * 1024
 FETCH_BYTES_MAX: Final = 1024 * 1024

@@ -14,9 +14,9 @@ from typing import Final
 from aiokafka import TopicPartition
 
 from headgate.proxy.errors import ProxyError
-from headgate.proxy.kafka.record_batches import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
 from headgate.proxy.reading.batches import Chunk, read_chunk
 from headgate.proxy.reading.cluster import Cluster, Isolation, Lane
+from headgate.wire.expansion import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
 
 HOLD_MS: Final = 250
 """How long a broker holds a fetch. Short, since a partition that joins may have to wait for a free connection."""

@@ -9,14 +9,14 @@ import pytest
 from aiokafka.record.memory_records import MemoryRecords
 from crc32c import crc32c
 
-from headgate.proxy.kafka import record_batches
 from headgate.proxy.kafka.decompression import Decompression
-from headgate.proxy.kafka.record_batches import Expanded, Unreadable, expand, marker_batch
 from headgate.proxy.reading.batches import read_chunk, records
 from headgate.proxy.reading.cluster import Fetched, Isolation
-from headgate.proxy.reading.payloads import UnreadableRecord
+from headgate.proxy.reading.payloads import UnreadableRecord, unreadable_poison
 from headgate.serdes import Reason
-from headgate.serdes.compression import decompress_into
+from headgate.wire import expansion
+from headgate.wire.compression import decompress_into
+from headgate.wire.expansion import Expanded, Unreadable, UnreadableReason, expand, marker_batch
 from tests.cases.decompression_bombs import CODECS, GZIP, MIB, ZSTD, batch, many_records, one_huge_record
 
 LIMIT = 128 * MIB
@@ -48,7 +48,7 @@ def test_a_batch_of_usual_size_comes_whole(codec: int) -> None:
 def test_a_batch_that_fits_is_not_cut_however_well_it_is_compressed(
     codec: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(record_batches, "_Cut")
+    monkeypatch.delattr(expansion, "_split")
     data = many_records(codec, *values(*[10_000] * 100), base=3)
     made = expand([data], 50, bytes_max=2 * MIB, batch_bytes_max=LIMIT)
     assert (offsets(made), made.next_offset, made.consumed) == (list(range(3, 103)), 103, 1)
@@ -85,7 +85,9 @@ def test_records_beyond_the_limit_are_named_and_the_others_are_kept(codec: int) 
     lost = first.parts[0]
     assert isinstance(lost, Unreadable)
     assert (lost.first_offset, lost.last_offset) == (10 if codec == 2 else 11, 12)
-    assert "fetch.batch.decompressed.bytes.max" in lost.detail
+    poison = unreadable_poison(lost)
+    assert poison.reason is Reason.INVALID_VALUE
+    assert "fetch.batch.decompressed.bytes.max" in poison.detail
     assert isinstance(first.parts[1], bytes)
     assert first.next_offset == 15
 
@@ -95,7 +97,7 @@ def test_a_bomb_of_a_gibibyte_costs_no_memory(codec: int) -> None:
     mebibytes = 1024 if codec in (GZIP, ZSTD) else 256
     code = f"""
 import resource
-from headgate.proxy.kafka.record_batches import expand
+from headgate.wire.expansion import expand
 from tests.cases.decompression_bombs import one_huge_record
 bomb = one_huge_record({codec}, {mebibytes})
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -104,7 +106,7 @@ print(made.next_offset, made.parts[0].reason.name, resource.getrusage(resource.R
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     next_offset, reason, grown_kib = done.stdout.split()
-    assert (next_offset, reason) == ("1", "INVALID_VALUE")
+    assert (next_offset, reason) == ("1", "TOO_LARGE")
     assert int(grown_kib) < 32 * 1024
 
 
@@ -135,7 +137,7 @@ def test_malformed_records_become_poison_after_the_good_ones() -> None:
     found = list(records(_chunk(bytes(broken))))
     assert [(record.offset, record.value) for record in found] == [(0, b"good"), (1, None)]
     assert isinstance(found[1], UnreadableRecord)
-    assert found[1].poison.reason is Reason.CORRUPT
+    assert unreadable_poison(found[1].unreadable).reason is Reason.CORRUPT
 
 
 def _chunk(data: bytes) -> Any:
@@ -152,7 +154,7 @@ def _chunk(data: bytes) -> Any:
 
 
 def test_a_marker_covers_the_offsets_that_are_lost() -> None:
-    parsed: Any = MemoryRecords(marker_batch(Unreadable(5, 9, 3, Reason.CORRUPT, ""))).next_batch()
+    parsed: Any = MemoryRecords(marker_batch(Unreadable(5, 9, 3, UnreadableReason.CORRUPT, ""))).next_batch()
     assert parsed.validate_crc()
     assert parsed.next_offset == 10
     assert [(record.offset, record.key, record.value, record.timestamp) for record in parsed] == [(5, None, None, 3)]
@@ -167,7 +169,7 @@ def test_the_event_loop_runs_while_a_batch_is_decompressed(monkeypatch: pytest.M
         has_waited.append(loop_has_run.wait(WAIT_SECONDS_MAX))
         return decompress_into(codec, data, target)
 
-    monkeypatch.setattr(record_batches, "decompress_into", waiting)
+    monkeypatch.setattr(expansion, "decompress_into", waiting)
 
     async def run() -> None:
         decompression = Decompression()
