@@ -152,10 +152,19 @@ class PartitionLog:
         self._tail_offset = offset
         self._tail_position = segment.size_bytes - size
         self.log_end_offset = end = offset + header.last_offset_delta + 1
+        if self._tail_position == 0:
+            self.note_segments()
         awaits_flush = awaits_flush or end - self.flushed_offset >= settings.flush_messages
         if awaits_flush or self.hidden.first is not None:
             self.hidden.add(HiddenBatch(offset, end, segment, size, awaits_flush=awaits_flush))
         return offset
+
+    def note_segments(self) -> None:
+        """Write down which segments exist. Otherwise, nothing shows before the next checkpoint that one is missing."""
+        try:
+            write_manifest(self.directory, self.segments, self.log_end_offset)
+        except StorageError as error:
+            logger.warning("%s: the list of segments is not up to date: %s", self.name, error)
 
     def take_back(self, offset: int, position: int) -> None:
         """Undo the last append: truncate the last segment to `position` and the log to `offset`.

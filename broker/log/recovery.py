@@ -67,7 +67,7 @@ def open_log(
     log.log_start_offset = start.offset if start is not None else 0
     known_point = recovery_point if last_run.recovery_points_known else 0
     if not segments:
-        _begin_empty(log, known_point, now_ms)
+        _begin_empty(log, max(known_point, _describe_segments(log, segments, recovery_point, last_run)), now_ms)
         return log
     if start is not None and start.is_checked:
         # A power cut may bring back removed segments, some and not others. They are no part of the log.
@@ -77,13 +77,13 @@ def open_log(
         log.lose(log.log_start_offset, f"the records before offset {segments[0].base_offset} are missing")
         log.log_start_offset = segments[0].base_offset
     log.epochs = _stored_epochs(log)
-    _describe_segments(log, segments, recovery_point, last_run)
+    known_point = max(known_point, _describe_segments(log, segments, recovery_point, last_run))
     log.adopt(segments)
     first = len(segments) - 1
     if not last_run.stopped_cleanly:
         while first > 0 and segments[first].base_offset > recovery_point:
             first -= 1
-    end = segments[first].base_offset
+    end, is_cut = segments[first].base_offset, False
     for number in range(first, len(segments)):
         segment = segments[number]
         trusted_offset = segment.base_offset
@@ -100,6 +100,7 @@ def open_log(
             logger.warning("%s: removing segment %d behind the cut", log.name, beyond.base_offset)
             beyond.remove()
         del segments[number + 1 :]
+        is_cut = True
         break
     log.adopt(segments)
     if start is not None and not start.is_checked:
@@ -117,6 +118,9 @@ def open_log(
     log.drop_segments_before_start()
     if log.flushed_offset < log.log_end_offset:
         _make_durable(log)
+    if is_cut:
+        # The removed segments are not missing at the next start.
+        log.note_segments()
     return log
 
 
@@ -173,18 +177,26 @@ def _confirm_start(log: PartitionLog, start: StoredStart, end: int) -> None:
         logger.warning("%s: the log start offset gets its checksum later: %s", log.name, error)
 
 
-def _describe_segments(log: PartitionLog, segments: list[Segment], recovery_point: int, last_run: LastRun) -> None:
-    """Read what is known of the segments, and report those that are missing."""
+def _describe_segments(log: PartitionLog, segments: list[Segment], recovery_point: int, last_run: LastRun) -> int:
+    """Read what is known of the segments, and report those that are missing; the offset that the last of them reached.
+
+    The last segment of a log may have had more records: the manifest is not written with every batch.
+    """
     try:
         rows = read_manifest(log.directory)
     except DamagedFile as error:
         logger.error("%s: %s; segments are read before retention removes them", log.name, error)
-        return
+        return 0
+    reached = 0
     for row in describe(segments, rows):
         if row.end_offset > max(row.base_offset, log.log_start_offset) and _was_durable(
             row.base_offset, recovery_point, last_run
         ):
-            log.lose(row.base_offset, f"the segment with the records before offset {row.end_offset} is missing")
+            reached = max(reached, row.end_offset)
+            description = f"the segment with the records before offset {row.end_offset} is missing"
+            is_last = row is rows[-1]
+            log.lose(row.base_offset, f"{description}, and with it all records behind them" if is_last else description)
+    return reached
 
 
 def _stored_epochs(log: PartitionLog) -> list[tuple[int, int]]:

@@ -1,8 +1,8 @@
 """The segments of a partition, in one file with a checksum: offsets, size, largest timestamp, checksums of the indexes.
 
 Retention deletes by timestamps that this file confirms, never by an index alone. Recovery finds out from it whether a
-segment is missing. Written when a segment is sealed, at checkpoints and at a clean stop. A segment that it does not
-describe, for example one of an earlier version, is read before retention removes it.
+segment is missing. Written with the first batch of a segment, when a segment is sealed, at checkpoints and at a clean
+stop. A segment without confirmed timestamps, such as one of an earlier version, is read before retention removes it.
 """
 
 from collections.abc import Sequence
@@ -33,20 +33,24 @@ _decode = msgspec.json.Decoder(list[Row]).decode
 def write_manifest(directory: Path, segments: Sequence[Segment], log_end_offset: int) -> None:
     """Without an fsync: a power cut costs reading segments again. Raises StorageError."""
     ends = [segment.base_offset for segment in segments[1:]] + [log_end_offset]
-    rows = [
-        Row(
-            segment.base_offset,
-            end,
-            segment.size_bytes,
-            segment.largest_timestamp,
-            segment.largest_timestamp_offset,
-            segment.is_damaged,
-            segment.index_checksums,
-        )
-        for segment, end in zip(segments, ends, strict=True)
-        if segment.index_checksums is not None and segment.has_confirmed_times
-    ]
+    rows = [_row(segment, end) for segment, end in zip(segments, ends, strict=True) if segment.size_bytes]
     write_checked(directory / _NAME, msgspec.json.encode(rows), durable=False)
+
+
+def _row(segment: Segment, end_offset: int) -> Row:
+    base_offset = segment.base_offset
+    if segment.index_checksums is None or not segment.has_confirmed_times:
+        # It exists, and nothing else is certain. No segment has size 0, so `describe` confirms no timestamps by it.
+        return Row(base_offset, end_offset, 0, -1, base_offset, segment.is_damaged, None)
+    return Row(
+        base_offset,
+        end_offset,
+        segment.size_bytes,
+        segment.largest_timestamp,
+        segment.largest_timestamp_offset,
+        segment.is_damaged,
+        segment.index_checksums,
+    )
 
 
 def read_manifest(directory: Path) -> list[Row]:

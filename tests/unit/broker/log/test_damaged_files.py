@@ -294,3 +294,57 @@ def test_a_missing_segment_is_reported(tmp_path: Path, caplog: pytest.LogCapture
     assert [loss.offset for loss in log.losses] == [int(missing.stem)]
     assert f"from offset {int(missing.stem)} on" in caplog.text
     assert log.log_end_offset == 300
+
+
+@pytest.mark.parametrize("batches", [1, 5])
+def test_the_only_segment_is_reported_missing_before_the_first_checkpoint(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, batches: int
+) -> None:
+    log = open_at(tmp_path)
+    fill(log, batches)
+    (tmp_path / f"{0:020d}.log").unlink()
+    log = open_at(tmp_path, KILLED)
+    assert [loss.offset for loss in log.losses] == [0]
+    assert "from offset 0 on: the segment with the records before offset 3 is missing" in caplog.text
+    assert log.log_start_offset == log.log_end_offset == 3
+    fill(log, 1)
+    assert [offset for offset, _ in values_from(log, 3)] == [3, 4, 5]
+
+
+def test_the_last_segment_is_reported_missing_before_its_first_checkpoint(tmp_path: Path) -> None:
+    log = open_at(tmp_path, internal_segment_bytes="2000")
+    fill(log, 100)
+    last = sorted(tmp_path.glob("*.log"))[-1]
+    base_offset = int(last.stem)
+    assert log.log_end_offset > base_offset > 0
+    last.unlink()
+    log = open_at(tmp_path, KILLED)
+    assert {loss.offset for loss in log.losses} == {base_offset}
+    # The first batch of the segment is known, so its offsets are not used again.
+    assert log.log_end_offset == base_offset + 3
+    assert readable_offsets(log) == set(range(base_offset))
+
+
+def test_a_new_segment_that_a_power_cut_takes_is_no_loss(tmp_path: Path) -> None:
+    log = open_at(tmp_path)
+    fill(log, 5)
+    (tmp_path / f"{0:020d}.log").unlink()
+    log = open_at(tmp_path, POWER_CUT)
+    assert log.losses == []
+    assert log.log_end_offset == 0
+
+
+def test_a_log_without_records_misses_no_segment(tmp_path: Path) -> None:
+    open_at(tmp_path)
+    assert open_at(tmp_path, KILLED).losses == []
+
+
+def test_segments_behind_a_cut_are_not_missing_at_the_next_start(tmp_path: Path) -> None:
+    log = open_at(tmp_path, internal_segment_bytes="2000")
+    fill(log, 100)
+    segments = sorted(tmp_path.glob("*.log"))
+    cut = segments[len(segments) // 2]
+    cut.write_bytes(bytes(cut.stat().st_size))
+    log = open_at(tmp_path, POWER_CUT)
+    assert log.log_end_offset == int(cut.stem)
+    assert open_at(tmp_path, KILLED).losses == []
