@@ -1,7 +1,7 @@
-"""What becomes of a payload: `Decoded`, or `Poison` with the reason.
+"""The result of decoding a payload: `Decoded`, or `Poison` with a `Reason`.
 
-One enumeration of reasons serves HTTP, Spark, dead letters, metrics and the console. The numbers are written into
-columns and must not change; 0 is kept for "decoded".
+HTTP responses, Spark columns, dead letters, metrics and the console all use the same reasons. `Reason` is the only
+place that describes them: `python -m headgate.serdes.reference` writes the tables in docs/ from it.
 """
 
 from dataclasses import dataclass
@@ -10,37 +10,104 @@ from uuid import UUID
 
 
 class Reason(IntEnum):
-    NULL = 1
-    """No payload where one is due."""
-    TOO_SHORT = 2
-    """Fewer bytes than the frame needs."""
-    BAD_MAGIC = 3
-    """The first byte is not 0."""
-    UNKNOWN_SCHEMA = 4
-    """The registry does not know the id."""
-    TRUNCATED = 5
-    """The body ends before the schema does."""
-    CORRUPT = 6
-    """Bytes no encoder writes: a bad varint, branch, boolean, length or UTF-8."""
-    TRAILING_BYTES = 7
-    """The schema is satisfied and bytes are left over."""
-    UNRESOLVABLE = 8
-    """The reader's schema cannot read what this writer's schema wrote."""
-    INVALID_VALUE = 9
-    """Well-formed, but it breaks a rule: an enum symbol, a decimal's precision, a constraint."""
-    REGISTRY_UNAVAILABLE = 10
-    """The schema could not be asked for; the payload itself may be fine."""
-    TOO_DEEP = 11
-    """Nested beyond the limit."""
-    RULES_NOT_EXECUTED = 12
-    """The schema has rules that must run on read, such as ENCRYPT, and they are not executed here."""
+    """Why a payload is poison.
+
+    The numbers are stored in columns and must not change. 0 means "decoded". Each member has a short message for error
+    texts, the condition for the documentation, and advice for the operator.
+    """
+
+    message: str
+    condition: str
+    advice: str
+
+    # The defaults serve type checkers only, for the lookup `Reason(4)`.
+    def __new__(cls, number: int, message: str = "", condition: str = "", advice: str = "") -> "Reason":
+        member = int.__new__(cls, number)
+        member._value_ = number
+        member.message = message
+        member.condition = condition
+        member.advice = advice
+        return member
+
+    NULL = (
+        1,
+        "the payload is null",
+        "the payload is null where a value is required",
+        "treat it as a tombstone, or correct the producer",
+    )
+    TOO_SHORT = (
+        2,
+        "the payload is shorter than its frame",
+        "the frame is incomplete: fewer than 5 bytes, or a header of the wrong length",
+        "use a registry serializer in the producer",
+    )
+    BAD_MAGIC = (
+        3,
+        "the first byte is not the magic byte",
+        "the first byte of the payload or of the header is not a known magic byte",
+        "use a registry serializer in the producer",
+    )
+    UNKNOWN_SCHEMA = (
+        4,
+        "the registry does not know the schema id",
+        "the registry does not know the id or guid",
+        "check the registry address and context, or register the schema, then re-drive",
+    )
+    TRUNCATED = (
+        5,
+        "the body ends before the value is complete",
+        "the body ends before the value is complete",
+        "compare the writer schema with the serializer of the producer",
+    )
+    CORRUPT = (
+        6,
+        "the body contains bytes that no encoder writes",
+        "the body contains bytes that no encoder writes: a bad varint, union branch, boolean, length or UTF-8",
+        "compare the writer schema with the serializer of the producer",
+    )
+    TRAILING_BYTES = (
+        7,
+        "bytes are left over after the value",
+        "the value is complete and bytes are left over",
+        "compare the writer schema with the serializer of the producer",
+    )
+    UNRESOLVABLE = (
+        8,
+        "the reader schema cannot read data of this writer schema",
+        "the reader schema cannot read data of this writer schema, the schema is of another language, or it is invalid",
+        "use a compatible reader schema, then re-drive",
+    )
+    INVALID_VALUE = (
+        9,
+        "the value violates a rule of its type or a limit",
+        "the body is well-formed, but the value violates a rule of its type or a limit",
+        "correct the value in the producer",
+    )
+    REGISTRY_UNAVAILABLE = (
+        10,
+        "the registry did not return the schema; the payload may be valid",
+        "the registry did not return the schema; the payload may be valid",
+        "re-drive when the registry is available",
+    )
+    TOO_DEEP = (
+        11,
+        "the value is nested too deeply",
+        "more than 100 records, arrays and maps are nested",
+        "reduce the nesting in the producer",
+    )
+    RULES_NOT_EXECUTED = (
+        12,
+        "the schema has rules that must run on read, and rules are not executed",
+        "the schema has rules that must run on read (`ENCRYPT`, CEL, migrations); Headgate does not execute rules",
+        "read the record with a client that executes rules",
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
     value: object
     schema_id: int | None
-    """None where a record header named the schema by its guid."""
+    """None if a record header contains the guid of the schema."""
     schema_guid: UUID | None = None
 
 

@@ -42,20 +42,7 @@ DETAIL_CHARS_MAX = 2000
 HEX_BYTES_MAX = 16
 """Of a payload, in the text of an error."""
 
-REASON_SENTENCES: dict[str, str] = {
-    "NULL": "no payload where one is due",
-    "TOO_SHORT": "fewer bytes than the frame needs",
-    "BAD_MAGIC": "the first byte is not the magic byte",
-    "UNKNOWN_SCHEMA": "the registry does not know the schema id",
-    "TRUNCATED": "the body ends before the schema does",
-    "CORRUPT": "bytes that no encoder writes",
-    "TRAILING_BYTES": "bytes are left over after the value",
-    "UNRESOLVABLE": "the reader's schema cannot read what this writer's schema wrote",
-    "INVALID_VALUE": "well-formed, but it breaks a rule of its type or a limit",
-    "REGISTRY_UNAVAILABLE": "the registry could not be asked for the schema; the payload may be fine",
-    "TOO_DEEP": "nested beyond the limit",
-    "RULES_NOT_EXECUTED": "the schema has rules that must run on read, and rules are not executed",
-}
+REASON_SENTENCES: dict[str, str] = {reason.name: reason.message for reason in Reason}
 """What a reason means, where nothing more is known of the row."""
 
 

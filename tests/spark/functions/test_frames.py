@@ -229,7 +229,7 @@ def test_a_frame_that_is_decoded_already_is_only_parted(
     (letter,) = letters.collect()
     assert (letter.reason, letter.detail, letter.raw) == (
         "TOO_SHORT",
-        "fewer bytes than the frame needs",
+        "the payload is shorter than its frame",
         bytearray(b"x"),
     )
 

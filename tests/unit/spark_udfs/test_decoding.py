@@ -151,7 +151,7 @@ def test_details_are_bounded_and_the_rest_have_a_general_sentence() -> None:
     rows = binary([GOOD[:-1]] * (DETAILS_MAX + 5))
     detail = spec.outcome(spec.decode(rows), rows, details=True)[-1].to_pylist()
     assert detail[0].startswith("tags")
-    assert detail[-1] == "the body ends before the schema does"
+    assert detail[-1] == "the body ends before the value is complete"
     assert None not in detail
 
 
