@@ -11,10 +11,12 @@ from xdist.remote import Producer
 from tests.live.apache_kafka import SHORT_LIVED, KafkaNode, install
 from tests.live.headgate import HeadgateBroker
 from tests.live.maven import JarsUnavailable
+from tests.one_name import reject_top_level_names
 from tests.scheduling import GroupScheduling, turn_of
 
 # A run in the background of a shell ignores Ctrl-C, and what it starts would as well; some tests press it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+reject_top_level_names()
 
 # A first rebalance that waits three seconds for more members, as by default, would only make the suites slow.
 BROKER_SETTINGS = {

@@ -3,7 +3,10 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 from tests.live.installation import ROOT
 from tests.packaging.environment import Environment
@@ -49,6 +52,12 @@ top_level = sorted((folders & set(sys.modules)) - {"__main__"})
 print(json.dumps({"count": len(names), "twice": twice, "top_level": top_level, "file": headgate.__file__}))
 """
 
+DATA_FILES = """
+from headgate.openapi.documents import document
+for name in ("registry", "proxy_v2", "proxy_v3"):
+    assert document(name).startswith("openapi:"), name
+"""
+
 
 def test_importing_headgate_loads_nothing_but_the_standard_library(installed: Environment, tmp_path: Path) -> None:
     loaded = json.loads(installed.run(installed.python, "-c", LOADED_BY_IMPORT, cwd=tmp_path))
@@ -61,6 +70,10 @@ def test_importing_headgate_loads_nothing_but_the_standard_library(installed: En
 def test_public_names_and_the_version_resolve(installed: Environment, tmp_path: Path) -> None:
     version = installed.run(installed.python, "-c", PUBLIC_NAMES, cwd=tmp_path).strip()
     assert f"headgate-{version}.dist-info/METADATA" in str(installed.files)
+
+
+def test_the_openapi_documents_are_readable(installed: Environment, tmp_path: Path) -> None:
+    installed.run(installed.python, "-c", DATA_FILES, cwd=tmp_path)
 
 
 def test_every_module_is_importable_and_has_one_name(installed: Environment, tmp_path: Path) -> None:
@@ -76,3 +89,8 @@ def test_no_module_of_the_checkout_is_loaded_under_two_names() -> None:
     report = json.loads(done.stdout)
     assert report["file"] == str(ROOT / "headgate" / "__init__.py")
     assert (report["twice"], report["top_level"]) == ({}, [])
+
+
+def test_tests_cannot_import_a_folder_by_its_top_level_name() -> None:
+    with pytest.raises(ImportError, match=r"import headgate\.registry: the top-level name loads a second copy"):
+        import_module("registry.limits")

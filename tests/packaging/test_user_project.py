@@ -4,11 +4,14 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.conftest import unavailable
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.installation import ROOT
+from tests.live.ports import accepts, free_port
+from tests.live.process import ServerProcess
 from tests.packaging.environment import Environment
 
 SCRIPTS = Path(__file__).resolve().parent / "user_project"
@@ -41,6 +44,21 @@ def test_the_command_reports_the_installed_version(
     program, *arguments = command
     printed = wheel_environment.run(wheel_environment.folder / program, *arguments, "--version", cwd=project)
     assert f"{printed.strip().replace(' ', '-')}.dist-info/METADATA" in str(wheel_environment.files)
+
+
+def test_all_servers_start_beside_modules_of_the_same_names(
+    wheel_environment: Environment, project: Path, tmp_path: Path
+) -> None:
+    ports = {name: free_port() for name in ("broker", "registry", "proxy")}
+    options = [word for name, port in ports.items() for word in (f"--{name}-port", str(port))]
+    command = [str(wheel_environment.folder / "bin" / "headgate"), "up", *options]
+    process = ServerProcess(command, tmp_path / "up.log", cwd=project, environment={"PYTHONPATH": ""})
+    process.start(lambda: all(accepts(f"127.0.0.1:{port}") for port in ports.values()))
+    try:
+        assert httpx.get(f"http://127.0.0.1:{ports['registry']}/subjects").json() == []
+        assert httpx.get(f"http://127.0.0.1:{ports['proxy']}/topics").json() == []
+    finally:
+        assert process.stop() == 0, process.tail()
 
 
 def test_a_script_beside_modules_of_the_same_names_round_trips_a_value(
