@@ -1,6 +1,7 @@
 """One sync serves everybody who waits, and a failed one is final."""
 
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,20 +44,25 @@ def test_batches_that_arrive_during_a_sync_share_the_next_one(
     tmp_path: Path, loop: Loop, commit: GroupCommit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     syncs = 0
+    first_sync_runs, all_have_arrived = threading.Event(), threading.Event()
     real = LogFile.sync
 
     def counted(file: LogFile) -> None:
         nonlocal syncs
         syncs += 1
-        time.sleep(0.02)
+        first_sync_runs.set()
+        assert all_have_arrived.wait(10)
         real(file)
 
     monkeypatch.setattr(LogFile, "sync", counted)
     log = open_at(tmp_path)
-    waiting = []
-    for number in range(50):
+    append(log, numbered(0))
+    waiting = [commit.flush(log)]
+    assert first_sync_runs.wait(10)
+    for number in range(1, 50):
         append(log, numbered(number))
         waiting.append(commit.flush(log))
+    all_have_arrived.set()
     loop.run_until(lambda: all(deferred.done for deferred in waiting))
     assert log.flushed_offset == 50
     assert syncs == 2
