@@ -17,7 +17,7 @@ from headgate.broker.handlers.fetch import TOPIC_IDS_SINCE_VERSION, AskedPartiti
 from headgate.broker.handlers.fetch_response import API_KEY, READ_COMMITTED
 from headgate.broker.protocol.entities import Request
 from headgate.broker.protocol.payload import Payload
-from headgate.broker.protocol.templates import encode
+from headgate.wire.entities import entity_encoder
 
 # Connections whose last request is remembered, a few hundred bytes each. Past it, all are forgotten and learnt again.
 remembered_max = 8_192
@@ -146,5 +146,5 @@ def _shortest(version: int) -> tuple[int, int, bool]:
     schema = load_request_schema(API_KEY, version)
     partition = {"fetch_offset": _SOME_OFFSET}
     topic = {"topic": "", "topic_id": UUID(int=1), "partitions": (partition,)}
-    body = encode(schema, {"topics": (topic,), "rack_id": "", "forgotten_topics_data": ()})
+    body = entity_encoder(schema)({"topics": (topic,), "rack_id": "", "forgotten_topics_data": ()})
     return len(body), len(body) - body.index(_OFFSET.pack(_SOME_OFFSET)), bool(schema.__flexible__)

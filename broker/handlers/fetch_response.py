@@ -8,8 +8,9 @@ from headgate.broker.handlers.topics_layout import FieldNames, TopicsLayout
 from headgate.broker.log.region import Region
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.payload import Payload
-from headgate.broker.protocol.templates import NumbersTemplate, compact_length, encode
+from headgate.broker.protocol.templates import NumbersTemplate, compact_length
 from headgate.broker.state.topics import Partition
+from headgate.wire.entities import entity_encoder
 
 API_KEY = 1
 READ_COMMITTED = 1
@@ -48,7 +49,7 @@ class FetchLayout(TopicsLayout):
         return compact_length(length) if self.is_flexible else length.to_bytes(4)
 
     def refusal(self, error: ErrorCode) -> bytes:
-        return encode(self.schema, {"error_code": error, "responses": ()})
+        return entity_encoder(self.schema)({"error_code": error, "responses": ()})
 
     def success(self, partition: Partition, isolation: int) -> bytes:
         """A partition without an error, up to the length of its records."""
@@ -104,7 +105,7 @@ class FetchLayout(TopicsLayout):
             "preferred_read_replica": -1,
             "records": b"",
         }
-        return encode(self.partition_schema, fields)
+        return entity_encoder(self.partition_schema)(fields)
 
     def failure(self, index: int, refusal: Refused, partition: Partition | None) -> bytes:
         out_of_range = refusal.error is ErrorCode.offset_out_of_range and partition is not None

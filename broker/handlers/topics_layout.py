@@ -5,8 +5,9 @@ from typing import NamedTuple
 from kio.index import load_response_schema
 
 from headgate.broker.protocol.entities import Answer, Request
-from headgate.broker.protocol.templates import ArrayTemplate, encode, item_type
+from headgate.broker.protocol.templates import ArrayTemplate, item_type
 from headgate.broker.state.topics import Partition, Topic
+from headgate.wire.entities import entity_encoder
 
 _TOPICS = "responses"
 
@@ -44,7 +45,7 @@ class TopicsLayout:
         if topic is None:
             name = self._names.topic_name
             named = {name: getattr(requested, name, ""), "topic_id": getattr(requested, "topic_id", None)}
-            return self._any_topic.head_of(encode(self._topic_schema, named))
+            return self._any_topic.head_of(entity_encoder(self._topic_schema)(named))
         key = (self.api_key, self.version)
         head = topic.templates.get(key)
         if head is None:
@@ -62,4 +63,4 @@ class TopicsLayout:
         return index.to_bytes(4, signed=True) + behind_index
 
     def encode_behind_index(self, fields: Answer) -> bytes:
-        return encode(self.partition_schema, fields)[4:]
+        return entity_encoder(self.partition_schema)(fields)[4:]

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 from kio.index import load_request_schema
 from kio.static.protocol import Entity
 
-from headgate.broker.protocol.annotations import shape_of
+from headgate.wire.entities import shape_of
 
 # Topics, partitions, groups, configs … of one request, all together. Reading, handling and answering one takes some
 # ten microseconds in which nobody else is served. Clients stay far below: a consumer of ten thousand partitions names

@@ -5,15 +5,14 @@ The layout stays kio's; what is written here is where the changing numbers lie i
 
 import copy
 import dataclasses
-import io
 import struct
 import typing
 from collections.abc import Callable, Mapping
 
-from kio.serial import entity_writer
 from kio.static.protocol import Entity
 
-from headgate.broker.protocol.entities import entity_builder
+from headgate.wire.entities import entity_encoder
+from headgate.wire.varint import encode_unsigned_varint
 
 _LONGS = (struct.Struct(">q"), struct.Struct(">qq"), struct.Struct(">qqq"))
 _MARK = 0x3A5B7C1D2E4F6071
@@ -26,12 +25,6 @@ def item_type(schema: type[Entity], array: str) -> type[Entity]:
     return item
 
 
-def encode(schema: type[Entity], fields: Mapping[str, object]) -> bytes:
-    buffer = io.BytesIO()
-    entity_writer(schema)(buffer, entity_builder(schema)(fields))
-    return buffer.getvalue()
-
-
 class NumbersTemplate:
     """An entity in which up to three adjacent int64 fields change: `head + numbers + tail`."""
 
@@ -42,7 +35,7 @@ class NumbersTemplate:
         present = [name for name in numbers if name in names]
         first = names.index(present[0])
         assert names[first : first + len(present)] == present, f"{present} are not adjacent in {schema}"
-        marked = encode(schema, {**fields, present[0]: _MARK})
+        marked = entity_encoder(schema)({**fields, present[0]: _MARK})
         position = marked.index(_MARK.to_bytes(8))
         self.head = marked[:position]
         self.tail = marked[position + 8 * len(present) :]
@@ -61,8 +54,8 @@ class ArrayTemplate:
     __slots__ = ("flexible", "head", "tail")
 
     def __init__(self, schema: type[Entity], fields: Mapping[str, object], array: str, item: object) -> None:
-        empty = encode(schema, {**fields, array: ()})
-        single = encode(schema, {**fields, array: (item,)})
+        empty = entity_encoder(schema)({**fields, array: ()})
+        single = entity_encoder(schema)({**fields, array: (item,)})
         self.flexible = bool(schema.__flexible__)
         position = next(i for i, (one, other) in enumerate(zip(empty, single, strict=False)) if one != other)
         # The two differ in the last byte of the array's length: one byte as a varint, four otherwise.
@@ -78,13 +71,5 @@ class ArrayTemplate:
 
 
 def compact_length(count: int) -> bytes:
-    """Kafka's compact length: an unsigned varint of the count plus one, 0 being null."""
-    value = count + 1
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    """Length of a compact array, string or byte string (KIP-482): the count plus one. Zero means null."""
+    return encode_unsigned_varint(count + 1)

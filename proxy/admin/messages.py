@@ -5,23 +5,19 @@ all of them. A `Question` is what aiokafka's connection takes for a request of i
 (`prepare`) once the connection knows what the broker offers, then for bytes, and later to read the answer.
 """
 
-import datetime
 import io
 import struct
-import types
-import typing
-import uuid
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
 from kio.index import load_request_schema, load_response_schema
-from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 
 from headgate.proxy.errors import BadRequest, KafkaBadRequest
+from headgate.wire.entities import entity_encoder
 
 # A longer text makes brokers drop the connection, whatever the version's encoding could carry.
 text_bytes_max: Final = 32_767
@@ -111,9 +107,8 @@ class Question:
         if version < oldest:
             raise ApiMissing(self.api)
         schema = load_request_schema(self.api, version)
-        buffer = io.BytesIO()
-        entity_writer(schema)(buffer, _entity(schema, self.fields))
-        return Asked(self.api, version, bool(schema.__flexible__), buffer.getvalue())
+        _check_texts(self.api.title, self.fields)
+        return Asked(self.api, version, bool(schema.__flexible__), entity_encoder(schema)(self.fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,53 +152,14 @@ class Asked:
         return answer
 
 
-def _entity(schema: Any, given: Mapping[str, object]) -> Any:
-    """One of kio's entities; what is not given gets the protocol's default."""
-    hints = typing.get_type_hints(schema)
-    values: dict[str, object] = {}
-    for field in fields(schema):
-        hint, is_optional = _without_none(hints[field.name])
-        if field.name in given:
-            values[field.name] = _value(hint, field, given[field.name])
-        elif field.default is MISSING:
-            values[field.name] = None if is_optional else _zero(hint, str(field.metadata.get("kafka_type", "")))
-    return schema(**values)
-
-
-def _value(hint: Any, field: Any, value: object) -> object:
-    if value is None:
-        return None
-    if typing.get_origin(hint) is tuple:
-        assert isinstance(value, (list, tuple))
-        of = typing.get_args(hint)[0]
-        return tuple(_value(of, field, each) for each in value)
-    if hasattr(hint, "__dataclass_fields__"):
-        assert isinstance(value, Mapping)
-        return _entity(hint, value)
-    if isinstance(value, str) and len(value.encode()) > text_bytes_max:
-        raise BadRequest(f"{field.name} is longer than the {text_bytes_max} bytes that Kafka takes: {value[:40]}…")
-    if str(field.metadata.get("kafka_type", "")).startswith("timedelta") and isinstance(value, int):
-        return datetime.timedelta(milliseconds=value)
-    return value
-
-
-def _zero(hint: Any, kafka_type: str) -> object:
-    if typing.get_origin(hint) is tuple:
-        return ()
-    if kafka_type.startswith("timedelta"):
-        return datetime.timedelta(0)
-    zeros: Mapping[str, object] = {
-        "bool": False,
-        "string": "",
-        "bytes": b"",
-        "error_code": ErrorCode.none,
-        "uuid": uuid.UUID(int=0),
-    }
-    return zeros.get(kafka_type, 0)
-
-
-def _without_none(hint: Any) -> tuple[Any, bool]:
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        members = [member for member in typing.get_args(hint) if member is not types.NoneType]
-        return members[0], len(members) < len(typing.get_args(hint))
-    return hint, False
+def _check_texts(name: str, value: object) -> None:
+    """Raises BadRequest."""
+    if isinstance(value, str):
+        if len(value.encode()) > text_bytes_max:
+            raise BadRequest(f"{name} is longer than the {text_bytes_max} bytes that Kafka takes: {value[:40]}…")
+    elif isinstance(value, Mapping):
+        for field, nested in value.items():
+            _check_texts(field, nested)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _check_texts(name, item)

@@ -22,7 +22,7 @@ from kio.index import load_request_schema
 from kio.serial import entity_writer
 
 from headgate.broker.handlers.table import HANDLERS
-from headgate.broker.protocol.annotations import shape_of
+from headgate.wire.entities import shape_of
 from tests.wire.raw_client import request_header
 from tests.wire.record_batches import Batch, NewRecord
 

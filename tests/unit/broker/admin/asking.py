@@ -12,7 +12,8 @@ from kio.serial import entity_reader
 from headgate.broker.broker import Broker
 from headgate.broker.context import RequestContext
 from headgate.broker.handlers import create_topics, describe_configs, incremental_alter_configs
-from headgate.broker.protocol.entities import entity_builder, response_writer
+from headgate.broker.protocol.entities import response_writer
+from headgate.wire.entities import entity_builder
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -29,8 +29,9 @@ from headgate.broker.handlers import (
     sync_group,
 )
 from headgate.broker.handlers.item_limits import REQUEST_ITEMS_MAX
-from headgate.broker.protocol.entities import entity_builder, read_request, response_writer
+from headgate.broker.protocol.entities import read_request, response_writer
 from headgate.broker.protocol.payload import Disconnect
+from headgate.wire.entities import entity_builder
 from tests.unit.broker.groups.driver import Cluster, subscription
 
 TOPIC_ID = uuid.UUID(int=7)
