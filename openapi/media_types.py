@@ -1,4 +1,4 @@
-"""Media types of the registry's API, and which of them an Accept header asks for (RFC 9110, section 12.5.1)."""
+"""Media types of the HTTP APIs, and content negotiation by the Accept header (RFC 9110, section 12.5.1)."""
 
 from functools import lru_cache
 from typing import Final
@@ -10,18 +10,18 @@ OCTET_STREAM: Final = "application/octet-stream"
 NDJSON: Final = "application/x-ndjson"
 EVENT_STREAM: Final = "text/event-stream"
 
-REGISTRY_ANSWERS: Final = (REGISTRY_V1, REGISTRY, JSON)
-"""What an answer can be, the preferred one first."""
+REGISTRY_RESPONSES: Final = (REGISTRY_V1, REGISTRY, JSON)
+"""Media types of responses, in order of preference."""
 REGISTRY_REQUESTS: Final = frozenset({REGISTRY_V1, REGISTRY, JSON, OCTET_STREAM})
 
-_ACCEPT_CHARS_MAX: Final = 4096
-"""A header longer than this is taken as "anything": it is no negotiation any more."""
+_accept_chars_max: Final = 4096
+"""Longer headers count as `*/*`, so that negotiation stays cheap."""
 
 
 @lru_cache(maxsize=1024)
-def negotiate(accept: str, offered: tuple[str, ...] = REGISTRY_ANSWERS) -> str | None:
-    """The offered type that `accept` weighs highest, the first of equals; None when it takes none of them."""
-    if not accept.strip() or len(accept) > _ACCEPT_CHARS_MAX:
+def negotiate(accept: str, offered: tuple[str, ...] = REGISTRY_RESPONSES) -> str | None:
+    """The offered type with the highest weight, the first one of equals. None if `accept` excludes all of them."""
+    if not accept.strip() or len(accept) > _accept_chars_max:
         return offered[0]
     ranges = [_range(part) for part in accept.split(",") if part.strip()]
     best: str | None = None
@@ -44,7 +44,7 @@ def _range(part: str) -> tuple[str, str, float]:
                 weight = min(max(float(value.strip()), 0.0), 1.0)
             except ValueError:
                 weight = 0.0
-    # "*" alone and "*/anything" are not in the grammar; old clients send them and mean "*/*".
+    # Some old clients send "*" or "*/json", which the grammar does not allow, and mean "*/*".
     return (main, "*" if main == "*" else sub, weight)
 
 
@@ -66,7 +66,7 @@ def _weight(candidate: str, ranges: list[tuple[str, str, float]]) -> float:
 
 
 def content_type(header: str) -> tuple[str, str]:
-    """Media type and charset of a Content-Type header, both lower case; no charset is UTF-8."""
+    """Media type and charset of a Content-Type header, both in lower case. The default charset is UTF-8."""
     media, *parameters = header.split(";")
     charset = "utf-8"
     for parameter in parameters:

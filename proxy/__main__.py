@@ -12,7 +12,7 @@ from types import FrameType
 import uvicorn
 import uvloop
 
-from headgate.openapi.heads import BoundedHeads
+from headgate.web.http_protocol import BoundedHttpProtocol
 from headgate.proxy.api.app import create_app
 from headgate.proxy.api.front import Front
 from headgate.proxy.log_rate_limit import limit_client_log
@@ -81,7 +81,7 @@ async def _serve(settings: ProxySettings, host: str, port: int, *, stop_at_eof: 
     config = uvicorn.Config(
         front,
         loop="none",
-        http=BoundedHeads,
+        http=BoundedHttpProtocol,
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -17,8 +17,8 @@ class RegistrySettings:
     detailed_conflict_code: bool = False
     """Answer an incompatible schema with error code 40901 instead of 409, as Confluent does since late 2025."""
     cluster_id: str = "headgate"
-    answers_kept_bytes_max: int = 64 * 1024 * 1024
-    """Memory for answers that are served again without being made again."""
+    response_cache_bytes_max: int = 64 * 1024 * 1024
+    """Memory for cached responses."""
 
     @cached_property
     def defaults(self) -> Config:

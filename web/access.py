@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from headgate.openapi.errors import error_body
 from headgate.web.asgi import Scope, Send
 from headgate.web.cors import Cors
+from headgate.web.errors import error_body
 from headgate.web.forwarded import FORWARDING_HEADERS, TrustedProxies, forwarded_hosts
 from headgate.web.hosts import ServedHosts, split_authority
 from headgate.web.settings import AccessSettings

@@ -1,11 +1,20 @@
 """Error responses: the JSON body that all HTTP APIs share, and tables that map exceptions to HTTP status and code."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
-INTERNAL_SERVER_ERROR = "Internal Server Error"
+INTERNAL_SERVER_ERROR: Final = "Internal Server Error"
+REASONS: Final = {
+    400: "HTTP 400 Bad Request",
+    404: "HTTP 404 Not Found",
+    405: "HTTP 405 Method Not Allowed",
+    406: "HTTP 406 Not Acceptable",
+    415: "HTTP 415 Unsupported Media Type",
+    500: INTERNAL_SERVER_ERROR,
+}
+"""Messages that Confluent's servers (Jersey) send. Some clients compare them."""
 
 
 class ErrorStatus(NamedTuple):

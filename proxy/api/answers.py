@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
-from headgate.openapi.errors import error_body
+from headgate.web.errors import error_body
+
 from headgate.proxy.api.errors import error_headers, status_of
 from headgate.proxy.errors import ProxyError
 

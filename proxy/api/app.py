@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from fastapi import Depends, FastAPI
+from headgate.web.errors import error_body
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.openapi.errors import error_body
 from headgate.proxy.api import health
 from headgate.proxy.api.addresses import access_of
 from headgate.proxy.api.answers import JSON, V2_JSON

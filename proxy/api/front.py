@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from headgate.openapi.errors import error_body
+from headgate.web.errors import error_body
+
 from headgate.openapi.media_types import negotiate
 from headgate.proxy.api import encodings
 from headgate.proxy.api.answers import JSON, V2_JSON, App, Receive, Scope, Send, send_answer, send_error
 from headgate.proxy.api.body import read_body
+from headgate.proxy.api.connection import abort_of
 from headgate.proxy.api.escaped_paths import unescape_path
 from headgate.proxy.api.rate import RateLimit, client_of
 from headgate.proxy.api.v2.produce import Ordered, ProduceV2, answer_of, answer_type
@@ -207,6 +209,7 @@ class Front:
                     topic,
                     receive,
                     send,
+                    abort=abort_of(scope),
                     client=client_of(scope),
                     is_empty=fields.length == b"0",
                 )

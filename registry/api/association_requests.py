@@ -127,8 +127,8 @@ def batch_of(body: bytes) -> list[OperationRequest]:
     requests = decoded(_batch, body).requests
     if not requests:
         raise InvalidAssociation("requests", "cannot be null or empty")
-    if len(requests) > limits.association_batch_max:
-        raise AssociationBatchTooLarge(limits.association_batch_max)
+    if len(requests) > limits.ASSOCIATION_BATCH_MAX:
+        raise AssociationBatchTooLarge(limits.ASSOCIATION_BATCH_MAX)
     return requests
 
 
@@ -139,8 +139,8 @@ def operations_of(wire: OperationRequest, *, dry_run: bool) -> tuple[Resource, l
     operations: list[Change | Deletion] = []
     if not wire.associations:
         raise InvalidAssociation("associations", "cannot be null or empty")
-    if len(wire.associations) > limits.association_batch_max:
-        raise AssociationBatchTooLarge(limits.association_batch_max)
+    if len(wire.associations) > limits.ASSOCIATION_BATCH_MAX:
+        raise AssociationBatchTooLarge(limits.ASSOCIATION_BATCH_MAX)
     for info in wire.associations:
         if info.opType is None:
             raise InvalidAssociation("opType", "must be CREATE, UPSERT or DELETE")
@@ -157,7 +157,7 @@ def batch_get_of(body: bytes, *, with_schemas: bool) -> list[GetRequest]:
     requests = decoded(_batch_get, body).requests
     if not requests:
         raise InvalidAssociation("requests", "cannot be null or empty")
-    requests_max = limits.association_schema_batch_max if with_schemas else limits.association_batch_max
+    requests_max = limits.ASSOCIATION_SCHEMA_BATCH_MAX if with_schemas else limits.ASSOCIATION_BATCH_MAX
     if len(requests) > requests_max:
         raise AssociationBatchTooLarge(requests_max)
     return requests

@@ -12,7 +12,7 @@ import msgspec
 from starlette.requests import Request
 
 from headgate.registry import limits
-from headgate.registry.api.errors import HttpFault
+from headgate.registry.api.errors import HttpError
 from headgate.registry.languages import type_named
 from headgate.registry.service.encryption_rules import with_kms_defaults
 from headgate.registry.service.schema_tags import FIELD, RECORD, TagChange
@@ -83,23 +83,23 @@ _config: Final = msgspec.json.Decoder(WireConfig, strict=False)
 
 
 def decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
-    """The body as `decoder` reads it. Raises HttpFault with the place of a fault."""
+    """The body as `decoder` reads it. Raises HttpError with the place of a fault."""
     if not body.strip():
-        raise HttpFault(422, "The request body must not be empty")
+        raise HttpError(422, "The request body must not be empty")
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         unknown = _UNKNOWN_FIELD.search(str(error))
         if unknown:
-            raise HttpFault(422, f"Unrecognized field: {unknown.group(1)}") from None
-        raise HttpFault(400, f"The request body has the wrong form: {plain_text(error)}") from None
+            raise HttpError(422, f"Unrecognized field: {unknown.group(1)}") from None
+        raise HttpError(400, f"The request body has the wrong form: {plain_text(error)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         trailing = _TRAILING.search(str(error))
         if trailing:
             return decoded(decoder, body[: int(trailing.group(1)) - 1])
-        raise HttpFault(400, f"The request body is not JSON: {plain_text(error)}") from None
+        raise HttpError(400, f"The request body is not JSON: {plain_text(error)}") from None
     except RecursionError:
-        raise HttpFault(400, "The request body is nested too deep") from None
+        raise HttpError(400, "The request body is nested too deep") from None
 
 
 def candidate_of(body: bytes) -> SubmittedSchema:
@@ -108,8 +108,8 @@ def candidate_of(body: bytes) -> SubmittedSchema:
 
 def candidate_from(request: RegisterRequest) -> SubmittedSchema:
     version = request.version or 0
-    if not -1 <= version <= limits.version_max:
-        raise HttpFault(422, f"The version {version} is not between 1 and 2^31-1", 42202)
+    if not -1 <= version <= limits.VERSION_MAX:
+        raise HttpError(422, f"The version {version} is not between 1 and 2^31-1", 42202)
     return SubmittedSchema(
         type=type_named(request.schemaType),
         text=request.schema or "",
@@ -130,7 +130,7 @@ def tag_changes(wire: list[SchemaTags] | None) -> tuple[TagChange, ...]:
         entity = one.schemaEntity
         kind = None if entity is None or entity.entityType is None else entity.entityType.lower()
         if entity is None or not entity.entityPath or kind not in (RECORD, FIELD):
-            raise HttpFault(422, "A tagged entity needs an entityPath and an entityType: sr_record or sr_field", 42201)
+            raise HttpError(422, "A tagged entity needs an entityPath and an entityType: sr_record or sr_field", 42201)
         changes.append(TagChange(entity.entityPath, kind, tuple(one.tags or ())))
     return tuple(changes)
 
@@ -165,8 +165,8 @@ class Parameters:
 
     def path_number(self, name: str) -> int:
         text = self.path(name)
-        if not (text.isascii() and text.isdigit()) or int(text[:20]) > limits.id_max:
-            raise HttpFault(404, "HTTP 404 Not Found")
+        if not (text.isascii() and text.isdigit()) or int(text[:20]) > limits.ID_MAX:
+            raise HttpError(404, "HTTP 404 Not Found")
         return int(text)
 
     def flag(self, name: str) -> bool:
@@ -174,7 +174,7 @@ class Parameters:
         if text is None or text == "":
             return False
         if text.lower() not in ("true", "false"):
-            raise HttpFault(400, f"The parameter {name} is true or false, not '{text[:100]}'")
+            raise HttpError(400, f"The parameter {name} is true or false, not '{text[:100]}'")
         return text.lower() == "true"
 
     def text(self, name: str) -> str:
@@ -191,17 +191,17 @@ class Parameters:
         if text is None or text == "":
             return default
         digits = text[1:] if text.startswith("-") else text
-        if not (digits.isascii() and digits.isdigit()) or int(digits[:20]) > limits.id_max:
-            raise HttpFault(400, f"The parameter {name} is a number up to 2^31-1, not '{text[:100]}'")
+        if not (digits.isascii() and digits.isdigit()) or int(digits[:20]) > limits.ID_MAX:
+            raise HttpError(400, f"The parameter {name} is a number up to 2^31-1, not '{text[:100]}'")
         return int(text)
 
-    def page(self, default: int = limits.page_default) -> tuple[int, int]:
+    def page(self, default: int = limits.PAGE_DEFAULT) -> tuple[int, int]:
         """Offset and limit. A negative limit, or one above the largest page, is the default."""
         offset = self.number("offset", 0)
         if offset < 0:
-            raise HttpFault(400, f"The parameter offset is not negative, unlike {offset}")
+            raise HttpError(400, f"The parameter offset is not negative, unlike {offset}")
         limit = self.number("limit", -1)
-        return offset, limit if 0 < limit <= limits.page_max else default
+        return offset, limit if 0 < limit <= limits.PAGE_MAX else default
 
     def optional_subject(self) -> Subject | None:
         text = self.text("subject")

@@ -12,7 +12,6 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.registry.api.answers import version_json
 from headgate.registry.api.association_requests import (
     Change,
     Deletion,
@@ -23,9 +22,10 @@ from headgate.registry.api.association_requests import (
     operations_of,
     request_of,
 )
-from headgate.registry.api.context import Api
-from headgate.registry.api.errors import HttpFault, status_and_code
+from headgate.registry.api.errors import HttpError, status_of
 from headgate.registry.api.requests import Parameters
+from headgate.registry.api.responses import version_json
+from headgate.registry.api.state import ApiState
 from headgate.registry.associations import TOPIC, Association, Lifecycle, Resource
 from headgate.registry.errors import InvalidAssociation, InvalidSchema, InvalidSubject, RegistryError
 from headgate.registry.service import associations as service
@@ -90,7 +90,7 @@ def _fields(resource: Resource) -> dict[str, str | None]:
 def selected_associations(parameters: Parameters) -> Selected:
     text = parameters.text("lifecycle")
     if text and text not in tuple(Lifecycle):
-        raise HttpFault(400, f"The parameter lifecycle is STRONG or WEAK, not '{text[:100]}'")
+        raise HttpError(400, f"The parameter lifecycle is STRONG or WEAK, not '{text[:100]}'")
     types = tuple(text for text in parameters.texts("associationType") if text)
     return Selected(parameters.text("resourceType") or TOPIC, types, Lifecycle(text) if text else None)
 
@@ -103,14 +103,14 @@ def _scope(parameters: Parameters) -> Subject:
     try:
         return Subject(context_prefix(text).strip(":") or DEFAULT_CONTEXT, "")
     except InvalidSubject:
-        raise HttpFault(400, "Context name cannot contain a colon") from None
+        raise HttpError(400, "Context name cannot contain a colon") from None
 
 
 def _new_guid() -> str:
     return str(uuid.uuid4())
 
 
-def routes(api: Api) -> APIRouter:
+def routes(api: ApiState) -> APIRouter:
     router = APIRouter()
 
     async def listed(request: Request, find: Find) -> Response:
@@ -118,7 +118,7 @@ def routes(api: Api) -> APIRouter:
         offset, limit = parameters.page()
         selected = selected_associations(parameters)
         found = api.read(lambda store: find(store, parameters, selected))
-        return api.answer(request, [association_json(one) for one in found[offset : offset + limit]])
+        return api.respond(request, [association_json(one) for one in found[offset : offset + limit]])
 
     @router.get("/associations/subjects/{subject}")
     async def of_subject(request: Request) -> Response:
@@ -153,16 +153,16 @@ def routes(api: Api) -> APIRouter:
 
         if dry_run or _brings_schema(drafts):
             # Schemas are parsed and compared here, so that the write below finds that done.
-            await api.examine(planned)
+            await api.read_in_schema_pool(planned)
         if dry_run:
-            return api.answer(request, resource_json(_fields(resource)))
+            return api.respond(request, resource_json(_fields(resource)))
 
         def operation(store: StoreWriter) -> Applied:
             return service.apply(environment, store, resource, planned(store), api.registry.now_ms(), _new_guid)
 
         applied = await api.write(request, operation)
         schemas: dict[str, StoredVersion] = {one.type: version for one, version in applied if version is not None}
-        return api.answer(request, resource_json(_fields(resource), [one for one, _ in applied], schemas))
+        return api.respond(request, resource_json(_fields(resource), [one for one, _ in applied], schemas))
 
     @router.post("/associations")
     async def create(request: Request) -> Response:
@@ -195,10 +195,10 @@ def routes(api: Api) -> APIRouter:
         with_schemas = Parameters(request).flag("includeSchemas")
         requests = batch_get_of(await request.body(), with_schemas=with_schemas)
 
-        def question(store: StoreReader) -> list[dict[str, Any]]:
+        def query(store: StoreReader) -> list[dict[str, Any]]:
             return [_result_of_get(api, store, one, with_schemas=with_schemas) for one in requests]
 
-        return api.answer(request, {"results": await api.read_long(question)})
+        return api.respond(request, {"results": await api.read_in_thread(query)})
 
     @router.post("/associations:batchMutate")
     async def batch_mutate(request: Request) -> Response:
@@ -208,9 +208,9 @@ def routes(api: Api) -> APIRouter:
         for one in batch_of(await request.body()):
             try:
                 results.append({"result": await _mutated(api, request, scope, one, dry_run=dry_run)})
-            except (RegistryError, HttpFault) as error:
+            except (RegistryError, HttpError) as error:
                 results.append(_error_json(api, error))
-        return api.answer(request, {"results": results})
+        return api.respond(request, {"results": results})
 
     return router
 
@@ -219,17 +219,14 @@ def _brings_schema(drafts: Sequence[Draft]) -> bool:
     return any(draft.submitted is not None for draft in drafts)
 
 
-def _error_json(api: Api, error: RegistryError | HttpFault) -> dict[str, Any]:
-    if isinstance(error, HttpFault):
-        code = error.code
-    else:
-        # In a batch, Confluent reports an invalid schema as an invalid association.
-        shown = InvalidAssociation("schema", str(error)) if isinstance(error, InvalidSchema) else error
-        _, code = status_and_code(shown, detailed_conflict=api.registry.settings.detailed_conflict_code)
+def _error_json(api: ApiState, error: RegistryError | HttpError) -> dict[str, Any]:
+    # In a batch, Confluent reports an invalid schema as an invalid association.
+    shown = InvalidAssociation("schema", str(error)) if isinstance(error, InvalidSchema) else error
+    _, code = status_of(shown, detailed_conflict=api.registry.settings.detailed_conflict_code)
     return {"error": {"error_code": code, "message": str(error)}}
 
 
-def _result_of_get(api: Api, store: StoreReader, wire: GetRequest, *, with_schemas: bool) -> dict[str, Any]:
+def _result_of_get(api: ApiState, store: StoreReader, wire: GetRequest, *, with_schemas: bool) -> dict[str, Any]:
     try:
         selected = wire.selected()
     except InvalidAssociation as error:
@@ -254,7 +251,7 @@ def _result_of_get(api: Api, store: StoreReader, wire: GetRequest, *, with_schem
 
 
 async def _mutated(
-    api: Api, request: Request, scope: Subject, wire: OperationRequest, *, dry_run: bool
+    api: ApiState, request: Request, scope: Subject, wire: OperationRequest, *, dry_run: bool
 ) -> dict[str, Any]:
     """The associations of one resource after its operations."""
     resource, operations = operations_of(wire, dry_run=dry_run)
@@ -273,11 +270,11 @@ async def _mutated(
                 service.check_deletion(store, doomed, cascade=one.cascade)
 
     if dry_run:
-        await api.examine(check)
+        await api.read_in_schema_pool(check)
         return resource_json(_fields(resource))
     if _brings_schema([one.draft for one in operations if isinstance(one, Change)]):
         with suppress(RegistryError):  # An earlier operation of the request may make it possible.
-            await api.examine(check)
+            await api.read_in_schema_pool(check)
 
     def mutate(store: StoreWriter) -> tuple[list[Association], dict[str, StoredVersion]]:
         schemas: dict[str, StoredVersion] = {}

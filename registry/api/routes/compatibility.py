@@ -9,21 +9,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headgate.registry import limits
-from headgate.registry.api.answers import found_json
-from headgate.registry.api.context import BRIEF_BODY_BYTES_MAX, BRIEF_COMPARISON_STEPS_MAX, Api
 from headgate.registry.api.requests import Parameters, candidate_of
+from headgate.registry.api.responses import found_json
+from headgate.registry.api.state import ApiState, inline_body_bytes_max, inline_comparison_steps_max
 from headgate.registry.errors import InvalidSchema, WorkLimitExceeded
 from headgate.registry.service.compatibility_check import WorkLimits, check_compatibility
 from headgate.registry.service.schema_queries import subject_of, version_number
 from headgate.registry.storage.base import StoreReader
 
 _WORK_LIMITS: Final = WorkLimits(
-    versions_max=limits.version_max, chars_max=BRIEF_BODY_BYTES_MAX, steps_max=BRIEF_COMPARISON_STEPS_MAX
+    versions_max=limits.VERSION_MAX, chars_max=inline_body_bytes_max, steps_max=inline_comparison_steps_max
 )
 """A schema that must be compared with a longer one waits in line with the long ones."""
 
 
-def routes(api: Api) -> APIRouter:
+def routes(api: ApiState) -> APIRouter:
     router = APIRouter()
 
     async def answer(request: Request, version: int | None) -> Response:
@@ -34,14 +34,14 @@ def routes(api: Api) -> APIRouter:
         def invalid(error: InvalidSchema) -> Response:
             if not verbose:
                 raise error
-            return api.answer(request, {"is_compatible": False, "messages": [str(error)]})
+            return api.respond(request, {"is_compatible": False, "messages": [str(error)]})
 
         try:
             submitted = candidate_of(body)
         except InvalidSchema as error:
             return invalid(error)
 
-        def question(store: StoreReader, work_limits: WorkLimits | None = None) -> Response:
+        def query(store: StoreReader, work_limits: WorkLimits | None = None) -> Response:
             try:
                 found = check_compatibility(
                     api.registry.environment,
@@ -56,16 +56,16 @@ def routes(api: Api) -> APIRouter:
                 return invalid(error)
             result = found.result
             if not verbose:
-                return api.answer(request, {"is_compatible": result.compatible})
+                return api.respond(request, {"is_compatible": result.compatible})
             shown = {"is_compatible": result.compatible, "messages": list(result.messages)}
             if result.found:
                 shown["incompatibilities"] = [found_json(one) for one in result.found]
-            return api.answer(request, shown)
+            return api.respond(request, shown)
 
-        if len(body) <= BRIEF_BODY_BYTES_MAX and not submitted.references:
+        if len(body) <= inline_body_bytes_max and not submitted.references:
             with suppress(WorkLimitExceeded):
-                return await api.read_long(partial(question, work_limits=_WORK_LIMITS))
-        return await api.examine(question)
+                return await api.read_in_thread(partial(query, work_limits=_WORK_LIMITS))
+        return await api.read_in_schema_pool(query)
 
     @router.post("/compatibility/subjects/{subject}/versions")
     async def check_against_all(request: Request) -> Response:

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headgate.registry import limits
-from headgate.registry.api.context import Api
 from headgate.registry.api.key_requests import dek_of, kek_changes_of, kek_of
 from headgate.registry.api.requests import Parameters
+from headgate.registry.api.state import ApiState
 from headgate.registry.encryption_keys import Algorithm, Dek, Kek
 from headgate.registry.service import encryption_keys as service
 from headgate.registry.service.schema_queries import version_number
@@ -61,37 +61,39 @@ def _algorithm(parameters: Parameters) -> Algorithm:
     return service.algorithm_named(parameters.text("algorithm"))
 
 
-def routes(api: Api) -> APIRouter:
+def routes(api: ApiState) -> APIRouter:
     router = APIRouter()
 
     async def change(
-        request: Request, operation: Callable[[StoreWriter, int], None], *, light: bool = True
+        request: Request, operation: Callable[[StoreWriter, int], None], *, inline: bool = True
     ) -> Response:
-        await api.write(request, lambda store: operation(store, api.registry.now_ms()), light=light)
+        await api.write(request, lambda store: operation(store, api.registry.now_ms()), inline=inline)
         return Response(status_code=204)
 
     @router.get(KEKS)
     async def list_keks(request: Request) -> Response:
         parameters = Parameters(request)
-        offset, limit = parameters.page(limits.page_max)
+        offset, limit = parameters.page(limits.PAGE_MAX)
         prefixes, deleted = parameters.texts("subjectPrefix"), parameters.flag("deleted")
-        names = await api.read_long(lambda store: service.list_keks(store.keys, prefixes, deleted=deleted))
-        return api.answer(request, names[offset : offset + limit])
+        names = await api.read_in_thread(lambda store: service.list_keks(store.keys, prefixes, deleted=deleted))
+        return api.respond(request, names[offset : offset + limit])
 
     @router.post(KEKS)
     async def create_kek(request: Request) -> Response:
         test_sharing = Parameters(request).flag("testSharing")
         kek = kek_of(await request.body(), api.registry.now_ms())
         created = await api.write(
-            request, lambda store: service.create_kek(store.keys, kek, test_sharing=test_sharing), light=True
+            request, lambda store: service.create_kek(store.keys, kek, test_sharing=test_sharing), inline=True
         )
-        return api.answer(request, kek_json(created))
+        return api.respond(request, kek_json(created))
 
     @router.get(KEK)
     async def get_kek(request: Request) -> Response:
         parameters = Parameters(request)
         name, deleted = parameters.path("name"), parameters.flag("deleted")
-        return api.answer(request, kek_json(api.read(lambda store: service.get_kek(store.keys, name, deleted=deleted))))
+        return api.respond(
+            request, kek_json(api.read(lambda store: service.get_kek(store.keys, name, deleted=deleted)))
+        )
 
     @router.put(KEK)
     async def change_kek(request: Request) -> Response:
@@ -103,9 +105,9 @@ def routes(api: Api) -> APIRouter:
             lambda store: service.change_kek(
                 store.keys, name, changes, api.registry.now_ms(), test_sharing=test_sharing
             ),
-            light=True,
+            inline=True,
         )
-        return api.answer(request, kek_json(changed))
+        return api.respond(request, kek_json(changed))
 
     @router.delete(KEK)
     async def delete_kek(request: Request) -> Response:
@@ -123,15 +125,15 @@ def routes(api: Api) -> APIRouter:
         name = Parameters(request).path("name")
         kek = api.read(lambda store: service.get_kek(store.keys, name, deleted=False))
         service.verify_sharing(kek)
-        return api.answer(request, kek_json(kek))
+        return api.respond(request, kek_json(kek))
 
     @router.get(DEKS)
     async def list_subjects(request: Request) -> Response:
         parameters = Parameters(request)
-        offset, limit = parameters.page(limits.page_max)
+        offset, limit = parameters.page(limits.PAGE_MAX)
         name, deleted = parameters.path("name"), parameters.flag("deleted")
-        subjects = await api.read_long(lambda store: service.list_dek_subjects(store.keys, name, deleted=deleted))
-        return api.answer(request, subjects[offset : offset + limit])
+        subjects = await api.read_in_thread(lambda store: service.list_dek_subjects(store.keys, name, deleted=deleted))
+        return api.respond(request, subjects[offset : offset + limit])
 
     async def create(request: Request, subject: str | None) -> Response:
         parameters = Parameters(request)
@@ -140,9 +142,9 @@ def routes(api: Api) -> APIRouter:
         created = await api.write(
             request,
             lambda store: service.create_dek(store, name, new, api.registry.now_ms(), rewrap=rewrap),
-            light=True,
+            inline=True,
         )
-        return api.answer(request, dek_json(created))
+        return api.respond(request, dek_json(created))
 
     @router.post(DEKS)
     async def create_dek(request: Request) -> Response:
@@ -161,7 +163,7 @@ def routes(api: Api) -> APIRouter:
                 store.keys, name, service.dek_subject(store, subject), algorithm, version, deleted=deleted
             )
         )
-        return api.answer(request, dek_json(found))
+        return api.respond(request, dek_json(found))
 
     @router.get(DEK)
     async def get_dek(request: Request) -> Response:
@@ -170,15 +172,15 @@ def routes(api: Api) -> APIRouter:
     @router.get(VERSIONS)
     async def list_versions(request: Request) -> Response:
         parameters = Parameters(request)
-        offset, limit = parameters.page(limits.page_max)
+        offset, limit = parameters.page(limits.PAGE_MAX)
         name, subject, algorithm = parameters.path("name"), parameters.subject(), _algorithm(parameters)
         deleted = parameters.flag("deleted")
-        versions = await api.read_long(
+        versions = await api.read_in_thread(
             lambda store: service.list_dek_versions(
                 store.keys, name, service.dek_subject(store, subject), algorithm, deleted=deleted
             )
         )
-        return api.answer(request, versions[offset : offset + limit])
+        return api.respond(request, versions[offset : offset + limit])
 
     @router.get(VERSION)
     async def get_version(request: Request) -> Response:
@@ -194,7 +196,7 @@ def routes(api: Api) -> APIRouter:
             lambda store, now: service.delete_deks(
                 store.keys, name, service.dek_subject(store, subject), algorithm, now, permanent=permanent
             ),
-            light=False,
+            inline=False,
         )
 
     @router.delete(VERSION)
@@ -218,7 +220,7 @@ def routes(api: Api) -> APIRouter:
             lambda store, now: service.undelete_deks(
                 store.keys, name, service.dek_subject(store, subject), algorithm, now
             ),
-            light=False,
+            inline=False,
         )
 
     @router.post(VERSION + "/undelete")

@@ -4,10 +4,10 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.registry.api.answers import schema_json, version_json
-from headgate.registry.api.context import Api, marks_of
 from headgate.registry.api.requests import Parameters
+from headgate.registry.api.responses import schema_json, version_json
 from headgate.registry.api.routes.associations import association_json, selected_associations
+from headgate.registry.api.state import ApiState, cache_tags_of
 from headgate.registry.associations import Association
 from headgate.registry.model import SchemaType
 from headgate.registry.service import schema_queries
@@ -17,7 +17,7 @@ from headgate.registry.storage.base import Deleted, Selection, StoreReader
 from headgate.registry.subjects import Subject
 
 
-def routes(api: Api) -> APIRouter:
+def routes(api: ApiState) -> APIRouter:
     router = APIRouter()
     environment = api.registry.environment
 
@@ -32,7 +32,7 @@ def routes(api: Api) -> APIRouter:
         selection = Selection.parse(parameters.text("subjectPrefix"))
         deleted = Deleted.SHOWN if parameters.flag("deleted") else Deleted.HIDDEN
         latest_only, aliases = parameters.flag("latestOnly"), parameters.flag("aliases")
-        listed = await api.read_long(
+        listed = await api.read_in_thread(
             lambda store: schema_queries.list_schemas(
                 store,
                 selection,
@@ -48,7 +48,7 @@ def routes(api: Api) -> APIRouter:
         if any(parameters.given(name) for name in ("resourceType", "associationType", "lifecycle")):
             selected = selected_associations(parameters)
             subjects = {one.version.subject for one in listed}
-            associations = await api.read_long(
+            associations = await api.read_in_thread(
                 lambda store: {subject: of_subject(store, subject, selected) for subject in subjects}
             )
         shown = []
@@ -59,11 +59,11 @@ def routes(api: Api) -> APIRouter:
             if associated := associations.get(one.version.subject):
                 entry["associations"] = [association_json(association) for association in associated]
             shown.append(entry)
-        return api.answer(request, shown)
+        return api.respond(request, shown)
 
     @router.get("/schemas/types")
     async def list_types(request: Request) -> Response:
-        return api.answer(request, [SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO], marks=())
+        return api.respond(request, [SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO], cache_tags=())
 
     @router.get("/schemas/ids/{id}")
     async def get_by_id(request: Request) -> Response:
@@ -73,28 +73,28 @@ def routes(api: Api) -> APIRouter:
         fetch_max_id = parameters.flag("fetchMaxId")
         qualified = parameters.text("referenceFormat").lower() == "qualified"
 
-        def question(store: StoreReader) -> Response:
+        def query(store: StoreReader) -> Response:
             version = schema_queries.by_id(store, id, asked_subject(store, parameters))
             text = schema_queries.formatted(environment, store, version, form)
             tags = schema_queries.tags_found(version, wanted) if wanted else None
             max_id = store.max_id(version.subject.context) if fetch_max_id else None
             shown = schema_queries.qualified_references(version) if qualified else version
             body = schema_json(shown, text, tags, max_id)
-            return api.answer(request, body, marks=None if fetch_max_id else marks_of(version))
+            return api.respond(request, body, cache_tags=None if fetch_max_id else cache_tags_of(version))
 
-        return await api.read_formatted(question, plain=not form and not wanted)
+        return await api.read_formatted(query, plain=not form and not wanted)
 
     @router.get("/schemas/ids/{id}/schema")
     async def get_text_by_id(request: Request) -> Response:
         parameters = Parameters(request)
         id = parameters.path_number("id")
 
-        def question(store: StoreReader) -> Response:
+        def query(store: StoreReader) -> Response:
             version = schema_queries.by_id(store, id, asked_subject(store, parameters))
             text = schema_queries.formatted(environment, store, version, parameters.text("format"))
-            return api.raw(request, text.encode(), marks=marks_of(version))
+            return api.respond_raw(request, text.encode(), cache_tags=cache_tags_of(version))
 
-        return await api.read_formatted(question, plain=not parameters.text("format"))
+        return await api.read_formatted(query, plain=not parameters.text("format"))
 
     @router.get("/schemas/ids/{id}/subjects")
     async def list_subjects_of_id(request: Request) -> Response:
@@ -102,12 +102,12 @@ def routes(api: Api) -> APIRouter:
         id, deleted = parameters.path_number("id"), parameters.flag("deleted")
         offset, limit = parameters.page()
 
-        def question(store: StoreReader) -> Response:
+        def query(store: StoreReader) -> Response:
             uses = schema_queries.uses_of_id(store, id, asked_subject(store, parameters), deleted=deleted)
             names = list(dict.fromkeys(use.subject.qualified for use in uses))
-            return api.answer(request, names[offset : offset + limit], marks=(id,))
+            return api.respond(request, names[offset : offset + limit], cache_tags=(id,))
 
-        return api.read(question)
+        return api.read(query)
 
     @router.get("/schemas/ids/{id}/versions")
     async def list_versions_of_id(request: Request) -> Response:
@@ -115,28 +115,30 @@ def routes(api: Api) -> APIRouter:
         id, deleted = parameters.path_number("id"), parameters.flag("deleted")
         offset, limit = parameters.page()
 
-        def question(store: StoreReader) -> Response:
+        def query(store: StoreReader) -> Response:
             uses = schema_queries.uses_of_id(store, id, asked_subject(store, parameters), deleted=deleted)
             shown = [{"subject": use.subject.qualified, "version": use.version} for use in uses]
-            return api.answer(request, shown[offset : offset + limit], marks=(id,))
+            return api.respond(request, shown[offset : offset + limit], cache_tags=(id,))
 
-        return api.read(question)
+        return api.read(query)
 
     @router.get("/schemas/guids/{guid}")
     async def get_by_guid(request: Request) -> Response:
         parameters = Parameters(request)
 
-        def question(store: StoreReader) -> Response:
+        def query(store: StoreReader) -> Response:
             version = schema_queries.by_guid(store, parameters.path("guid"))
             text = schema_queries.formatted(environment, store, version, parameters.text("format"))
-            return api.answer(request, schema_json(version, text, with_subject=False), marks=marks_of(version))
+            return api.respond(
+                request, schema_json(version, text, with_subject=False), cache_tags=cache_tags_of(version)
+            )
 
-        return await api.read_formatted(question, plain=not parameters.text("format"))
+        return await api.read_formatted(query, plain=not parameters.text("format"))
 
     @router.get("/schemas/guids/{guid}/ids")
     async def list_ids_of_guid(request: Request) -> Response:
         guid = Parameters(request).path("guid")
         ids = api.read(lambda store: schema_queries.ids_of_guid(store, guid))
-        return api.answer(request, [{"context": context, "id": id} for context, id in ids])
+        return api.respond(request, [{"context": context, "id": id} for context, id in ids])
 
     return router

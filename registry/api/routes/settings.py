@@ -4,14 +4,14 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.registry.api.context import Api
 from headgate.registry.api.requests import Parameters, config_of, mode_of
+from headgate.registry.api.state import ApiState
 from headgate.registry.service import configuration
 from headgate.registry.subjects import Subject, checked_scope
 from headgate.registry.wire import config_changes, config_json
 
 
-def routes(api: Api) -> APIRouter:
+def routes(api: ApiState) -> APIRouter:
     router = APIRouter()
     settings = api.registry.settings
 
@@ -27,7 +27,7 @@ def routes(api: Api) -> APIRouter:
         config = api.read(
             lambda store: configuration.get_config(store, settings, scope_of(parameters), default_to_global=wide)
         )
-        return api.answer(request, config_json(config))
+        return api.respond(request, config_json(config))
 
     @router.put("/config")
     @router.put("/config/{subject}")
@@ -36,7 +36,7 @@ def routes(api: Api) -> APIRouter:
         scope = scope_of(parameters, new=True)
         changes = config_changes(config_of(await request.body()))
         config = await api.write(request, lambda store: configuration.change_config(store, settings, scope, changes))
-        return api.answer(request, config_json(config, "compatibility"))
+        return api.respond(request, config_json(config, "compatibility"))
 
     @router.delete("/config")
     @router.delete("/config/{subject}")
@@ -45,7 +45,7 @@ def routes(api: Api) -> APIRouter:
         config = await api.write(
             request, lambda store: configuration.delete_config(store, settings, scope_of(parameters))
         )
-        return api.answer(request, config_json(config))
+        return api.respond(request, config_json(config))
 
     @router.get("/mode")
     @router.get("/mode/{subject}")
@@ -53,7 +53,7 @@ def routes(api: Api) -> APIRouter:
         parameters = Parameters(request)
         wide = parameters.flag("defaultToGlobal")
         mode = api.read(lambda store: configuration.get_mode(store, scope_of(parameters), default_to_global=wide))
-        return api.answer(request, {"mode": mode})
+        return api.respond(request, {"mode": mode})
 
     @router.put("/mode")
     @router.put("/mode/{subject}")
@@ -64,7 +64,7 @@ def routes(api: Api) -> APIRouter:
         mode = None if text is None else configuration.mode_named(text)
         force = parameters.flag("force")
         await api.write(request, lambda store: configuration.set_mode(store, settings, scope, mode, force=force))
-        return api.answer(request, {"mode": mode})
+        return api.respond(request, {"mode": mode})
 
     @router.delete("/mode")
     @router.delete("/mode/{subject}")
@@ -75,6 +75,6 @@ def routes(api: Api) -> APIRouter:
             request,
             lambda store: configuration.delete_mode(store, settings, scope_of(parameters), recursive=recursive),
         )
-        return api.answer(request, {"mode": mode})
+        return api.respond(request, {"mode": mode})
 
     return router

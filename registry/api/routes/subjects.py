@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headgate.registry import limits
-from headgate.registry.api.answers import registered_json, version_json
-from headgate.registry.api.context import BRIEF_BODY_BYTES_MAX, BRIEF_COMPARISON_STEPS_MAX, Api, marks_of
 from headgate.registry.api.requests import Parameters, candidate_of, tag_changes, tag_request_of
+from headgate.registry.api.responses import registered_json, version_json
+from headgate.registry.api.state import ApiState, cache_tags_of, inline_body_bytes_max, inline_comparison_steps_max
 from headgate.registry.errors import WorkLimitExceeded
 from headgate.registry.model import Metadata, merged_rule_sets
 from headgate.registry.service import deletion, schema_queries
@@ -24,7 +24,9 @@ from headgate.registry.storage.base import Deleted, Selection, StoredVersion, St
 from headgate.registry.subjects import Subject, checked
 from headgate.registry.wire import metadata_of, rule_set_of
 
-_WORK_LIMITS: Final = WorkLimits(versions_max=20, chars_max=BRIEF_BODY_BYTES_MAX, steps_max=BRIEF_COMPARISON_STEPS_MAX)
+_WORK_LIMITS: Final = WorkLimits(
+    versions_max=20, chars_max=inline_body_bytes_max, steps_max=inline_comparison_steps_max
+)
 """What a registration may compare with before it counts as long work."""
 
 
@@ -34,7 +36,7 @@ def deleted_shown(parameters: Parameters) -> Deleted:
 
 
 async def _register_long(
-    api: Api,
+    api: ApiState,
     request: Request,
     asked: Callable[[StoreReader], tuple[Subject, SubmittedSchema]],
     *,
@@ -45,7 +47,7 @@ async def _register_long(
     What somebody else registers in between is seen, and compared with, when it is written.
     """
     environment = api.registry.environment.remembering()
-    known = await api.examine(lambda store: examine(environment, store, *asked(store), normalize=normalize))
+    known = await api.read_in_schema_pool(lambda store: examine(environment, store, *asked(store), normalize=normalize))
     if isinstance(known, StoredVersion):
         return known
     return await api.write(
@@ -54,7 +56,7 @@ async def _register_long(
     )
 
 
-def registering(api: Api) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+def registering(api: ApiState) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     """The handler that registers, for its route and for the front, which calls it without one."""
     environment = api.registry.environment
 
@@ -69,7 +71,7 @@ def registering(api: Api) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             return unaliased(store, name), submitted
 
         version: StoredVersion | None = None
-        if len(body) <= BRIEF_BODY_BYTES_MAX and not submitted.references:
+        if len(body) <= inline_body_bytes_max and not submitted.references:
             with suppress(WorkLimitExceeded):
                 version = await api.write(
                     request,
@@ -81,7 +83,7 @@ def registering(api: Api) -> Callable[[Request], Coroutine[Any, Any, Response]]:
                         now_ms=api.registry.now_ms(),
                         work_limits=_WORK_LIMITS,
                     ),
-                    light=True,
+                    inline=True,
                 )
         if version is None:
             version = await _register_long(api, request, asked, normalize=normalize)
@@ -91,24 +93,24 @@ def registering(api: Api) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             or not submitted.text.strip()
             or submitted.propagate_tags
         )
-        marks = None if submitted.version > 0 else _marks(parameters, submitted, version)
-        return api.answer(request, registered_json(version, modified=modified), marks=marks)
+        cache_tags = None if submitted.version > 0 else _cache_tags(parameters, submitted, version)
+        return api.respond(request, registered_json(version, modified=modified), cache_tags=cache_tags)
 
     return register_version
 
 
-def routes(api: Api) -> APIRouter:
+def routes(api: ApiState) -> APIRouter:
     router = APIRouter()
     environment = api.registry.environment
 
     @router.get("/subjects")
     async def list_subjects(request: Request) -> Response:
         parameters = Parameters(request)
-        offset, limit = parameters.page(limits.page_max)
+        offset, limit = parameters.page(limits.PAGE_MAX)
         prefix = parameters.text("subjectPrefix") if parameters.given("subjectPrefix") else ":*:"
         deleted = deleted_shown(parameters)
-        found = await api.read_long(lambda store: store.subjects(Selection.parse(prefix), deleted, offset, limit))
-        return api.answer(request, [subject.qualified for subject in found])
+        found = await api.read_in_thread(lambda store: store.subjects(Selection.parse(prefix), deleted, offset, limit))
+        return api.respond(request, [subject.qualified for subject in found])
 
     @router.post("/subjects/{subject}")
     async def look_up(request: Request) -> Response:
@@ -117,16 +119,18 @@ def routes(api: Api) -> APIRouter:
         submitted = candidate_of(body)
         normalize, deleted = parameters.flag("normalize"), parameters.flag("deleted")
 
-        def question(store: StoreReader) -> Response:
+        def query(store: StoreReader) -> Response:
             subject = subject_of(store, parameters.subject())
             version = schema_queries.look_up(
                 environment, store, subject, submitted, normalize=normalize, deleted=deleted
             )
             text = schema_queries.formatted(environment, store, version, parameters.text("format"))
-            return api.answer(request, version_json(version, text), marks=_marks(parameters, submitted, version))
+            return api.respond(
+                request, version_json(version, text), cache_tags=_cache_tags(parameters, submitted, version)
+            )
 
-        brief = len(body) <= BRIEF_BODY_BYTES_MAX and not submitted.references and not parameters.text("format")
-        return api.read(question) if brief else await api.examine(question)
+        brief = len(body) <= inline_body_bytes_max and not submitted.references and not parameters.text("format")
+        return api.read(query) if brief else await api.read_in_schema_pool(query)
 
     @router.delete("/subjects/{subject}")
     async def delete_subject(request: Request) -> Response:
@@ -136,7 +140,7 @@ def routes(api: Api) -> APIRouter:
             request,
             lambda store: deletion.delete_subject(store, subject_of(store, parameters.subject()), permanent=permanent),
         )
-        return api.answer(request, numbers)
+        return api.respond(request, numbers)
 
     @router.get("/subjects/{subject}/metadata")
     async def get_with_metadata(request: Request) -> Response:
@@ -144,26 +148,26 @@ def routes(api: Api) -> APIRouter:
         wanted = dict(zip(parameters.texts("key"), parameters.texts("value"), strict=False))
         deleted = parameters.flag("deleted")
 
-        def question(store: StoreReader) -> Response:
+        def query(store: StoreReader) -> Response:
             subject = subject_of(store, parameters.subject())
             version = schema_queries.latest_with_metadata(store, subject, wanted, deleted=deleted)
             text = schema_queries.formatted(environment, store, version, parameters.text("format"))
-            return api.answer(request, version_json(version, text))
+            return api.respond(request, version_json(version, text))
 
-        return await api.read_formatted(question, plain=not parameters.text("format"))
+        return await api.read_formatted(query, plain=not parameters.text("format"))
 
     @router.get("/subjects/{subject}/versions")
     async def list_versions(request: Request) -> Response:
         parameters = Parameters(request)
-        offset, limit = parameters.page(limits.page_max)
+        offset, limit = parameters.page(limits.PAGE_MAX)
         deleted, as_negative = deleted_shown(parameters), parameters.flag("deletedAsNegative")
 
-        def question(store: StoreReader) -> Response:
+        def query(store: StoreReader) -> Response:
             subject = subject_of(store, parameters.subject())
             numbers = schema_queries.list_versions(store, subject, deleted, as_negative=as_negative)
-            return api.answer(request, numbers[offset : offset + limit], marks=(subject.name,))
+            return api.respond(request, numbers[offset : offset + limit], cache_tags=(subject.name,))
 
-        return api.read(question)
+        return api.read(query)
 
     router.add_api_route("/subjects/{subject}/versions", registering(api), methods=["POST"])
 
@@ -174,30 +178,30 @@ def routes(api: Api) -> APIRouter:
         deleted, wanted = parameters.flag("deleted"), parameters.texts("findTags")
         qualified = parameters.text("referenceFormat").lower() == "qualified"
 
-        def question(store: StoreReader) -> Response:
+        def query(store: StoreReader) -> Response:
             version = schema_queries.get_version(
                 store, subject_of(store, parameters.subject()), number, deleted=deleted
             )
             text = schema_queries.formatted(environment, store, version, parameters.text("format"))
             tags = schema_queries.tags_found(version, wanted) if wanted else None
             shown = schema_queries.qualified_references(version) if qualified else version
-            return api.answer(request, version_json(shown, text, tags), marks=marks_of(version))
+            return api.respond(request, version_json(shown, text, tags), cache_tags=cache_tags_of(version))
 
-        return await api.read_formatted(question, plain=not parameters.text("format") and not wanted)
+        return await api.read_formatted(query, plain=not parameters.text("format") and not wanted)
 
     @router.get("/subjects/{subject}/versions/{version}/schema")
     async def get_text(request: Request) -> Response:
         parameters = Parameters(request)
         number, deleted = version_number(parameters.path("version")), parameters.flag("deleted")
 
-        def question(store: StoreReader) -> Response:
+        def query(store: StoreReader) -> Response:
             version = schema_queries.get_version(
                 store, subject_of(store, parameters.subject()), number, deleted=deleted
             )
             text = schema_queries.formatted(environment, store, version, parameters.text("format"))
-            return api.raw(request, text.encode(), marks=marks_of(version))
+            return api.respond_raw(request, text.encode(), cache_tags=cache_tags_of(version))
 
-        return await api.read_formatted(question, plain=not parameters.text("format"))
+        return await api.read_formatted(query, plain=not parameters.text("format"))
 
     @router.get("/subjects/{subject}/versions/{version}/referencedby")
     async def list_referrers(request: Request) -> Response:
@@ -209,7 +213,7 @@ def routes(api: Api) -> APIRouter:
                 store, subject_of(store, parameters.subject()), number, deleted=deleted
             )
         )
-        return api.answer(request, ids[offset : offset + limit])
+        return api.respond(request, ids[offset : offset + limit])
 
     @router.delete("/subjects/{subject}/versions/{version}")
     async def delete_version(request: Request) -> Response:
@@ -221,7 +225,7 @@ def routes(api: Api) -> APIRouter:
                 store, subject_of(store, parameters.subject()), number, permanent=permanent
             ),
         )
-        return api.answer(request, deleted)
+        return api.respond(request, deleted)
 
     @router.post("/subjects/{subject}/versions/{version}/tags")
     async def change_tags(request: Request) -> Response:
@@ -256,12 +260,12 @@ def routes(api: Api) -> APIRouter:
             )
 
         version = await _register_long(api, request, asked, normalize=False)
-        return api.answer(request, registered_json(version, modified=True))
+        return api.respond(request, registered_json(version, modified=True))
 
     return router
 
 
-def _marks(parameters: Parameters, submitted: SubmittedSchema, version: StoredVersion) -> tuple[str | int, ...]:
+def _cache_tags(parameters: Parameters, submitted: SubmittedSchema, version: StoredVersion) -> tuple[str | int, ...]:
     """What an answer about a sent schema tells of: its subject, its id, and what it refers to."""
     return (
         version.id,

@@ -348,8 +348,8 @@ def test_a_batch_reads_resources_by_id_and_by_name_with_their_schemas(api: Regis
 
 
 def test_batches_and_associations_are_bounded(api: RegistryApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "association_batch_max", 1)
-    monkeypatch.setattr(limits, "associations_max", 1)
+    monkeypatch.setattr(limits, "ASSOCIATION_BATCH_MAX", 1)
+    monkeypatch.setattr(limits, "ASSOCIATIONS_MAX", 1)
     api.register("s", A)
     two = {"requests": [{"resourceId": "a"}, {"resourceId": "b"}]}
     assert error_of(api.post("/associations:batchGet", two)) == (422, 42213)

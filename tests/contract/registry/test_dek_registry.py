@@ -81,7 +81,7 @@ INVALID_KEKS: list[tuple[dict[str, Any], str]] = [
     ({"name": "k" * 257, "kmsType": "t", "kmsKeyId": "i"}, "name"),
     ({"name": "k", "kmsType": "t"}, "kmsKeyId"),
     ({"name": "k", "kmsKeyId": "i"}, "kmsType"),
-    ({"name": "k", "kmsType": "t", "kmsKeyId": "i", "doc": "x" * limits.kek_chars_max}, "doc"),
+    ({"name": "k", "kmsType": "t", "kmsKeyId": "i", "doc": "x" * limits.KEK_CHARS_MAX}, "doc"),
 ]
 
 
@@ -297,8 +297,8 @@ def test_read_only_mode_does_not_apply_to_keys(api: RegistryApi) -> None:
 
 
 def test_the_number_of_keys_is_bounded(api: RegistryApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "keks_max", 1)
-    monkeypatch.setattr(limits, "deks_max", 1)
+    monkeypatch.setattr(limits, "KEKS_MAX", 1)
+    monkeypatch.setattr(limits, "DEKS_MAX", 1)
     make_kek(api)
     answer = api.post(KEKS, {"name": "another", "kmsType": "t", "kmsKeyId": "i"})
     assert error_of(answer) == (409, 40972)

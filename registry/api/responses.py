@@ -7,7 +7,7 @@ import orjson
 
 from headgate.registry.compatibility.levels import Found
 from headgate.registry.model import Content
-from headgate.registry.service.tagging import TagChange
+from headgate.registry.service.schema_tags import TagChange
 from headgate.registry.storage.base import Change, StoredVersion
 from headgate.registry.wire import metadata_json, references_json, rule_set_json
 

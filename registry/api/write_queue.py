@@ -1,8 +1,8 @@
-"""One writer. Operations that arrive while a commit is on its way are taken together and share the next one.
+"""Single writer with group commit: operations that arrive during a commit share the next one.
 
-An operation is acknowledged when it is on disk, and answers that it made stale are dropped before that. Light
-operations run on the event loop, where nothing else competes for the interpreter, and only their commit runs in the
-writing thread; a batch with a long one runs there whole. Reading never waits for either.
+An operation returns after its commit, and after the response cache has dropped stale responses. Batches of inline
+operations run on the event loop and only their commit runs in the writer thread. A batch with a long operation runs in
+the writer thread entirely. Readers never wait.
 """
 
 import asyncio
@@ -16,69 +16,69 @@ from headgate.registry.storage.base import BatchOutcome, RegistryStore, StoreWri
 
 T = TypeVar("T")
 
-_BATCH_MAX: Final = 64
-"""Operations in one commit. Light ones of a batch keep the event loop busy together: some ten milliseconds."""
-_WAITING_MAX: Final = 10_000
-"""Operations in line; past that the store is slower than its clients and new ones are refused."""
+_batch_operations_max: Final = 64
+"""Operations per commit. A batch of inline operations blocks the event loop for about ten milliseconds."""
+_queued_operations_max: Final = 10_000
+"""Beyond this number new operations fail: clients send faster than the store commits."""
 
 
 class WriteQueue:
     def __init__(self, store: RegistryStore, committed: Callable[[Touched], int]) -> None:
+        """`committed` invalidates cached responses and returns the new cache generation."""
         self._store = store
         self._committed = committed
-        self._waiting: deque[tuple[Callable[[StoreWriter], Any], bool, asyncio.Future[Any]]] = deque()
+        self._queue: deque[tuple[Callable[[StoreWriter], Any], bool, asyncio.Future[Any]]] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="registry-writer")
-        self._busy = False
-        self._closed = False
+        self._is_busy = False
+        self._is_closed = False
         self._idle: asyncio.Event | None = None
 
-    async def run(self, operation: Callable[[StoreWriter], T], *, light: bool) -> tuple[T, int]:
-        """What `operation` returns, once it is durable, and the generation of answers it belongs to.
+    async def run(self, operation: Callable[[StoreWriter], T], *, inline: bool) -> tuple[T, int]:
+        """The result of `operation` after its commit, and the cache generation of this commit.
 
-        Or the error it raised, and nothing changed.
+        Raises the error of `operation`, which then changes nothing.
         """
-        if self._closed:
+        if self._is_closed:
             raise StoreFailed("The registry is shutting down")
-        if len(self._waiting) >= _WAITING_MAX:
-            raise StoreFailed(f"More than {_WAITING_MAX} changes wait to be written")
+        if len(self._queue) >= _queued_operations_max:
+            raise StoreFailed(f"More than {_queued_operations_max} changes are waiting for a commit")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[tuple[T, int]] = loop.create_future()
-        self._waiting.append((operation, light, future))
-        if not self._busy:
-            # Not at once: requests that are being read now shall be in the same batch.
-            self._busy = True
-            loop.call_soon(self._start, loop)
+        self._queue.append((operation, inline, future))
+        if not self._is_busy:
+            # Start later, so that requests of the same event loop iteration share the batch.
+            self._is_busy = True
+            loop.call_soon(self._start_batch, loop)
         return await future
 
-    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take the next batch, if any."""
-        batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH_MAX))]
+    def _start_batch(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch = [self._queue.popleft() for _ in range(min(len(self._queue), _batch_operations_max))]
         if not batch:
-            self._busy = False
+            self._is_busy = False
             if self._idle is not None:
                 self._idle.set()
             return
         operations = [operation for operation, _, _ in batch]
         futures = [future for _, _, future in batch]
-        if all(light for _, light, _ in batch):
+        if all(inline for _, inline, _ in batch):
             try:
                 work = self._store.stage(operations).commit
             except Exception as error:
-                self._deliver(loop, futures, _refusal(error))
+                self._deliver(loop, futures, _as_registry_error(error))
                 return
             job = self._thread.submit(work)
         else:
             job = self._thread.submit(self._store.apply, operations)
-        job.add_done_callback(lambda done: _call(loop, self._done, loop, futures, done.exception(), done))
+        job.add_done_callback(lambda done: _call(loop, self._batch_done, loop, futures, done.exception(), done))
 
-    def _done(
+    def _batch_done(
         self,
         loop: asyncio.AbstractEventLoop,
         futures: list[asyncio.Future[Any]],
         error: BaseException | None,
         done: Any,
     ) -> None:
-        self._deliver(loop, futures, done.result() if error is None else _refusal(error))
+        self._deliver(loop, futures, done.result() if error is None else _as_registry_error(error))
 
     def _deliver(
         self,
@@ -99,23 +99,23 @@ class WriteQueue:
                 future.set_exception(result)
             else:
                 future.set_result((result, generation))
-        loop.call_soon(self._start, loop)
+        loop.call_soon(self._start_batch, loop)
 
     async def close(self) -> None:
-        """Write what is waiting, then stop."""
-        self._closed = True
-        if self._busy:
+        """Commits queued operations, then stops."""
+        self._is_closed = True
+        if self._is_busy:
             self._idle = asyncio.Event()
             await self._idle.wait()
         self._thread.shutdown()
 
 
-def _refusal(error: BaseException) -> RegistryError:
-    return error if isinstance(error, RegistryError) else StoreFailed(f"The change could not be made: {error!r}")
+def _as_registry_error(error: BaseException) -> RegistryError:
+    return error if isinstance(error, RegistryError) else StoreFailed(f"The change failed: {error!r}")
 
 
 def _call(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *arguments: Any) -> None:
     try:
         loop.call_soon_threadsafe(callback, *arguments)
     except RuntimeError:
-        return  # The loop is gone, and with it everybody who waited.
+        return  # The event loop is closed.

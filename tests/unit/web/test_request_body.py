@@ -16,7 +16,7 @@ from headgate.registry.api.server import open_registry
 def test_a_body_that_stops_arriving_is_a_request_timeout(
     path: str, first: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "body_silence_seconds_max", 0.01)
+    monkeypatch.setattr(limits, "BODY_SILENCE_SECONDS_MAX", 0.01)
     sent: list[Any] = []
 
     async def receive() -> Any:

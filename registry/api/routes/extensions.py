@@ -13,12 +13,14 @@ from starlette.responses import Response, StreamingResponse
 
 from headgate.openapi.media_types import EVENT_STREAM, NDJSON
 from headgate.registry import limits
-from headgate.registry.api.answers import change_json, version_json
-from headgate.registry.api.context import Api
-from headgate.registry.api.errors import HttpFault
+from headgate.registry.api.errors import HttpError
+from headgate.registry.api.fast_path import RESPONSE_TYPE
 from headgate.registry.api.requests import Parameters
+from headgate.registry.api.responses import change_json, version_json
+from headgate.registry.api.state import ApiState
 from headgate.registry.languages import type_named
-from headgate.registry.service import reading, searching, transfer
+from headgate.registry.service import export_import, schema_queries
+from headgate.registry.service.search import Query, search_schemas
 from headgate.registry.storage.base import Deleted, Selection, StoreWriter
 
 _HEARTBEAT_SECONDS: Final = 15.0
@@ -28,7 +30,7 @@ _IMPORT_IN_MEMORY_BYTES: Final = 4 * 1024 * 1024
 _EXPORT_CHUNK_BYTES: Final = 64 * 1024
 
 
-def routes(api: Api) -> APIRouter:
+def routes(api: ApiState) -> APIRouter:
     router = APIRouter()
 
     @router.get("/search")
@@ -36,7 +38,7 @@ def routes(api: Api) -> APIRouter:
         parameters = Parameters(request)
         offset, limit = parameters.page(100)
         kind = parameters.text("schemaType")
-        query = searching.Query(
+        query = Query(
             text=parameters.text("text"),
             field=parameters.text("field"),
             field_type=parameters.text("type"),
@@ -45,22 +47,22 @@ def routes(api: Api) -> APIRouter:
             subject=parameters.text("subject"),
             all_versions=parameters.flag("allVersions"),
         )
-        found = await api.read_long(lambda store: searching.search(store, query, offset, limit))
+        found = await api.read_in_thread(lambda store: search_schemas(store, query, offset, limit))
         shown = []
         for match in found:
             entry = version_json(match.version)
             if match.fields:
                 entry["fields"] = list(dict.fromkeys(match.fields))
             shown.append(entry)
-        return api.answer(request, shown)
+        return api.respond(request, shown)
 
     @router.get("/latest")
     async def latest(request: Request) -> Response:
         parameters = Parameters(request)
-        offset, limit = parameters.page(limits.page_max)
+        offset, limit = parameters.page(limits.PAGE_MAX)
         prefix = parameters.text("subjectPrefix") if parameters.given("subjectPrefix") else ":*:"
-        listed = await api.read_long(
-            lambda store: reading.list_schemas(
+        listed = await api.read_in_thread(
+            lambda store: schema_queries.list_schemas(
                 store,
                 Selection.parse(prefix),
                 Deleted.HIDDEN,
@@ -81,21 +83,21 @@ def routes(api: Api) -> APIRouter:
             }
             for one in listed
         ]
-        return api.answer(request, shown)
+        return api.respond(request, shown)
 
     @router.get("/changes")
     async def changes(request: Request) -> Response:
         parameters = Parameters(request)
-        if request.scope["registry_type"] != EVENT_STREAM:
+        if request.scope[RESPONSE_TYPE] != EVENT_STREAM:
             after = parameters.number("after", 0)
             if after < 0:
-                raise HttpFault(400, f"Changes have numbers from 1, so none comes after {after}")
+                raise HttpError(400, f"Changes have numbers from 1, so none comes after {after}")
             _, limit = parameters.page()
             listed = api.read(lambda store: store.changes(after, limit))
-            return api.answer(request, [change_json(change) for change in listed])
+            return api.respond(request, [change_json(change) for change in listed])
         resumed = request.headers.get("last-event-id", parameters.text("after"))
         if resumed and not (resumed.isascii() and resumed.isdigit()):
-            raise HttpFault(400, f"The stream resumes after the number of a change, not after '{resumed[:100]}'")
+            raise HttpError(400, f"The stream resumes after the number of a change, not after '{resumed[:100]}'")
         start = int(resumed[:18]) if resumed else api.read(lambda store: store.last_change())
         return StreamingResponse(
             _events(api, start), headers={"content-type": EVENT_STREAM, "cache-control": "no-cache"}
@@ -116,29 +118,29 @@ def routes(api: Api) -> APIRouter:
                 async for chunk in request.stream():
                     spool.write(chunk)
             except ClientDisconnect:
-                raise HttpFault(400, "The import ended before its last line") from None
+                raise HttpError(400, "The import ended before its last line") from None
 
-            def operation(store: StoreWriter) -> transfer.Imported:
+            def operation(store: StoreWriter) -> export_import.Imported:
                 spool.seek(0)
-                return transfer.imported(api.registry.environment, store, _lines(spool), api.registry.now_ms())
+                return export_import.imported(api.registry.environment, store, _lines(spool), api.registry.now_ms())
 
             done = await api.write(request, operation)
         shown = {"versions": done.versions, "configs": done.configs, "modes": done.modes}
         others = {"keks": done.keks, "deks": done.deks, "associations": done.associations}
-        return api.answer(request, shown | {name: count for name, count in others.items() if count})
+        return api.respond(request, shown | {name: count for name, count in others.items() if count})
 
     return router
 
 
 def _lines(spool: "IO[bytes]") -> Iterator[bytes]:
-    while line := spool.readline(limits.import_line_bytes_max + 1):
+    while line := spool.readline(limits.IMPORT_LINE_BYTES_MAX + 1):
         yield line
 
 
-def _chunks(api: Api, selection: Selection, deleted: bool, *, skip_damaged: bool) -> Iterator[bytes]:
+def _chunks(api: ApiState, selection: Selection, deleted: bool, *, skip_damaged: bool) -> Iterator[bytes]:
     with api.registry.store.snapshot(skip_damaged=skip_damaged) as store:
         chunk = bytearray()
-        for line in transfer.exported(store, selection, deleted=deleted):
+        for line in export_import.exported(store, selection, deleted=deleted):
             chunk += line
             if len(chunk) >= _EXPORT_CHUNK_BYTES:
                 yield bytes(chunk)
@@ -146,13 +148,13 @@ def _chunks(api: Api, selection: Selection, deleted: bool, *, skip_damaged: bool
         yield bytes(chunk)
 
 
-async def _events(api: Api, after: int) -> AsyncIterator[bytes]:
+async def _events(api: ApiState, after: int) -> AsyncIterator[bytes]:
     """Changes after a sequence number, as they happen; a gap is told when some are not kept any more."""
     yield b": the changes of the schema registry\n\n"
     oldest = api.read(lambda store: store.changes(0, 1))
     if oldest and after < oldest[0].sequence - 1:
         yield f"event: gap\ndata: {oldest[0].sequence - 1 - after}\n\n".encode()
-    while not api.stopping:
+    while not api.is_stopping:
         changed = api.changed
         listed = api.read(lambda store, after=after: store.changes(after, _CHANGES_AT_ONCE))  # type: ignore[misc]
         if listed:
