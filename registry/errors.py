@@ -24,6 +24,7 @@ The sentences are Confluent's, to the letter: scripts and test suites match on t
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 
 class RegistryError(Exception):
@@ -274,7 +275,7 @@ class DamagedRow(StoreFailed):
         )
 
 
-_VALUE_CHARS_MAX = 100
+_VALUE_CHARS_MAX: Final = 100
 
 
 class StoreTimedOut(RegistryError):

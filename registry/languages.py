@@ -147,8 +147,8 @@ class _Remembering(Languages):
 
 
 def _parse(type: SchemaType, text: str, references: _Pairs, strict: bool) -> ParsedSchema:
-    if len(text) > limits.schema_chars_max:
-        raise InvalidSchema(f"the schema has {len(text)} characters; at most {limits.schema_chars_max} are accepted")
+    if len(text) > limits.SCHEMA_CHARS_MAX:
+        raise InvalidSchema(f"the schema has {len(text)} characters; at most {limits.SCHEMA_CHARS_MAX} are accepted")
     match type:
         case SchemaType.AVRO:
             from headgate.registry.formats import avro

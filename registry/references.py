@@ -47,8 +47,8 @@ def _follow(
     texts: dict[str, str],
     chain: tuple[tuple[Subject, int], ...],
 ) -> None:
-    if len(chain) > limits.reference_depth_max:
-        raise InvalidSchema(f"References lead through more than {limits.reference_depth_max} schemas")
+    if len(chain) > limits.REFERENCE_DEPTH_MAX:
+        raise InvalidSchema(f"References lead through more than {limits.REFERENCE_DEPTH_MAX} schemas")
     for reference in references:
         if reference.name in texts:
             continue
@@ -58,8 +58,8 @@ def _follow(
             name = f'subject "{target.subject.qualified}" and version {target.version}'
             raise InvalidSchema(f"The reference to {name} leads back to itself")
         _follow(store, target.subject, target.content.references, True, texts, (*chain, place))
-        if len(texts) >= limits.references_max:
-            raise InvalidSchema(f"References lead to more than {limits.references_max} schemas")
+        if len(texts) >= limits.REFERENCES_MAX:
+            raise InvalidSchema(f"References lead to more than {limits.REFERENCES_MAX} schemas")
         texts[reference.name] = target.content.text
 
 

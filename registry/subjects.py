@@ -12,12 +12,11 @@ from headgate.registry import limits
 from headgate.registry.errors import InvalidSubject
 
 DEFAULT_CONTEXT: Final = "."
-WILDCARD: Final = ":*:"
 GLOBAL_CONTEXT: Final = ".__GLOBAL"
 GLOBAL_NAME: Final = "__GLOBAL"
 EMPTY_NAME: Final = "__EMPTY"
 """Confluent's clients write it for a subject without a name; nothing can be registered under it."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -60,7 +59,7 @@ class Subject:
 def checked_scope(text: str) -> Subject:
     """The subject or context that `text` names, for an operation that configures it."""
     subject = Subject.parse(text)
-    if _CONTROL.search(text) or len(text) > limits.subject_chars_max or subject.name in (GLOBAL_NAME, EMPTY_NAME):
+    if _CONTROL.search(text) or len(text) > limits.SUBJECT_CHARS_MAX or subject.name in (GLOBAL_NAME, EMPTY_NAME):
         raise InvalidSubject(text)
     return subject
 

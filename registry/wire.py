@@ -83,8 +83,8 @@ def plain_text(error: Exception) -> str:
 def references_of(wire: list[WireReference] | None) -> tuple[Reference, ...]:
     if not wire:
         return ()
-    if len(wire) > limits.references_max:
-        raise InvalidSchema(f"The schema has {len(wire)} references; at most {limits.references_max} are accepted")
+    if len(wire) > limits.REFERENCES_MAX:
+        raise InvalidSchema(f"The schema has {len(wire)} references; at most {limits.REFERENCES_MAX} are accepted")
     found = []
     for index, reference in enumerate(wire):
         place = f"/references/{index}"
@@ -93,7 +93,7 @@ def references_of(wire: list[WireReference] | None) -> tuple[Reference, ...]:
         if not reference.subject:
             raise InvalidSchema(f"The reference {reference.name} needs a subject", place)
         version = -1 if reference.version is None else reference.version
-        if version != -1 and not 1 <= version <= limits.version_max:
+        if version != -1 and not 1 <= version <= limits.VERSION_MAX:
             raise InvalidSchema(f"The reference {reference.name} has no valid version: {version}", place)
         found.append(Reference(reference.name, reference.subject, version))
     return tuple(found)
@@ -109,8 +109,8 @@ def metadata_of(wire: WireMetadata | None, *, merged: bool = False) -> Metadata 
         return None
     tags = wire.tags or {}
     properties = wire.properties or {}
-    if not merged and len(tags) + len(properties) > limits.metadata_entries_max:
-        raise InvalidSchema(f"The metadata has more than {limits.metadata_entries_max} entries")
+    if not merged and len(tags) + len(properties) > limits.METADATA_ENTRIES_MAX:
+        raise InvalidSchema(f"The metadata has more than {limits.METADATA_ENTRIES_MAX} entries")
     return Metadata(
         tags={path: tuple(sorted(set(tags[path] or ()))) for path in sorted(tags)},
         properties={key: _text(properties[key]) for key in sorted(properties)},
@@ -146,8 +146,8 @@ def rule_set_of(wire: WireRuleSet | None, *, merged: bool = False) -> RuleSet | 
         return None
     names: set[str] | None = None if merged else set()
     count = len(wire.migrationRules or ()) + len(wire.domainRules or ()) + len(wire.encodingRules or ())
-    if not merged and count > limits.metadata_entries_max:
-        raise InvalidRuleSet(f"The rule set has {count} rules; at most {limits.metadata_entries_max} are accepted")
+    if not merged and count > limits.METADATA_ENTRIES_MAX:
+        raise InvalidRuleSet(f"The rule set has {count} rules; at most {limits.METADATA_ENTRIES_MAX} are accepted")
     if wire.enableAt is not None and wire.enableAt not in _ENVIRONMENTS:
         raise InvalidRuleSet(f"Invalid enableAt '{wire.enableAt}'. Valid values are {', '.join(_ENVIRONMENTS)}")
     return RuleSet(

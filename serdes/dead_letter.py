@@ -8,36 +8,37 @@ and of Spring are read as well, in `serdes.foreign_dead_letter`.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from headgate.serdes.foreign_dead_letter import Foreign, read_connect, read_spring
 from headgate.serdes.outcome import Poison, Reason
 
-PREFIX = "headgate.dead_letter."
-REDRIVE_PREFIX = "headgate.redrive."
+PREFIX: Final = "headgate.dead_letter."
+REDRIVE_PREFIX: Final = "headgate.redrive."
 
-TOPIC = PREFIX + "topic"
-PARTITION = PREFIX + "partition"
-OFFSET = PREFIX + "offset"
-TIMESTAMP = PREFIX + "timestamp"
-REASON = PREFIX + "reason"
-DETAIL = PREFIX + "detail"
-PART = PREFIX + "part"
-SCHEMA_ID = PREFIX + "schema_id"
-SCHEMA_GUID = PREFIX + "schema_guid"
-APPLICATION = PREFIX + "application"
-ATTEMPT = PREFIX + "attempt"
-FAILED_AT = PREFIX + "failed_at"
+TOPIC: Final = PREFIX + "topic"
+PARTITION: Final = PREFIX + "partition"
+OFFSET: Final = PREFIX + "offset"
+TIMESTAMP: Final = PREFIX + "timestamp"
+REASON: Final = PREFIX + "reason"
+DETAIL: Final = PREFIX + "detail"
+PART: Final = PREFIX + "part"
+SCHEMA_ID: Final = PREFIX + "schema_id"
+SCHEMA_GUID: Final = PREFIX + "schema_guid"
+APPLICATION: Final = PREFIX + "application"
+ATTEMPT: Final = PREFIX + "attempt"
+FAILED_AT: Final = PREFIX + "failed_at"
 
-REDRIVE_ATTEMPT = REDRIVE_PREFIX + "attempt"
-REDRIVE_AUDIT = REDRIVE_PREFIX + "audit"
+REDRIVE_ATTEMPT: Final = REDRIVE_PREFIX + "attempt"
+REDRIVE_AUDIT: Final = REDRIVE_PREFIX + "audit"
 
-DETAIL_CHARS_MAX = 2000
+DETAIL_CHARS_MAX: Final = 2000
 """A detail can quote the payload; headers count against the broker's limit on a record."""
 
-AUDIT_ENTRIES_MAX = 20
+AUDIT_ENTRIES_MAX: Final = 20
 """Trips back that the audit header remembers; the newest stay."""
 
-ATTEMPTS_MAX = 5
+ATTEMPTS_MAX: Final = 5
 """Failures after which a record is not driven back, unless somebody raises the bound: no loop ends by itself."""
 
 Header = tuple[str, bytes | None]

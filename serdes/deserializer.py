@@ -6,6 +6,7 @@
 import time
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from headgate.registry.errors import InvalidSchema
 from headgate.serdes.client.asynchronous import AsyncRegistryClient
@@ -22,7 +23,7 @@ from headgate.serdes.outcome import Decoded, Poison, Reason
 from headgate.serdes.rules import Rules, read_advice, rule_on_migration, rule_on_read
 from headgate.serdes.schemas import SchemaDefinition
 
-READERS_MAX = 1000
+READERS_MAX: Final = 1000
 """Pairs of writer's and reader's schema that one deserializer remembers; as many as the client's schemas."""
 
 

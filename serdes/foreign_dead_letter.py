@@ -6,16 +6,17 @@ counts attempts of its retry topics under `retry_topic-`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from headgate.serdes.outcome import Reason
 
-CONNECT_PREFIX = "__connect.errors."
-SPRING_PREFIX = "kafka_dlt-"
-_SPRING_ATTEMPTS = "retry_topic-attempts"
-_SPRING_PREFIXES = (SPRING_PREFIX, "retry_topic-", "springDeserializerException")
+CONNECT_PREFIX: Final = "__connect.errors."
+SPRING_PREFIX: Final = "kafka_dlt-"
+_SPRING_ATTEMPTS: Final = "retry_topic-attempts"
+_SPRING_PREFIXES: Final = (SPRING_PREFIX, "retry_topic-", "springDeserializerException")
 
 # Exceptions that say the payload could not be read. Others (a database that was down) say nothing about the payload.
-_UNREADABLE = (
+_UNREADABLE: Final = (
     "SerializationException",
     "DeserializationException",
     "AvroRuntimeException",

@@ -7,25 +7,25 @@ stands for is `serdes.client`'s to say.
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from headgate.serdes.avro.binary import Fault, corrupt, read_long, write_long
 from headgate.serdes.outcome import Poison, Reason
 
-MAGIC_ID = 0
-MAGIC_GUID = 1
+MAGIC_ID: Final = 0
+MAGIC_GUID: Final = 1
 
-KEY_HEADER = "__key_schema_id"
-VALUE_HEADER = "__value_schema_id"
+KEY_HEADER: Final = "__key_schema_id"
+VALUE_HEADER: Final = "__value_schema_id"
 
-FRAME_BYTES = 5
+FRAME_BYTES: Final = 5
 """The magic byte and the id."""
 
-MESSAGE_PATH_MAX = 100
+MESSAGE_PATH_MAX: Final = 100
 """Indexes on the way to a Protobuf message. Messages nest no deeper: the library stops at 100 as well."""
 
-_FRAME = struct.Struct(">BI")
+_FRAME: Final = struct.Struct(">BI")
 
 Headers: TypeAlias = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None] | None
 """As Kafka clients give them: pairs in order, a dictionary, or nothing."""

@@ -6,7 +6,7 @@ Numbers keep their value: whole numbers of any size stay whole. What the words o
 
 import json
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from headgate.registry.formats.json_schema import JsonSchema, Validator, parse
 from headgate.serdes.codec import Body, JsonValue, ReadOptions, WriteOptions
@@ -14,7 +14,7 @@ from headgate.serdes.errors import EncodeError
 from headgate.serdes.framing import Frame
 from headgate.serdes.outcome import Poison, Reason
 
-DEPTH_MAX = 100
+DEPTH_MAX: Final = 100
 """Arrays and objects open at once; the bound of the other languages."""
 
 

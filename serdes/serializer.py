@@ -6,7 +6,7 @@
 import time
 from collections.abc import MutableSequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from headgate.registry.model import Reference, SchemaType
 from headgate.serdes.client.asynchronous import AsyncRegistryClient
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import FileDescriptor
     from google.protobuf.message import Message
 
-SUBJECTS_MAX = 1000
+SUBJECTS_MAX: Final = 1000
 """Subjects whose schema one serializer remembers: the record strategies make one a topic and record."""
 
-REFRESH_SECONDS = 60.0
+REFRESH_SECONDS: Final = 60.0
 """How long the writer made from "the latest version" is used before the client is asked again."""
 
 

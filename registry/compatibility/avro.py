@@ -107,14 +107,14 @@ class _Comparison:
         self.steps += steps
         if self.steps_max is not None and self.steps > self.steps_max:
             raise WorkLimitExceeded("The schemas take long to compare")
-        if self.steps > limits.compatibility_steps_max:
+        if self.steps > limits.COMPATIBILITY_STEPS_MAX:
             raise InvalidSchema("the schemas are too intertwined to be compared")
 
     def pair(self, reader: AvroType, writer: AvroType) -> _Pair:
         key = (id(reader), id(writer))
         known = self.pairs.get(key)
         if known is None:
-            if len(self.pairs) >= limits.compatibility_pairs_max:
+            if len(self.pairs) >= limits.COMPATIBILITY_PAIRS_MAX:
                 raise InvalidSchema("the schemas are too intertwined to be compared")
             known = self.pairs[key] = _Pair(reader, writer)
             self.unexplored.append(known)
@@ -244,7 +244,7 @@ class _Comparison:
         fragments: dict[int, str] = {}
         within: dict[int, _Pair | None] = {}
         stack: list[tuple[str, _Pair, _Pair | None]] = [("", root, None)]
-        while stack and len(found) < limits.incompatibilities_max:
+        while stack and len(found) < limits.INCOMPATIBILITIES_MAX:
             path, pair, container = stack.pop()
             if pair.compatible or id(pair) in within:
                 continue
@@ -252,7 +252,7 @@ class _Comparison:
             wrong = [*(pair.findings or ()), *_missing_branches(pair, within)]
             found.extend(_incompatibility(path, pair, finding, fragments) for finding in wrong)
             stack.extend((path + step, part, pair) for step, part in reversed(pair.parts or ()) if not part.compatible)
-        return found[: limits.incompatibilities_max]
+        return found[: limits.INCOMPATIBILITIES_MAX]
 
 
 def _appended(items: list[T] | None, item: T) -> list[T]:
@@ -274,7 +274,7 @@ def _missing_branches(pair: _Pair, within: dict[int, _Pair | None]) -> list[Find
     unread = sorted(
         (choice for choice in pair.failed if not choice.leads_back_to(readers_around)), key=lambda choice: choice.index
     )
-    return [findings.missing_branch(choice.path, choice.writer) for choice in unread[: limits.incompatibilities_max]]
+    return [findings.missing_branch(choice.path, choice.writer) for choice in unread[: limits.INCOMPATIBILITIES_MAX]]
 
 
 def _incompatibility(path: str, pair: _Pair, finding: Finding, fragments: dict[int, str]) -> Incompatibility:

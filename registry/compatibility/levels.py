@@ -77,7 +77,7 @@ def check(
                     found.append(Found(old.version, False, one))
         if told:
             messages += [*told, f"{{oldSchemaVersion: {old.version}}}", _old_schema(old.schema.canonical)]
-        if len(found) >= limits.incompatibilities_max:
+        if len(found) >= limits.INCOMPATIBILITIES_MAX:
             break
     return CheckResult(tuple(messages), tuple(found)) if messages else COMPATIBLE
 

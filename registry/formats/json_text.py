@@ -9,20 +9,20 @@ from typing import Any, Final
 _BRIEF_CHARS_MAX: Final = 200
 _COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(/\*.*?\*/|//[^\n]*)', re.DOTALL)
 _CONTROL: Final = re.compile(r"\\u00[01][0-9a-f]")
-_encode_text: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
+_ENCODE_TEXT: Final[Callable[[str], str]] = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON value")
 
 
-_decoder: Final = json.JSONDecoder(parse_constant=_refuse)
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
 
 
 def load(text: str) -> Any:
     """The value that `text` is. Raises `ValueError` with the place of the fault, for any text whatever."""
     try:
-        return _decoder.decode(text)
+        return _DECODER.decode(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
     except ValueError:
@@ -30,14 +30,14 @@ def load(text: str) -> Any:
         if bare == text:
             raise
     try:
-        return _decoder.decode(bare)
+        return _DECODER.decode(bare)
     except RecursionError:
         raise ValueError("nested too deep") from None
 
 
 def text_of(value: str) -> str:
     """A string, quoted."""
-    quoted = _encode_text(value)
+    quoted = _ENCODE_TEXT(value)
     if "\\u00" in quoted:
         return _CONTROL.sub(lambda match: f"\\u{match.group(0)[2:].upper()}", quoted)
     return quoted

@@ -83,8 +83,8 @@ def checked_resource(
     name, namespace = _checked_name(name, "resourceName"), _checked_name(namespace, "resourceNamespace")
     if not id and not dry_run:
         raise InvalidAssociation("resourceId", "cannot be null or empty")
-    if id and len(id) > limits.resource_id_chars_max:
-        raise InvalidAssociation("resourceId", f"exceeds max length of {limits.resource_id_chars_max}")
+    if id and len(id) > limits.RESOURCE_ID_CHARS_MAX:
+        raise InvalidAssociation("resourceId", f"exceeds max length of {limits.RESOURCE_ID_CHARS_MAX}")
     if type and type != TOPIC:
         raise InvalidAssociation("resourceType", f"must be '{TOPIC}'")
     return Resource(name, namespace, id or None)
@@ -93,8 +93,8 @@ def checked_resource(
 def _checked_name(name: str | None, field: str) -> str:
     if not name:
         raise InvalidAssociation(field, "cannot be null or empty")
-    if len(name) > limits.resource_chars_max:
-        raise InvalidAssociation(field, f"exceeds max length of {limits.resource_chars_max}")
+    if len(name) > limits.RESOURCE_CHARS_MAX:
+        raise InvalidAssociation(field, f"exceeds max length of {limits.RESOURCE_CHARS_MAX}")
     for char in name:
         category = unicodedata.category(char)
         if not (category.startswith("L") or category == "Nd" or char in "_-."):
@@ -115,8 +115,8 @@ def checked_draft(resource: Resource, draft: Draft, *, create_only: bool) -> Dra
     """With the defaults of its kind of request. Raises InvalidAssociation for a combination that cannot be stored."""
     if draft.subject is not None and (not draft.subject or any(unicodedata.category(c) == "Cc" for c in draft.subject)):
         raise InvalidAssociation("subject", "must not be empty")
-    if draft.subject is not None and len(draft.subject) > limits.subject_chars_max:
-        raise InvalidAssociation("subject", f"exceeds max length of {limits.subject_chars_max}")
+    if draft.subject is not None and len(draft.subject) > limits.SUBJECT_CHARS_MAX:
+        raise InvalidAssociation("subject", f"exceeds max length of {limits.SUBJECT_CHARS_MAX}")
     lifecycle, frozen = draft.lifecycle, draft.frozen
     if draft.submitted is not None and lifecycle is Lifecycle.WEAK:
         purpose = " for create" if create_only else ""
@@ -314,8 +314,8 @@ def _add(store: StoreWriter, association: Association) -> None:
 
 
 def check_count(store: StoreReader) -> None:
-    if store.associations.count() >= limits.associations_max:
-        raise TooManyAssociations(limits.associations_max)
+    if store.associations.count() >= limits.ASSOCIATIONS_MAX:
+        raise TooManyAssociations(limits.ASSOCIATIONS_MAX)
 
 
 def check_exclusive(store: StoreReader, subject: Subject) -> None:

@@ -1,7 +1,7 @@
 """Configuration and modes of subjects, contexts and the whole, and the contexts themselves."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from headgate.registry import limits
 from headgate.registry.errors import (
@@ -20,7 +20,7 @@ from headgate.registry.settings import RegistrySettings
 from headgate.registry.storage.base import Deleted, Selection, StoreReader, StoreWriter
 from headgate.registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, Subject
 
-TOP = Subject(DEFAULT_CONTEXT, "")
+TOP: Final = Subject(DEFAULT_CONTEXT, "")
 """The scope of /config and /mode without a subject: the default context."""
 
 
@@ -128,7 +128,7 @@ def _empty(store: StoreWriter, scope: Subject) -> None:
         selection = Selection(None) if scope.context == GLOBAL_CONTEXT else Selection(scope.context)
         if store.subjects(selection, Deleted.HIDDEN, 0, 1):
             raise OperationNotPermitted("Cannot import since found existing subjects")
-        left = store.subjects(selection, Deleted.ONLY, 0, limits.id_max)
+        left = store.subjects(selection, Deleted.ONLY, 0, limits.ID_MAX)
     doomed = [(subject, key.version) for subject in left for key in store.versions(subject)]
     for subject, version in doomed:
         if any(referrer.live for referrer in store.referrers(subject, version)):

@@ -59,7 +59,7 @@ def algorithm_named(text: str | None) -> Algorithm:
 
 def checked_name(name: str | None) -> str:
     """Letters, digits, `_` and `-`, starting with a letter or `_`."""
-    if not name or len(name) > limits.key_name_chars_max or not (_is_letter(name[0]) or name[0] == "_"):
+    if not name or len(name) > limits.KEY_NAME_CHARS_MAX or not (_is_letter(name[0]) or name[0] == "_"):
         raise InvalidKey("name")
     if not all(_is_letter(char) or unicodedata.category(char) == "Nd" or char in "_-" for char in name):
         raise InvalidKey("name")
@@ -72,7 +72,7 @@ def _is_letter(char: str) -> bool:
 
 def checked_subject(text: str | None) -> str:
     """The qualified name: `:.:orders` and `orders` are the same subject."""
-    if not text or _CONTROL.search(text) or len(text) > limits.subject_chars_max:
+    if not text or _CONTROL.search(text) or len(text) > limits.SUBJECT_CHARS_MAX:
         raise InvalidKey("subject")
     return Subject.parse(text).qualified
 
@@ -83,7 +83,7 @@ def dek_subject(store: StoreReader, text: str) -> str:
 
 
 def checked_version(version: int) -> int:
-    if not FIRST_VERSION <= version <= limits.version_max:
+    if not FIRST_VERSION <= version <= limits.VERSION_MAX:
         raise InvalidVersion(str(version))
     return version
 
@@ -125,13 +125,13 @@ def _canonical_kms_type(kms_type: str) -> str:
 
 
 def check_kek_count(keys: KeyReader) -> None:
-    if keys.kek_count() >= limits.keks_max:
-        raise TooManyKeys(limits.keks_max)
+    if keys.kek_count() >= limits.KEKS_MAX:
+        raise TooManyKeys(limits.KEKS_MAX)
 
 
 def check_dek_count(keys: KeyReader) -> None:
-    if keys.dek_count() >= limits.deks_max:
-        raise TooManyKeys(limits.deks_max)
+    if keys.dek_count() >= limits.DEKS_MAX:
+        raise TooManyKeys(limits.DEKS_MAX)
 
 
 def check_kek(kek: Kek) -> None:
@@ -147,7 +147,7 @@ def check_kek(kek: Kek) -> None:
         "kmsProps": props,
         "doc": len(kek.doc or ""),
     }
-    if sum(sizes.values()) > limits.kek_chars_max:
+    if sum(sizes.values()) > limits.KEK_CHARS_MAX:
         raise InvalidKey(max(sizes, key=lambda name: sizes[name]))
 
 
@@ -240,7 +240,7 @@ def create_dek(store: StoreWriter, name: str, new: NewDek, now_ms: int, *, rewra
     version = checked_version(new.version)
     kek = get_kek(keys, name, deleted=new.deleted)
     material = new.encrypted_key_material or ""
-    if len(material) > limits.key_material_chars_max:
+    if len(material) > limits.KEY_MATERIAL_CHARS_MAX:
         raise InvalidKey("encryptedKeyMaterial")
     dek = Dek(name, subject, new.algorithm, version, material, new.deleted, now_ms)
     stored = keys.dek(name, subject, new.algorithm, version)

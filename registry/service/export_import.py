@@ -56,7 +56,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     association: export_import_keys.AssociationLine | None = None
 
 
-_line: Final = msgspec.json.Decoder(_Line, strict=False)
+_LINE_DECODER: Final = msgspec.json.Decoder(_Line, strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def imported(environment: Environment, store: StoreWriter, lines: Iterable[bytes
             elif read.kind == "mode" and read.mode is not None:
                 store.put_mode(_scope(read.subject), _mode(read.mode))
                 modes += 1
-            elif read.kind == "ids" and read.id is not None and 1 <= read.id <= limits.id_max + 1:
+            elif read.kind == "ids" and read.id is not None and 1 <= read.id <= limits.ID_MAX + 1:
                 store.spend_ids(_scope(read.subject).context, read.id)
             elif (other := _other(read)) is not None:
                 export_import_keys.put(store, other)
@@ -172,10 +172,10 @@ def _at(number: int, error: RegistryError) -> RegistryError:
 
 
 def _read(line: bytes) -> _Line:
-    if len(line) > limits.import_line_bytes_max:
-        raise InvalidSchema(f"more than {limits.import_line_bytes_max} bytes")
+    if len(line) > limits.IMPORT_LINE_BYTES_MAX:
+        raise InvalidSchema(f"more than {limits.IMPORT_LINE_BYTES_MAX} bytes")
     try:
-        return _line.decode(line)
+        return _LINE_DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidSchema(f"not a line of an export: {plain_text(error)}") from None
 
@@ -194,9 +194,9 @@ def _mode(text: str) -> Mode:
 def _stored(read: _Line, now_ms: int) -> StoredVersion:
     if read.schema is None or not read.subject:
         raise InvalidSchema("a schema line needs a subject and a schema")
-    if read.id is None or not 0 <= read.id <= limits.id_max:
+    if read.id is None or not 0 <= read.id <= limits.ID_MAX:
         raise InvalidSchema(f"no valid id: {read.id}")
-    if read.version is None or not 1 <= read.version <= limits.version_max:
+    if read.version is None or not 1 <= read.version <= limits.VERSION_MAX:
         raise InvalidSchema(f"no valid version: {read.version}")
     content = Content(
         type_named(read.schemaType),

@@ -129,7 +129,7 @@ def _put_kek(store: StoreWriter, line: KekLine) -> None:
 def _put_dek(store: StoreWriter, line: DekLine) -> None:
     subject = encryption_keys.checked_subject(line.subject)
     version = encryption_keys.checked_version(line.version)
-    if not 0 < len(line.encryptedKeyMaterial) <= limits.key_material_chars_max:
+    if not 0 < len(line.encryptedKeyMaterial) <= limits.KEY_MATERIAL_CHARS_MAX:
         raise InvalidKey("encryptedKeyMaterial")
     name = encryption_keys.checked_name(line.kekName)
     dek = Dek(name, subject, line.algorithm, version, line.encryptedKeyMaterial, line.deleted, line.ts)

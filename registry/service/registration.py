@@ -148,8 +148,8 @@ def _check_mode(subject: Subject, mode: Mode, submitted: SubmittedSchema) -> Non
     if submitted.id is not None:
         if not mode.takes_explicit_ids:
             raise OperationNotPermitted(f"{place} is not in import mode")
-        if not 0 <= submitted.id <= limits.id_max:
-            raise OperationNotPermitted(f"The id {submitted.id} is not between 0 and {limits.id_max}")
+        if not 0 <= submitted.id <= limits.ID_MAX:
+            raise OperationNotPermitted(f"The id {submitted.id} is not between 0 and {limits.ID_MAX}")
     elif mode is not Mode.READWRITE:
         raise OperationNotPermitted(f"{place} is not in read-write mode")
 
@@ -185,8 +185,8 @@ def _add(store: StoreWriter, subject: Subject, examined: Examined, now_ms: int) 
     version = examined.submitted.version if examined.submitted.version > 0 else examined.next_version
     if version != examined.next_version and not examined.importing:
         raise InvalidSchema("Version is not one more than previous version")
-    if version > limits.version_max:
-        raise OperationNotPermitted(f"Versions end at {limits.version_max}")
+    if version > limits.VERSION_MAX:
+        raise OperationNotPermitted(f"Versions end at {limits.VERSION_MAX}")
     if id is None:
         id = store.retired_id_of_content(subject.context, fingerprint, content.type)
     if id is None:

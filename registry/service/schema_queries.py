@@ -28,7 +28,7 @@ def version_number(text: str) -> int:
     stripped = text.strip()
     if stripped.lower() == "latest" or stripped == "-1":
         return LATEST
-    if not (stripped.isascii() and stripped.isdigit()) or not 1 <= int(stripped[:20]) <= limits.version_max:
+    if not (stripped.isascii() and stripped.isdigit()) or not 1 <= int(stripped[:20]) <= limits.VERSION_MAX:
         raise InvalidVersion(text)
     return int(stripped)
 

@@ -64,8 +64,8 @@ def parse_submitted(
 
     A `verbatim` one keeps its text as it came.
     """
-    if len(submitted.text) > limits.schema_chars_max:
-        raise SchemaTooLarge(len(submitted.text), limits.schema_chars_max)
+    if len(submitted.text) > limits.SCHEMA_CHARS_MAX:
+        raise SchemaTooLarge(len(submitted.text), limits.SCHEMA_CHARS_MAX)
     named = references.pinned(store, subject, submitted.references)
     try:
         texts = references.resolve(store, subject, named, deleted=not strict)

@@ -51,12 +51,12 @@ class SqliteWriter(SqliteReader):
         )
         sequence = cursor.lastrowid or 0
         if sequence % _PRUNE_EVERY == 0:
-            self._execute("DELETE FROM changes WHERE sequence <= ?", (sequence - limits.changes_kept_max,))
+            self._execute("DELETE FROM changes WHERE sequence <= ?", (sequence - limits.CHANGES_KEPT_MAX,))
 
     def allocate_id(self, context: str) -> int:
         id = self._next_id(context)
-        if id > limits.id_max:
-            raise OperationNotPermitted(f"The context {context} has given out every id up to {limits.id_max}")
+        if id > limits.ID_MAX:
+            raise OperationNotPermitted(f"The context {context} has given out every id up to {limits.ID_MAX}")
         self._put_next_id(context, id + 1)
         return id
 

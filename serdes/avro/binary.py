@@ -7,12 +7,12 @@ Each takes a third argument that it does not look at, so that it can stand among
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from headgate.serdes.outcome import Reason
 
-_FLOAT = struct.Struct("<f")
-_DOUBLE = struct.Struct("<d")
+_FLOAT: Final = struct.Struct("<f")
+_DOUBLE: Final = struct.Struct("<d")
 
 
 class Fault(Exception):

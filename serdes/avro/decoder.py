@@ -5,7 +5,7 @@ This is the oracle of the columnar decoder and takes its place where Numba is mi
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from headgate.serdes.avro.binary import (
     READERS,
@@ -35,10 +35,10 @@ from headgate.serdes.avro.resolution import (
 from headgate.serdes.avro.schema import Array, Enum, Fixed, Logical, Map, Primitive, Record, Schema, Union, is_zero_size
 from headgate.serdes.outcome import Poison, Reason
 
-DEPTH_MAX = 100
+DEPTH_MAX: Final = 100
 """Records, arrays and maps of the writer open at once; Protobuf's own default. Keeps every decoder's stack bounded."""
 
-ZERO_SIZE_ITEMS_MAX = 4096
+ZERO_SIZE_ITEMS_MAX: Final = 4096
 """Array items that take no bytes, in one body: nothing in the bytes bounds their count, and each costs memory."""
 
 

@@ -5,17 +5,18 @@ default of a union is a value of its first branch (later editions allow any bran
 """
 
 import struct
+from typing import Final
 
 from headgate.serdes.avro.logical import reader_of
 from headgate.serdes.avro.schema import Array, Enum, Fixed, Logical, Map, Primitive, Record, Schema, Union
 
-DEFAULT_DEPTH_MAX = 100
+DEFAULT_DEPTH_MAX: Final = 100
 """Levels of a default: a record whose default leaves out a field that is the record itself would never end."""
 
-DEFAULT_VALUES_MAX = 10_000
+DEFAULT_VALUES_MAX: Final = 10_000
 """Values in one default: records that default to one another in pairs double with every level."""
 
-_RANGES = {"int": 1 << 31, "long": 1 << 63}
+_RANGES: Final = {"int": 1 << 31, "long": 1 << 63}
 
 
 class _Endless(ValueError):

@@ -3,7 +3,7 @@
 import math
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from headgate.serdes.avro.decoder import DEPTH_MAX
 from headgate.serdes.avro.defaults import default_value
@@ -25,9 +25,9 @@ from headgate.serdes.errors import EncodeError
 
 Convert: TypeAlias = Callable[[Any, int], Any]
 
-_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "INF": math.inf, "-INF": -math.inf}
-_BITS = {"int": 32, "long": 64}
-_FLOAT = struct.Struct("<f")
+_FLOATS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "INF": math.inf, "-INF": -math.inf}
+_BITS: Final = {"int": 32, "long": 64}
+_FLOAT: Final = struct.Struct("<f")
 
 
 class FromJson:

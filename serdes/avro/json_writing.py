@@ -6,7 +6,7 @@ What a value of a type is, and which branch of a union takes it, is the binary e
 import math
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from headgate.serdes.avro.binary import read_long
 from headgate.serdes.avro.decoder import DEPTH_MAX
@@ -119,9 +119,9 @@ def _shortest(number: float, encoded: bytes) -> float:
     return float(f"{number:.9g}")
 
 
-_FLOAT = struct.Struct("<f")
-_NORMAL_MIN = 2.0**-126
-_EXACT_WHOLE = 10.0**6
+_FLOAT: Final = struct.Struct("<f")
+_NORMAL_MIN: Final = 2.0**-126
+_EXACT_WHOLE: Final = 10.0**6
 
 
 def _union(schema: Union, converters: list[Convert]) -> Convert:

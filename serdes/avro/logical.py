@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from headgate.serdes.avro.schema import DECIMAL_PRECISION_MAX, Logical
@@ -23,16 +23,16 @@ DATE_DAYS_MIN, DATE_DAYS_MAX = -719_162, 2_932_896
 TIMESTAMP_SECONDS_MIN, TIMESTAMP_SECONDS_END = -62_135_596_800, 253_402_300_800
 """0001-01-01T00:00 and the first second of year 10000, since the epoch."""
 
-DAY_SECONDS = 86_400
+DAY_SECONDS: Final = 86_400
 
-UNITS_PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000}
+UNITS_PER_SECOND: Final = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000}
 
-_EPOCH_DAY = date(1970, 1, 1)
-_EPOCH = datetime(1970, 1, 1)
-_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
+_EPOCH_DAY: Final = date(1970, 1, 1)
+_EPOCH: Final = datetime(1970, 1, 1)
+_EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 # Inexact is trapped so that a rounding can never pass unseen.
-_EXACT = Context(prec=2 * DECIMAL_PRECISION_MAX, traps=[Inexact, InvalidOperation, Overflow])
+_EXACT: Final = Context(prec=2 * DECIMAL_PRECISION_MAX, traps=[Inexact, InvalidOperation, Overflow])
 
 
 class Nanoseconds(int):

@@ -5,15 +5,15 @@ Each writer takes the buffer, the value and the depth, which only containers loo
 
 import struct
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from headgate.serdes.avro.binary import write_long
 from headgate.serdes.avro.logical import reader_of, writer_of
 from headgate.serdes.avro.schema import Enum, Logical
 from headgate.serdes.errors import EncodeError
 
-_INTEGER_BITS = {"int": 32, "long": 64}
-_FLOATING = {"float": struct.Struct("<f"), "double": struct.Struct("<d")}
+_INTEGER_BITS: Final = {"int": 32, "long": 64}
+_FLOATING: Final = {"float": struct.Struct("<f"), "double": struct.Struct("<d")}
 
 
 class Buffer(bytearray):

@@ -7,18 +7,18 @@ A logical type that is unknown or does not fit its type is ignored, as the speci
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from headgate.registry.formats import avro
 from headgate.registry.formats.avro import types as avro_types
 
-PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
-DECIMAL_PRECISION_MAX = 1000
+DECIMAL_PRECISION_MAX: Final = 1000
 """Digits. Ten to this power is computed; Arrow ends at 76. A larger precision makes the type plain bytes."""
 
-_INT_LOGICAL = frozenset({"date", "time-millis"})
-_LONG_LOGICAL = frozenset(
+_INT_LOGICAL: Final = frozenset({"date", "time-millis"})
+_LONG_LOGICAL: Final = frozenset(
     {"time-micros"}
     | {f"{kind}-{unit}" for kind in ("timestamp", "local-timestamp") for unit in ("millis", "micros", "nanos")}
 )

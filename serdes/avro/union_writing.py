@@ -5,14 +5,14 @@ value, for records the one nearest to the fields given.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from headgate.serdes.avro.binary import write_long
 from headgate.serdes.avro.scalar_writing import Buffer, Write, WrongKind, wrong
 from headgate.serdes.avro.schema import Primitive, Record, Schema, Union, type_name, unqualified
 from headgate.serdes.errors import EncodeError
 
-UNION_ATTEMPTS_MAX = 10_000
+UNION_ATTEMPTS_MAX: Final = 10_000
 """Branches tried in vain for one value: records that differ only at their deepest leaf double the work per level."""
 
 

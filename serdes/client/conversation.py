@@ -7,14 +7,15 @@ An answer that is not a registry's (a proxy's page, JSON of another shape) count
 import base64
 import json
 from collections.abc import Callable, Mapping
+from typing import Final
 from urllib.parse import quote, unquote, urlencode
 
 from headgate.serdes.client.errors import RegistryUnavailable, RegistryUnreachable, RequestRefused, UnknownSchema
 from headgate.serdes.client.exchange import HttpAnswer, HttpRequest, NoAnswer, Pause, Steps
 from headgate.serdes.client.settings import BasicAuth, BearerAuth, RegistrySettings
 
-_RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
-_MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+_RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 
 
 class Conversation:

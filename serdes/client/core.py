@@ -7,10 +7,10 @@ an id is unknown, or the registry out of reach, is remembered too, for a while: 
 from collections.abc import Callable, Generator, Hashable, Mapping
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from headgate.registry.limits import id_max, reference_depth_max, references_max
+from headgate.registry.limits import ID_MAX, REFERENCE_DEPTH_MAX, REFERENCES_MAX
 from headgate.registry.model import Reference, SchemaType
 from headgate.serdes.client.cache import BoundedCache
 from headgate.serdes.client.conversation import Conversation
@@ -28,14 +28,14 @@ from headgate.serdes.schemas import RegisteredSchema, SchemaDefinition
 
 Answer = dict[str, object] | list[object]
 
-UNKNOWN_IDS_FEW = 10
+UNKNOWN_IDS_FEW: Final = 10
 """Unknown ids after which the registry is asked where its ids end: garbage must not be asked for id by id."""
 
-IDS_AHEAD_MAX = 100_000
+IDS_AHEAD_MAX: Final = 100_000
 """How far past the last id a new one may lie until that is asked again: more than anybody registers meanwhile."""
 
-_OUTAGE = "outage"
-_LAST = "last"
+_OUTAGE: Final = "outage"
+_LAST: Final = "last"
 
 
 class RegistryCore:
@@ -55,8 +55,8 @@ class RegistryCore:
 
     def schema_by_id(self, schema_id: int) -> Steps[RegisteredSchema]:
         def ask() -> Steps[RegisteredSchema]:
-            end = (self._last_id.get(_LAST) or id_max) + IDS_AHEAD_MAX
-            if not 0 <= schema_id <= min(end, id_max):
+            end = (self._last_id.get(_LAST) or ID_MAX) + IDS_AHEAD_MAX
+            if not 0 <= schema_id <= min(end, ID_MAX):
                 raise UnknownSchema(f"schema {schema_id}: the registry's ids end long before")
             try:
                 answer = yield from self._conversation.ask("GET", ("schemas", "ids", str(schema_id)))
@@ -144,13 +144,13 @@ class RegistryCore:
         return texts
 
     def _collect(self, references: tuple[Reference, ...], texts: dict[str, str], depth: int) -> Steps[None]:
-        if depth > reference_depth_max:
-            raise RequestRefused(422, 42201, f"references are chained more than {reference_depth_max} long")
+        if depth > REFERENCE_DEPTH_MAX:
+            raise RequestRefused(422, 42201, f"references are chained more than {REFERENCE_DEPTH_MAX} long")
         for reference in references:
             if reference.name in texts:
                 continue
-            if len(texts) >= references_max:
-                raise RequestRefused(422, 42201, f"the schema refers to more than {references_max} others")
+            if len(texts) >= REFERENCES_MAX:
+                raise RequestRefused(422, 42201, f"the schema refers to more than {REFERENCES_MAX} others")
             found = yield from self.version(reference.subject, reference.version)
             yield from self._collect(found.definition.references, texts, depth + 1)
             texts.setdefault(reference.name, found.definition.text)

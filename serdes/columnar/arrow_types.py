@@ -1,5 +1,7 @@
 """What Arrow calls each of Avro's scalar types, and the range that a logical type allows its numbers."""
 
+from typing import Final
+
 from pyarrow import lib as pa
 
 from headgate.serdes.avro.logical import (
@@ -11,10 +13,10 @@ from headgate.serdes.avro.logical import (
 )
 from headgate.serdes.avro.schema import Fixed, Logical, Primitive
 
-ARROW_PRECISION_MAX = 76
+ARROW_PRECISION_MAX: Final = 76
 """Digits of decimal256. A decimal of more is kept as the bytes it came in."""
-DECIMAL_128_PRECISION_MAX = 38
-DURATION_PARTS = ("months", "days", "milliseconds")
+DECIMAL_128_PRECISION_MAX: Final = 38
+DURATION_PARTS: Final = ("months", "days", "milliseconds")
 
 _PLAIN: dict[str, pa.DataType] = {
     "null": pa.null(),

@@ -11,7 +11,7 @@ and a row that has a value there is TOO_DEEP.
 
 from dataclasses import dataclass, field
 from enum import Enum as PlainEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pyarrow import lib as pa
 
@@ -20,13 +20,13 @@ from headgate.serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Reco
 from headgate.serdes.columnar.arrow_types import DURATION_PARTS, is_arrow_decimal, scalar_type
 from headgate.serdes.columnar.errors import SchemaTooLarge
 
-ROWS = 0
+ROWS: Final = 0
 """The scope of the batch itself."""
 
-COLUMNS_MAX = 20_000
+COLUMNS_MAX: Final = 20_000
 """Columns of one reader's schema. Records that name one another in pairs double with every level."""
 
-RECURSION_MAX_DEFAULT = 4
+RECURSION_MAX_DEFAULT: Final = 4
 """Times that a record type may lie inside itself."""
 
 

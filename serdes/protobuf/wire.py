@@ -3,12 +3,14 @@
 Walks the wire format ("Encoding" in the Protobuf documentation) along a descriptor, after the fact.
 """
 
+from typing import Final
+
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from headgate.serdes.avro.binary import Fault, corrupt, truncated
 from headgate.serdes.outcome import Reason
 
-DEPTH_MAX = 100
+DEPTH_MAX: Final = 100
 """Messages inside messages; the library's own limit."""
 
 _VARINT, _FIXED_64, _LENGTH, _GROUP, _END_GROUP, _FIXED_32 = range(6)

@@ -9,7 +9,7 @@ itself is looked at only when it is to be reported. How one pair is judged is `j
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from headgate.registry.compatibility.incompatibility import Incompatibility, Policy
 from headgate.registry.compatibility.json_schema.explanations import explain
@@ -23,24 +23,24 @@ from headgate.registry.formats.json_schema.subschema import Subschema
 
 # Looks at a keyword, a property, a pair. A schema of a thousand properties needs a few thousand; a hundred alternatives
 # of a hundred properties, all against all, a million. This many take a few seconds.
-STEPS_MAX = 400_000
+STEPS_MAX: Final = 400_000
 
 # Looking up the verdict on a pair costs this much less than judging it.
-_GLANCES_PER_STEP = 20
+_GLANCES_PER_STEP: Final = 20
 
 # Enough to see what is wrong. Shared definitions would otherwise be reported once for each way that leads to them.
-INCOMPATIBILITIES_MAX = 500
+INCOMPATIBILITIES_MAX: Final = 500
 
 # Ways through the graph of pairs that the report looks at, where most end in what is already being reported.
-REPORT_STEPS_MAX = 20_000
-REPORT_LEVELS_MAX = 100
+REPORT_STEPS_MAX: Final = 20_000
+REPORT_LEVELS_MAX: Final = 100
 
 # A chain of thousands of references makes a path that nobody reads.
-PATH_CHARACTERS_MAX = 2_000
+PATH_CHARACTERS_MAX: Final = 2_000
 
 Pair = tuple[Shape, Shape]
 
-_WHOLE = object()
+_WHOLE: Final = object()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """What each difference means, and what to do about it, in plain words."""
 
+from typing import Final
+
 from headgate.registry.compatibility.json_schema.kinds import Difference
 
-_ADDED = "The reader's schema demands {keyword} where the writer's does not"
-_TIGHTER = "The reader's schema allows less by {keyword} than the writer's"
-_DROP = "Remove {keyword}, or set it so that everything the writer's schema allows still passes."
-_LOOSEN = "Set {keyword} back to the writer's value or looser."
+_ADDED: Final = "The reader's schema demands {keyword} where the writer's does not"
+_TIGHTER: Final = "The reader's schema allows less by {keyword} than the writer's"
+_DROP: Final = "Remove {keyword}, or set it so that everything the writer's schema allows still passes."
+_LOOSEN: Final = "Set {keyword} back to the writer's value or looser."
 
 _SPECIAL: dict[Difference, tuple[str, str]] = {
     Difference.SCHEMA_ADDED: (

@@ -4,9 +4,9 @@ The search begins with an assignment that is known already and looks only at the
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
-_FREE = -1
+_FREE: Final = -1
 
 
 class Edges(Protocol):

@@ -19,7 +19,7 @@ _LEVELS: Final = 6
 """Hints of one member, see `Hints.of`."""
 
 # A discriminator stands near the top of its member.
-_PLACES_MAX = 50
+_PLACES_MAX: Final = 50
 
 
 class Hints:

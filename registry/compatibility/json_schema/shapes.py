@@ -7,7 +7,7 @@ keyword. `true` and `{}` are one shape; a reference is the shape of what it lead
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from headgate.registry.formats.json_schema.document import same_key
 from headgate.registry.formats.json_schema.drafts import Draft
@@ -51,7 +51,7 @@ class Shape:
         return self.source.value.get(keyword)
 
 
-_TYPES = {
+_TYPES: Final = {
     "string": Kind.STRING,
     "number": Kind.NUMBER,
     "integer": Kind.NUMBER,
@@ -61,16 +61,16 @@ _TYPES = {
     "object": Kind.OBJECT,
 }
 
-_STRING = frozenset({"minLength", "maxLength", "pattern"})
-_NUMBER = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
-_ARRAY = frozenset({"items", "additionalItems", "minItems", "maxItems", "uniqueItems"})
-_OBJECT = frozenset(
+_STRING: Final = frozenset({"minLength", "maxLength", "pattern"})
+_NUMBER: Final = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+_ARRAY: Final = frozenset({"items", "additionalItems", "minItems", "maxItems", "uniqueItems"})
+_OBJECT: Final = frozenset(
     {"properties", "required", "minProperties", "maxProperties", "patternProperties", "additionalProperties"}
 )
-_CONDITIONAL = frozenset({"if", "then", "else"})
+_CONDITIONAL: Final = frozenset({"if", "then", "else"})
 
 # From 2019-09 on Confluent's registry reads schemas with another library, which passes over these.
-_SAYING_NOTHING_WHEN_EMPTY = ("properties", "patternProperties")
+_SAYING_NOTHING_WHEN_EMPTY: Final = ("properties", "patternProperties")
 
 
 def _keywords(draft: Draft) -> dict[Kind, frozenset[str]]:
@@ -99,7 +99,7 @@ def _keywords(draft: Draft) -> dict[Kind, frozenset[str]]:
     }
 
 
-_KEYWORDS = {draft: _keywords(draft) for draft in Draft}
+_KEYWORDS: Final = {draft: _keywords(draft) for draft in Draft}
 
 
 class Shapes:

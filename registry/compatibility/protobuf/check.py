@@ -9,7 +9,7 @@ from headgate.registry.compatibility.protobuf.explanations import EXPLANATIONS
 from headgate.registry.compatibility.protobuf.kinds import Difference, Kind
 from headgate.registry.compatibility.protobuf.types import Side
 from headgate.registry.formats.protobuf import ProtobufSchema
-from headgate.registry.limits import incompatibilities_max
+from headgate.registry.limits import INCOMPATIBILITIES_MAX
 
 
 def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> Iterator[Difference]:
@@ -20,7 +20,7 @@ def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> Iterator[Diff
 def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Incompatibility]:
     """Everything that keeps the reader from what the writer may have written; empty when it can be read."""
     broken = (one for one in differences(reader, writer) if not one.kind.compatible)
-    return [_explained(one) for one in islice(broken, incompatibilities_max)]
+    return [_explained(one) for one in islice(broken, INCOMPATIBILITIES_MAX)]
 
 
 def check_reserved(

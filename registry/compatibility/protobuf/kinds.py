@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class Kind(StrEnum):
@@ -39,7 +40,7 @@ class Kind(StrEnum):
         return self not in _INCOMPATIBLE
 
 
-_INCOMPATIBLE = frozenset(
+_INCOMPATIBLE: Final = frozenset(
     {
         Kind.PACKAGE_CHANGED,
         Kind.MESSAGE_REMOVED,

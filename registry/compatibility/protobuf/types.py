@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from google.protobuf import descriptor_pb2
 
@@ -13,10 +14,10 @@ MessageProto = descriptor_pb2.DescriptorProto
 
 Shape = StrEnum("Shape", ["SCALAR", "MESSAGE", "GROUP", "MAP"])
 
-_GENERAL = ("int32", "int64", "uint32", "uint64", "bool", "enum")
-_GROUPS = (_GENERAL, ("sint32", "sint64"), ("string", "bytes"), ("fixed32", "sfixed32"), ("fixed64", "sfixed64"))
-_GROUP_OF = {name: names[0] for names in (*_GROUPS, ("float",), ("double",)) for name in names}
-TEXTUAL = "string"
+_GENERAL: Final = ("int32", "int64", "uint32", "uint64", "bool", "enum")
+_GROUPS: Final = (_GENERAL, ("sint32", "sint64"), ("string", "bytes"), ("fixed32", "sfixed32"), ("fixed64", "sfixed64"))
+_GROUP_OF: Final = {name: names[0] for names in (*_GROUPS, ("float",), ("double",)) for name in names}
+TEXTUAL: Final = "string"
 """The group of string and bytes; every other group is numeric."""
 
 

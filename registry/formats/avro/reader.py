@@ -85,8 +85,8 @@ class Reader:
         return self.names.get(full_name(name, namespace)) or self.names.get(name.removeprefix("."))
 
     def _type(self, document: Any, namespace: str, path: str, depth: int, put: Callable[[AvroType], None]) -> None:
-        if depth > limits.schema_depth_max:
-            raise InvalidSchema(f"The schema is nested more than {limits.schema_depth_max} types deep", path)
+        if depth > limits.SCHEMA_DEPTH_MAX:
+            raise InvalidSchema(f"The schema is nested more than {limits.SCHEMA_DEPTH_MAX} types deep", path)
         if isinstance(document, str):
             self._reference(document, {}, namespace, path, put)
         elif isinstance(document, list):
@@ -272,7 +272,7 @@ class Reader:
             raise InvalidSchema(f"Invalid or no size: {brief(document)}", path)
         if size < 0:
             raise InvalidSchema(f"Malformed data. Length is negative: {size}", f"{path}/size")
-        if size > limits.id_max:
+        if size > limits.ID_MAX:
             raise InvalidSchema(f"Invalid or no size: {size} is more than a Java int", f"{path}/size")
         properties = _properties(document, _SCHEMA_RESERVED)
         self._check_decimal("fixed", size, properties, path)

@@ -75,8 +75,8 @@ def _parsed(text: str, references: Mapping[str, str], reader: Reader) -> AvroSch
 
 
 def _document(text: str) -> object:
-    if len(text) > limits.schema_chars_max:
-        raise InvalidSchema(f"the schema has {len(text)} characters; at most {limits.schema_chars_max} are accepted")
+    if len(text) > limits.SCHEMA_CHARS_MAX:
+        raise InvalidSchema(f"the schema has {len(text)} characters; at most {limits.SCHEMA_CHARS_MAX} are accepted")
     try:
         return load(text)
     except ValueError as error:

@@ -8,7 +8,7 @@ are measured first, and those beyond the bounds are left to Python.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import jsonschema_rs
 
@@ -16,11 +16,11 @@ from headgate.registry.formats.json_schema.drafts import Draft
 from headgate.registry.formats.json_schema.subschema import Subschema
 
 # Together: some thousand frames of machine stack, where a thread of 1 MB holds more than ten times as many.
-SUBSCHEMAS_MAX = 1_000
-IN_PLACE_LEVELS_MAX = 16
-VALUE_LEVELS_MAX = 64
+SUBSCHEMAS_MAX: Final = 1_000
+IN_PLACE_LEVELS_MAX: Final = 16
+VALUE_LEVELS_MAX: Final = 64
 
-_WHOLE_MAX = 2**53
+_WHOLE_MAX: Final = 2**53
 
 _CLASSES: dict[Draft, Callable[..., Any]] = {
     Draft.DRAFT_4: jsonschema_rs.Draft4Validator,

@@ -9,23 +9,23 @@ import json
 import math
 import re
 from decimal import Decimal, InvalidOperation
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from headgate.registry.errors import InvalidSchema
 
 # Deeper than any schema written by hand or by a generator, and half of what Python's stack holds: its JSON reader and
 # writer take one frame for each level.
-DEPTH_LEVELS_MAX = 500
+DEPTH_LEVELS_MAX: Final = 500
 
 # Longer integers cost quadratic time to convert, and no data type holds them.
-NUMBER_DIGITS_MAX = 1_000
+NUMBER_DIGITS_MAX: Final = 1_000
 
 # Keeps the exact arithmetic of `multipleOf` small: 10 to this power still has only a thousand digits.
-EXPONENT_MAX = 1_000
+EXPONENT_MAX: Final = 1_000
 
-_STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+"?+|[\[\]{}]', re.DOTALL)
-_CONTROL_ESCAPE = re.compile(r"\\u00[01][0-9a-f]")
-_ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
+_STRUCTURE: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?+|[\[\]{}]', re.DOTALL)
+_CONTROL_ESCAPE: Final = re.compile(r"\\u00[01][0-9a-f]")
+_ESCAPES: Final = {code: f"\\u{code:04X}" for code in range(0x20)} | {
     0x08: "\\b",
     0x09: "\\t",
     0x0A: "\\n",

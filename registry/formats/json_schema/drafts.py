@@ -1,7 +1,7 @@
 """The five drafts of JSON Schema, and how a schema says which one it follows."""
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 
 class Draft(IntEnum):
@@ -24,9 +24,9 @@ class Draft(IntEnum):
 
 
 # What Confluent's registry assumes of a schema that does not say.
-DEFAULT = Draft.DRAFT_7
+DEFAULT: Final = Draft.DRAFT_7
 
-META_SCHEMAS = {
+META_SCHEMAS: Final = {
     "json-schema.org/draft-04/schema": Draft.DRAFT_4,
     "json-schema.org/draft-06/schema": Draft.DRAFT_6,
     "json-schema.org/draft-07/schema": Draft.DRAFT_7,

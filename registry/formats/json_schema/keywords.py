@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import regex
 
@@ -20,7 +20,7 @@ from headgate.registry.formats.json_schema.patterns import translate
 Check = Callable[[Any], str | None]
 """A complaint about a value, or None."""
 
-SIMPLE_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
+SIMPLE_TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 
 
 class Holds(Enum):

@@ -6,7 +6,7 @@ schema, nor among the references of the registry, nor a published meta-schema, d
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote, unquote, urldefrag, urljoin
 
 import jsonschema_specifications
@@ -18,10 +18,10 @@ from headgate.registry.formats.json_schema.keywords import KEYWORDS, Holds, comp
 from headgate.registry.formats.json_schema.subschema import Subschema, escaped, pointer_keys
 
 # A text of 10 MB could hold millions of `{}`; no schema of people or generators comes near this.
-SUBSCHEMAS_MAX = 200_000
+SUBSCHEMAS_MAX: Final = 200_000
 
 # Different ones together: they are all compiled, at 10 microseconds a character.
-PATTERNS_CHARACTERS_MAX = 100_000
+PATTERNS_CHARACTERS_MAX: Final = 100_000
 
 _REFERENCES: dict[Draft, tuple[str, ...]] = dict.fromkeys(Draft, ("$ref",)) | {
     Draft.DRAFT_2019: ("$ref", "$recursiveRef"),

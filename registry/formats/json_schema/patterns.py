@@ -5,26 +5,27 @@ as `(a+)+$` would otherwise hold the process for as long as an attacker likes.
 """
 
 import functools
+from typing import Final
 
 import regex
 
 # A sane pattern over a short text takes microseconds; one that takes longer is backtracking without end.
-SEARCH_SECONDS_MAX = 0.25
+SEARCH_SECONDS_MAX: Final = 0.25
 
-PATTERN_CHARACTERS_MAX = 10_000
+PATTERN_CHARACTERS_MAX: Final = 10_000
 
 # Compiling takes some 10 microseconds and 250 bytes a character: this many keep a hundred megabytes at the very most.
-_KEPT_CHARACTERS_MAX = 200
-_KEPT_SHORT_MAX = 2_048
-_KEPT_LONG_MAX = 16
+_KEPT_CHARACTERS_MAX: Final = 200
+_KEPT_SHORT_MAX: Final = 2_048
+_KEPT_LONG_MAX: Final = 16
 
-_TOKEN = regex.compile(
+_TOKEN: Final = regex.compile(
     r"\\u\{([0-9A-Fa-f]+)\}|\\c([A-Za-z])|\\k<(\w+)>|\\(.)|(\[\^?\]?)|(\])|(\(\?<(?![=!]))|(\$)", regex.DOTALL
 )
 
 # Where the two languages give one escape two meanings, ECMA-262's is kept: digits and word characters are ASCII.
-_ESCAPES = {"d": "[0-9]", "D": "[^0-9]", "w": "[A-Za-z0-9_]", "W": "[^A-Za-z0-9_]"}
-_ESCAPES_IN_CLASS = {"d": "0-9", "w": "A-Za-z0-9_"}
+_ESCAPES: Final = {"d": "[0-9]", "D": "[^0-9]", "w": "[A-Za-z0-9_]", "W": "[^A-Za-z0-9_]"}
+_ESCAPES_IN_CLASS: Final = {"d": "0-9", "w": "A-Za-z0-9_"}
 
 
 class TooCostly(Exception):

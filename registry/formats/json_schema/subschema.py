@@ -5,14 +5,14 @@ Built by `library` and never changed afterwards, so that threads can share it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from headgate.registry.formats.json_schema.drafts import Draft
 
 Children = dict[str, "list[Subschema] | dict[str, Subschema] | Subschema"]
 
 # Keywords whose subschemas judge the same value as the schema they stand in, rather than a part of it.
-IN_PLACE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependencies", "dependentSchemas")
+IN_PLACE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependencies", "dependentSchemas")
 
 
 @dataclass(slots=True, eq=False, repr=False)

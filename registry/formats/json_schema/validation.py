@@ -6,7 +6,7 @@ Values that are valid need no explanation: `acceptance` finds them faster.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import jsonschema
 import jsonschema.validators
@@ -23,12 +23,12 @@ from headgate.registry.formats.json_schema.patterns import TooCostly
 from headgate.registry.formats.json_schema.subschema import Subschema, escaped, pointer_keys
 
 # A value that breaks the schema in thousands of places is told by the first ones.
-FAULTS_MAX = 100
+FAULTS_MAX: Final = 100
 
 # Messages quote the value, which may be large.
-MESSAGE_CHARACTERS_MAX = 1_000
+MESSAGE_CHARACTERS_MAX: Final = 1_000
 
-_SPECIFICATIONS = {
+_SPECIFICATIONS: Final = {
     Draft.DRAFT_4: "http://json-schema.org/draft-04/schema#",
     Draft.DRAFT_6: "http://json-schema.org/draft-06/schema#",
     Draft.DRAFT_7: "http://json-schema.org/draft-07/schema#",

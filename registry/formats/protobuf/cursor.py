@@ -1,15 +1,15 @@
 """A position in the tokens of a text: look, take, expect, and fail naming line and column."""
 
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from headgate.registry.errors import InvalidSchema
 from headgate.registry.formats.protobuf.lexer import Kind, literal, tokenize
 
-NESTING_MAX = 32
+NESTING_MAX: Final = 32
 """protoc's own limit for messages in messages; serialized descriptors deeper than 100 do not parse at all."""
 
 INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
-DIGITS_MAX = 400
+DIGITS_MAX: Final = 400
 """A double has at most 309 digits before its point; longer numbers only cost time."""
 
 

@@ -4,6 +4,7 @@ import contextlib
 import math
 import re
 import struct
+from typing import Final
 
 from google.protobuf import descriptor_pb2
 
@@ -13,7 +14,7 @@ from headgate.registry.formats.protobuf.symbols import View
 from headgate.registry.formats.protobuf.syntax_tree import Number, Text, Value, Word
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
-_SIGNED = {
+_SIGNED: Final = {
     FieldProto.TYPE_INT32: 32,
     FieldProto.TYPE_SINT32: 32,
     FieldProto.TYPE_SFIXED32: 32,
@@ -21,13 +22,13 @@ _SIGNED = {
     FieldProto.TYPE_SINT64: 64,
     FieldProto.TYPE_SFIXED64: 64,
 }
-_UNSIGNED = {
+_UNSIGNED: Final = {
     FieldProto.TYPE_UINT32: 32,
     FieldProto.TYPE_FIXED32: 32,
     FieldProto.TYPE_UINT64: 64,
     FieldProto.TYPE_FIXED64: 64,
 }
-_C_ESCAPES = {10: "\\n", 13: "\\r", 9: "\\t", 34: '\\"', 39: "\\'", 92: "\\\\"}
+_C_ESCAPES: Final = {10: "\\n", 13: "\\r", 9: "\\t", 34: '\\"', 39: "\\'", 92: "\\\\"}
 
 
 def default_value(field: FieldProto, value: Value, view: View, path: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from google.protobuf import descriptor_pb2
 from google.protobuf.message import Message as ProtoMessage
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     Messages = RepeatedCompositeFieldContainer[descriptor_pb2.DescriptorProto]
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
-_LABELS = {"optional": 1, "required": 2, "repeated": 3, None: 1}
-SCALAR_TYPES = {
+_LABELS: Final = {"optional": 1, "required": 2, "repeated": 3, None: 1}
+SCALAR_TYPES: Final = {
     name: number
     for name, number in (
         (value.name.removeprefix("TYPE_").lower(), value.number) for value in FieldProto.Type.DESCRIPTOR.values
     )
     if name in tree.SCALARS
 }
-EDITIONS = {"2023": descriptor_pb2.EDITION_2023, "2024": descriptor_pb2.EDITION_2024}
-_VISIBILITY = {"local": 1, "export": 2}
+EDITIONS: Final = {"2023": descriptor_pb2.EDITION_2023, "2024": descriptor_pb2.EDITION_2024}
+_VISIBILITY: Final = {"local": 1, "export": 2}
 
 
 @dataclass(frozen=True, slots=True)

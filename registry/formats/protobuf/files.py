@@ -9,6 +9,7 @@ import binascii
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor
@@ -28,11 +29,11 @@ from headgate.registry.formats.protobuf.options import set_built_in, set_custom
 from headgate.registry.formats.protobuf.parser import parse_text
 from headgate.registry.formats.protobuf.symbols import FileSymbols, View, check_no_clash, declare
 from headgate.registry.formats.protobuf.validation import validate
-from headgate.registry.limits import references_max, schema_chars_max
+from headgate.registry.limits import REFERENCES_MAX, SCHEMA_CHARS_MAX
 
 FileProto = descriptor_pb2.FileDescriptorProto
 
-MAIN_FILE = "default"
+MAIN_FILE: Final = "default"
 """The name of the schema's own file in descriptors; Confluent's choice, which clients replace by their own."""
 
 
@@ -60,7 +61,7 @@ def read(text: str) -> tree.File | FileProto:
 
 
 def _read_serialized(text: str) -> FileProto | None:
-    if len(text) > schema_chars_max:
+    if len(text) > SCHEMA_CHARS_MAX:
         return None
     try:
         proto = FileProto.FromString(base64.b64decode("".join(text.split()), validate=True))
@@ -132,8 +133,8 @@ def _closure(main: Source, references: Mapping[str, str]) -> dict[str, Source]:
         place = (f"line {line}" if line else "imports") if name == MAIN_FILE else name
         if path in open_files:
             raise InvalidSchema(f"The files import each other in a circle, through {path!r}", place)
-        if len(sources) >= references_max:
-            raise InvalidSchema(f"The schema imports more than {references_max} files", place)
+        if len(sources) >= REFERENCES_MAX:
+            raise InvalidSchema(f"The schema imports more than {REFERENCES_MAX} files", place)
         sources[path] = _source(path, references, place)
         open_files[path] = _imports(sources[path])
     return done

@@ -6,7 +6,7 @@ position of a message among its neighbours is what serialized records carry.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -23,11 +23,11 @@ from headgate.registry.formats.protobuf.descriptors import EDITIONS, SCALAR_TYPE
 from headgate.registry.formats.protobuf.option_parser import parse_value
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
-_SCALAR_NAMES = {number: name for name, number in SCALAR_TYPES.items()}
-_EDITION_NAMES = {number: name for name, number in EDITIONS.items()}
-_OPTION_NAME = re.compile(r"\.?[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
-_IDENTIFIER = re.compile(r"-?[A-Za-z_]\w*", re.ASCII)
-_VISIBILITY = {1: "local", 2: "export"}
+_SCALAR_NAMES: Final = {number: name for name, number in SCALAR_TYPES.items()}
+_EDITION_NAMES: Final = {number: name for name, number in EDITIONS.items()}
+_OPTION_NAME: Final = re.compile(r"\.?[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+_IDENTIFIER: Final = re.compile(r"-?[A-Za-z_]\w*", re.ASCII)
+_VISIBILITY: Final = {1: "local", 2: "export"}
 
 
 def to_tree(proto: descriptor_pb2.FileDescriptorProto, pool: Callable[[], DescriptorPool]) -> tree.File:

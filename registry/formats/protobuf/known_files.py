@@ -6,17 +6,18 @@ layout of our own printer and without comments: names and numbers only.
 
 from functools import cache
 from importlib import import_module, resources
+from typing import Final
 
 from google.protobuf import descriptor_pb2
 
-_IN_THE_RUNTIME = "any,api,descriptor,duration,empty,field_mask,source_context,struct,timestamp,type,wrappers"
-_KEPT_HERE = (
+_IN_THE_RUNTIME: Final = "any,api,descriptor,duration,empty,field_mask,source_context,struct,timestamp,type,wrappers"
+_KEPT_HERE: Final = (
     "google/type",
     "calendar_period,color,date,datetime,dayofweek,decimal,expr,fraction,interval,latlng,localized_text,money,month,"
     "phone_number,postal_address,quaternion,timeofday",
 )
 
-KNOWN_FILES = frozenset(
+KNOWN_FILES: Final = frozenset(
     f"{directory}/{name}.proto"
     for directory, names in (
         ("google/protobuf", _IN_THE_RUNTIME),

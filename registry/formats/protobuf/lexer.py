@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 from headgate.registry.errors import InvalidSchema
-from headgate.registry.limits import schema_chars_max
+from headgate.registry.limits import SCHEMA_CHARS_MAX
 
-_TOKEN = re.compile(
+_TOKEN: Final = re.compile(
     r"""
       [ \t\r\n\f\v]+ | //[^\n]* | /\*(?:[^*]|\*(?!/))*+\*/
     | (?P<name>[A-Za-z_][A-Za-z0-9_]*+)
@@ -26,14 +27,15 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
-_ESCAPE = re.compile(
+_ESCAPE: Final = re.compile(
     rb"""\\(?:
       ([0-7]{1,3}) | [xX]([0-9a-fA-F]{1,2}) | u([0-9a-fA-F]{4}) | U([0-9a-fA-F]{8}) | (.) | \Z
     )""",
     re.DOTALL | re.VERBOSE,
 )
-_PLAIN_ESCAPES = {b"a": 7, b"b": 8, b"f": 12, b"n": 10, b"r": 13, b"t": 9, b"v": 11}
-_PLAIN_ESCAPES |= {bytes([sign]): sign for sign in b"\\'\"?"}
+_PLAIN_ESCAPES: Final = {b"a": 7, b"b": 8, b"f": 12, b"n": 10, b"r": 13, b"t": 9, b"v": 11} | {
+    bytes([sign]): sign for sign in b"\\'\"?"
+}
 
 
 class Kind(IntEnum):
@@ -44,7 +46,7 @@ class Kind(IntEnum):
     END = 5
 
 
-_KINDS = {"name": Kind.NAME, "number": Kind.NUMBER, "text": Kind.TEXT, "sign": Kind.SIGN}
+_KINDS: Final = {"name": Kind.NAME, "number": Kind.NUMBER, "text": Kind.TEXT, "sign": Kind.SIGN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,8 @@ class Tokens:
 
 def tokenize(source: str) -> Tokens:
     """All tokens of `source`; comments and space are dropped."""
-    if len(source) > schema_chars_max:
-        raise InvalidSchema(f"The schema has {len(source)} characters, more than the {schema_chars_max} allowed")
+    if len(source) > SCHEMA_CHARS_MAX:
+        raise InvalidSchema(f"The schema has {len(source)} characters, more than the {SCHEMA_CHARS_MAX} allowed")
     kinds: list[Kind] = []
     texts: list[str] = []
     offsets: list[int] = []

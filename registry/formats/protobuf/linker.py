@@ -3,6 +3,8 @@
 Comes after `descriptors`; what a resolved file may contain is `validation`'s business.
 """
 
+from typing import Final
+
 from google.protobuf import descriptor_pb2
 
 from headgate.registry.errors import InvalidSchema
@@ -10,7 +12,7 @@ from headgate.registry.formats.protobuf.names import join, shortened
 from headgate.registry.formats.protobuf.symbols import TYPES, Kind, View
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
-_MESSAGE = frozenset({Kind.MESSAGE})
+_MESSAGE: Final = frozenset({Kind.MESSAGE})
 
 
 def link(proto: descriptor_pb2.FileDescriptorProto, view: View) -> None:

@@ -1,8 +1,10 @@
 """Full names: how they are joined, and how long they may be."""
 
+from typing import Final
+
 from headgate.registry.errors import InvalidSchema
 
-FULL_NAME_CHARACTERS_MAX = 1024
+FULL_NAME_CHARACTERS_MAX: Final = 1024
 """Every field has its full name in memory, which repeats those of the messages around it: without a bound on it, a
 schema of 1 MB could need gigabytes. As long as a subject may be."""
 

@@ -8,6 +8,7 @@ keep their order, because serialized records name them by position.
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Context, Decimal
+from typing import Final
 
 from google.protobuf import descriptor_pb2
 
@@ -19,7 +20,7 @@ from headgate.registry.formats.protobuf.symbols import TYPES, Kind, View
 
 FieldProto = descriptor_pb2.FieldDescriptorProto
 MessageProto = descriptor_pb2.DescriptorProto
-_EXTENSION = frozenset({Kind.EXTENSION})
+_EXTENSION: Final = frozenset({Kind.EXTENSION})
 
 
 def normalize(file: tree.File, view: View) -> tree.File:

@@ -7,7 +7,7 @@ accepts those too, and the text must survive.
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, message_factory, text_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -30,8 +30,8 @@ from headgate.registry.formats.protobuf.syntax_tree import (
     Word,
 )
 
-_EXTENSION = frozenset({Kind.EXTENSION})
-_TEXT_FORMAT_ERRORS = (text_format.ParseError, ValueError, TypeError, KeyError)
+_EXTENSION: Final = frozenset({Kind.EXTENSION})
+_TEXT_FORMAT_ERRORS: Final = (text_format.ParseError, ValueError, TypeError, KeyError)
 
 
 def set_built_in(pending: list[PendingOptions], view: View) -> list[PendingOptions]:

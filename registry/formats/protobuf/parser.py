@@ -4,6 +4,8 @@ It leaves the meaning to others: which names exist (`linker`), which combination
 bounded by the cursor's `NESTING_MAX`, so Python's own stack is never the limit.
 """
 
+from typing import Final
+
 from headgate.registry.formats.protobuf.cursor import INT32_MAX, INT32_MIN
 from headgate.registry.formats.protobuf.lexer import Kind
 from headgate.registry.formats.protobuf.option_parser import OptionParser
@@ -25,8 +27,8 @@ from headgate.registry.formats.protobuf.syntax_tree import (
     Service,
 )
 
-_LABELS = ("required", "optional", "repeated")
-_EDITIONS = ("2023", "2024")
+_LABELS: Final = ("required", "optional", "repeated")
+_EDITIONS: Final = ("2023", "2024")
 
 
 def parse_text(text: str) -> File:

@@ -6,6 +6,7 @@ like its neighbours.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from headgate.registry.formats.protobuf.syntax_tree import (
     TAG_MAX,
@@ -27,11 +28,14 @@ from headgate.registry.formats.protobuf.syntax_tree import (
     Value,
 )
 
-_ESCAPES = {7: "\\a", 8: "\\b", 12: "\\f", 10: "\\n", 13: "\\r", 9: "\\t", 11: "\\v"}
-_ESCAPES |= {ord(sign): "\\" + sign for sign in "\\'\""}
-# Control characters that have no letter, and bytes that are no UTF-8 (surrogates once decoded), keep their octal form.
-_ESCAPES |= {code: f"\\{code:03o}" for code in [*range(32), 127] if code not in _ESCAPES}
-_ESCAPES |= {0xDC00 + byte: f"\\{byte:03o}" for byte in range(128, 256)}
+_LETTER_ESCAPES: Final = {7: "\\a", 8: "\\b", 12: "\\f", 10: "\\n", 13: "\\r", 9: "\\t", 11: "\\v"}
+_ESCAPES: Final = {
+    # Octal: control characters without a letter, and bytes that are not UTF-8 (surrogates after decoding).
+    **{code: f"\\{code:03o}" for code in [*range(32), 127]},
+    **{0xDC00 + byte: f"\\{byte:03o}" for byte in range(128, 256)},
+    **{ord(sign): "\\" + sign for sign in "\\'\""},
+    **_LETTER_ESCAPES,
+}
 
 
 def print_file(file: File) -> str:

@@ -7,6 +7,7 @@ file imports (and what those import publicly) are visible to it.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from google.protobuf import descriptor_pb2
 
@@ -28,8 +29,8 @@ class Kind(StrEnum):
     METHOD = "method"
 
 
-TYPES = frozenset({Kind.MESSAGE, Kind.ENUM})
-_AGGREGATES = frozenset({Kind.PACKAGE, Kind.MESSAGE, Kind.ENUM, Kind.SERVICE})
+TYPES: Final = frozenset({Kind.MESSAGE, Kind.ENUM})
+_AGGREGATES: Final = frozenset({Kind.PACKAGE, Kind.MESSAGE, Kind.ENUM, Kind.SERVICE})
 
 
 @dataclass(frozen=True, slots=True)

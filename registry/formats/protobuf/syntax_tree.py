@@ -7,11 +7,12 @@ writes them back, `descriptors` turns them into a FileDescriptorProto.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-TAG_MAX = (1 << 29) - 1
+TAG_MAX: Final = (1 << 29) - 1
 """The highest field number: a key on the wire has 32 bits, three of them for the wire type."""
 
-SCALARS = frozenset(
+SCALARS: Final = frozenset(
     {
         *("double", "float", "bool", "string", "bytes"),
         *(sign + size for sign in ("int", "uint", "sint", "fixed", "sfixed") for size in ("32", "64")),

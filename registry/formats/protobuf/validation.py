@@ -7,6 +7,7 @@ Confluent's registry accepts what protoc refuses as a matter of style (enum pref
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Final
 
 from google.protobuf import descriptor_pb2
 
@@ -22,9 +23,9 @@ EnumProto = descriptor_pb2.EnumDescriptorProto
 Ranges = list[tuple[int, int]]
 """Start included, end excluded."""
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _OWN_FIRST, _OWN_LAST = 19000, 19999
-_MAP_KEYS = frozenset(
+_MAP_KEYS: Final = frozenset(
     {
         FieldProto.TYPE_INT32,
         FieldProto.TYPE_INT64,
@@ -40,7 +41,9 @@ _MAP_KEYS = frozenset(
         FieldProto.TYPE_STRING,
     }
 )
-_UNPACKABLE = frozenset({FieldProto.TYPE_STRING, FieldProto.TYPE_BYTES, FieldProto.TYPE_MESSAGE, FieldProto.TYPE_GROUP})
+_UNPACKABLE: Final = frozenset(
+    {FieldProto.TYPE_STRING, FieldProto.TYPE_BYTES, FieldProto.TYPE_MESSAGE, FieldProto.TYPE_GROUP}
+)
 
 
 def validate(proto: descriptor_pb2.FileDescriptorProto, view: View, *, strict: bool = True) -> None:

@@ -6,6 +6,7 @@ buffer turns out too small the block is laid out anew, with room for the rest of
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +16,17 @@ from headgate.serdes.columnar.errors import BatchTooLarge
 from headgate.serdes.columnar.layout import ROWS, Buffer, List, Node, Role, Struct, Text
 from headgate.serdes.columnar.memory import ALIGNMENT_BYTES
 
-OFFSET_MAX = 2**31 - 1
+OFFSET_MAX: Final = 2**31 - 1
 """Items or bytes that 32-bit offsets can count."""
 
-ROW_BYTES_MAX = 256 * 1024 * 1024
+ROW_BYTES_MAX: Final = 256 * 1024 * 1024
 """Of one row in one list or text column. A null in a list takes a byte of payload and a slot in every column below it,
 so a payload of a megabyte could ask for gigabytes; such a row is INVALID_VALUE."""
 
-HEADROOM = 1.25
+HEADROOM: Final = 1.25
 """How much more than the rate seen so far a buffer gets."""
-FIRST_ITEMS_PER_ROW = 2
-FIRST_BYTES_PER_ROW = 16
+FIRST_ITEMS_PER_ROW: Final = 2
+FIRST_BYTES_PER_ROW: Final = 16
 """Guesses for a first batch; later ones start from what the last one needed."""
 
 

@@ -6,6 +6,7 @@ The facade over the planner, the arena and the decode_rows. Fetching schemas is 
 
 from dataclasses import dataclass
 from threading import Lock
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from headgate.serdes.columnar.memory import empty
 from headgate.serdes.columnar.spans import Spans, spans_of
 from headgate.serdes.outcome import Reason
 
-DISTINCT_IDS_FEW = 500
+DISTINCT_IDS_FEW: Final = 500
 """Schema ids that a batch is first taken to have at most; garbage can make every row's another one."""
 
 

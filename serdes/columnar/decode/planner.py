@@ -5,6 +5,7 @@ is `serdes.columnar.decode.skipping`, what the writer does not have is `serdes.c
 """
 
 from functools import partial
+from typing import Final
 
 from headgate.serdes.avro.resolution import (
     ArrayPlan,
@@ -28,10 +29,10 @@ from headgate.serdes.columnar.kernels.primitives import DECIMAL_BOUND_BYTES
 from headgate.serdes.columnar.layout import Cells, List, Node, Struct, Text, is_null, widened
 from headgate.serdes.outcome import Reason
 
-PROGRAM_WORDS_MAX = 2_000_000
+PROGRAM_WORDS_MAX: Final = 2_000_000
 """Of one writer's code. Unions whose branches all lead to one reader's record can double it with every level."""
 
-DECIMAL_SMALL_PRECISION = 18
+DECIMAL_SMALL_PRECISION: Final = 18
 """Digits up to which 10^precision fits a signed 64-bit word."""
 
 

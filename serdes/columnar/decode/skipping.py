@@ -7,6 +7,7 @@ columns of a wide schema cheap.
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Final
 
 from headgate.serdes.avro.decoder import DEPTH_MAX
 from headgate.serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, is_zero_size
@@ -14,8 +15,8 @@ from headgate.serdes.columnar.decode.program import Program
 from headgate.serdes.columnar.kernels import decode_opcodes as op
 from headgate.serdes.outcome import Reason
 
-_COUNTED = {"int": op.SKIP_INT, "long": op.SKIP_LONG, "bytes": op.SKIP_BYTES, "string": op.SKIP_BYTES}
-_SIZES = {"null": 0, "float": 4, "double": 8}
+_COUNTED: Final = {"int": op.SKIP_INT, "long": op.SKIP_LONG, "bytes": op.SKIP_BYTES, "string": op.SKIP_BYTES}
+_SIZES: Final = {"null": 0, "float": 4, "double": 8}
 
 
 class Skipper:

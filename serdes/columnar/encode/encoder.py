@@ -5,6 +5,7 @@ with a reason; a column that it cannot hold (a field missing, another type) is a
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,9 @@ from headgate.serdes.columnar.memory import empty
 from headgate.serdes.framing import frame
 from headgate.serdes.outcome import Reason
 
-BYTES_PER_ROW = 64
+BYTES_PER_ROW: Final = 64
 """The first guess at a payload's size; the block doubles where it does not hold."""
-OUT_BYTES_MAX = 2**31 - 1
+OUT_BYTES_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)

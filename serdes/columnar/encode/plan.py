@@ -3,6 +3,8 @@
 The program is made anew for each batch: it depends on which columns hold nulls, and costs a few microseconds a field.
 """
 
+from typing import Final
+
 from pyarrow import lib as pa
 
 from headgate.serdes.avro import EncodeError, Encoder
@@ -29,7 +31,7 @@ from headgate.serdes.columnar.kernels import encode_opcodes as op
 from headgate.serdes.columnar.layout import is_null, widened
 from headgate.serdes.outcome import Reason
 
-_BITS = {"int": 31, "long": 63}
+_BITS: Final = {"int": 31, "long": 63}
 
 
 class Writing:

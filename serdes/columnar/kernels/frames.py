@@ -4,13 +4,15 @@ A batch is asked for each id once, however many rows carry it: garbage can make 
 that Numba can compile.
 """
 
+from typing import Final
+
 from headgate.serdes.columnar.kernels.primitives import Cells
 from headgate.serdes.outcome import Reason
 
-FRAME_BYTES = 5
-NULL = int(Reason.NULL)
-TOO_SHORT = int(Reason.TOO_SHORT)
-BAD_MAGIC = int(Reason.BAD_MAGIC)
+FRAME_BYTES: Final = 5
+NULL: Final = int(Reason.NULL)
+TOO_SHORT: Final = int(Reason.TOO_SHORT)
+BAD_MAGIC: Final = int(Reason.BAD_MAGIC)
 
 
 def scan_frames(

@@ -5,24 +5,23 @@ forms differ between Python and machine code are plain here and overloaded in `s
 """
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar, overload
+from typing import Final, Protocol, TypeVar, overload
 
 from headgate.serdes.avro.binary import long_to_float
 from headgate.serdes.outcome import Reason
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
-TRUNCATED = int(Reason.TRUNCATED)
-CORRUPT = int(Reason.CORRUPT)
-TRAILING_BYTES = int(Reason.TRAILING_BYTES)
-INVALID_VALUE = int(Reason.INVALID_VALUE)
-TOO_DEEP = int(Reason.TOO_DEEP)
+TRUNCATED: Final = int(Reason.TRUNCATED)
+CORRUPT: Final = int(Reason.CORRUPT)
+TRAILING_BYTES: Final = int(Reason.TRAILING_BYTES)
+INVALID_VALUE: Final = int(Reason.INVALID_VALUE)
+TOO_DEEP: Final = int(Reason.TOO_DEEP)
 
-INT_MIN = -(2**31)
-INT_MAX = 2**31 - 1
-LOW_63 = 2**63 - 1
-INLINE_MARK = "is_compiled_inline"
-DECIMAL_BOUND_BYTES = 32
+INT_MAX: Final = 2**31 - 1
+LOW_63: Final = 2**63 - 1
+INLINE_MARK: Final = "is_compiled_inline"
+DECIMAL_BOUND_BYTES: Final = 32
 """Bytes of each bound of a decimal that Arrow can hold: enough for decimal256."""
 
 

@@ -1,7 +1,7 @@
-"""Parses Kafka records (message format 2).
+"""Reads the records of record batches (message format v2). Plain Python that Numba can compile.
 
-`scan_records` checks all records and stores where their fields are; it copies no byte. The other functions copy fields
-that it found. A corrupt batch is undone by not advancing, as in `decode_rows`.
+`scan_records` checks all records and stores the positions of their fields; it copies no bytes. The other functions copy
+fields from these positions. A corrupt batch is dropped: the next batch overwrites its rows.
 """
 
 from typing import Final
@@ -15,20 +15,19 @@ from headgate.serdes.columnar.kernels.primitives import (
     read_int,
     read_long,
 )
+from headgate.wire.records import RECORD_HEADER_BYTES_MIN
 
 SECTION: Final = 7
-"""Words of a section: start, end, base offset, last offset delta, base timestamp, timestamp of all or OWN_TIMESTAMP
-where each record has its own, number of records."""
-OWN_TIMESTAMP: Final = -(2**63)
-RECORD_BYTES_MIN: Final = 7
-"""Length, attributes, two deltas, two lengths of -1, no headers."""
-HEADER_BYTES_MIN: Final = 2
+"""Words of a section: start, end, base offset, last offset delta, base timestamp, log append time or CREATE_TIME,
+number of records."""
+CREATE_TIME: Final = -(2**63)
+"""In place of the log append time: each record has its own timestamp."""
 MAX_64: Final = 2**63 - 1
 
 
 @jitable
 def read_sized(data: Cells, pos: int, end: int) -> tuple[int, int]:
-    """A length of at least -1, which stands for null, and at most what is left; position -1 where it is neither."""
+    """A length from -1 (null) to the number of bytes left, and the position after it. Position -1 if it is invalid."""
     size, pos = read_int(data, pos, end)
     if pos < 0 or size < -1 or size > end - pos:
         return 0, -1
@@ -63,10 +62,10 @@ def scan_records(
     header_lists: Cells,
     corrupt: Cells,
 ) -> int:
-    """Note the records at `first_offset` and beyond; returns how many rows there are.
+    """Store the positions of the records from `first_offset` on. Returns the number of rows.
 
-    A key or value that is null ends one before its start. `header_lists` counts the headers of all rows before.
-    `corrupt` gets 1 for a section that cannot be read.
+    A null key or value ends one before its start. `header_lists` contains the number of headers before each row.
+    `corrupt` is 1 for each malformed section.
     """
     row = 0
     header_lists[0] = 0
@@ -77,7 +76,7 @@ def scan_records(
         base_offset = sections[word + 2]
         last_delta = sections[word + 3]
         base_time = sections[word + 4]
-        one_time = sections[word + 5]
+        log_append_time = sections[word + 5]
         first_row = row
         bad = False
         for _ in range(sections[word + 6]):
@@ -103,7 +102,7 @@ def scan_records(
             if value_at < 0:
                 break
             count, pos = read_int(data, value_at + max(value_size, 0), record_end)
-            if pos < 0 or count < 0 or count > (record_end - pos) // HEADER_BYTES_MIN:
+            if pos < 0 or count < 0 or count > (record_end - pos) // RECORD_HEADER_BYTES_MIN:
                 break
             headers_at = pos
             if count > 0:
@@ -114,8 +113,8 @@ def scan_records(
             if base_offset + delta < first_offset:
                 continue
             offsets[row] = base_offset + delta
-            timestamps[row] = base_time + time_delta if one_time == OWN_TIMESTAMP else one_time
-            timestamp_types[row] = one_time != OWN_TIMESTAMP
+            timestamps[row] = base_time + time_delta if log_append_time == CREATE_TIME else log_append_time
+            timestamp_types[row] = log_append_time != CREATE_TIME
             key_starts[row] = key_at
             key_ends[row] = key_at + key_size
             value_starts[row] = value_at
@@ -132,7 +131,7 @@ def scan_records(
 
 
 def copy_spans(data: Cells, starts: Cells, ends: Cells, offsets: Cells, valid: Cells, target: Cells) -> int:
-    """The bytes between starts and ends, one behind the other; returns how many there are."""
+    """Copy the bytes between starts and ends into one buffer. Returns their number."""
     at = 0
     offsets[0] = 0
     for row in range(len(starts)):
@@ -154,7 +153,7 @@ def find_headers(
     value_starts: Cells,
     value_ends: Cells,
 ) -> int:
-    """Where the keys and values of all rows' headers lie; returns how many headers there are."""
+    """Store the positions of the header keys and values of all rows. Returns the number of headers."""
     header = 0
     for row in range(len(starts)):
         pos = starts[row]
@@ -172,9 +171,9 @@ def find_headers(
 
 
 def make_text(offsets: Cells, target: Cells) -> int:
-    """Kafka's header keys are text. One that is not UTF-8 is kept, with a question mark for each byte beyond ASCII.
+    """Kafka's header keys are strings. In invalid UTF-8, replace each byte outside ASCII with a question mark.
 
-    Returns how many those are.
+    Returns the number of changed keys.
     """
     changed = 0
     for row in range(len(offsets) - 1):

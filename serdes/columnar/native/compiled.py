@@ -34,34 +34,34 @@ SOURCES: Final[tuple[ModuleType, ...]] = (
 )  # fmt: skip
 """All modules that contribute to the compiled code."""
 
-BYTES_IN = CellsType(types.uint8, readonly=True)
-LONGS_IN = CellsType(types.int64, readonly=True)
-U8 = CellsType(types.uint8)
-I32 = CellsType(types.int32)
-I64 = CellsType(types.int64)
-F32 = CellsType(types.float32)
-F64 = CellsType(types.float64)
+BYTES_IN: Final = CellsType(types.uint8, readonly=True)
+LONGS_IN: Final = CellsType(types.int64, readonly=True)
+U8: Final = CellsType(types.uint8)
+I32: Final = CellsType(types.int32)
+I64: Final = CellsType(types.int64)
+F32: Final = CellsType(types.float32)
+F64: Final = CellsType(types.float64)
 
-DECODE_ROWS = types.int64(
+DECODE_ROWS: Final = types.int64(
     BYTES_IN, LONGS_IN, LONGS_IN, types.int64, LONGS_IN, LONGS_IN,  # data, starts, ends, skip, slots, entries
     LONGS_IN, BYTES_IN, LONGS_IN, LONGS_IN, LONGS_IN,  # program, constants, base, room of scopes, room of bytes
     U8, I32, I64, F32, F64,  # the arena
     U8, I64, I64,  # reasons, stack, progress
 )  # fmt: skip
-SCAN_RECORDS = types.int64(
+SCAN_RECORDS: Final = types.int64(
     BYTES_IN, LONGS_IN, types.int64, I64, I64, U8,  # data, sections, first offset, offsets, timestamps, their types
     I64, I64, I64, I64,  # keys, values
     I64, I32, U8,  # headers, their lists, corrupt
 )  # fmt: skip
-COPY_SPANS = types.int64(BYTES_IN, LONGS_IN, LONGS_IN, I32, U8, U8)
-FIND_HEADERS = types.int64(BYTES_IN, LONGS_IN, CellsType(types.int32, readonly=True), I64, I64, I64, I64)
-MAKE_TEXT = types.int64(CellsType(types.int32, readonly=True), U8)
-ENCODE_ROWS = types.int64(
+COPY_SPANS: Final = types.int64(BYTES_IN, LONGS_IN, LONGS_IN, I32, U8, U8)
+FIND_HEADERS: Final = types.int64(BYTES_IN, LONGS_IN, CellsType(types.int32, readonly=True), I64, I64, I64, I64)
+MAKE_TEXT: Final = types.int64(CellsType(types.int32, readonly=True), U8)
+ENCODE_ROWS: Final = types.int64(
     BYTES_IN, LONGS_IN, BYTES_IN, LONGS_IN,  # frame, program, constants, base
     U8, I32, I64,  # the columns
     U8, I32, U8, I64, I64,  # out, its offsets, reasons, stack, progress
 )  # fmt: skip
-SCAN_FRAMES = types.int64(BYTES_IN, LONGS_IN, LONGS_IN, BYTES_IN, I64, I64, I64, I64)
+SCAN_FRAMES: Final = types.int64(BYTES_IN, LONGS_IN, LONGS_IN, BYTES_IN, I64, I64, I64, I64)
 
 KERNELS: Final[dict[str, tuple[Callable[..., int], Any]]] = {
     "decode_rows": (decode_rows.decode_rows, DECODE_ROWS),

@@ -5,7 +5,7 @@ where the array has as many, and those past a row's end are left out of account.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numba import extending
@@ -14,10 +14,10 @@ from headgate.serdes.columnar.kernels import primitives
 from headgate.serdes.columnar.kernels.primitives import CORRUPT, is_utf8, slow_int, slow_long
 from headgate.serdes.columnar.native.intrinsics import as_big_endian, copy_block, load_eight, low_zeros, store_eight
 
-BLOCK_BYTES = 32
+BLOCK_BYTES: Final = 32
 """From here on the machine's own copying beats eight bytes at a time."""
-WORD_BYTES = 8
-HIGH_BITS = np.uint64(0x8080808080808080)
+WORD_BYTES: Final = 8
+HIGH_BITS: Final = np.uint64(0x8080808080808080)
 
 
 def compiled_form_of(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:

@@ -1,14 +1,14 @@
-"""The records field of a fetch response to Arrow columns: record batches of format v2, in any compression.
+"""The records of a fetch response as Arrow columns: record batches of message format v2, with any codec.
 
-Checksums, lengths and counts are checked; a batch that fails is reported with its range of offsets and the others are
-read. A batch cut off at the end, as brokers send it, is left for the next fetch. Control batches are markers of
-transactions, not records; the batches of aborted transactions are left out where the response lists them.
-No Python object is made per record: `serdes.columnar.kernels.records` reads them.
+Checksums, lengths and counts are checked. An invalid batch is reported with its range of offsets, and reading continues
+with the next batch. A batch that the broker truncated at the end is left for the next fetch. Control batches contain no
+records. Batches of aborted transactions are skipped if the response lists the transactions (READ_COMMITTED).
+The kernel `serdes.columnar.kernels.records` reads the records without a Python object per record.
 """
 
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from crc32c import crc32c
@@ -17,28 +17,34 @@ from pyarrow import lib as pa
 
 from headgate.serdes.columnar.engine import Engine, default_engine
 from headgate.serdes.columnar.errors import BatchTooLarge
-from headgate.serdes.columnar.kernels.records import OWN_TIMESTAMP, RECORD_BYTES_MIN
-from headgate.serdes.columnar.records.inflate import RECORDS_BYTES_MAX, Bytes, Inflated, NotInflated
+from headgate.serdes.columnar.kernels.records import CREATE_TIME
+from headgate.serdes.columnar.records.decompression import RECORDS_BYTES_MAX, DecompressedRecords
 from headgate.serdes.columnar.records.record_rows import RecordRows
+from headgate.wire.compression import NONE
+from headgate.wire.errors import InvalidBatch
+from headgate.wire.record_batch import (
+    ATTRIBUTES_AT,
+    CONTROL_FLAG,
+    HEADER_BYTES,
+    LOG_APPEND_TIME_FLAG,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    BatchHeader,
+    read_header,
+)
+from headgate.wire.records import RECORD_BYTES_MIN
+from headgate.wire.varint import Buffer
 
-HEADER = struct.Struct(">qiibIhiqqqhii")
-HEADER_BYTES = HEADER.size
-LENGTH_AT = 12
-"""Bytes before what the length counts: the base offset and the length itself."""
-CHECKED_FROM = 21
-"""Where the checksummed part begins: the attributes."""
-MAGIC = 2
-
-COMPRESSION, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 ABORT = 0
+"""Type of a control record: abort marker."""
 INT_64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class BatchFault:
-    """A batch that cannot be read: its first and last offset as its header has them, and why.
+    """A batch that cannot be read: its first and last offset from the header, and the reason.
 
-    Where even its end is unknown, the last offset is the one before the first, and nothing behind it was read.
+    If the end of the batch is unknown, the last offset is one before the first, and reading stops at this batch.
     """
 
     first_offset: int
@@ -53,12 +59,12 @@ class Records:
     columns: pa.RecordBatch
     faults: tuple[BatchFault, ...]
     next_offset: int | None
-    """Where the next fetch goes on: behind the last whole batch, readable or not; None where there was none."""
+    """Offset of the next fetch: after the last complete batch, readable or not. None if there is no batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """The same with the records where they lie: `rows` refers to the bytes given, which must stay as they are."""
+    """Records in place: `rows` refers to the bytes of the response, which must not change."""
 
     rows: RecordRows
     faults: tuple[BatchFault, ...]
@@ -67,185 +73,166 @@ class Scanned:
 
 @dataclass(frozen=True, slots=True)
 class AbortedTransaction:
-    """As the fetch response lists it."""
+    """An entry of `aborted_transactions` in the fetch response."""
 
     producer_id: int
     first_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    base_offset: int
-    attributes: int
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    count: int
-    start: int
-    """Where its records begin in the response."""
-    end: int
+class _Section(NamedTuple):
+    """The records of one batch, from `start` to `end` in a buffer that all sections share."""
 
-    @property
-    def last_offset(self) -> int:
-        return self.base_offset + self.last_offset_delta
-
-    @property
-    def codec(self) -> int:
-        return self.attributes & COMPRESSION
-
-    def fault(self, detail: str) -> BatchFault:
-        last_offset = max(self.base_offset, min(self.last_offset, INT_64_MAX - 1))
-        return BatchFault(self.base_offset, last_offset, detail)
-
-
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """The records of one batch, from `start` to `end` in the bytes that all sections share."""
-
-    header: _Header
+    header: BatchHeader
     start: int
     end: int
 
 
 def read_batches(
-    data: Bytes,
+    data: Buffer,
     partition: int,
     *,
     first_offset: int = 0,
     aborted: Iterable[AbortedTransaction] = (),
     engine: Engine | None = None,
 ) -> Records:
-    """Records before `first_offset` are left out: a fetch may begin inside a batch. Raises only `BatchTooLarge`."""
+    """Skips records before `first_offset`, because a fetch may begin inside a batch. Raises only `BatchTooLarge`."""
     scanned = scan_batches(data, partition, first_offset=first_offset, aborted=aborted, engine=engine)
     return Records(scanned.rows.batch(), scanned.faults, scanned.next_offset)
 
 
 def scan_batches(
-    data: Bytes,
+    data: Buffer,
     partition: int,
     *,
     first_offset: int = 0,
     aborted: Iterable[AbortedTransaction] = (),
     engine: Engine | None = None,
 ) -> Scanned:
-    """As `read_batches`, without copying anything: for those who need few of the columns, or none."""
+    """Same as `read_batches`, but copies nothing: for callers that need few columns."""
     view = memoryview(data).cast("B")
-    headers, faults = _headers(view)
-    ends = [header.last_offset + 1 for header in headers] + [fault.last_offset + 1 for fault in faults]
-    records, sections = _sections(view, headers, _Transactions(aborted), faults)
-    rows, corrupt = _rows(records, sections, partition, first_offset, engine or default_engine())
+    batches, faults = _read_headers(view)
+    ends = [batch.header.last_offset + 1 for batch in batches] + [fault.last_offset + 1 for fault in faults]
+    records, sections = _visible_sections(view, batches, _Transactions(aborted), faults)
+    rows, corrupt = _scan_rows(records, sections, partition, first_offset, engine or default_engine())
     faults += [
-        section.header.fault("its records are not well-formed")
-        for section, is_bad in zip(sections, corrupt, strict=True)
-        if is_bad
+        _fault(section.header, "its records are malformed")
+        for section, is_corrupt in zip(sections, corrupt, strict=True)
+        if is_corrupt
     ]
     return Scanned(rows, tuple(sorted(faults, key=lambda fault: fault.first_offset)), max(ends, default=None))
 
 
-def _headers(data: memoryview) -> tuple[list[_Header], list[BatchFault]]:
-    """The batches that are whole and sound on the outside."""
-    headers: list[_Header] = []
+def _read_headers(data: memoryview) -> tuple[list[_Section], list[BatchFault]]:
+    """The complete batches with a valid header and checksum, as sections of `data`."""
+    sections: list[_Section] = []
     faults: list[BatchFault] = []
-    at = 0
-    while len(data) - at >= HEADER_BYTES:
-        base_offset, length, _, magic, crc, *rest = HEADER.unpack_from(data, at)
-        if magic != MAGIC or length < HEADER_BYTES - LENGTH_AT:
-            # Nothing says reliably where the next batch begins.
-            detail = f"message format {magic}" if magic != MAGIC else f"a length of {length}"
-            faults.append(BatchFault(base_offset, base_offset - 1, f"{detail}; nothing behind it was read"))
+    position = 0
+    while len(data) - position >= HEADER_BYTES:
+        header = read_header(data, position)
+        if header.magic != MAGIC or header.batch_length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
+            # The position of the next batch is unknown.
+            detail = (
+                f"message format {header.magic}"
+                if header.magic != MAGIC
+                else f"a batch length of {header.batch_length}"
+            )
+            faults.append(BatchFault(header.base_offset, header.base_offset - 1, f"{detail}; reading stops here"))
             break
-        end = at + LENGTH_AT + length
+        end = position + header.size_bytes
         if end > len(data):
             break
-        attributes, last_delta, base_time, max_time, producer_id, _, _, count = rest
-        start = at + HEADER_BYTES
-        header = _Header(base_offset, attributes, last_delta, base_time, max_time, producer_id, count, start, end)
-        detail = _fault(header, crc, data[at + CHECKED_FROM : end])
+        detail = _header_fault(header, crc32c(data[position + ATTRIBUTES_AT : end]))
         if detail:
-            faults.append(header.fault(detail))
+            faults.append(_fault(header, detail))
         else:
-            headers.append(header)
-        at = end
-    return headers, faults
+            sections.append(_Section(header, position + HEADER_BYTES, end))
+        position = end
+    return sections, faults
 
 
-def _fault(header: _Header, crc: int, checked: memoryview) -> str:
-    if crc32c(checked) != crc:
+def _header_fault(header: BatchHeader, checksum: int) -> str:
+    if checksum != header.crc:
         return "its checksum does not match"
     if header.last_offset_delta < 0 or header.base_offset < 0 or header.last_offset >= INT_64_MAX:
         return "its offsets are out of range"
-    return f"it says that it holds {header.count} records" if header.count < 0 else ""
+    return f"its header claims {header.records_count} records" if header.records_count < 0 else ""
 
 
-def _sections(
-    data: memoryview, headers: list[_Header], transactions: "_Transactions", faults: list[BatchFault]
+def _fault(header: BatchHeader, detail: str) -> BatchFault:
+    last_offset = max(header.base_offset, min(header.last_offset, INT_64_MAX - 1))
+    return BatchFault(header.base_offset, last_offset, detail)
+
+
+def _visible_sections(
+    data: memoryview, batches: list[_Section], transactions: "_Transactions", faults: list[BatchFault]
 ) -> tuple[NDArray[np.uint8], list[_Section]]:
-    """The records of all batches that are wanted: where they are, or inflated where one of them has to be."""
+    """The records of all visible batches. If any batch is compressed, all records move to one new buffer."""
     sections: list[_Section] = []
-    is_plain = all(header.codec == 0 for header in headers)
-    inflated = Inflated(0 if is_plain else len(data))
-    for header in headers:
-        before = inflated.size
-        records = data[header.start : header.end]
+    is_plain = all(batch.header.codec == NONE for batch in batches)
+    decompressed = DecompressedRecords(0 if is_plain else len(data))
+    for batch in batches:
+        header = batch.header
         try:
+            section = batch
             if not is_plain:
-                inflated.add(header.codec, records)
-            start, end = (header.start, header.end) if is_plain else (before, inflated.size)
-            if header.count > (end - start) // RECORD_BYTES_MIN:
-                raise NotInflated(f"{header.count} records cannot be in {end - start} bytes")
-        except NotInflated as error:
-            faults.append(header.fault(str(error)))
+                start = decompressed.size
+                decompressed.add(header.codec, data[batch.start : batch.end])
+                section = _Section(header, start, decompressed.size)
+            size = section.end - section.start
+            if header.records_count > size // RECORD_BYTES_MIN:
+                raise InvalidBatch(f"{header.records_count} records do not fit into {size} bytes")
+        except InvalidBatch as error:
+            faults.append(_fault(header, str(error)))
         else:
-            section = _Section(header, start, end)
-            if transactions.wants(header, records if is_plain else inflated.data.data[start:end]):
+            records = data if is_plain else decompressed.data.data
+            if transactions.is_visible(header, records[section.start : section.end]):
                 sections.append(section)
     if is_plain:
         return np.frombuffer(data, np.uint8) if len(data) else np.zeros(1, np.uint8), sections
-    return inflated.data, sections
+    return decompressed.data, sections
 
 
 class _Transactions:
-    """Whose batches are left out: producers with an aborted transaction, until its marker."""
+    """Hides the batches of aborted transactions, from their first offset to the producer's abort marker."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._coming = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
         self._open: set[int] = set()
 
-    def wants(self, header: _Header, records: Bytes) -> bool:
+    def is_visible(self, header: BatchHeader, records: memoryview) -> bool:
         while self._coming and self._coming[-1].first_offset <= header.last_offset:
             self._open.add(self._coming.pop().producer_id)
-        if header.attributes & CONTROL:
-            if _marker(records) == ABORT:
+        if header.attributes & CONTROL_FLAG:
+            if _marker_type(records) == ABORT:
                 self._open.discard(header.producer_id)
             return False
-        return not (header.attributes & TRANSACTIONAL and header.producer_id in self._open)
+        return not (header.is_transactional and header.producer_id in self._open)
 
 
-def _marker(records: Bytes) -> int:
-    """The type in a control record's key; its fields before the key are one byte each, as brokers write them."""
+def _marker_type(records: memoryview) -> int:
+    """The type in the key of a control record. Brokers encode each field before the key in one byte."""
     key = bytes(records[5:9])
     return int.from_bytes(key[2:4]) if len(key) == 4 else -1
 
 
-def _rows(
+def _scan_rows(
     data: NDArray[np.uint8], sections: list[_Section], partition: int, first_offset: int, engine: Engine
 ) -> tuple[RecordRows, NDArray[np.uint8]]:
     size = sum(section.end - section.start for section in sections)
     if size > RECORDS_BYTES_MAX:
-        raise BatchTooLarge(f"{size} bytes of records in one call; Arrow's offsets end at 2^31")
-    rows = RecordRows.room(data, engine, partition, sum(section.header.count for section in sections))
+        raise BatchTooLarge(f"{size} bytes of records in one call; Arrow's offsets have 32 bits")
+    rows = RecordRows.allocate(data, engine, partition, sum(section.header.records_count for section in sections))
     corrupt = np.zeros(len(sections), np.uint8)
-    table = np.array(_table(sections), np.int64)
+    table = np.array(_section_table(sections), np.int64)
     found = engine.scan_records(data, table, first_offset, *rows.arrays(), corrupt)
     return rows.slice(0, found), corrupt
 
 
-def _table(sections: list[_Section]) -> list[int]:
+def _section_table(sections: list[_Section]) -> list[int]:
+    """The sections as `scan_records` reads them."""
     words: list[int] = []
-    for section in sections:
-        header = section.header
-        one_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else OWN_TIMESTAMP
-        words += [section.start, section.end, header.base_offset, header.last_offset_delta, header.base_timestamp]
-        words += [one_time, header.count]
+    for header, start, end in sections:
+        log_append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME_FLAG else CREATE_TIME
+        words += (start, end, header.base_offset, header.last_offset_delta, header.base_timestamp)
+        words += (log_append_time, header.records_count)
     return words

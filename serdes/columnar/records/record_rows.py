@@ -1,6 +1,6 @@
-"""Kafka's records where they lie in the bytes of a fetch, and the Arrow columns that are made of them when asked for.
+"""Records in place, in the bytes of a fetch response, and their Arrow columns on request.
 
-Payloads that are to be decoded need no column: the decoder reads them in place.
+Decoding payloads needs no column: the decoder reads them in place.
 """
 
 from dataclasses import dataclass
@@ -26,18 +26,18 @@ SCHEMA = pa.schema(
     ]
 )
 NO_TIMESTAMP = -1
-"""What Kafka writes where a record has none; null in the column."""
+"""Kafka's value for a missing timestamp. It is null in the column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where bytes lie; one that is null ends before it starts."""
+    """Positions of byte strings. A null ends before its start."""
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
 
     @staticmethod
-    def room(count: int) -> "Places":
+    def allocate(count: int) -> "Places":
         return Places(empty(count, np.int64), empty(count, np.int64))
 
     def slice(self, start: int, end: int) -> "Places":
@@ -61,11 +61,11 @@ class RecordRows:
     values: Places
     header_starts: NDArray[np.int64]
     header_lists: NDArray[np.int32]
-    """One more than there are rows: the headers before each."""
+    """The number of headers before each row, and one more entry for the end."""
 
     @staticmethod
-    def room(data: NDArray[np.uint8], engine: Engine, partition: int, rows: int) -> "RecordRows":
-        """To be filled by `scan_records`."""
+    def allocate(data: NDArray[np.uint8], engine: Engine, partition: int, rows: int) -> "RecordRows":
+        """Empty arrays that `scan_records` fills."""
         return RecordRows(
             data,
             engine,
@@ -73,14 +73,14 @@ class RecordRows:
             empty(rows, np.int64),
             empty(rows, np.int64),
             empty(rows, np.uint8),
-            Places.room(rows),
-            Places.room(rows),
+            Places.allocate(rows),
+            Places.allocate(rows),
             empty(rows, np.int64),
             empty(rows + 1, np.int32),
         )
 
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
-        """In the order that `scan_records` takes them."""
+        """The arguments of `scan_records`, in order."""
         return (
             self.offsets,
             self.timestamps,
@@ -127,7 +127,7 @@ class RecordRows:
         return pa.RecordBatch.from_arrays([self.column(name) for name in SCHEMA.names], schema=SCHEMA)
 
     def column(self, name: str) -> pa.Array:
-        """One of those in `SCHEMA`. It refers to none of the bytes."""
+        """A column of `SCHEMA`. It copies the bytes."""
         if name == "offset":
             return pa.array(self.offsets)
         if name == "timestamp":
@@ -155,7 +155,7 @@ class RecordRows:
     def _headers(self) -> pa.Array:
         lists = self.header_lists - self.header_lists[0]
         count = int(lists[-1])
-        keys, values = Places.room(count), Places.room(count)
+        keys, values = Places.allocate(count), Places.allocate(count)
         self.engine.find_headers(
             self.data, self.header_starts, lists, keys.starts, keys.ends, values.starts, values.ends
         )

@@ -25,8 +25,8 @@ def events(count: int, kind: str, *, nullable: int = 0, namespace: str = "shop")
 @pytest.fixture
 def linear(monkeypatch: pytest.MonkeyPatch) -> None:
     """A budget for a thousand branches that anything quadratic exceeds."""
-    monkeypatch.setattr(limits, "compatibility_steps_max", 50_000)
-    monkeypatch.setattr(limits, "compatibility_pairs_max", 10_000)
+    monkeypatch.setattr(limits, "COMPATIBILITY_STEPS_MAX", 50_000)
+    monkeypatch.setattr(limits, "COMPATIBILITY_PAIRS_MAX", 10_000)
 
 
 @pytest.mark.usefixtures("linear")
@@ -152,13 +152,13 @@ def test_an_alias_distinguishes_writers_of_equal_structure() -> None:
 def test_unions_that_multiply_end_with_a_clear_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow, wide = namesakes(50, "int"), namesakes(50, "long")
     assert len(check(narrow, wide)) == 50
-    monkeypatch.setattr(limits, "compatibility_steps_max", 1000)
+    monkeypatch.setattr(limits, "COMPATIBILITY_STEPS_MAX", 1000)
     with pytest.raises(InvalidSchema, match="too intertwined"):
         check(narrow, wide)
-    monkeypatch.setattr(limits, "compatibility_steps_max", 1_000_000)
+    monkeypatch.setattr(limits, "COMPATIBILITY_STEPS_MAX", 1_000_000)
     deep, wider = namesakes(10, "int", depth=60), namesakes(10, "long", depth=60)
     assert len(check(deep, wider)) == 10
-    monkeypatch.setattr(limits, "compatibility_pairs_max", 1000)
+    monkeypatch.setattr(limits, "COMPATIBILITY_PAIRS_MAX", 1000)
     with pytest.raises(InvalidSchema, match="too intertwined"):
         check(deep, wider)
 
