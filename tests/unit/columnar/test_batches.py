@@ -11,7 +11,7 @@ from crc32c import crc32c
 from pyarrow import lib as pa
 
 from headgate.serdes.columnar import AbortedTransaction, Engine, Records, read_batches
-from headgate.serdes.columnar.records import inflate as inflating
+from headgate.serdes.columnar.records import decompression
 from tests.unit.columnar.checked import Checked
 from tests.unit.columnar.generation import zigzag
 
@@ -162,7 +162,7 @@ def test_what_is_not_of_its_codec_fails_its_batch(codec: int) -> None:
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_a_bomb_is_not_inflated(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inflating, "INFLATED_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr(decompression, "BATCH_BYTES_MAX", 1_000_000)
     library = getattr(cramjam, codec)
     compress = library.compress_raw if codec == "snappy" else library.compress
     bomb = bytes(compress(b"\0" * 4_000_000))
@@ -176,7 +176,7 @@ def test_a_length_that_cannot_be_ends_the_reading(length: int) -> None:
     struct.pack_into(">i", bad, 8, length)
     result = read_batches(simple([b"a"]) + bytes(bad) + simple([b"z"], base=2), 0)
     assert offsets(result) == [0]
-    assert "nothing behind it" in result.faults[0].detail
+    assert "reading stops here" in result.faults[0].detail
 
 
 @pytest.mark.parametrize("magic", [0, 1, 3])
