@@ -202,7 +202,3 @@ class Parameters:
             raise HttpError(400, f"The parameter offset is not negative, unlike {offset}")
         limit = self.number("limit", -1)
         return offset, limit if 0 < limit <= limits.PAGE_MAX else default
-
-    def optional_subject(self) -> Subject | None:
-        text = self.text("subject")
-        return Subject.parse(text) if text else None

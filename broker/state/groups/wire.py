@@ -2,8 +2,6 @@
 
 import struct
 
-STRING_BYTES_MAX = 32_767
-
 
 class Malformed(ValueError):
     """The bytes are not the record that they claim to be."""
