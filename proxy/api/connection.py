@@ -1,0 +1,32 @@
+"""The connection under a request, as an ASGI extension: a way to end it at once.
+
+After an ASGI application returns early, uvicorn closes the connection when the client has taken all buffered bytes. A
+client that reads nothing would keep the connection open forever.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from headgate.web.asgi import Scope
+from headgate.web.http_protocol import BoundedHttpProtocol
+
+_EXTENSION: Final = "headgate.connection.abort"
+
+
+class AbortableHttpProtocol(BoundedHttpProtocol):
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        extensions: dict[str, Any] = cycle.scope.setdefault("extensions", {})  # type: ignore[assignment]  # any value
+        extensions[_EXTENSION] = self.transport.abort
+        super()._start_asgi_task(cycle, app)
+
+
+def abort_of(scope: Scope) -> Callable[[], None]:
+    """Ends the connection without sending the rest. Does nothing under a server without the extension."""
+    found: Callable[[], None] = scope.get("extensions", {}).get(_EXTENSION, _nothing)
+    return found
+
+
+def _nothing() -> None:
+    """The server closes the connection when the application returns."""

@@ -1,0 +1,134 @@
+"""Reports of produce streams that their clients have not taken yet.
+
+A client may send all its records before it reads the first report. If the proxy stopped reading records while it cannot
+send reports, both sides would wait for each other forever. Reports are therefore buffered, up to a limit for all
+streams of a worker. At the limit the proxy stops reading records. A client that then takes no reports for a while is
+disconnected.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+own_bytes: Final = 256 * 1024
+"""Every stream may buffer this much while the limit of all streams is reached."""
+piece_bytes_max: Final = 16 * 1024
+"""Sent at once. A client that takes one piece within the time limit is not disconnected."""
+
+
+class ClientStalled(Exception):
+    """The client takes no reports, and the stream cannot go on without that."""
+
+
+class ReportMemory:
+    """The reports of all streams of a worker."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._freed = asyncio.Event()
+        self.bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.bytes >= self._bytes_max
+
+    def resize(self, by: int) -> None:
+        self.bytes += by
+        if by < 0 and not self.is_full:
+            self._freed.set()
+
+    async def wait_for_room(self) -> None:
+        while self.is_full:
+            self._freed.clear()
+            await self._freed.wait()
+
+
+class ReportBuffer:
+    """The reports of one stream, from the task that makes them to the task that sends them."""
+
+    def __init__(self, memory: ReportMemory, stall_seconds: float) -> None:
+        self._memory = memory
+        self._stall_seconds = stall_seconds
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+        self._ended = False
+        self._is_waiting = False
+        """Whether the stream waits for room, and so reads no more records."""
+        self._changed = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._sending: asyncio.Timeout | None = None
+
+    async def put(self, lines: bytes) -> None:
+        """Returns when there is room for more."""
+        self._pieces.extend(lines[at : at + piece_bytes_max] for at in range(0, len(lines), piece_bytes_max))
+        self._resize(len(lines))
+        self._changed.set()
+        if self._memory.is_full and self._size > own_bytes:
+            self._is_waiting = True
+            self._limit_sending()
+            try:
+                await self._wait_for_room()
+            finally:
+                self._is_waiting = False
+                self._limit_sending()
+
+    def end(self) -> None:
+        self._ended = True
+        self._changed.set()
+        self._limit_sending()
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Every piece, until `end`."""
+        while True:
+            while not self._pieces:
+                if self._ended:
+                    return
+                self._changed.clear()
+                await self._changed.wait()
+            piece = self._pieces[0]
+            yield piece
+            self._pieces.popleft()
+            self._resize(-len(piece))
+            self._taken.set()
+
+    @asynccontextmanager
+    async def sending(self) -> AsyncIterator[None]:
+        """For the time that the client is waited for. Raises ClientStalled."""
+        try:
+            async with asyncio.timeout(None) as self._sending:
+                self._limit_sending()
+                yield
+        except TimeoutError:
+            raise ClientStalled(
+                f"The client took no reports for {self._stall_seconds:g} s while {self._size} bytes were waiting."
+            ) from None
+        finally:
+            self._sending = None
+
+    def clear(self) -> None:
+        """Release the memory. The stream is over."""
+        self._pieces.clear()
+        self._resize(-self._size)
+
+    def _resize(self, by: int) -> None:
+        self._size += by
+        self._memory.resize(by)
+
+    async def _wait_for_room(self) -> None:
+        while self._memory.is_full and self._size > own_bytes:
+            self._taken.clear()
+            waits = {asyncio.ensure_future(self._taken.wait()), asyncio.ensure_future(self._memory.wait_for_room())}
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in waits:
+                    wait.cancel()
+
+    def _limit_sending(self) -> None:
+        """Sending has a time limit only while the stream can do nothing else."""
+        if self._sending is not None:
+            is_limited = self._ended or self._is_waiting
+            now = asyncio.get_running_loop().time()
+            self._sending.reschedule(now + self._stall_seconds if is_limited else None)
