@@ -17,7 +17,6 @@ from headgate.registry.languages import type_named
 from headgate.registry.service.encryption_rules import with_kms_defaults
 from headgate.registry.service.schema_tags import FIELD, RECORD, TagChange
 from headgate.registry.service.submitted_schema import SubmittedSchema
-from headgate.registry.subjects import Subject
 from headgate.registry.wire import (
     WireConfig,
     WireMetadata,
