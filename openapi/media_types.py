@@ -9,6 +9,7 @@ JSON: Final = "application/json"
 OCTET_STREAM: Final = "application/octet-stream"
 NDJSON: Final = "application/x-ndjson"
 EVENT_STREAM: Final = "text/event-stream"
+KAFKA_V2: Final = "application/vnd.kafka.v2+json"
 
 REGISTRY_RESPONSES: Final = (REGISTRY_V1, REGISTRY, JSON)
 """Media types of responses, in order of preference."""

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 
-from headgate.proxy.api.answers import JSON
+from headgate.openapi.media_types import JSON
 from headgate.proxy.settings import ProxySettings
 from headgate.web.access import Access
 from headgate.web.hosts import address_of

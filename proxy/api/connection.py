@@ -17,7 +17,7 @@ _EXTENSION: Final = "headgate.connection.abort"
 
 class AbortableHttpProtocol(BoundedHttpProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        extensions: dict[str, Any] = cycle.scope.setdefault("extensions", {})  # type: ignore[assignment]  # any value
+        extensions: dict[str, Any] = cycle.scope.setdefault("extensions", {})
         extensions[_EXTENSION] = self.transport.abort
         super()._start_asgi_task(cycle, app)
 

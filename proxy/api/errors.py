@@ -2,8 +2,11 @@
 
 from typing import Final
 
+from headgate.openapi.media_types import JSON, KAFKA_V2
 from headgate.proxy import errors
 from headgate.proxy.errors import BodyTimedOut, ProxyError, TooManyRequests
+from headgate.web import responses
+from headgate.web.asgi import Scope, Send
 from headgate.web.errors import ErrorStatus, ErrorTable
 
 ERROR_TABLE: Final = ErrorTable(
@@ -58,3 +61,13 @@ def error_headers(error: ProxyError) -> list[tuple[bytes, bytes]]:
     if isinstance(error, BodyTimedOut):
         return [(b"connection", b"close")]  # Otherwise the server parses the rest of the body as the next request.
     return []
+
+
+def media_type_of(scope: Scope) -> str:
+    """The media type of error responses."""
+    return JSON if scope["path"].startswith("/v3") else KAFKA_V2
+
+
+async def send_error(send: Send, error: ProxyError, media_type: str) -> None:
+    status, code = status_of(error)
+    await responses.send_error(send, status, code, str(error), media_type, error_headers(error))

@@ -10,8 +10,8 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.requests import HTTPConnection
 
-from headgate.proxy.api.answers import Scope
 from headgate.proxy.errors import ResourceNotFound
+from headgate.web.asgi import Scope
 
 # Half of a surrogate pair: no UTF-8 decodes to it, so it stands for nothing else.
 _SLASH_IN_NAME: Final = "\udc2f"

@@ -12,10 +12,12 @@ from urllib.parse import unquote
 import httpx
 from starlette.responses import Response, StreamingResponse
 
-from headgate.proxy.api.answers import JSON, V2_JSON, App, Receive, Scope, Send, send_error
-from headgate.proxy.api.body import read_body
+from headgate.proxy.api.errors import media_type_of, send_error
+from headgate.proxy.api.request_body import read_body
 from headgate.proxy.errors import OwnerUnavailable, ProxyError
 from headgate.proxy.services import Services
+from headgate.web.asgi import App, Receive, Scope, Send
+from headgate.web.request_body import replayed
 
 FORWARDED_HEADER: Final = "x-headgate-forwarded"
 _HOP_BY_HOP: Final = frozenset(
@@ -50,10 +52,10 @@ class Forwarding:
             body = await read_body(receive, self._body_bytes_max, self._silence_seconds)
             response = await forward(self._peers, owner, scope, body)
         except ProxyError as error:
-            await send_error(send, error, JSON if scope["path"].startswith("/v3") else V2_JSON)
+            await send_error(send, error, media_type_of(scope))
             return
         if response is None:
-            await self._app(scope, _replayed(body, receive), send)
+            await self._app(scope, replayed(body, receive), send)
         else:
             await response(scope, receive, send)
 
@@ -99,16 +101,3 @@ async def _content(answer: httpx.Response) -> AsyncIterator[bytes]:
         return
     finally:
         await answer.aclose()
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    sent = False
-
-    async def again() -> dict[str, object]:
-        nonlocal sent
-        if sent:
-            return dict(await receive())
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again

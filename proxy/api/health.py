@@ -9,8 +9,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headgate.openapi.media_types import JSON
 from headgate.proxy.admin.topics import describe_cluster
-from headgate.proxy.api.answers import JSON
 from headgate.proxy.api.requests import services_of
 from headgate.proxy.errors import BrokerUnavailable, ProxyError
 

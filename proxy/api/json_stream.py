@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from headgate.proxy.api.body import may_lose_digits, parse_json
+from headgate.proxy.api.request_body import may_lose_digits, parse_json
 from headgate.proxy.errors import BadRequest
 
 _MARKS: Final = re.compile(rb'["{}\[\]\\]')

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.proxy.api.body import parse_json
+from headgate.proxy.api.request_body import parse_json
 from headgate.proxy.errors import BadRequest, InvalidPayload
 from headgate.proxy.time_slicing import chunks
 

@@ -8,13 +8,12 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import Request
 
-from headgate.openapi.media_types import content_type, negotiate
-from headgate.proxy.api.answers import JSON, V2_JSON
-from headgate.proxy.api.body import parse_json, read_body
+from headgate.openapi.media_types import JSON, KAFKA_V2, content_type, negotiate
+from headgate.proxy.api.request_body import parse_json, read_body
 from headgate.proxy.errors import BadRequest, InvalidPayload, NotAcceptable, ResourceNotFound, UnsupportedMedia
 from headgate.proxy.services import Services
 
-V2_ANSWERS: Final = (V2_JSON, "application/vnd.kafka+json", JSON)
+V2_ANSWERS: Final = (KAFKA_V2, "application/vnd.kafka+json", JSON)
 V2_REQUESTS: Final = frozenset({*V2_ANSWERS, "application/vnd.kafka.json.v2+json", "application/octet-stream"})
 V3_ANSWERS: Final = (JSON,)
 V3_REQUESTS: Final = frozenset({JSON})

@@ -18,13 +18,13 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headgate.openapi.media_types import KAFKA_V2
 from headgate.proxy.api.addresses import base_url
-from headgate.proxy.api.answers import V2_JSON
-from headgate.proxy.api.body import parse_json, read_body
 from headgate.proxy.api.forwarding import forward
 from headgate.proxy.api.page_response import PageResponse
 from headgate.proxy.api.query import last_query, whole_query
 from headgate.proxy.api.record_fields import timestamp_ms
+from headgate.proxy.api.request_body import parse_json, read_body
 from headgate.proxy.consumers.config import read_config
 from headgate.proxy.consumers.instance import Answer, ConsumerInstance, Rendering
 from headgate.proxy.consumers.membership import Record
@@ -37,7 +37,7 @@ from headgate.proxy.services import Services
 REPLAY_HEADER: Final = "X-Headgate-Replay"
 ROWS_MAX: Final = 10_000
 """Topics, partitions or offsets that one request may list."""
-_BODY_TYPES: Final = frozenset({"", "application/json", V2_JSON, *MEDIA_TYPES.values()})
+_BODY_TYPES: Final = frozenset({"", "application/json", KAFKA_V2, *MEDIA_TYPES.values()})
 _INSTANCE: Final = "/consumers/{group}/instances/{instance}"
 
 router: Final = APIRouter()
@@ -326,7 +326,7 @@ def _metadata(row: dict[str, Any]) -> str:
 
 
 def _json(value: object) -> Response:
-    return Response(orjson.dumps(value), media_type=V2_JSON)
+    return Response(orjson.dumps(value), media_type=KAFKA_V2)
 
 
 def _no_content() -> Response:

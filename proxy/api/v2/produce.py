@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from headgate.openapi.media_types import negotiate
-from headgate.proxy.api.answers import JSON, V2_JSON
+from headgate.openapi.media_types import JSON, KAFKA_V2, negotiate
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.large_body import parse_rows
 from headgate.proxy.api.record_fields import headers_of, timestamp_ms, whole_number
@@ -54,7 +53,7 @@ _MEDIA_TYPES: Final[Mapping[bytes, Format]] = {
     b"application/octet-stream": Format.BINARY,
     b"": Format.BINARY,
 }
-_ANSWERS: Final = (V2_JSON, "application/vnd.kafka+json", JSON)
+_ANSWERS: Final = (KAFKA_V2, "application/vnd.kafka+json", JSON)
 _FIELDS: Final = frozenset(
     {
         "records",
@@ -81,7 +80,7 @@ class Ordered:
 def answer_type(accept: bytes) -> str:
     """Raises NotAcceptable."""
     if not accept:
-        return V2_JSON
+        return KAFKA_V2
     found = negotiate(accept.decode("latin-1"), _ANSWERS)
     if found is None:
         raise NotAcceptable

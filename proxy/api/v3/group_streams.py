@@ -18,9 +18,9 @@ from starlette.responses import Response
 
 from headgate.openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
 from headgate.proxy.api.addresses import base_url
-from headgate.proxy.api.body import parse_json, read_body
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.query import last_query, one_of_query, whole_query
+from headgate.proxy.api.request_body import parse_json, read_body
 from headgate.proxy.api.stream_response import StreamResponse
 from headgate.proxy.api.v3.records_read import read_spec
 from headgate.proxy.consumers.group_stream import UNACKNOWLEDGED, UNACKNOWLEDGED_MAX, GroupStream

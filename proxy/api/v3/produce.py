@@ -1,26 +1,30 @@
 """v3 produce over HTTP: POST …/topics/{topic}/records as a stream, and `records:batch`."""
 
 import asyncio
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import orjson
 
-from headgate.proxy.api.answers import JSON, Receive, Send
+from headgate.openapi.media_types import JSON
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.json_stream import JsonSplitter
 from headgate.proxy.api.large_body import parse_rows
-from headgate.proxy.api.rate import RateLimit
+from headgate.proxy.api.rate_limit import RateLimit
 from headgate.proxy.api.v3.produce_stream import ProduceStream, report_of
 from headgate.proxy.api.v3.record import RecordReader, Understood
 from headgate.proxy.errors import InvalidBatch, InvalidPayload, ProxyError, ShuttingDown, Unprocessable
 from headgate.proxy.producers.internal_topics import check_writable
 from headgate.proxy.producers.records import Ticket, settled
+from headgate.proxy.producers.report_buffer import ClientStalled
 from headgate.proxy.services import Services
 from headgate.proxy.time_slicing import chunks
+from headgate.web.asgi import Receive, Send
 
 entry_id_characters_max: Final = 80
+_log: Final = logging.getLogger(__name__)
 _BATCH_FIELDS: Final = frozenset({"entries"})
 _STREAM_STARTS: Final = {
     "type": "http.response.start",
@@ -35,9 +39,17 @@ class ProduceV3:
         self._limit = limit
 
     async def stream(
-        self, cluster_id: str, topic: str, receive: Receive, send: Send, *, client: str = "", is_empty: bool = False
+        self,
+        cluster_id: str,
+        topic: str,
+        receive: Receive,
+        send: Send,
+        *,
+        abort: Callable[[], None],
+        client: str = "",
+        is_empty: bool = False,
     ) -> None:
-        """Answer a stream. Raises ProxyError only before anything was sent."""
+        """Answer a stream. `abort` ends the connection at once. Raises ProxyError only before anything was sent."""
         await self._services.identity.check(cluster_id)
         check_writable(topic, self._services.settings)
         await self._services.sender.check_topic(topic)
@@ -47,9 +59,17 @@ class ProduceV3:
         stream = ProduceStream(self._services, cluster_id, topic, self._limit, client)
         reading = asyncio.create_task(self._read(stream, receive))
         stopping = asyncio.create_task(self._stop(stream, reading))
+
+        async def send_piece(piece: bytes) -> None:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+
         try:
-            async for lines in stream.reports():
-                await send({"type": "http.response.body", "body": lines, "more_body": True})
+            await stream.send_reports(send_piece)
+        except ClientStalled as error:
+            _log.warning("The connection of a produce stream to %s was ended: %s", topic, error)
+            abort()
+            await asyncio.sleep(0)  # The server learns that the connection is lost before this returns.
+            return
         finally:
             reading.cancel()
             stopping.cancel()

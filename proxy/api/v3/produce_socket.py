@@ -5,16 +5,20 @@ the client's close or because of what it sent, the last reports come before the 
 """
 
 import asyncio
+import logging
 from typing import Final
 
-from headgate.proxy.api.answers import Receive, Send
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.json_stream import JsonSplitter
-from headgate.proxy.api.rate import RateLimit
+from headgate.proxy.api.rate_limit import RateLimit
 from headgate.proxy.api.v3.produce_stream import ProduceStream
 from headgate.proxy.errors import BadRequest, ProxyError, ShuttingDown
 from headgate.proxy.producers.internal_topics import check_writable
+from headgate.proxy.producers.report_buffer import ClientStalled
 from headgate.proxy.services import Services
+from headgate.web.asgi import Receive, Send
+
+_log: Final = logging.getLogger(__name__)
 
 # RFC 6455, section 7.4.1.
 _NORMAL: Final = 1000
@@ -42,8 +46,7 @@ class ProduceSocket:
             stream = ProduceStream(self._services, cluster_id, topic)
             stream.fail(error)
             stream.end()
-            async for lines in stream.reports():
-                await _send_reports(send, lines)
+            await stream.send_reports(_Messages(send).send)
             await send(
                 {"type": "websocket.close", "code": _REFUSED + status_of(error).status, "reason": str(error)[:100]}
             )
@@ -51,19 +54,17 @@ class ProduceSocket:
         stream = ProduceStream(self._services, cluster_id, topic, self._limit, client)
         reading = asyncio.create_task(self._read(stream, receive))
         stopping = asyncio.create_task(self._stop(stream, reading))
-        is_gone = False
+        messages = _Messages(send)
         try:
-            async for lines in stream.reports():
-                if not is_gone:
-                    try:
-                        await _send_reports(send, lines)
-                    except Exception:  # the server's own kinds, which differ from version to version
-                        is_gone = True
+            await stream.send_reports(messages.send)
+        except ClientStalled as error:
+            _log.warning("The WebSocket of a produce stream to %s was ended: %s", topic, error)
+            messages.is_gone = True
         finally:
             stopping.cancel()
             reading.cancel()
         code = reading.result() if reading.done() and not reading.cancelled() else _GOING_AWAY
-        if code is not None and not is_gone:
+        if code is not None and not messages.is_gone:
             await send({"type": "websocket.close", "code": code})
 
     async def _read(self, stream: ProduceStream, receive: Receive) -> int | None:
@@ -95,7 +96,18 @@ class ProduceSocket:
             stream.end()
 
 
-async def _send_reports(send: Send, lines: bytes) -> None:
+class _Messages:
     """One message per report."""
-    for line in lines.splitlines():
-        await send({"type": "websocket.send", "text": line.decode()})
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._partial = b""
+        self.is_gone = False
+
+    async def send(self, piece: bytes) -> None:
+        *lines, self._partial = (self._partial + piece).split(b"\n")
+        try:
+            for line in () if self.is_gone else lines:
+                await self._send({"type": "websocket.send", "text": line.decode()})
+        except Exception:  # the server's own kinds, which differ from version to version
+            self.is_gone = True

@@ -2,23 +2,24 @@
 
 Reports come in the order of the records while more records are still read. A record that cannot be taken is reported
 and passed over; JSON that cannot be understood ends the stream. Only so many records wait for brokers at a time: a
-client that sends faster than they answer, or does not read its reports, is not read further.
+client that sends faster than they answer is not read further. Reports wait for slow clients in a `ReportBuffer`.
 """
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any, Final
 
 import orjson
 
 from headgate.proxy.api.errors import status_of
-from headgate.proxy.api.rate import RateLimit
+from headgate.proxy.api.rate_limit import RateLimit
 from headgate.proxy.api.record_fields import iso_time
 from headgate.proxy.api.v3.record import RecordReader, SchemaNeeded, Understood
 from headgate.proxy.errors import ProxyError, TooManyRequests
 from headgate.proxy.producers.records import Ticket
+from headgate.proxy.producers.report_buffer import ReportBuffer
 from headgate.proxy.services import Services
 
 # Of one stream: records that wait for their acknowledgement, and the bytes of the requests they came in.
@@ -83,6 +84,27 @@ class ProduceStream:
     def end(self) -> None:
         self._ended = True
         self._something.set()
+
+    async def send_reports(self, send: Callable[[bytes], Awaitable[None]]) -> None:
+        """Send every report, in pieces that may end inside one. Raises ClientStalled."""
+        settings = self._services.settings
+        buffer = ReportBuffer(self._services.reports, settings.produce_reports_timeout_ms / 1000)
+        filling = asyncio.create_task(self._fill(buffer))
+        try:
+            async for piece in buffer.pieces():
+                async with buffer.sending():
+                    await send(piece)
+            await filling
+        finally:
+            filling.cancel()
+            buffer.clear()
+
+    async def _fill(self, buffer: ReportBuffer) -> None:
+        try:
+            async for lines in self.reports():
+                await buffer.put(lines)
+        finally:
+            buffer.end()
 
     async def reports(self) -> AsyncIterator[bytes]:
         """Lines of reports, in the order of the records, as soon as they are known. Ends after `end`."""

@@ -13,9 +13,9 @@ import orjson
 from fastapi import APIRouter
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from headgate.proxy.api.body import parse_json
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.query import flag_query
+from headgate.proxy.api.request_body import parse_json
 from headgate.proxy.api.v3.group_streams import ending, open_stream, opening, take_acknowledgement
 from headgate.proxy.api.v3.records_read import end_note, read_plan, read_spec
 from headgate.proxy.consumers.group_stream import GroupStream

@@ -9,9 +9,9 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headgate.openapi.media_types import JSON
 from headgate.proxy.admin.cluster import AdminCluster
 from headgate.proxy.api.addresses import base_url
-from headgate.proxy.api.answers import JSON
 from headgate.proxy.api.requests import services_of
 
 Row: TypeAlias = dict[str, Any]

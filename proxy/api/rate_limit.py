@@ -5,9 +5,9 @@ from collections import OrderedDict
 from math import ceil
 from typing import Final
 
-from headgate.proxy.api.answers import Receive, Scope
 from headgate.proxy.errors import TooManyRequests
 from headgate.proxy.settings import ProxySettings
+from headgate.web.asgi import Receive, Scope
 
 # Clients that are remembered; one that was silent for long has a full bucket anyway.
 clients_max: Final = 10_000

@@ -1,14 +1,14 @@
-"""Request bodies: read whole within limits of size and time, and understood as JSON without losing a digit."""
+"""Request bodies: read with limits, and parsed as JSON without loss of digits."""
 
-import asyncio
 import json
 from typing import Any, Final, NoReturn
 
 import orjson
 
-from headgate.proxy.api.answers import Message, Receive
 from headgate.proxy.errors import BadRequest, BodyTimedOut, BodyTooLarge
 from headgate.proxy.formats import ExactFloat
+from headgate.web import request_body
+from headgate.web.asgi import Receive
 
 # A number of up to 15 digits is the same after it has been a double; a longer one, or a large exponent, may not be.
 _LONG_NUMBERS: Final = (b"0" * 16, b"0e000", b"0e-000")
@@ -22,35 +22,16 @@ _ALIKE: Final = bytes(
 _DIGITS_MAX: Final = 4000
 
 
-async def read_body(receive: Receive, bytes_max: int, silence_seconds: float) -> bytes:
-    """Raises BodyTooLarge, BodyTimedOut if no byte arrives for `silence_seconds`, BadRequest if the client leaves."""
-    message = await _received(receive, silence_seconds)
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body", False):
-        if message["type"] == "http.disconnect":
-            raise BadRequest("The request was cut off.")
-        if len(body) > bytes_max:
-            raise BodyTooLarge(f"The body of {len(body)} bytes is over the limit of {bytes_max}.")
-        return body
-    parts, size = [body], len(body)
-    while message.get("more_body", False):
-        message = await _received(receive, silence_seconds)
-        if message["type"] == "http.disconnect":
-            raise BadRequest("The request was cut off.")
-        part = message.get("body", b"")
-        size += len(part)
-        if size > bytes_max:
-            raise BodyTooLarge(f"The body is over the limit of {bytes_max} bytes.")
-        parts.append(part)
-    return b"".join(parts)
-
-
-async def _received(receive: Receive, silence_seconds: float) -> Message:
+async def read_body(receive: Receive, bytes_max: int, idle_seconds_max: float) -> bytes:
+    """Raises BodyTooLarge, BodyTimedOut, and BadRequest if the client disconnects."""
     try:
-        async with asyncio.timeout(silence_seconds):
-            return await receive()
-    except TimeoutError:
-        raise BodyTimedOut(f"The rest of the body did not arrive within {silence_seconds:g} seconds.") from None
+        return await request_body.read_body(receive, bytes_max, idle_seconds_max)
+    except request_body.BodyTooLarge:
+        raise BodyTooLarge(f"The request body is larger than the limit of {bytes_max} bytes.") from None
+    except request_body.BodyTimedOut:
+        raise BodyTimedOut(f"The rest of the body did not arrive within {idle_seconds_max:g} seconds.") from None
+    except request_body.ClientDisconnected:
+        raise BadRequest("The client closed the connection before the end of the request body.") from None
 
 
 def may_lose_digits(text: bytes) -> bool:

@@ -1,7 +1,7 @@
-"""Content-Encoding both ways: gzip and zstd request bodies opened, answers closed, for every route alike (RFC 9110).
+"""Content-Encoding for all routes: decompresses request bodies and compresses responses (RFC 9110, section 8.4).
 
-What a few bytes can become is bounded at each step, so that a body made to burst costs no more memory than an honest
-one; how large a body may be in all is said by whoever reads it.
+Each decompression step has a limited output, so that a decompression bomb uses no more memory than a normal body.
+`request_body` limits the total size.
 """
 
 import zlib
@@ -10,36 +10,36 @@ from typing import Final, Protocol
 
 import zstandard
 
-from headgate.proxy.api.answers import Message, Receive, Scope, Send
 from headgate.proxy.errors import BadRequest, UnsupportedMedia
+from headgate.web.asgi import Message, Receive, Scope, Send
 
-# The largest piece that one step yields.
 piece_bytes_max: Final = 1024 * 1024
-# A zstd block of four bytes can stand for 128 KiB: so few bytes at a time become 16 MiB at most.
+"""Output of one gzip step."""
 zstd_step_bytes: Final = 512
-# RFC 9659: what an encoder for the web may ask its decoder to keep.
+"""Input of one zstd step. Four bytes can expand to a block of 128 KiB, so one step yields at most 16 MiB."""
 zstd_window_bytes_max: Final = 8 * 1024 * 1024
-# Below it, the headers that say so cost more than is won.
-compressed_from_bytes: Final = 1024
+"""The limit of RFC 9659 for the content coding zstd."""
+compressed_bytes_min: Final = 1024
+"""Smaller responses are not compressed: the additional headers would cost more than compression saves."""
 
 _GZIP_WINDOW: Final = 31
 _COMPRESSIBLE: Final = (b"json", b"text/", b"ndjson", b"yaml")
 
 
-class Opener(Protocol):
+class Decompressor(Protocol):
     def feed(self, data: bytes) -> list[bytes]:
-        """What `data` stands for, in pieces. Raises BadRequest."""
+        """The decompressed data in pieces. Raises BadRequest."""
         ...
 
     def end(self) -> None:
-        """No more comes. Raises BadRequest when the stream is not whole."""
+        """Raises BadRequest if the stream is incomplete."""
         ...
 
 
-class _Gunzip:
+class _GzipDecompressor:
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(_GZIP_WINDOW)
-        self._begun = False
+        self._has_data = False
 
     def feed(self, data: bytes) -> list[bytes]:
         pieces: list[bytes] = []
@@ -47,24 +47,24 @@ class _Gunzip:
             while data:
                 if self._inner.eof:
                     self._inner = zlib.decompressobj(_GZIP_WINDOW)
-                self._begun = True
+                self._has_data = True
                 piece = self._inner.decompress(data, piece_bytes_max)
                 if piece:
                     pieces.append(piece)
                 data = self._inner.unconsumed_tail or self._inner.unused_data
         except zlib.error as error:
-            raise BadRequest(f"The body is not gzip: {error}.") from error
+            raise BadRequest(f"The request body is not valid gzip: {error}.") from error
         return pieces
 
     def end(self) -> None:
-        if self._begun and not self._inner.eof:
-            raise BadRequest("The gzip body was cut off.")
+        if self._has_data and not self._inner.eof:
+            raise BadRequest("The gzip request body is incomplete.")
 
 
-class _Unzstd:
+class _ZstdDecompressor:
     def __init__(self) -> None:
         self._inner = self._new()
-        self._begun = False
+        self._has_data = False
 
     @staticmethod
     def _new() -> "zstandard.ZstdDecompressionObj":
@@ -78,73 +78,77 @@ class _Unzstd:
                 while step:
                     if self._inner.eof:
                         self._inner = self._new()
-                    self._begun = True
+                    self._has_data = True
                     piece = self._inner.decompress(step)
                     if piece:
                         pieces.append(piece)
                     step = self._inner.unused_data
         except zstandard.ZstdError as error:
-            raise BadRequest(f"The body is not zstd: {error}.") from error
+            raise BadRequest(f"The request body is not valid zstd: {error}.") from error
         return pieces
 
     def end(self) -> None:
-        if self._begun and not self._inner.eof:
-            raise BadRequest("The zstd body was cut off.")
+        if self._has_data and not self._inner.eof:
+            raise BadRequest("The zstd request body is incomplete.")
 
 
-_OPENERS: Final[dict[bytes, Callable[[], Opener]]] = {b"gzip": _Gunzip, b"x-gzip": _Gunzip, b"zstd": _Unzstd}
+_DECOMPRESSORS: Final[dict[bytes, Callable[[], Decompressor]]] = {
+    b"gzip": _GzipDecompressor,
+    b"x-gzip": _GzipDecompressor,
+    b"zstd": _ZstdDecompressor,
+}
 
 
-def opened(receive: Receive, encoding: bytes) -> Receive:
-    """`receive`, with bodies as they were before they were encoded. Raises UnsupportedMedia."""
+def decompressed(receive: Receive, encoding: bytes) -> Receive:
+    """`receive` that decompresses the body. `encoding` is the Content-Encoding header. Raises UnsupportedMedia."""
     names = [name.strip().lower() for name in encoding.split(b",")]
     names = [name for name in names if name not in (b"", b"identity")]
     if not names:
         return receive
-    if len(names) > 1 or names[0] not in _OPENERS:
+    if len(names) > 1 or names[0] not in _DECOMPRESSORS:
         raise UnsupportedMedia(f"Content-Encoding must be gzip or zstd, not {encoding.decode('latin-1')[:60]}.")
-    opener = _OPENERS[names[0]]()
+    decompressor = _DECOMPRESSORS[names[0]]()
     pieces: list[bytes] = []
     rest = b""
-    ended = False
+    is_received = False
 
-    async def open_next() -> Message:
-        nonlocal pieces, rest, ended
+    async def next_piece() -> Message:
+        nonlocal pieces, rest, is_received
         while True:
             if pieces:
                 piece = pieces.pop(0)
-                return {"type": "http.request", "body": piece, "more_body": bool(pieces or rest) or not ended}
+                return {"type": "http.request", "body": piece, "more_body": bool(pieces or rest) or not is_received}
             if rest:
-                # A step at a time: what is not asked for is not opened.
+                # One step per call: a reader that stops does not pay for the rest.
                 step, rest = rest[:zstd_step_bytes], rest[zstd_step_bytes:]
-                pieces = opener.feed(step)
+                pieces = decompressor.feed(step)
                 continue
-            if ended:
-                opener.end()
+            if is_received:
+                decompressor.end()
                 return {"type": "http.request", "body": b"", "more_body": False}
             message = await receive()
             if message["type"] != "http.request":
                 return message
             rest = message.get("body", b"")
-            ended = not message.get("more_body", False)
+            is_received = not message.get("more_body", False)
 
-    finished = False
+    is_finished = False
 
-    async def receive_opened() -> Message:
-        nonlocal finished
-        if finished:
+    async def receive_decompressed() -> Message:
+        nonlocal is_finished
+        if is_finished:
             return await receive()
-        message = await open_next()
+        message = await next_piece()
         if message["type"] == "http.request" and not message["more_body"]:
-            opener.end()
-            finished = True
+            decompressor.end()
+            is_finished = True
         return message
 
-    return receive_opened
+    return receive_decompressed
 
 
-def wanted(accept_encoding: bytes) -> bytes | None:
-    """The encoding that a client takes and we have, the more liked one first; None for none."""
+def negotiate_encoding(accept_encoding: bytes) -> bytes | None:
+    """gzip or zstd, whichever has the higher weight in the Accept-Encoding header. None if it allows neither."""
     best: tuple[float, bytes] | None = None
     for part in accept_encoding.lower().split(b","):
         name, _, parameters = part.partition(b";")
@@ -162,15 +166,13 @@ def wanted(accept_encoding: bytes) -> bytes | None:
     return best[1] if best is not None else None
 
 
-class _Closer:
-    """One answer, encoded as it goes."""
-
-    def __init__(self, name: bytes) -> None:
-        self._gzip = zlib.compressobj(5, zlib.DEFLATED, _GZIP_WINDOW) if name == b"gzip" else None
-        self._zstd = zstandard.ZstdCompressor(level=3).compressobj() if name == b"zstd" else None
+class _Compressor:
+    def __init__(self, encoding: bytes) -> None:
+        self._gzip = zlib.compressobj(5, zlib.DEFLATED, _GZIP_WINDOW) if encoding == b"gzip" else None
+        self._zstd = zstandard.ZstdCompressor(level=3).compressobj() if encoding == b"zstd" else None
 
     def feed(self, data: bytes, *, last: bool) -> bytes:
-        """Everything so far can be read at once: streams wait for nobody."""
+        """Flushes after each call, so that clients of a stream get every piece at once."""
         if self._gzip is not None:
             head = self._gzip.compress(data)
             return head + self._gzip.flush(zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH)
@@ -180,25 +182,25 @@ class _Closer:
         return head + self._zstd.flush(finish)
 
 
-def closed(send: Send, scope: Scope, name: bytes) -> Send:
-    """`send`, with bodies encoded where it pays."""
+def compressed(send: Send, scope: Scope, encoding: bytes) -> Send:
+    """`send` that compresses response bodies, except small ones and media types that do not compress well."""
     start: Message | None = None
-    closer: _Closer | None = None
+    compressor: _Compressor | None = None
 
-    async def send_closed(message: Message) -> None:
-        nonlocal start, closer
+    async def send_compressed(message: Message) -> None:
+        nonlocal start, compressor
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
-            length = next((int(value) for field, value in headers if field.lower() == b"content-length"), None)
-            is_worth_it = length is None or length >= compressed_from_bytes
-            if is_worth_it and scope["method"] != "HEAD" and _can_be_closed(message["status"], headers):
-                closer = _Closer(name)
-                headers = [(field, value) for field, value in headers if field.lower() != b"content-length"]
-                headers.append((b"content-encoding", name))
+            length = next((int(value) for name, value in headers if name.lower() == b"content-length"), None)
+            is_large = length is None or length >= compressed_bytes_min
+            if is_large and scope["method"] != "HEAD" and _is_compressible(message["status"], headers):
+                compressor = _Compressor(encoding)
+                headers = [(name, value) for name, value in headers if name.lower() != b"content-length"]
+                headers.append((b"content-encoding", encoding))
             headers.append((b"vary", b"accept-encoding"))
             message = {**message, "headers": headers}
-            if closer is not None and length is not None:
-                # The new length is known with the body, which follows at once; a stream's head does not wait for it.
+            if compressor is not None and length is not None:
+                # Wait for the body, which follows at once, to set the new length. A stream has no length.
                 start = message
             else:
                 await send(message)
@@ -207,8 +209,8 @@ def closed(send: Send, scope: Scope, name: bytes) -> Send:
             await send(message)
             return
         body, more = message.get("body", b""), message.get("more_body", False)
-        if closer is not None and (body or not more):
-            body = closer.feed(body, last=not more)
+        if compressor is not None and (body or not more):
+            body = compressor.feed(body, last=not more)
         if start is not None:
             if not more:
                 start["headers"].append((b"content-length", str(len(body)).encode()))
@@ -216,17 +218,16 @@ def closed(send: Send, scope: Scope, name: bytes) -> Send:
             await send(first)
         await send({"type": "http.response.body", "body": body, "more_body": more})
 
-    return send_closed
+    return send_compressed
 
 
-def _can_be_closed(status: int, headers: list[tuple[bytes, bytes]]) -> bool:
+def _is_compressible(status: int, headers: list[tuple[bytes, bytes]]) -> bool:
     if status < 200 or status in (204, 206, 304):
         return False
-    media = b""
-    for field, value in headers:
-        name = field.lower()
-        if name == b"content-encoding":
+    media_type = b""
+    for name, value in headers:
+        if name.lower() == b"content-encoding":
             return False
-        if name == b"content-type":
-            media = value.lower()
-    return any(kind in media for kind in _COMPRESSIBLE)
+        if name.lower() == b"content-type":
+            media_type = value.lower()
+    return any(kind in media_type for kind in _COMPRESSIBLE)

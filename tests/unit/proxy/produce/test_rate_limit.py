@@ -2,15 +2,15 @@
 
 import pytest
 
-from headgate.proxy.api import rate
-from headgate.proxy.api.rate import RateLimit
+from headgate.proxy.api import rate_limit
+from headgate.proxy.api.rate_limit import RateLimit
 from headgate.proxy.errors import TooManyRequests
 from headgate.proxy.settings import ProxySettings
 
 
 def test_a_client_has_its_burst_and_then_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("headgate.proxy.api.rate.time.monotonic", lambda: now)
+    monkeypatch.setattr("headgate.proxy.api.rate_limit.time.monotonic", lambda: now)
     limit = RateLimit(ProxySettings(rate_limit_requests_per_second=2, rate_limit_burst_seconds=2))
     for _ in range(4):
         limit.take("a")
@@ -26,7 +26,7 @@ def test_a_client_has_its_burst_and_then_its_rate(monkeypatch: pytest.MonkeyPatc
 
 def test_bytes_may_be_overdrawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("headgate.proxy.api.rate.time.monotonic", lambda: now)
+    monkeypatch.setattr("headgate.proxy.api.rate_limit.time.monotonic", lambda: now)
     limit = RateLimit(ProxySettings(rate_limit_bytes_per_second=100, rate_limit_burst_seconds=1))
     limit.take("a", size=1000)
     with pytest.raises(TooManyRequests) as refused:
@@ -37,7 +37,7 @@ def test_bytes_may_be_overdrawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_clients_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate, "clients_max", 10)
+    monkeypatch.setattr(rate_limit, "clients_max", 10)
     limit = RateLimit(ProxySettings(rate_limit_requests_per_second=1))
     for number in range(100):
         limit.take(str(number))
