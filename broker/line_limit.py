@@ -17,10 +17,11 @@ lines_at_once_max = 2_000
 lines_per_interval = 100
 interval_ms = 10_000
 
-LIMITED_LOGGERS = tuple(
-    f"headgate.broker{part}"
-    for part in ("", ".engine", ".groups", ".log", ".server", ".timers", ".topics", ".turns", ".unsupported")
+_PARTS = (
+    *("", ".background", ".engine", ".groups", ".log", ".produce", ".server", ".timers", ".topics", ".turns"),
+    ".unsupported",
 )
+LIMITED_LOGGERS = tuple(f"headgate.broker{part}" for part in _PARTS)
 
 _Kind: TypeAlias = tuple[str, int, str]
 

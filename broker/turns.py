@@ -2,7 +2,8 @@
 
 A request may create ten thousand partitions or change the configs of as many topics, each on disk before the response.
 Its handler is a generator that yields wherever other requests may be served; its return value is the response. All
-such work shares one slice per event-loop iteration, round robin.
+such work shares one slice per event-loop iteration, round robin. Work that yields a Deferred goes on when that is
+complete.
 """
 
 import logging
@@ -25,13 +26,19 @@ logger = logging.getLogger("headgate.broker.turns")
 slice_ms_max = 5
 
 Work: TypeAlias = Generator[None, None, Answer]
+WaitingWork: TypeAlias = Generator[Deferred[None] | None, None, Answer]
 
 
 class _Job:
     __slots__ = ("is_exclusive", "on_done", "on_failure", "work")
 
     def __init__(
-        self, work: Work, *, is_exclusive: bool, on_done: Callable[[Answer], None], on_failure: Callable[[], None]
+        self,
+        work: WaitingWork,
+        *,
+        is_exclusive: bool,
+        on_done: Callable[[Answer], None],
+        on_failure: Callable[[], None],
     ) -> None:
         self.work = work
         self.is_exclusive = is_exclusive
@@ -54,36 +61,49 @@ class TimeSlices:
         self._has_exclusive = False
         self._is_planned = False
 
-    def run(self, work: Work, *, is_exclusive: bool = False) -> Answer | Deferred[Answer | Disconnect]:
+    def run(self, work: WaitingWork, *, is_exclusive: bool = False) -> Answer | Deferred[Answer | Disconnect]:
         """The response when the first slice is enough, otherwise the promise of it."""
         if not (is_exclusive and self._has_exclusive):
             until_ms = self._clock.monotonic_ms() + slice_ms_max
             while True:
                 try:
-                    next(work)
+                    awaited = next(work)
                 except StopIteration as done:
                     answer: Answer = done.value
                     return answer
-                if self._clock.monotonic_ms() >= until_ms:
+                if (awaited is not None and not awaited.done) or self._clock.monotonic_ms() >= until_ms:
                     break
+        else:
+            awaited = None
         promise: Deferred[Answer | Disconnect] = Deferred()
         disconnect = Disconnect("the request failed; see the traceback above")
-        self._add(
-            _Job(
-                work,
-                is_exclusive=is_exclusive,
-                on_done=promise.complete,
-                on_failure=lambda: promise.complete(disconnect),
-            )
+        job = _Job(
+            work,
+            is_exclusive=is_exclusive,
+            on_done=promise.complete,
+            on_failure=lambda: promise.complete(disconnect),
         )
+        self._add(job, awaited)
         return promise
 
-    def _add(self, job: _Job) -> None:
+    def _add(self, job: _Job, awaited: Deferred[None] | None) -> None:
         if job.is_exclusive and self._has_exclusive:
             self._exclusive_waiting.append(job)
         else:
             self._has_exclusive = self._has_exclusive or job.is_exclusive
+            self._go_on(job, awaited)
+            if self._running:
+                self._plan()
+
+    def _go_on(self, job: _Job, awaited: Deferred[None] | None) -> None:
+        """Run the job's next step in its next turn, or after `awaited` is complete."""
+        if awaited is None or awaited.done:
             self._running.append(job)
+        else:
+            awaited.then(lambda _: self._wake_up(job))
+
+    def _wake_up(self, job: _Job) -> None:
+        self._running.append(job)
         self._plan()
 
     def _plan(self) -> None:
@@ -97,9 +117,7 @@ class TimeSlices:
         running = self._running
         while running:
             job = running.popleft()
-            if self._step(job):
-                running.append(job)
-            elif job.is_exclusive:
+            if not self._step(job) and job.is_exclusive:
                 self._has_exclusive = bool(self._exclusive_waiting)
                 if self._exclusive_waiting:
                     running.append(self._exclusive_waiting.popleft())
@@ -111,7 +129,7 @@ class TimeSlices:
     def _step(self, job: _Job) -> bool:
         """Do one step of a job; whether there are more."""
         try:
-            next(job.work)
+            self._go_on(job, next(job.work))
             return True
         except StopIteration as done:
             job.on_done(done.value)
@@ -121,6 +139,8 @@ class TimeSlices:
         return False
 
 
-def in_turns(broker: "Broker", work: Work, *, is_exclusive: bool = False) -> Answer | Deferred[Answer | Disconnect]:
+def in_turns(
+    broker: "Broker", work: WaitingWork, *, is_exclusive: bool = False
+) -> Answer | Deferred[Answer | Disconnect]:
     """Run work in slices, together with all other such work of the broker."""
     return broker.slices.run(work, is_exclusive=is_exclusive)

@@ -10,6 +10,7 @@ does not exist counts as read_uncommitted; Kafka fails with UNKNOWN_SERVER_ERROR
 """
 
 from collections import Counter
+from functools import partial
 
 from kio.schema.errors import ErrorCode
 
@@ -17,17 +18,22 @@ from headgate.broker.broker import Broker
 from headgate.broker.context import RequestContext
 from headgate.broker.deferred import Deferred
 from headgate.broker.errors import StorageError
+from headgate.broker.log.page_cache import ColdRead
 from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.payload import Disconnect
 from headgate.broker.protocol.record_walk import InvalidBatch
-from headgate.broker.turns import Work, in_turns
+from headgate.broker.turns import WaitingWork, in_turns
 
 API_KEY = 2
 VERSIONS = range(1, 12)
 
 LATEST, EARLIEST, LARGEST_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 NEVER = 1_000
+
+# Reads of cold data for one lookup. Then it waits for the disk, so that it ends even if data is evicted at once.
+cold_rounds_max = 16
+
 _SINCE_VERSION = {
     LATEST: 0,
     EARLIEST: 0,
@@ -43,23 +49,40 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Answer 
     return in_turns(broker, _find_all(broker, context, request))
 
 
-def _find_all(broker: Broker, context: RequestContext, request: Request) -> Work:
+def _find_all(broker: Broker, context: RequestContext, request: Request) -> WaitingWork:
     times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     # A topic that is named twice is answered once.
     topics: dict[str, dict[int, Answer]] = {}
     for topic in request.topics:
         for asked in topic.partitions:
-            yield
+            yield None
             index = asked.partition_index
             answers = topics.setdefault(topic.name, {})
             if times[topic.name, index] > 1:
                 answers[index] = {"partition_index": index, "error_code": ErrorCode.invalid_request, **_UNKNOWN}
             else:
-                answers[index] = {"partition_index": index, **_answer(broker, context, topic.name, asked)}
+                answer = yield from _answer(broker, context, topic.name, asked)
+                answers[index] = {"partition_index": index, **answer}
     return {"topics": [{"name": name, "partitions": tuple(answers.values())} for name, answers in topics.items()]}
 
 
-def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) -> Answer:
+def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) -> WaitingWork:
+    """The answer about one partition. Cold data is read by threads, and then the lookup starts again."""
+    for cold_round in range(cold_rounds_max + 1):
+        try:
+            return _answer_now(broker, context, name, asked, wait=cold_round == cold_rounds_max)
+        except ColdRead as cold:
+            loaded: Deferred[None] = Deferred()
+            try:
+                broker.cold_reads.load((cold,), partial(loaded.complete, None))
+            except OSError:
+                break
+            yield loaded
+    return _answer_now(broker, context, name, asked, wait=True)
+
+
+def _answer_now(broker: Broker, context: RequestContext, name: str, asked: Request, *, wait: bool) -> Answer:
+    """Without `wait`, raises ColdRead if the lookup would wait for the disk."""
     if asked.timestamp < 0 and context.api_version < _SINCE_VERSION.get(asked.timestamp, NEVER):
         return {"error_code": ErrorCode.unsupported_version, **_UNKNOWN}
     topic = broker.topics.find(name)
@@ -71,7 +94,7 @@ def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) 
         fenced = epoch < log.leader_epoch
         return {"error_code": ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch, **_UNKNOWN}
     try:
-        found = _find(log, asked.timestamp)
+        found = _find(log, asked.timestamp, wait=wait)
     except InvalidBatch:
         return {"error_code": ErrorCode.corrupt_message, **_UNKNOWN}
     except (StorageError, OSError):
@@ -87,14 +110,14 @@ def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) 
     }
 
 
-def _find(log: PartitionLog, timestamp: int) -> tuple[int, int] | None:
+def _find(log: PartitionLog, timestamp: int, *, wait: bool) -> tuple[int, int] | None:
     """(offset, timestamp)"""
     if timestamp == LATEST:
         return log.high_watermark, -1
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.log_start_offset, -1
     if timestamp == LARGEST_TIMESTAMP:
-        return log.offset_of_largest_timestamp()
+        return log.offset_of_largest_timestamp(wait=wait)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return None
-    return log.offset_for_timestamp(timestamp)
+    return log.offset_for_timestamp(timestamp, wait=wait)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headgate.broker.errors import StorageError
 from headgate.broker.log.open_files import Descriptor, open_files
-from headgate.broker.log.page_cache import cached_bytes, read_cached
+from headgate.broker.log.page_cache import ColdRead, cached_bytes, read_cached
 
 # How much is read and written again at once after a crash.
 rewrite_bytes = 1024 * 1024
@@ -101,6 +101,12 @@ class LogFile:
     def cached_bytes(self, position: int, length: int) -> int:
         """The number of leading bytes of a range that are in the page cache. Raises OSError."""
         return cached_bytes(self.descriptor(), position, length)
+
+    def require_cached(self, position: int, length: int) -> None:
+        """Raises ColdRead if a read of the range would wait for the disk, and OSError."""
+        cached = self.cached_bytes(position, length)
+        if cached < length:
+            raise ColdRead(self, position + cached, length - cached)
 
     def send(self, socket_descriptor: int, position: int, length: int) -> int:
         """sendfile; the number of bytes sent. Raises OSError."""

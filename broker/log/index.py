@@ -5,6 +5,7 @@ names is a reason to rebuild. It stays in memory while its segment is written to
 checkpointed or closed.
 """
 
+import os
 import struct
 import sys
 from array import array
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Self
 
 from headgate.broker.log.files import read_file, replace_file
+from headgate.broker.log.open_files import Descriptor, open_files
+from headgate.broker.log.page_cache import ColdRead, cached_bytes
 
 OFFSET_ENTRY_BYTES = 8
 _TIME_ENTRY = struct.Struct(">qi")
@@ -143,6 +146,32 @@ class TimeIndex:
                 return False
             before = entry
         return True
+
+
+class _IndexFile:
+    """An index on disk, for a thread that reads it into the page cache."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def descriptor(self) -> Descriptor:
+        return Descriptor(open_files.open(self._path, os.O_RDONLY))
+
+
+def require_cached(*paths: Path) -> None:
+    """Raises ColdRead if a read of the index files would wait for the disk."""
+    for path in paths:
+        file = _IndexFile(path)
+        try:
+            descriptor = file.descriptor()
+            size = os.fstat(descriptor.number).st_size
+        except OSError:
+            # The read reports it, or the index is missing and is rebuilt.
+            continue
+        if cached_bytes(descriptor, 0, size) < size:
+            raise ColdRead(file, 0, size)
 
 
 def read_entries(path: Path) -> bytes | None:

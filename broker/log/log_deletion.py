@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from headgate.broker.errors import StorageError
 from headgate.broker.log.files import sync_directory
+from headgate.broker.log.scan import scan
 from headgate.broker.log.start_offset import write_start_offset
 
 if TYPE_CHECKING:
@@ -66,7 +67,21 @@ def confirm_times(log: "PartitionLog", now_ms: int) -> Iterator[None]:
     if len(log.segments) > 1:
         oldest.load_times()
     if _is_expired(log, oldest, now_ms):
-        yield from oldest.confirm_times()
+        yield from _read_times(oldest)
+
+
+def _read_times(segment: "Segment") -> Iterator[None]:
+    """Read the timestamps from the batches, in steps. Raises OSError, StorageError."""
+    size_bytes, largest, is_damaged = segment.size_bytes, (-1, segment.base_offset), False
+    for found in scan(segment.file, 0, size_bytes, segment.base_offset, check=True):
+        yield
+        if found.header is None:
+            is_damaged = True
+        elif found.header.max_timestamp > largest[0]:
+            largest = found.header.max_timestamp, found.header.base_offset
+    if segment.size_bytes == size_bytes:
+        segment.largest_timestamp, segment.largest_timestamp_offset = largest
+        segment.is_damaged, segment.has_confirmed_times = is_damaged, True
 
 
 def remove_old_segments(log: "PartitionLog", now_ms: int, segments_max: int) -> int:

@@ -307,22 +307,22 @@ class PartitionLog:
                     oldest.forget()
         return segment
 
-    def batches_from(self, offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
+    def batches_from(self, offset: int, *, wait: bool = True) -> Iterator[tuple[Segment, int, BatchHeader]]:
         """Headers of the batches that end at `offset` or later and match their checksums, for cold paths."""
         for number in range(max(bisect_right(self._base_offsets, offset) - 1, 0), len(self.segments)):
             segment = self._opened(number)
-            next_offset, start = segment.entry_point(offset)
-            for found in scan(segment.file, start, segment.size_bytes, next_offset, check=True):
+            next_offset, start = segment.entry_point(offset, wait=wait)
+            for found in scan(segment.file, start, segment.size_bytes, next_offset, check=True, wait=wait):
                 if found.header is not None and found.header.last_offset >= offset:
                     yield segment, found.position, found.header
 
-    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
+    def offset_for_timestamp(self, timestamp: int, *, wait: bool = True) -> tuple[int, int] | None:
         """(offset, timestamp) of the first visible record at `timestamp` or later."""
-        return find_timestamp(self, timestamp)
+        return find_timestamp(self, timestamp, wait=wait)
 
-    def offset_of_largest_timestamp(self) -> tuple[int, int] | None:
+    def offset_of_largest_timestamp(self, *, wait: bool = True) -> tuple[int, int] | None:
         """(offset, timestamp) of the visible record with the largest timestamp."""
-        return find_largest_timestamp(self)
+        return find_largest_timestamp(self, wait=wait)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(largest epoch at or before `epoch`, first offset after it); (-1, -1) when none is known."""

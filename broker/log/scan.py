@@ -44,8 +44,12 @@ def plausible(header: BatchHeader, position: int, limit: int) -> bool:
     )
 
 
-def scan(file: LogFile, start: int, limit: int, next_offset: int, *, check: bool) -> Iterator[Scanned]:
+def scan(
+    file: LogFile, start: int, limit: int, next_offset: int, *, check: bool, wait: bool = True
+) -> Iterator[Scanned]:
     """Walk from `start`, where the batch of `next_offset` begins, to `limit`; `check` verifies checksums.
+
+    Without `wait`, raises ColdRead if a read would wait for the disk. A search behind damage waits all the same.
 
     Offsets have no gaps, which is the only check there is on a base offset. The last item is a damaged one that ends at
     `limit` when nothing sound follows.
@@ -56,6 +60,8 @@ def scan(file: LogFile, start: int, limit: int, next_offset: int, *, check: bool
     while position < limit:
         inside = position - chunk_start
         if len(chunk) - inside < HEADER_BYTES:
+            if not wait:
+                file.require_cached(position, min(chunk_bytes, limit - position))
             chunk, chunk_start, inside = file.read(position, chunk_bytes), position, 0
         sound = len(chunk) - inside >= HEADER_BYTES
         if sound:
@@ -66,6 +72,8 @@ def scan(file: LogFile, start: int, limit: int, next_offset: int, *, check: bool
         if sound and check:
             size = header.size_bytes
             if len(chunk) - inside < size:
+                if not wait:
+                    file.require_cached(position, min(max(size, chunk_bytes), limit - position))
                 chunk, chunk_start, inside = file.read(position, max(size, chunk_bytes)), position, 0
             sound = (
                 len(chunk) - inside >= size

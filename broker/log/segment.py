@@ -8,7 +8,6 @@ disk is never served.
 import errno
 import logging
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,7 +15,7 @@ from crc32c import crc32c
 
 from headgate.broker.errors import StorageError
 from headgate.broker.log.files import LogFile, remove_file
-from headgate.broker.log.index import OffsetIndex, TimeIndex, read_entries, write_entries
+from headgate.broker.log.index import OffsetIndex, TimeIndex, read_entries, require_cached, write_entries
 from headgate.broker.log.page_cache import ColdRead
 from headgate.broker.log.region import Region
 from headgate.broker.log.scan import chunk_bytes, scan
@@ -154,6 +153,8 @@ class Segment:
         Raises CorruptBatch when that batch is damaged, LookupError when there is none. Without `wait`, raises ColdRead
         if a read would wait for the disk.
         """
+        if not wait:
+            self.require_indexes()
         relative, position = self.index.floor(offset - self.base_offset)
         chunk = self._lookup(position, wait=wait)
         if position and not _begins_with(chunk, self.base_offset + relative):
@@ -162,7 +163,7 @@ class Segment:
             chunk = self._lookup(position, wait=wait)
         if position < self.own_from:
             if not wait:
-                self._require_cached(position, min(chunk_bytes, self.size_bytes - position))
+                self.file.require_cached(position, min(chunk_bytes, self.size_bytes - position))
             return self._locate_checked(position, self.base_offset + relative, offset)
         chunk_start = position
         while position < self.size_bytes:
@@ -186,14 +187,13 @@ class Segment:
             raise ColdRead(self.file, position, length)
         return chunk
 
-    def _require_cached(self, position: int, length: int) -> None:
-        cached = self.file.cached_bytes(position, length)
-        if cached < length:
-            raise ColdRead(self.file, position + cached, length - cached)
-
-    def entry_point(self, offset: int) -> tuple[int, int]:
-        """(base offset, position) of a batch at or before `offset` that the index leads to."""
+    def entry_point(self, offset: int, *, wait: bool = True) -> tuple[int, int]:
+        """(base offset, position) of a batch at or before `offset` that the index leads to. `wait` as in `locate`."""
+        if not wait:
+            self.require_indexes()
         relative, position = self.index.floor(max(offset - self.base_offset, 0))
+        if position and not wait:
+            self.file.require_cached(position, min(HEADER_BYTES, self.size_bytes - position))
         if position and not self.leads_to(position, self.base_offset + relative):
             self.rebuild_indexes()
             relative, position = self.index.floor(max(offset - self.base_offset, 0))
@@ -268,7 +268,7 @@ class Segment:
         wanted = min(position + length, self.own_from)
         end = min(position + max(first, verified_bytes_max), wanted)
         if not wait:
-            self._require_cached(position, end - position)
+            self.file.require_cached(position, end - position)
         done = position
         for found in scan(self.file, position, self.own_from, base_offset, check=True):
             if found.header is None:
@@ -311,19 +311,6 @@ class Segment:
                 raise
             logger.warning("%s: the rebuilt indexes are not stored: %s", self.directory.name, error)
 
-    def confirm_times(self) -> Iterator[None]:
-        """Read the timestamps from the batches, in steps. Raises OSError, StorageError."""
-        size_bytes, largest, is_damaged = self.size_bytes, (-1, self.base_offset), False
-        for found in scan(self.file, 0, size_bytes, self.base_offset, check=True):
-            yield
-            if found.header is None:
-                is_damaged = True
-            elif found.header.max_timestamp > largest[0]:
-                largest = found.header.max_timestamp, found.header.base_offset
-        if self.size_bytes == size_bytes:
-            self.largest_timestamp, self.largest_timestamp_offset = largest
-            self.is_damaged, self.has_confirmed_times = is_damaged, True
-
     def read_indexes(self) -> tuple[OffsetIndex, TimeIndex] | None:
         """The indexes on disk; None if they are missing or damaged."""
         offsets, times = read_entries(self.path("index")), read_entries(self.path("timeindex"))
@@ -341,9 +328,16 @@ class Segment:
         else:
             self._index, self._time_index = found
 
-    def load_times(self) -> None:
+    def require_indexes(self) -> None:
+        """Raises ColdRead if the indexes are not in memory, and reading them would wait for the disk."""
+        if self._index is None or self._time_index is None:
+            require_cached(self.path("index"), self.path("timeindex"))
+
+    def load_times(self, *, wait: bool = True) -> None:
         """Learn the largest timestamp of a sealed segment from its time index, for retention and lookups."""
         if self.largest_timestamp < 0 and self.size_bytes:
+            if not wait:
+                self.require_indexes()
             timestamp, relative = self.time_index.last()
             if timestamp < 0:
                 self.rebuild_indexes()

@@ -3,6 +3,8 @@
 A batch's header says the largest timestamp inside, but not where. Looking costs inflating and walking it while
 everybody waits, and the header may lie. So what is too much to look at, or is not there, is answered with the batch's
 first offset: a consumer that seeks to it gets a few records more than it asked for, and misses none.
+
+Without `wait`, a search raises ColdRead where it would wait for the disk. It starts again once the data is cached.
 """
 
 from typing import TYPE_CHECKING
@@ -22,16 +24,18 @@ searched_records_max = 50_000
 misleading_batches_max = 4
 
 
-def find_timestamp(log: "PartitionLog", timestamp: int) -> tuple[int, int] | None:
+def find_timestamp(log: "PartitionLog", timestamp: int, *, wait: bool) -> tuple[int, int] | None:
     """(offset, timestamp) of the first visible record at `timestamp` or later."""
     for number, segment in enumerate(log.segments):
         if number < len(log.segments) - 1:
-            segment.load_times()
+            segment.load_times(wait=wait)
         if segment.largest_timestamp < timestamp:
             continue
+        if not wait:
+            segment.require_indexes()
         start = max(segment.base_offset + segment.time_index.before(timestamp), log.log_start_offset)
         misleading = 0
-        for holder, position, header in log.batches_from(start):
+        for holder, position, header in log.batches_from(start, wait=wait):
             if header.base_offset >= log.high_watermark:
                 return None
             if header.max_timestamp < timestamp:
@@ -47,36 +51,38 @@ def find_timestamp(log: "PartitionLog", timestamp: int) -> tuple[int, int] | Non
     return None
 
 
-def find_largest_timestamp(log: "PartitionLog") -> tuple[int, int] | None:
+def find_largest_timestamp(log: "PartitionLog", *, wait: bool) -> tuple[int, int] | None:
     """(offset, timestamp) of the visible record with the largest timestamp."""
     best: tuple[int, int] | None = None
     for number, segment in enumerate(log.segments):
         if number < len(log.segments) - 1:
-            segment.load_times()
+            segment.load_times(wait=wait)
         if segment.size_bytes == 0 or segment.base_offset >= log.high_watermark:
             break
         newest = segment.largest_timestamp, segment.largest_timestamp_offset
         if newest[1] >= log.high_watermark:
-            newest = _newest_visible(log, segment)
+            newest = _newest_visible(log, segment, wait=wait)
         if best is None or newest[0] > best[0]:
             best = newest
     if best is None or best[0] < 0:
         return None
-    for holder, position, header in log.batches_from(best[1]):
+    for holder, position, header in log.batches_from(best[1], wait=wait):
         batch = holder.file.read(position, header.size_bytes)
         found = first_at(batch, header, best[0], log.log_start_offset)
         return found if found is not None else batch_as_a_whole(header, log.log_start_offset)
     return None
 
 
-def _newest_visible(log: "PartitionLog", segment: "Segment") -> tuple[int, int]:
+def _newest_visible(log: "PartitionLog", segment: "Segment", *, wait: bool) -> tuple[int, int]:
     """(largest timestamp before the high watermark, base offset of its batch) of a segment with hidden batches.
 
     The time index covers all but the last few batches. Only those are read.
     """
+    if not wait:
+        segment.require_indexes()
     timestamp, relative = segment.time_index.last_before(log.high_watermark - segment.base_offset)
     newest = timestamp, segment.base_offset + relative
-    for holder, _, header in log.batches_from(newest[1]):
+    for holder, _, header in log.batches_from(newest[1], wait=wait):
         if holder is not segment or header.base_offset >= log.high_watermark:
             break
         if header.max_timestamp > newest[0]:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from headgate.broker.log import index
 from headgate.broker.log.files import LogFile
 from headgate.broker.log.open_files import Descriptor
-from headgate.broker.log.page_cache import ColdReads
+from headgate.broker.log.page_cache import ColdRead, ColdReads
 from headgate.broker.log.segment import verified_bytes_max
-from tests.unit.broker.log.logs import append, open_at
+from tests.unit.broker.log.logs import NOW_MS, append, fill, open_at
 from tests.unit.broker.server.server_thread import SECONDS_MAX, eventually, serving
 from tests.wire.entities import Plain
 from tests.wire.raw_client import RawConnection
@@ -106,6 +107,50 @@ def test_a_client_that_disconnects_during_a_cold_read_leaves_nothing_behind(
         assert values_of(other.ask("fetch", 11, fetch_request("cold"))) == [VALUE] * batches
         connections = server.server._connections
         eventually(lambda: len(connections) == 1)
+
+
+@pytest.mark.parametrize(("timestamp", "offset"), [(1_002, 2), (-3, 4)], ids=["by timestamp", "largest timestamp"])
+def test_a_lookup_by_timestamp_in_cold_data_does_not_stop_other_clients(
+    tmp_path: Path, gate: Gate, timestamp: int, offset: int
+) -> None:
+    with serving(tmp_path) as server, RawConnection(server.address) as reader, RawConnection(server.address) as other:
+        for number in range(5):
+            batch = Batch([NewRecord(b"value", timestamp=1_000 + number)]).encode()
+            produce(other, "cold", batch)
+        reader.send("list_offsets", 7, list_offsets_request("cold", timestamp))
+        reader.send("api_versions", 0, {})
+        gate.wait()
+        produce(other, "hot", BATCH, acks=-1)
+        gate.opened.set()
+        (partition,) = reader.receive()["topics"][0]["partitions"]
+        assert (partition["error_code"], partition["offset"]) == ("NONE", offset)
+        assert reader.receive()["error_code"] == "NONE"
+
+
+def list_offsets_request(topic: str, timestamp: int) -> Plain:
+    partition = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": timestamp}
+    return {"replica_id": -1, "isolation_level": 0, "topics": [{"name": topic, "partitions": [partition]}]}
+
+
+def test_indexes_outside_the_page_cache_are_cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_at(tmp_path / "log-0", internal_segment_bytes="2000", index_interval_bytes="150")
+    fill(log, 100)
+    log.close()
+    log = open_at(tmp_path / "log-0")
+    monkeypatch.setattr(index, "cached_bytes", lambda descriptor, position, length: 0)
+    names = []
+    for read in (
+        lambda: log.read(1, 1000, at_least_one=True, wait=False),
+        lambda: log.offset_for_timestamp(NOW_MS + 1, wait=False),
+    ):
+        with pytest.raises(ColdRead) as cold:
+            read()
+        descriptor = cold.value.file.descriptor()
+        names.append(Path(os.readlink(f"/proc/self/fd/{descriptor.number}")).name)
+    assert names == [f"{0:020d}.index"] * 2
+    monkeypatch.undo()
+    assert log.offset_for_timestamp(NOW_MS + 1, wait=False) == (1, NOW_MS + 1)
+    log.close()
 
 
 def test_a_topic_that_is_deleted_during_a_cold_read_is_answered_with_an_error(tmp_path: Path, gate: Gate) -> None:

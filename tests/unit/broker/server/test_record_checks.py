@@ -19,13 +19,20 @@ LARGE_COUNT = inline_records_max + 1
 NOW = 1_700_000_000_000
 
 
-def large(codec: str = "none", key: bytes | None = b"key", **fields: int) -> bytes:
-    records = [NewRecord(b"large", key=key, timestamp=NOW)] * LARGE_COUNT
-    return Batch(records, codec=codec, **fields).encode()  # type: ignore[arg-type]
+def large(codec: str = "none", key: bytes | None = b"key", sequence: int = -1) -> bytes:
+    return batch_of(LARGE_COUNT, codec, key, sequence)
 
 
-def small(key: bytes | None = b"key", **fields: int) -> bytes:
-    return Batch([NewRecord(b"small", key=key, timestamp=NOW)], **fields).encode()  # type: ignore[arg-type]
+def small(sequence: int = -1) -> bytes:
+    return batch_of(1, "none", b"key", sequence)
+
+
+def batch_of(count: int, codec: str, key: bytes | None, sequence: int) -> bytes:
+    """A batch of an idempotent producer if it has a sequence number."""
+    producer_id, epoch = (-1, -1) if sequence < 0 else (7, 0)
+    records = [NewRecord(b"value", key=key, timestamp=NOW)] * count
+    batch = Batch(records, codec, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
+    return batch.encode()
 
 
 class Gate:
@@ -60,7 +67,8 @@ def request(batch: bytes, acks: int = 1, topic: str = TOPIC) -> Plain:
 
 
 def partition_of(answer: Plain) -> Plain:
-    return answer["responses"][0]["partition_responses"][0]
+    partition: Plain = answer["responses"][0]["partition_responses"][0]
+    return partition
 
 
 def create(client: RawConnection, name: str = TOPIC, **configs: str) -> None:
@@ -119,11 +127,10 @@ def test_requests_behind_a_large_batch_do_not_overtake_it(
     server: ServerThread, gate: Gate, producer: RawConnection, other: RawConnection, acks: int
 ) -> None:
     assert partition_of(producer.ask("produce", 9, request(small(), acks)))["base_offset"] == 0
-    first = {"producer_id": 7, "producer_epoch": 0}
-    producer.send("produce", 9, request(large(**first, base_sequence=0), acks))
+    producer.send("produce", 9, request(large(sequence=0), acks))
     for number in range(30):
-        producer.send("produce", 9, request(small(**first, base_sequence=LARGE_COUNT + number), acks))
-    producer.send("produce", 9, request(large(**first, base_sequence=LARGE_COUNT + 30), acks))
+        producer.send("produce", 9, request(small(LARGE_COUNT + number), acks))
+    producer.send("produce", 9, request(large(sequence=LARGE_COUNT + 30), acks))
     producer.send("list_offsets", 7, latest_offset())
     gate.wait()
     # The requests have arrived long before the other client's answers.
