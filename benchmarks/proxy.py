@@ -27,7 +27,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from benchmarks import raw_load
 from benchmarks.harness import Contender, Report, alternate
-from headgate.proxy.api.v3.produce_stream import records_in_flight_max
+from headgate.proxy.api.v3.produce_stream import RECORDS_IN_FLIGHT_MAX
 from headgate.serdes.avro import Encoder, parse
 from headgate.serdes.framing import frame
 from tests.live.headgate import HeadgateBroker
@@ -293,7 +293,7 @@ class Bench:
             "streaming_produce",
             Contender("proxy", lambda: stream(self.proxy.url, path, lines), records),
             Contender(
-                AIOKAFKA, lambda: send_directly(self.broker.address, other, values, records_in_flight_max), records
+                AIOKAFKA, lambda: send_directly(self.broker.address, other, values, RECORDS_IN_FLIGHT_MAX), records
             ),
             unit="records/s",
             rounds=self.rounds,
@@ -303,7 +303,7 @@ class Bench:
         topic = self.topic()
         records = self.amount(100_000)
         values = [json.dumps(order(number), separators=(",", ":")).encode() for number in range(records)]
-        send_directly(self.broker.address, topic, values, records_in_flight_max)
+        send_directly(self.broker.address, topic, values, RECORDS_IN_FLIGHT_MAX)
         path = f"{self.base}/topics/{topic}/partitions/0/records?from=earliest&format=json"
         self.report.compare(
             "ndjson_read",

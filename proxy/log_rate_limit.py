@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-lines_per_interval_max: Final = 10
-interval_seconds: Final = 60.0
+LINES_PER_INTERVAL_MAX: Final = 10
+INTERVAL_SECONDS: Final = 60.0
 # Kinds that are counted. aiokafka has about a hundred; beyond this number counting starts again.
-kinds_max: Final = 1_000
+KINDS_MAX: Final = 1_000
 
 
 @dataclass(slots=True)
@@ -33,14 +33,14 @@ class LogRateLimit(logging.Filter):
         now = self._clock()
         key = (record.name, record.levelno, str(record.msg))
         kind = self._kinds.get(key)
-        if kind is None or now - kind.since >= interval_seconds:
-            if kind is None and len(self._kinds) >= kinds_max:
+        if kind is None or now - kind.since >= INTERVAL_SECONDS:
+            if kind is None and len(self._kinds) >= KINDS_MAX:
                 self._kinds.clear()
             left_out = kind.left_out if kind is not None else 0
             kind = self._kinds[key] = _Kind(now)
             if left_out:
                 record.msg, record.args = f"{record.getMessage()} ({left_out} lines like this were left out)", ()
-        if kind.written >= lines_per_interval_max:
+        if kind.written >= LINES_PER_INTERVAL_MAX:
             kind.left_out += 1
             return False
         kind.written += 1

@@ -38,10 +38,10 @@ from headgate.serdes.framing import frame
 from headgate.serdes.rules import RulesNotExecuted, check_writable
 
 # Writers that are kept, the least used go first. A subject has one per way of naming its schema.
-writers_max: Final = 1000
+WRITERS_MAX: Final = 1000
 
 # How long "the latest version" of a subject is taken from memory, as the registry client does.
-latest_seconds: Final = 60.0
+LATEST_SECONDS: Final = 60.0
 
 _DEFINITIONS: Final[Mapping[Format, Callable[[str], SchemaDefinition]]] = {
     Format.AVRO: avro_schema,
@@ -86,8 +86,8 @@ class SchemaWriters:
             return kept[1]
         writer = await self._make(wanted, choice)
         is_latest = choice.schema_id is None and choice.version is None and choice.text is None
-        self._kept[key] = (time.monotonic() + latest_seconds if is_latest else float("inf"), writer)
-        if len(self._kept) > writers_max:
+        self._kept[key] = (time.monotonic() + LATEST_SECONDS if is_latest else float("inf"), writer)
+        if len(self._kept) > WRITERS_MAX:
             self._kept.popitem(last=False)
         return writer
 

@@ -41,9 +41,9 @@ _CHECKED: Final = frozenset(
 # The media types of HTML forms ("CORS-safelisted"): browsers send them to any origin without a preflight.
 _SAFELISTED: Final = frozenset({b"text/plain", b"multipart/form-data", b"application/x-www-form-urlencoded"})
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
-_hosts_kept_max: Final = 100
+_HOSTS_KEPT_MAX: Final = 100
 """Host headers that are accepted without another check. Servers have a handful of names."""
-_quoted_chars_max: Final = 100
+_QUOTED_CHARS_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Access:
                 return Refusal(400, "The Host header is not a host name or an address with an optional port.")
             if not self._hosts.serves(text):
                 return _not_served(text)
-            if len(self._known) < _hosts_kept_max:
+            if len(self._known) < _HOSTS_KEPT_MAX:
                 self._known.add(host)
         for named in forwarded:
             if not self._hosts.serves(named):
@@ -148,7 +148,7 @@ class Access:
                 return None
             return Refusal(
                 403,
-                f"The origin {text[:_quoted_chars_max]} may not use this server. If its pages shall, add it to the "
+                f"The origin {text[:_QUOTED_CHARS_MAX]} may not use this server. If its pages shall, add it to the "
                 "setting access.control.allow.origin. If it is this server's own, add its host to allowed.hosts.",
             )
         # Images, scripts and links without CORS: no Origin, and reading records moves a consumer.
@@ -177,7 +177,7 @@ class Access:
         if not media.strip():
             return Refusal(415, f"The request has a body but no Content-Type. Send {self._media_types}.")
         if any(part.partition(b";")[0].strip().lower() in _SAFELISTED for part in media.split(b",")):
-            given = media.partition(b";")[0].strip().decode("latin-1")[:_quoted_chars_max]
+            given = media.partition(b";")[0].strip().decode("latin-1")[:_QUOTED_CHARS_MAX]
             return Refusal(415, f"The Content-Type {given} is not accepted. Send {self._media_types}.")
         return None
 
@@ -185,6 +185,6 @@ class Access:
 def _not_served(host: str) -> Refusal:
     return Refusal(
         421,
-        f"This server does not serve the host {host[:_quoted_chars_max]}. If clients use this name for it, add the "
+        f"This server does not serve the host {host[:_QUOTED_CHARS_MAX]}. If clients use this name for it, add the "
         "name to the setting allowed.hosts.",
     )

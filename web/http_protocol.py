@@ -11,11 +11,11 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from headgate.web.errors import error_body
 
-head_bytes_max: Final = 64 * 1024
+HEAD_BYTES_MAX: Final = 64 * 1024
 """Browsers and reverse proxies limit heads to 8-32 KiB."""
-head_seconds_max: Final = 60.0
+HEAD_SECONDS_MAX: Final = 60.0
 """From the start of the connection, or the first byte of a later request, to the end of the head."""
-pipelined_requests_max: Final = 1_000
+PIPELINED_REQUESTS_MAX: Final = 1_000
 """Requests that a client sends before it has read the first response. Each one uses several kilobytes of memory."""
 
 
@@ -31,7 +31,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._is_head_too_large = False
         self._is_rejected = False
         self._running: RequestResponseCycle | None = None
-        self._head_timer: asyncio.TimerHandle | None = self.loop.call_later(head_seconds_max, self._head_timed_out)
+        self._head_timer: asyncio.TimerHandle | None = self.loop.call_later(HEAD_SECONDS_MAX, self._head_timed_out)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._reset_head()
@@ -43,18 +43,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().data_received(data)
         if not self._unparsed_bytes or self._is_rejected or self.transport.is_closing():
             return
-        if self._unparsed_bytes > head_bytes_max:
+        if self._unparsed_bytes > HEAD_BYTES_MAX:
             self._is_head_too_large = True
             self.send_400_response("")
         elif self._head_timer is None and not self._is_in_body:
-            self._head_timer = self.loop.call_later(head_seconds_max, self._head_timed_out)
+            self._head_timer = self.loop.call_later(HEAD_SECONDS_MAX, self._head_timed_out)
 
     def on_headers_complete(self) -> None:
         # The counted bytes may include a body that arrived together with a small head.
-        if self._unparsed_bytes > head_bytes_max and self._head_bytes() > head_bytes_max:
+        if self._unparsed_bytes > HEAD_BYTES_MAX and self._head_bytes() > HEAD_BYTES_MAX:
             self._is_head_too_large = True
             raise HeadRejected
-        if len(self.pipeline) >= pipelined_requests_max:
+        if len(self.pipeline) >= PIPELINED_REQUESTS_MAX:
             raise HeadRejected
         self._reset_head()
         self._is_in_body = True
@@ -88,7 +88,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return
         if newest is None or not (self.pipeline or newest.response_started):
             status = 431 if self._is_head_too_large else 400
-            reason = f"The request head is larger than the limit of {head_bytes_max} bytes." if status == 431 else msg
+            reason = f"The request head is larger than the limit of {HEAD_BYTES_MAX} bytes." if status == 431 else msg
             body = error_body(status, reason)
             self.transport.write(
                 b"%bcontent-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"

@@ -12,8 +12,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from headgate.web.http_protocol import BoundedHttpProtocol
 from headgate.web.response_cache import REMEMBER, CachedResponse
 
-_requests_max: Final = 20_000
-_request_bytes_max: Final = 16 * 1024
+_REQUESTS_MAX: Final = 20_000
+_REQUEST_BYTES_MAX: Final = 16 * 1024
 """Larger requests arrive in several reads, and the fast path compares single reads only."""
 
 
@@ -26,7 +26,7 @@ class RepeatedRequests:
         """Requests answered by the fast path. No other component counts them."""
 
     def remember(self, request: bytes, response: CachedResponse, media_type: str) -> None:
-        if len(self.known) >= _requests_max:
+        if len(self.known) >= _REQUESTS_MAX:
             self.known.clear()
         head = f"HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\ncontent-length: {len(response.body)}\r\n\r\n"
         self.known[request] = (response, head.encode() + response.body)
@@ -58,7 +58,7 @@ class _RepeatedRequestsProtocol(BoundedHttpProtocol):
                     self.transport.write(response)
                     return
                 del self.repeated.known[data]
-        self._request = data if is_idle and len(data) <= _request_bytes_max else b""
+        self._request = data if is_idle and len(data) <= _REQUEST_BYTES_MAX else b""
         self._messages = 0
         super().data_received(data)
 

@@ -16,10 +16,10 @@ CacheKey = tuple[bytes, bytes, bytes, bytes]
 """Method, path, query, and (for POST) media type and body."""
 Tag = str | int
 
-_recent_changes_max: Final = 256
+_RECENT_CHANGES_MAX: Final = 256
 """Changes that are remembered to detect responses that were computed before a change and arrive after it."""
-_entry_overhead_bytes: Final = 600
-_entry_bytes_max: Final = 256 * 1024
+_ENTRY_OVERHEAD_BYTES: Final = 600
+_ENTRY_BYTES_MAX: Final = 256 * 1024
 """Larger responses are not cached: sending them costs more than computing them."""
 
 REMEMBER: Final = "headgate.remember"
@@ -55,7 +55,7 @@ class ResponseCache:
         self._keys_by_tag: dict[Tag, set[CacheKey]] = {}
         self.generation = 0
         """The number of changes so far."""
-        self._recent: deque[_Change] = deque(maxlen=_recent_changes_max)
+        self._recent: deque[_Change] = deque(maxlen=_RECENT_CHANGES_MAX)
 
     def get(self, key: CacheKey) -> CachedResponse | None:
         found = self._entries.get(key)
@@ -65,7 +65,7 @@ class ResponseCache:
         """Caches a response that was computed at `generation`, unless a later change affects it."""
         size = _size(key, response)
         kept = tuple(tags)
-        if size > _entry_bytes_max or key in self._entries or not self._is_current(generation, kept):
+        if size > _ENTRY_BYTES_MAX or key in self._entries or not self._is_current(generation, kept):
             return
         self._entries[key] = (response, kept)
         self._bytes += size
@@ -139,4 +139,4 @@ class ResponseCapture:
 
 
 def _size(key: CacheKey, response: CachedResponse) -> int:
-    return sum(len(part) for part in key) + len(response.body) + _entry_overhead_bytes
+    return sum(len(part) for part in key) + len(response.body) + _ENTRY_OVERHEAD_BYTES

@@ -5,7 +5,7 @@ from typing import Final
 from headgate.proxy.api.request_headers import RequestHeaders
 from headgate.proxy.errors import BodyTooLarge, TooManyRequests
 
-small_body_bytes_max: Final = 64 * 1024
+SMALL_BODY_BYTES_MAX: Final = 64 * 1024
 """Bodies up to this size are always accepted. The number of connections limits their total."""
 
 
@@ -24,10 +24,8 @@ class BodyMemory:
         if headers.content_length and len(headers.content_length) < 20 and not headers.content_encoding:
             wanted = int(headers.content_length)
         if wanted > self._body_bytes_max:
-            raise BodyTooLarge(
-                f"The request body has {wanted} bytes. The limit is {self._body_bytes_max} bytes."
-            )
-        if wanted > small_body_bytes_max and self._reserved_bytes + wanted > self._total_bytes_max:
+            raise BodyTooLarge(f"The request body has {wanted} bytes. The limit is {self._body_bytes_max} bytes.")
+        if wanted > SMALL_BODY_BYTES_MAX and self._reserved_bytes + wanted > self._total_bytes_max:
             raise TooManyRequests("Too many large requests at the same time. Retry in a second.")
         self._reserved_bytes += wanted
         return wanted

@@ -13,13 +13,13 @@ import zstandard
 from headgate.proxy.errors import BadRequest, UnsupportedMedia
 from headgate.web.asgi import Message, Receive, Scope, Send
 
-piece_bytes_max: Final = 1024 * 1024
+PIECE_BYTES_MAX: Final = 1024 * 1024
 """Output of one gzip step."""
-zstd_step_bytes: Final = 512
+ZSTD_STEP_BYTES: Final = 512
 """Input of one zstd step. Four bytes can expand to a block of 128 KiB, so one step yields at most 16 MiB."""
-zstd_window_bytes_max: Final = 8 * 1024 * 1024
+ZSTD_WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
 """The limit of RFC 9659 for the content coding zstd."""
-compressed_bytes_min: Final = 1024
+COMPRESSED_BYTES_MIN: Final = 1024
 """Smaller responses are not compressed: the additional headers would cost more than compression saves."""
 
 _GZIP_WINDOW: Final = 31
@@ -48,7 +48,7 @@ class _GzipDecompressor:
                 if self._inner.eof:
                     self._inner = zlib.decompressobj(_GZIP_WINDOW)
                 self._has_data = True
-                piece = self._inner.decompress(data, piece_bytes_max)
+                piece = self._inner.decompress(data, PIECE_BYTES_MAX)
                 if piece:
                     pieces.append(piece)
                 data = self._inner.unconsumed_tail or self._inner.unused_data
@@ -68,13 +68,13 @@ class _ZstdDecompressor:
 
     @staticmethod
     def _new() -> "zstandard.ZstdDecompressionObj":
-        return zstandard.ZstdDecompressor(max_window_size=zstd_window_bytes_max).decompressobj()
+        return zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX).decompressobj()
 
     def feed(self, data: bytes) -> list[bytes]:
         pieces: list[bytes] = []
         try:
-            for start in range(0, len(data), zstd_step_bytes):
-                step = data[start : start + zstd_step_bytes]
+            for start in range(0, len(data), ZSTD_STEP_BYTES):
+                step = data[start : start + ZSTD_STEP_BYTES]
                 while step:
                     if self._inner.eof:
                         self._inner = self._new()
@@ -120,7 +120,7 @@ def decompressed(receive: Receive, encoding: bytes) -> Receive:
                 return {"type": "http.request", "body": piece, "more_body": bool(pieces or rest) or not is_received}
             if rest:
                 # One step per call: a reader that stops does not pay for the rest.
-                step, rest = rest[:zstd_step_bytes], rest[zstd_step_bytes:]
+                step, rest = rest[:ZSTD_STEP_BYTES], rest[ZSTD_STEP_BYTES:]
                 pieces = decompressor.feed(step)
                 continue
             if is_received:
@@ -192,7 +192,7 @@ def compressed(send: Send, scope: Scope, encoding: bytes) -> Send:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
             length = next((int(value) for name, value in headers if name.lower() == b"content-length"), None)
-            is_large = length is None or length >= compressed_bytes_min
+            is_large = length is None or length >= COMPRESSED_BYTES_MIN
             if is_large and scope["method"] != "HEAD" and _is_compressible(message["status"], headers):
                 compressor = _Compressor(encoding)
                 headers = [(name, value) for name, value in headers if name.lower() != b"content-length"]

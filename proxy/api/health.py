@@ -17,7 +17,7 @@ from headgate.proxy.errors import BrokerUnavailable, ProxyError
 router = APIRouter()
 
 # Whoever asks for health wants to know soon.
-health_seconds_max: Final = 3.0
+HEALTH_SECONDS_MAX: Final = 3.0
 _SERVER_ERROR: Final = 500
 
 
@@ -49,12 +49,12 @@ async def health(request: Request) -> Response:
 
 async def _kafka(request: Request) -> dict[str, object]:
     try:
-        async with asyncio.timeout(health_seconds_max):
+        async with asyncio.timeout(HEALTH_SECONDS_MAX):
             view = await describe_cluster(services_of(request).admin)
     except ProxyError as error:
         return {"status": "DOWN", "message": str(error)}
     except TimeoutError:
-        return {"status": "DOWN", "message": f"No broker answered within {health_seconds_max:.0f} s."}
+        return {"status": "DOWN", "message": f"No broker answered within {HEALTH_SECONDS_MAX:.0f} s."}
     return {"status": "UP", "cluster_id": view.cluster_id, "brokers": len(view.brokers)}
 
 
@@ -62,7 +62,7 @@ async def _registry(request: Request) -> dict[str, object]:
     services = services_of(request)
     url = services.settings.schema_registry_url.rstrip("/")
     try:
-        async with asyncio.timeout(health_seconds_max):
+        async with asyncio.timeout(HEALTH_SECONDS_MAX):
             answer = await services.peers.get(f"{url}/schemas/types")
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, OSError) as error:
         return {"status": "DOWN", "message": f"The schema registry does not answer: {type(error).__name__}."}

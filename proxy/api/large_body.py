@@ -12,11 +12,11 @@ from headgate.proxy.api.request_body import parse_json
 from headgate.proxy.errors import BadRequest, InvalidPayload
 from headgate.proxy.time_slicing import chunks
 
-whole_bytes_max: Final = 256 * 1024
+WHOLE_BYTES_MAX: Final = 256 * 1024
 """Bodies up to this size are parsed at once: that takes a few milliseconds."""
-field_bytes_max: Final = 2 * 1024 * 1024
+FIELD_BYTES_MAX: Final = 2 * 1024 * 1024
 """A field beside the records. The largest is a schema's text, of which a registry takes 1 MiB."""
-row_expansion_max: Final = 8
+ROW_EXPANSION_MAX: Final = 8
 """JSON text of a record per byte of it: `\\u00ff` is six characters for one byte, and there are names and quotes."""
 
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -29,14 +29,14 @@ async def parse_rows(body: bytes, field: str, record_bytes_max: int) -> Any:
     None for a large body that is no object, and for a `field` that is no array: callers refuse both.
     Raises BadRequest, InvalidPayload.
     """
-    if len(body) <= whole_bytes_max:
+    if len(body) <= WHOLE_BYTES_MAX:
         return parse_json(body)
     parsed: dict[str, Any] = {}
     for name, raw in (_decoded(_FIELDS, body) or {}).items():
         if name == field:
-            parsed[name] = await _rows(raw, field, record_bytes_max * row_expansion_max)
-        elif len(memoryview(raw)) > field_bytes_max:
-            raise BadRequest(f"The field {name[:100]} is over the limit of {field_bytes_max} bytes.")
+            parsed[name] = await _rows(raw, field, record_bytes_max * ROW_EXPANSION_MAX)
+        elif len(memoryview(raw)) > FIELD_BYTES_MAX:
+            raise BadRequest(f"The field {name[:100]} is over the limit of {FIELD_BYTES_MAX} bytes.")
         else:
             parsed[name] = parse_json(bytes(raw))
     return parsed or None

@@ -33,7 +33,7 @@ _log: Final = logging.getLogger(__name__)
 _V3_MEDIA_TYPES: Final = frozenset({b"", b"application/json", b"application/x-ndjson", b"application/octet-stream"})
 _REPLAYED: Final = ((b"idempotency-replayed", b"true"),)
 _INTEGER: Final = re.compile(rb"-?[0-9]{1,19}\Z")
-partition_max: Final = 2**31 - 1
+PARTITION_MAX: Final = 2**31 - 1
 
 
 class ProduceEndpoint:
@@ -177,6 +177,6 @@ def _partition(text: bytes) -> int:
     if not _INTEGER.match(text):
         raise ResourceNotFound(REASONS[404])
     number = int(text)
-    if not 0 <= number <= partition_max:
+    if not 0 <= number <= PARTITION_MAX:
         raise PartitionNotFound
     return number

@@ -10,7 +10,7 @@ from headgate.proxy.settings import ProxySettings
 from headgate.web.asgi import Receive, Scope
 
 # Clients that are remembered; one that was silent for long has a full bucket anyway.
-clients_max: Final = 10_000
+CLIENTS_MAX: Final = 10_000
 
 
 class _Bucket:
@@ -38,7 +38,7 @@ class RateLimit:
         bucket = self._buckets.get(client)
         if bucket is None:
             bucket = self._buckets[client] = _Bucket(now, self._requests * self._burst, self._bytes * self._burst)
-            if len(self._buckets) > clients_max:
+            if len(self._buckets) > CLIENTS_MAX:
                 self._buckets.popitem(last=False)
         else:
             self._buckets.move_to_end(client)

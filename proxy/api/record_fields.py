@@ -14,7 +14,7 @@ WHOLE_MAX: Final = 2**31 - 1
 # The year 9999 in milliseconds: what ISO 8601 can still say of a record's time.
 TIMESTAMP_MAX: Final = 253_402_300_799_999
 # Headers of one record. Kafka has no limit but the record's size; a hundred bytes for each is its overhead here.
-headers_max: Final = 10_000
+HEADERS_MAX: Final = 10_000
 
 
 def whole_number(value: Any, place: str) -> int | None:
@@ -62,8 +62,8 @@ def headers_of(value: Any, place: str) -> list[Header]:
     """v3's `[{"name": …, "value": base64}]`, which v2 takes as well; `key` is accepted for `name`."""
     if value is None:
         return []
-    if not isinstance(value, list) or len(value) > headers_max:
-        raise BadRequest(f"{place} must be an array of up to {headers_max} objects with name and value.")
+    if not isinstance(value, list) or len(value) > HEADERS_MAX:
+        raise BadRequest(f"{place} must be an array of up to {HEADERS_MAX} objects with name and value.")
     found: list[Header] = []
     for index, row in enumerate(value):
         name = row.get("name", row.get("key")) if isinstance(row, dict) else None

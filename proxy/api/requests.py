@@ -19,7 +19,7 @@ V3_ANSWERS: Final = (JSON,)
 V3_REQUESTS: Final = frozenset({JSON})
 INT32_MAX: Final = 2**31 - 1
 # More complaints about one body help nobody.
-_complaints_max: Final = 5
+_COMPLAINTS_MAX: Final = 5
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -79,7 +79,7 @@ def validated(parsed: Any, model: type[Model]) -> Model:
     try:
         return model.model_validate(parsed)
     except ValidationError as error:
-        complaints = [f"{_place(row['loc'])}: {row['msg']}" for row in error.errors()[:_complaints_max]]
+        complaints = [f"{_place(row['loc'])}: {row['msg']}" for row in error.errors()[:_COMPLAINTS_MAX]]
         raise BadRequest("; ".join(complaints)) from error
 
 

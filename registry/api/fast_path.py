@@ -39,7 +39,7 @@ from headgate.web.request_body import (
 from headgate.web.response_cache import CachedResponse, CacheKey, ResponseCache, ResponseCapture, Tag
 from headgate.web.responses import send_error, without_body
 
-_drained_bytes_max: Final = 64 * 1024 * 1024
+_DRAINED_BYTES_MAX: Final = 64 * 1024 * 1024
 """How much of a body over the limit is read and dropped, so that the client reads the error response."""
 _EXTRA_RESPONSES: Final = {"/changes": (EVENT_STREAM, NDJSON), "/export": (NDJSON, JSON)}
 _EXTRA_REQUESTS: Final = {"/import": frozenset({NDJSON, JSON, OCTET_STREAM})}
@@ -155,7 +155,7 @@ def _timed_out() -> HttpError:
 async def _read_body(receive: Receive) -> bytes:
     try:
         return await read_body(
-            receive, limits.BODY_BYTES_MAX, limits.BODY_SILENCE_SECONDS_MAX, drained_bytes_max=_drained_bytes_max
+            receive, limits.BODY_BYTES_MAX, limits.BODY_SILENCE_SECONDS_MAX, drained_bytes_max=_DRAINED_BYTES_MAX
         )
     except BodyTooLarge:
         raise HttpError(422, f"The request body has more than {limits.BODY_BYTES_MAX} bytes", 42209) from None

@@ -12,7 +12,7 @@ from headgate.web import server
 from headgate.web.access import Access
 from headgate.web.settings import AccessSettings
 
-_grace_seconds: Final = 5
+_GRACE_SECONDS: Final = 5
 """How long requests in flight may take after a stop signal."""
 
 
@@ -30,7 +30,7 @@ def access_settings(listen_host: str, given: Mapping[str, str]) -> AccessSetting
 
 async def serve(registry: Registry, port: int, access: AccessSettings, *, stop_at_eof: bool = False) -> None:
     """Serves until SIGTERM or SIGINT, or until cancelled, then closes the store."""
-    options = server.ServerOptions(access.listen_host, port, _grace_seconds, date_header=False, stop_at_eof=stop_at_eof)
+    options = server.ServerOptions(access.listen_host, port, _GRACE_SECONDS, date_header=False, stop_at_eof=stop_at_eof)
     try:
         await server.serve(create_app(registry, access), options)
     finally:

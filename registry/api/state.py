@@ -18,11 +18,11 @@ from headgate.web.response_cache import ResponseCache, Tag
 
 T = TypeVar("T")
 
-inline_body_bytes_max: Final = 8 * 1024
+INLINE_BODY_BYTES_MAX: Final = 8 * 1024
 """Schemas up to this size are parsed on the event loop: that takes at most two milliseconds."""
-inline_comparison_steps_max: Final = 2_000
+INLINE_COMPARISON_STEPS_MAX: Final = 2_000
 """Compatibility checks up to this many steps run on the event loop: that takes about ten milliseconds."""
-_schema_threads: Final = 2
+_SCHEMA_THREADS: Final = 2
 """Threads that parse and compare large schemas. More threads would only compete for the interpreter lock."""
 
 
@@ -40,7 +40,7 @@ class ApiState:
         self.changed = asyncio.Event()
         """Set and replaced at every change. Streams of changes wait for it."""
         self.is_stopping = False
-        self._schema_pool = ThreadPoolExecutor(_schema_threads, thread_name_prefix="registry-schemas")
+        self._schema_pool = ThreadPoolExecutor(_SCHEMA_THREADS, thread_name_prefix="registry-schemas")
 
     def begin_stop(self) -> None:
         """Ends the streams of changes."""

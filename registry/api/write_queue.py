@@ -16,9 +16,9 @@ from headgate.registry.storage.base import BatchOutcome, RegistryStore, StoreWri
 
 T = TypeVar("T")
 
-_batch_operations_max: Final = 64
+_BATCH_OPERATIONS_MAX: Final = 64
 """Operations per commit. A batch of inline operations blocks the event loop for about ten milliseconds."""
-_queued_operations_max: Final = 10_000
+_QUEUED_OPERATIONS_MAX: Final = 10_000
 """Beyond this number new operations fail: clients send faster than the store commits."""
 
 
@@ -40,8 +40,8 @@ class WriteQueue:
         """
         if self._is_closed:
             raise StoreFailed("The registry is shutting down")
-        if len(self._queue) >= _queued_operations_max:
-            raise StoreFailed(f"More than {_queued_operations_max} changes are waiting for a commit")
+        if len(self._queue) >= _QUEUED_OPERATIONS_MAX:
+            raise StoreFailed(f"More than {_QUEUED_OPERATIONS_MAX} changes are waiting for a commit")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[tuple[T, int]] = loop.create_future()
         self._queue.append((operation, inline, future))
@@ -52,7 +52,7 @@ class WriteQueue:
         return await future
 
     def _start_batch(self, loop: asyncio.AbstractEventLoop) -> None:
-        batch = [self._queue.popleft() for _ in range(min(len(self._queue), _batch_operations_max))]
+        batch = [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH_OPERATIONS_MAX))]
         if not batch:
             self._is_busy = False
             if self._idle is not None:

@@ -23,7 +23,7 @@ from headgate.proxy.services import Services
 from headgate.proxy.time_slicing import chunks
 from headgate.web.asgi import Receive, Send
 
-entry_id_characters_max: Final = 80
+ENTRY_ID_CHARACTERS_MAX: Final = 80
 _log: Final = logging.getLogger(__name__)
 _BATCH_FIELDS: Final = frozenset({"entries"})
 _STREAM_STARTS: Final = {
@@ -171,8 +171,8 @@ def _entries(body: Any, entries_max: int) -> list[dict[str, Any]]:
     seen: set[str] = set()
     for index, entry in enumerate(entries):
         entry_id = entry.get("id") if isinstance(entry, dict) else None
-        if not isinstance(entry_id, str) or not 1 <= len(entry_id) <= entry_id_characters_max:
-            raise InvalidBatch(f"entries[{index}].id must be text of 1 to {entry_id_characters_max} characters")
+        if not isinstance(entry_id, str) or not 1 <= len(entry_id) <= ENTRY_ID_CHARACTERS_MAX:
+            raise InvalidBatch(f"entries[{index}].id must be text of 1 to {ENTRY_ID_CHARACTERS_MAX} characters")
         if entry_id in seen:
             raise InvalidBatch(f"Entry IDs are not distinct: {entry_id}")
         seen.add(entry_id)

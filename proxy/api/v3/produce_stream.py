@@ -23,13 +23,13 @@ from headgate.proxy.producers.report_buffer import ReportBuffer
 from headgate.proxy.services import Services
 
 # Of one stream: records that wait for their acknowledgement, and the bytes of the requests they came in.
-records_in_flight_max: Final = 8192
-bytes_in_flight_max: Final = 8 * 1024 * 1024
+RECORDS_IN_FLIGHT_MAX: Final = 8192
+BYTES_IN_FLIGHT_MAX: Final = 8 * 1024 * 1024
 # Reports are sent together while more are ready, up to so many bytes.
-report_bytes_max: Final = 64 * 1024
+REPORT_BYTES_MAX: Final = 64 * 1024
 # While all streams and requests together have too much waiting, a stream looks again after so long, and gives up then.
-full_pause_seconds: Final = 0.05
-full_attempts_max: Final = 200
+FULL_PAUSE_SECONDS: Final = 0.05
+FULL_ATTEMPTS_MAX: Final = 200
 
 _Entry = tuple[Understood | ProxyError, Ticket | None, int]
 """A record and its ticket, or why it has none; and how many bytes of the request it was."""
@@ -72,7 +72,7 @@ class ProduceStream:
                 entry = (error, None, size)
             entries.append(entry)
             self._bytes += size
-            if len(entries) >= records_in_flight_max or self._bytes >= bytes_in_flight_max:
+            if len(entries) >= RECORDS_IN_FLIGHT_MAX or self._bytes >= BYTES_IN_FLIGHT_MAX:
                 await self._wait_for_room()
                 now_ms = int(time.time() * 1000)
         self._something.set()
@@ -119,7 +119,7 @@ class ProduceStream:
             if ticket is not None and not ticket.batch.settled.done():
                 await asyncio.wait((ticket.batch.settled,))
             out = bytearray()
-            while entries and len(out) < report_bytes_max:
+            while entries and len(out) < REPORT_BYTES_MAX:
                 understood, ticket, size = entries[0]
                 if ticket is not None and not ticket.batch.settled.done():
                     break
@@ -133,7 +133,7 @@ class ProduceStream:
         """For records that must wait: for the registry, for metadata, or until others have been written."""
         self._something.set()
         error: ProxyError
-        for _ in range(full_attempts_max):
+        for _ in range(FULL_ATTEMPTS_MAX):
             try:
                 if self._limit is not None and self._limit.is_on:
                     self._limit.take(self._client)
@@ -144,7 +144,7 @@ class ProduceStream:
                 (ticket,) = await self._services.sender.place(self._topic, [understood.record])
             except TooManyRequests as full:
                 error = full
-                await asyncio.sleep(full_pause_seconds)
+                await asyncio.sleep(FULL_PAUSE_SECONDS)
             except ProxyError as refused:
                 return refused, None, size
             else:
@@ -153,7 +153,7 @@ class ProduceStream:
 
     async def _wait_for_room(self) -> None:
         self._something.set()
-        while len(self._entries) >= records_in_flight_max // 2 or self._bytes >= bytes_in_flight_max // 2:
+        while len(self._entries) >= RECORDS_IN_FLIGHT_MAX // 2 or self._bytes >= BYTES_IN_FLIGHT_MAX // 2:
             self._room.clear()
             await self._room.wait()
 

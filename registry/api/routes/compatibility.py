@@ -11,14 +11,14 @@ from starlette.responses import Response
 from headgate.registry import limits
 from headgate.registry.api.requests import Parameters, candidate_of
 from headgate.registry.api.responses import found_json
-from headgate.registry.api.state import ApiState, inline_body_bytes_max, inline_comparison_steps_max
+from headgate.registry.api.state import INLINE_BODY_BYTES_MAX, INLINE_COMPARISON_STEPS_MAX, ApiState
 from headgate.registry.errors import InvalidSchema, WorkLimitExceeded
 from headgate.registry.service.compatibility_check import WorkLimits, check_compatibility
 from headgate.registry.service.schema_queries import subject_of, version_number
 from headgate.registry.storage.base import StoreReader
 
 _WORK_LIMITS: Final = WorkLimits(
-    versions_max=limits.VERSION_MAX, chars_max=inline_body_bytes_max, steps_max=inline_comparison_steps_max
+    versions_max=limits.VERSION_MAX, chars_max=INLINE_BODY_BYTES_MAX, steps_max=INLINE_COMPARISON_STEPS_MAX
 )
 """A schema that must be compared with a longer one waits in line with the long ones."""
 
@@ -62,7 +62,7 @@ def routes(api: ApiState) -> APIRouter:
                 shown["incompatibilities"] = [found_json(one) for one in result.found]
             return api.respond(request, shown)
 
-        if len(body) <= inline_body_bytes_max and not submitted.references:
+        if len(body) <= INLINE_BODY_BYTES_MAX and not submitted.references:
             with suppress(WorkLimitExceeded):
                 return await api.read_in_thread(partial(query, work_limits=_WORK_LIMITS))
         return await api.read_in_schema_pool(query)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from headgate.registry import limits
 from headgate.registry.api.requests import Parameters, candidate_of, tag_changes, tag_request_of
 from headgate.registry.api.responses import registered_json, version_json
-from headgate.registry.api.state import ApiState, cache_tags_of, inline_body_bytes_max, inline_comparison_steps_max
+from headgate.registry.api.state import INLINE_BODY_BYTES_MAX, INLINE_COMPARISON_STEPS_MAX, ApiState, cache_tags_of
 from headgate.registry.errors import WorkLimitExceeded
 from headgate.registry.model import Metadata, merged_rule_sets
 from headgate.registry.service import deletion, schema_queries
@@ -25,7 +25,7 @@ from headgate.registry.subjects import Subject, checked
 from headgate.registry.wire import metadata_of, rule_set_of
 
 _WORK_LIMITS: Final = WorkLimits(
-    versions_max=20, chars_max=inline_body_bytes_max, steps_max=inline_comparison_steps_max
+    versions_max=20, chars_max=INLINE_BODY_BYTES_MAX, steps_max=INLINE_COMPARISON_STEPS_MAX
 )
 """What a registration may compare with before it counts as long work."""
 
@@ -71,7 +71,7 @@ def registering(api: ApiState) -> Callable[[Request], Coroutine[Any, Any, Respon
             return unaliased(store, name), submitted
 
         version: StoredVersion | None = None
-        if len(body) <= inline_body_bytes_max and not submitted.references:
+        if len(body) <= INLINE_BODY_BYTES_MAX and not submitted.references:
             with suppress(WorkLimitExceeded):
                 version = await api.write(
                     request,
@@ -129,7 +129,7 @@ def routes(api: ApiState) -> APIRouter:
                 request, version_json(version, text), cache_tags=_cache_tags(parameters, submitted, version)
             )
 
-        brief = len(body) <= inline_body_bytes_max and not submitted.references and not parameters.text("format")
+        brief = len(body) <= INLINE_BODY_BYTES_MAX and not submitted.references and not parameters.text("format")
         return api.read(query) if brief else await api.read_in_schema_pool(query)
 
     @router.delete("/subjects/{subject}")

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from headgate.registry import languages
-from headgate.registry.api.state import inline_body_bytes_max
+from headgate.registry.api.state import INLINE_BODY_BYTES_MAX
 from headgate.registry.compatibility.json_schema.comparison import Comparison
 from headgate.registry.settings import RegistrySettings
 from tests.contract.registry.schemas import defaulted, record
@@ -138,7 +138,7 @@ def test_short_schemas_that_take_long_to_compare_are_compared_in_the_background(
         lengths = [first + 2 * number for number in range(100)]
         random.Random(first).shuffle(lengths)
         text = json.dumps({"anyOf": [{"minLength": length} for length in lengths]})
-        assert len(text) < inline_body_bytes_max
+        assert len(text) < INLINE_BODY_BYTES_MAX
         return {"schema": text, "schemaType": "JSON"}
 
     finished: list[str] = []

@@ -2,7 +2,7 @@
 
 import logging
 
-from headgate.proxy.log_rate_limit import LogRateLimit, interval_seconds, kinds_max, lines_per_interval_max
+from headgate.proxy.log_rate_limit import INTERVAL_SECONDS, KINDS_MAX, LINES_PER_INTERVAL_MAX, LogRateLimit
 
 
 def record(message: str, *arguments: object) -> logging.LogRecord:
@@ -13,17 +13,17 @@ def test_a_line_that_repeats_is_written_a_few_times_and_then_counted() -> None:
     now = [0.0]
     limit = LogRateLimit(lambda: now[0])
     written = [limit.filter(record("Heartbeat failed for group %s", number)) for number in range(10_000)]
-    assert written.count(True) == lines_per_interval_max
+    assert written.count(True) == LINES_PER_INTERVAL_MAX
     assert limit.filter(record("another line")), "each kind of line has its own limit"
-    now[0] = interval_seconds
+    now[0] = INTERVAL_SECONDS
     later = record("Heartbeat failed for group %s", "g")
     assert limit.filter(later)
-    left_out = 10_000 - lines_per_interval_max
+    left_out = 10_000 - LINES_PER_INTERVAL_MAX
     assert later.getMessage() == f"Heartbeat failed for group g ({left_out} lines like this were left out)"
 
 
 def test_the_kinds_of_lines_in_memory_are_bounded() -> None:
     limit = LogRateLimit(lambda: 0.0)
-    for number in range(3 * kinds_max):
+    for number in range(3 * KINDS_MAX):
         limit.filter(record(f"text {number}"))
-    assert len(limit._kinds) <= kinds_max
+    assert len(limit._kinds) <= KINDS_MAX

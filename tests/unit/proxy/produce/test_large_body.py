@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from headgate.proxy import time_slicing
-from headgate.proxy.api.large_body import field_bytes_max, parse_rows, whole_bytes_max
+from headgate.proxy.api.large_body import FIELD_BYTES_MAX, WHOLE_BYTES_MAX, parse_rows
 from headgate.proxy.errors import BadRequest, InvalidPayload, ShuttingDown
 from headgate.proxy.producers.records import OutgoingRecord
 from headgate.proxy.producers.sender import Sender, records_at_once_max
@@ -17,7 +17,7 @@ from headgate.proxy.settings import ProxySettings
 from tests.unit.proxy.produce.fake_link import FakeLink
 
 Result = TypeVar("Result")
-PADDING = "x" * (whole_bytes_max + 1)
+PADDING = "x" * (WHOLE_BYTES_MAX + 1)
 RECORD_BYTES_MAX = 1_000_000
 
 
@@ -67,7 +67,7 @@ def test_a_large_body_of_another_shape_has_no_records(shape: str) -> None:
         b'{"records": [{"value": "%s"]}' % PADDING.encode(),
         b'{"records": [{"value": "%s"}, {"value": nul}]}' % PADDING.encode(),
         b'{"records": [{"value": "%s\xff"}]}' % PADDING.encode(),
-        b'{"records": [' + b"[" * (whole_bytes_max + 1),
+        b'{"records": [' + b"[" * (WHOLE_BYTES_MAX + 1),
         b'{"records": [{"value": "%s"}]} more' % PADDING.encode(),
         b"{" + PADDING.encode(),
     ],
@@ -81,19 +81,19 @@ def test_a_record_and_a_field_have_limits() -> None:
     with pytest.raises(InvalidPayload, match=r"records\[1\] of \d+ bytes is over the limit of 8000000"):
         parsed(orjson.dumps({"records": [1, "x" * 8_000_001]}))
     with pytest.raises(BadRequest, match="The field value_schema is over the limit"):
-        parsed(orjson.dumps({"records": [1], "value_schema": "x" * (field_bytes_max + 1)}))
+        parsed(orjson.dumps({"records": [1], "value_schema": "x" * (FIELD_BYTES_MAX + 1)}))
 
 
 def test_other_tasks_run_while_a_large_body_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_slicing, "slice_seconds", 0.0)
+    monkeypatch.setattr(time_slicing, "SLICE_SECONDS", 0.0)
     rows = [{"value": {"id": number, "text": "x" * 100}} for number in range(20_000)]
     found, turns = asyncio.run(counted(parse_rows(orjson.dumps({"records": rows}), "records", RECORD_BYTES_MAX)))
     assert found == {"records": rows}
-    assert turns >= 20_000 // time_slicing.chunk_items - 1
+    assert turns >= 20_000 // time_slicing.CHUNK_ITEMS - 1
 
 
 def test_many_records_are_placed_in_slices_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_slicing, "slice_seconds", 0.0)
+    monkeypatch.setattr(time_slicing, "SLICE_SECONDS", 0.0)
 
     async def run() -> None:
         link = FakeLink(partition_count=1)
@@ -111,14 +111,14 @@ def test_many_records_are_placed_in_slices_and_in_order(monkeypatch: pytest.Monk
             delivered += len(batch.values)
         tickets, turns = await placing
         assert [(await ticket.delivered()).offset for ticket in tickets] == list(range(count))
-        assert turns > records_at_once_max * 3 // time_slicing.chunk_items
+        assert turns > records_at_once_max * 3 // time_slicing.CHUNK_ITEMS
         assert sender.pending_bytes == 0
 
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
 def test_records_that_are_not_placed_when_the_proxy_stops_get_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_slicing, "slice_seconds", 0.0)
+    monkeypatch.setattr(time_slicing, "SLICE_SECONDS", 0.0)
 
     async def run() -> None:
         sender = Sender(ProxySettings(shutdown_graceful_ms=100), FakeLink(partition_count=1))  # type: ignore[arg-type]

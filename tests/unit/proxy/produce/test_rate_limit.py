@@ -37,7 +37,7 @@ def test_bytes_may_be_overdrawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_clients_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limit, "clients_max", 10)
+    monkeypatch.setattr(rate_limit, "CLIENTS_MAX", 10)
     limit = RateLimit(ProxySettings(rate_limit_requests_per_second=1))
     for number in range(100):
         limit.take(str(number))
