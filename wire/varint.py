@@ -23,16 +23,16 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
 
 def read_unsigned_varint(data: Buffer, position: int, bytes_max: int = VARLONG_BYTES_MAX) -> tuple[int, int]:
     """Unsigned integer and the position after it. Raises MalformedVarint."""
+    value = shift = 0
+    end = position + bytes_max
     try:
-        value = data[position]
-        if value < 0x80:
-            return value, position + 1
-        value &= 0x7F
-        for index in range(1, bytes_max):
-            byte = data[position + index]
-            value |= (byte & 0x7F) << 7 * index
+        while position < end:
+            byte = data[position]
+            position += 1
             if byte < 0x80:
-                return value, position + index + 1
+                return value | byte << shift, position
+            value |= (byte & 0x7F) << shift
+            shift += 7
     except IndexError:
         raise MalformedVarint("a varint is truncated") from None
     raise MalformedVarint(f"a varint is longer than {bytes_max} bytes")

@@ -8,19 +8,14 @@ Two kinds of batches share the queue, in order of arrival:
 The dispatcher (`proxy.producers.dispatcher`) decides when a batch leaves and what a response means.
 """
 
-import struct
 from collections import deque
 from typing import Final
 
-import crc32c
-
 from headgate.proxy.producers.records import Batch, ProducerIdentity
+from headgate.wire.record_batch import PRODUCER, PRODUCER_AT, write_checksum
 
 # Sequence numbers wrap around after this many records.
 SEQUENCES: Final = 2**31
-# Offsets in a record batch of version 2.
-_CRC_AT, _CRC_FROM, _IDENTITY_AT = 17, 21, 43
-_IDENTITY: Final = struct.Struct(">qhi")
 
 
 class PartitionQueue:
@@ -70,9 +65,8 @@ class PartitionQueue:
             batch.buffer = batch.builder.build()
             batch.builder = None
         else:
-            _IDENTITY.pack_into(batch.buffer, _IDENTITY_AT, identity.producer_id, identity.epoch, batch.sequence)
-            checksum = crc32c.crc32c(bytes(batch.buffer[_CRC_FROM:]))
-            struct.pack_into(">I", batch.buffer, _CRC_AT, checksum)
+            PRODUCER.pack_into(batch.buffer, PRODUCER_AT, identity.producer_id, identity.epoch, batch.sequence)
+            write_checksum(batch.buffer)
 
     def written(self, batch: Batch) -> None:
         """Advance the shared sequence past a batch that a broker has stored."""

@@ -6,7 +6,6 @@ accepted.
 """
 
 import logging
-import struct
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -17,25 +16,25 @@ from aiokafka.structs import TopicPartition
 from headgate.serdes.columnar import AbortedTransaction
 from headgate.spark_udfs.source.cluster import Cluster, Fetched
 from headgate.spark_udfs.source.errors import BrokerRefused, DataLost, TopicMissing, UnreadableBatch
-from headgate.spark_udfs.source.fetch_connection import Block
+from headgate.spark_udfs.source.receive_buffer import Block
 from headgate.spark_udfs.source.loop import LoopThread
 from headgate.spark_udfs.source.options import Isolation
 from headgate.spark_udfs.source.positions import EARLIEST, LATEST
 from headgate.spark_udfs.source.ranges import OffsetRange
+from headgate.wire.record_batch import (
+    ATTRIBUTES_AT,
+    BOUNDS,
+    CODEC_MASK,
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    LOG_OVERHEAD_BYTES,
+)
 
 STALLED_SECONDS_MAX = 120.0
 """How long records that must be there may fail to come, as Spark's own source waits."""
 
 COMPRESSED_BYTES_MAX = 512 * 1024
-"""Of compressed batches that are inflated together: some megabytes of records as a rule. One batch alone may have more,
-and is taken for a bomb where it inflates past 256 MiB."""
-
-_PREFIX = struct.Struct(">qi")
-_LAST_DELTA = struct.Struct(">i")
-_LAST_DELTA_AT = 23
-_HEADER_BYTES = 61
-_ATTRIBUTES_LOW_AT = 22
-_COMPRESSION = 0x07
+"""Compressed batches to decompress together: usually some megabytes of records. A single batch may be larger."""
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +140,7 @@ class RangeFetcher:
     def _without_progress(self, fetched: Fetched, position: int, progressed: float) -> int:
         """An answer without a whole batch, though the range is not at its end."""
         at, end = self._wanted.at, self._wanted.end
-        if len(fetched.batches) >= _HEADER_BYTES:
+        if len(fetched.batches) >= HEADER_BYTES:
             raise UnreadableBatch(
                 f"The batch at offset {position} of {_name(at)} is in an old message format, or its header is damaged; "
                 "nothing says where the next one begins. Start behind it with startingOffsets."
@@ -165,37 +164,35 @@ class RangeFetcher:
 
 
 def whole_batches(data: bytes | memoryview, end: int) -> tuple[int, int]:
-    """How many bytes are whole batches that begin before `end`, and the offset behind the last of them (-1 for
-    none)."""
-    at, after = 0, -1
-    while len(data) - at >= _HEADER_BYTES:
-        base_offset, length = _PREFIX.unpack_from(data, at)
-        size = _PREFIX.size + length
-        if length < _HEADER_BYTES - _PREFIX.size or size > len(data) - at:
+    """The number of bytes in complete batches that begin before `end`, and the offset after them (-1 if none)."""
+    position, after = 0, -1
+    while len(data) - position >= HEADER_BYTES:
+        base_offset, length, last_offset_delta = BOUNDS.unpack_from(data, position)
+        size = LOG_OVERHEAD_BYTES + length
+        if size < HEADER_BYTES or size > len(data) - position:
             break
-        (last_delta,) = _LAST_DELTA.unpack_from(data, at + _LAST_DELTA_AT)
         if base_offset >= end:
-            # Nothing in between: compacted away.
-            return at, max(after, end)
-        after = base_offset + max(last_delta, 0) + 1
-        at += size
-    return at, after
+            # Compaction removed the records between them.
+            return position, max(after, end)
+        after = base_offset + max(last_offset_delta, 0) + 1
+        position += size
+    return position, after
 
 
 def runs(batches: bytes | memoryview) -> Iterator[memoryview]:
-    """Whole batches in runs that are inflated at once: all of them, or some where they are compressed."""
+    """Groups of consecutive complete batches to decompress at once: all of them, or fewer if they are compressed."""
     view = memoryview(batches)
-    at = first = 0
-    while at < len(view):
-        _, length = _PREFIX.unpack_from(view, at)
-        is_compressed = bool(view[at + _ATTRIBUTES_LOW_AT] & _COMPRESSION)
-        size = _PREFIX.size + length
-        if is_compressed and at > first and at + size - first > COMPRESSED_BYTES_MAX:
-            yield view[first:at]
-            first = at
-        at += size
-    if at > first:
-        yield view[first:at]
+    position = first = 0
+    while position < len(view):
+        _, length = LOG_OVERHEAD.unpack_from(view, position)
+        is_compressed = bool(view[position + ATTRIBUTES_AT + 1] & CODEC_MASK)
+        size = LOG_OVERHEAD_BYTES + length
+        if is_compressed and position > first and position + size - first > COMPRESSED_BYTES_MAX:
+            yield view[first:position]
+            first = position
+        position += size
+    if position > first:
+        yield view[first:position]
 
 
 def lost(problem: str, *, is_fatal: bool) -> None:

@@ -40,7 +40,7 @@ def page_faults(module: str, megabytes: int, count: int) -> int:
 @pytest.mark.parametrize(
     ("module", "megabytes", "count"),
     # A broker's requests, and what a worker takes for a fetch: more than glibc keeps of its own accord.
-    [("headgate.broker.server.allocator", 1, 4), ("headgate.spark_udfs.executor.worker_memory", 4, 5)],
+    [("headgate.broker.server.run", 1, 4), ("headgate.spark_udfs.executor.worker_memory", 4, 5)],
 )
 def test_freed_memory_is_used_again(module: str, megabytes: int, count: int) -> None:
     assert page_faults(module, megabytes, count) < ROUNDS < page_faults("", megabytes, count)
