@@ -6,7 +6,8 @@ Rows are verified against their checksum before anything of them is used.
 import hashlib
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
@@ -55,6 +56,7 @@ _COLUMNS: Final = f"u.context, u.name, {_KEY}, {_SCHEMA}"
 _VERSION_COLUMNS: Final = 8
 """Of `_COLUMNS`, with the checksum over them. The columns of the schema follow."""
 _JOINED: Final = "subjects u JOIN versions v ON v.subject = u.key JOIN schemas s ON s.key = v.schema"
+CHANGES: Final = "SELECT sequence, at_ms, kind, subject, version, id, checksum FROM changes"
 _OF_SUBJECT: Final = "(SELECT key FROM subjects WHERE context = ? AND name = ?)"
 _LIVE: Final = "EXISTS (SELECT 1 FROM versions v WHERE v.subject = u.key AND v.deleted = 0)"
 _HAS_ANY: Final = "EXISTS (SELECT 1 FROM versions v WHERE v.subject = u.key)"
@@ -227,12 +229,17 @@ class SqliteReader:
 
     def referrers(self, subject: Subject, version: int) -> list[Referrer]:
         rows = self._execute(
-            "SELECT s.context, s.id, EXISTS (SELECT 1 FROM versions v WHERE v.schema = s.key AND v.deleted = 0) "
-            "FROM edges e JOIN schemas s ON s.key = e.schema WHERE e.context = ? AND e.name = ? AND e.version = ? "
-            "GROUP BY s.key ORDER BY s.id",
+            "SELECT EXISTS (SELECT 1 FROM versions v WHERE v.schema = e.schema AND v.deleted = 0), "
+            "s.context, s.id, e.context, e.name, e.version, e.checksum "
+            "FROM edges e LEFT JOIN schemas s ON s.key = e.schema "
+            "WHERE e.context = ? AND e.name = ? AND e.version = ? ORDER BY s.id",
             (subject.context, subject.name, version),
         )
-        return [Referrer(context, id, bool(live)) for context, id, live in rows]
+        found: dict[Referrer, None] = {}
+        for live, *row in rows:
+            context, id, *_ = verified("edges", row)
+            found[Referrer(context, id, bool(live))] = None
+        return list(found)
 
     def spent_ids(self) -> list[tuple[str, int]]:
         rows = self._execute(
@@ -279,16 +286,12 @@ class SqliteReader:
         return list(self._sound(rows, _mode_of))
 
     def changes(self, after: int, limit: int) -> list[Change]:
-        rows = self._execute(
-            "SELECT sequence, at_ms, kind, subject, version, id FROM changes WHERE sequence > ? "
-            "ORDER BY sequence LIMIT ?",
-            (after, limit),
-        )
-        return [Change(*row) for row in rows]
+        rows = self._execute(f"{CHANGES} WHERE sequence > ? ORDER BY sequence", (after,))
+        return list(islice(_sound_changes(rows), limit))
 
     def last_change(self) -> int:
-        row = self._execute("SELECT max(sequence) FROM changes").fetchone()
-        return int(row[0] or 0)
+        rows = self._execute(f"{CHANGES} ORDER BY sequence DESC")
+        return next((change.sequence for change in _sound_changes(rows)), 0)
 
     def counts(self) -> dict[str, int]:
         return {
@@ -339,6 +342,15 @@ def _stored(row: tuple[Any, ...]) -> StoredVersion:
         created_ms=created_ms,
         deleted=bool(deleted),
     )
+
+
+def _sound_changes(rows: Iterable[tuple[Any, ...]]) -> Iterator[Change]:
+    """Leaves damaged changes out: one of them must not end the stream of all later ones. Their number is missing."""
+    for row in rows:
+        try:
+            yield Change(*verified("changes", row))
+        except DamagedRow as error:
+            _log.error("Left out: %s", error)
 
 
 def _config_of(row: tuple[Any, ...]) -> tuple[Subject, Config]:

@@ -164,6 +164,15 @@ MIGRATIONS: Final = (
     UPDATE configs SET checksum = row_checksum(context, name, body);
     UPDATE modes SET checksum = row_checksum(context, name, mode);
     """,
+    # The checksum of an edge covers the id of its schema, so that it also protects the key that leads to it.
+    """
+    ALTER TABLE edges ADD COLUMN checksum BLOB NOT NULL DEFAULT x'';
+    ALTER TABLE changes ADD COLUMN checksum BLOB NOT NULL DEFAULT x'';
+    UPDATE edges SET checksum = coalesce((
+        SELECT row_checksum(s.context, s.id, edges.context, edges.name, edges.version)
+        FROM schemas s WHERE s.key = edges.schema), x'');
+    UPDATE changes SET checksum = row_checksum(sequence, at_ms, kind, subject, version, id);
+    """,
 )
 
 

@@ -1,8 +1,8 @@
 """Looking for damage when the registry's file is opened.
 
-Small files are checked completely: pages and indexes by SQLite, rows by their checksums. Indexes are derived data, so
-damaged ones are rebuilt. Damaged rows are logged, and reading one fails later (`sqlite_rows.verified`). Nothing here
-keeps the registry from starting, because every other row can still be served.
+Small files are checked completely: pages and indexes by SQLite, rows by their checksums. Indexes and the references in
+`edges` are derived data, so damaged ones are rebuilt. Damaged rows are logged, and reading one fails later
+(`sqlite_rows.verified`). Nothing here keeps the registry from starting, because every other row can still be served.
 """
 
 import logging
@@ -12,7 +12,9 @@ from typing import Final
 
 from headgate.registry.errors import DamagedRow
 from headgate.registry.storage.sqlite_associations import ASSOCIATIONS
+from headgate.registry.storage.sqlite_edges import EDGES, repair
 from headgate.registry.storage.sqlite_keys import DEKS, KEKS
+from headgate.registry.storage.sqlite_reader import CHANGES
 from headgate.registry.storage.sqlite_rows import FAILURES, verified
 
 _log: Final = logging.getLogger(__name__)
@@ -35,6 +37,8 @@ _ROWS: Final = {
     "keks": KEKS.select,
     "deks": DEKS.select,
     "associations": ASSOCIATIONS.select,
+    "edges": EDGES,
+    "changes": CHANGES,
 }
 
 
@@ -55,6 +59,7 @@ def inspect(connection: sqlite3.Connection, path: Path) -> None:
             _log.error("The indexes of the registry's file %s cannot be rebuilt: %s", path.name, error)
     for table in _ROWS:
         _inspect_rows(connection, table)
+    repair(connection)
 
 
 def _inspect_rows(connection: sqlite3.Connection, table: str) -> None:

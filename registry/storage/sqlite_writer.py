@@ -14,6 +14,7 @@ from headgate.registry.errors import OperationNotPermitted
 from headgate.registry.model import Config, Mode
 from headgate.registry.storage.base import StoredVersion, Touched
 from headgate.registry.storage.sqlite_associations import SqliteAssociationWriter
+from headgate.registry.storage.sqlite_edges import put_edges
 from headgate.registry.storage.sqlite_keys import SqliteKeyWriter
 from headgate.registry.storage.sqlite_reader import SqliteReader, body_hash
 from headgate.registry.storage.sqlite_rows import checksum, verified
@@ -45,11 +46,10 @@ class SqliteWriter(SqliteReader):
         return Touched(frozenset(self._touched_subjects), frozenset(self._touched_ids), self._touched_settings)
 
     def _log(self, kind: str, subject: str, version: int | None = None, id: int | None = None) -> None:
-        cursor = self._execute(
-            "INSERT INTO changes (at_ms, kind, subject, version, id) VALUES (?, ?, ?, ?, ?)",
-            (self._now_ms(), kind, subject, version, id),
-        )
+        values = (self._now_ms(), kind, subject, version, id)
+        cursor = self._execute("INSERT INTO changes (at_ms, kind, subject, version, id) VALUES (?, ?, ?, ?, ?)", values)
         sequence = cursor.lastrowid or 0
+        self._execute("UPDATE changes SET checksum = ? WHERE sequence = ?", (checksum((sequence, *values)), sequence))
         if sequence % _PRUNE_EVERY == 0:
             self._execute("DELETE FROM changes WHERE sequence <= ?", (sequence - limits.CHANGES_KEPT_MAX,))
 
@@ -148,12 +148,7 @@ class SqliteWriter(SqliteReader):
             (*values, checksum(values)),
         )
         key = cursor.lastrowid or 0
-        for reference in content.references:
-            target = version.subject.sibling(reference.subject)
-            self._execute(
-                "INSERT INTO edges (schema, context, name, version) VALUES (?, ?, ?, ?)",
-                (key, target.context, target.name, reference.version),
-            )
+        put_edges(self._execute, key, context, version.id, content.references)
         self._execute("DELETE FROM retired WHERE context = ? AND id = ?", (context, version.id))
         self.spend_ids(context, version.id + 1)
         return key

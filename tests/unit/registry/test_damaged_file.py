@@ -19,6 +19,8 @@ from headgate.registry.subjects import Subject
 
 SUBJECTS = [Subject(".", f"subject-{number}") for number in range(20)]
 A = SUBJECTS[0]
+OTHER = Subject(".", "other")
+"""Version 3 of it is referred to by every third schema."""
 
 FLIPPED_BITS = int(os.environ.get("HEADGATE_FLIPPED_BITS", "50"))
 """Each is a start of the registry and a read of everything."""
@@ -65,6 +67,9 @@ QUESTIONS: list[Callable[[StoreReader], Any]] = [
     *(lambda store, s=subject: store.mode(s) for subject in SUBJECTS),
     *(lambda store, i=id: store.schema(".", i) for id in range(1, 41)),
     *(lambda store, i=id: store.uses(".", i) for id in range(1, 41)),
+    lambda store: store.referrers(OTHER, 3),
+    lambda store: store.changes(0, 1000),
+    lambda store: store.last_change(),
     lambda store: store.subjects(Selection(None), Deleted.SHOWN, 0, 100),
     lambda store: list(store.walk(Selection(None), Deleted.SHOWN)),
 ]
@@ -238,3 +243,92 @@ def test_a_file_without_checksums_gets_them(tmp_path: Path) -> None:
         assert reader.version(A, 1) == put
     assert store.apply([lambda writer: writer.allocate_id(".")]).results == (6,)
     store.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE edges SET name = 'othes' WHERE rowid = 4",
+        "UPDATE edges SET version = 2 WHERE rowid = 4",
+        "UPDATE edges SET context = ':' WHERE rowid = 4",
+        "UPDATE edges SET schema = 1 WHERE rowid = 4",
+        "UPDATE edges SET schema = 999 WHERE rowid = 4",
+        "UPDATE edges SET checksum = x'00' WHERE rowid = 4",
+        "DELETE FROM edges WHERE rowid = 4",
+        "INSERT INTO edges (schema, context, name, version) VALUES (1, '.', 'other', 3)",
+    ],
+)
+def test_damaged_references_are_restored_at_the_start(
+    tmp_path: Path, statement: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "registry.db"
+    store = filled(path)
+    with store.reading() as reader:
+        expected = reader.referrers(OTHER, 3)
+    assert [referrer.id for referrer in expected] == list(range(3, 41, 3))
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement)
+    connection.close()
+    store = SqliteStore(path, lambda: 7)
+    with store.reading() as reader:
+        assert reader.referrers(OTHER, 3) == expected
+    store.close()
+    assert "are restored" in caplog.text
+    caplog.clear()
+    SqliteStore(path, lambda: 7).close()
+    assert not caplog.records
+
+
+def test_a_reference_that_is_damaged_while_the_registry_runs_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "registry.db"
+    store = filled(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE edges SET schema = 1 WHERE rowid = 4")
+    connection.close()
+    with pytest.raises(DamagedRow, match="edges"), store.reading() as reader:
+        reader.referrers(OTHER, 3)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["subject = 'subject-x'", "kind = 'version-removed'", "version = 9", "id = 9", "at_ms = 8", "sequence = 999"],
+)
+def test_a_damaged_change_is_left_out_and_reported(
+    tmp_path: Path, change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "registry.db"
+    store = filled(path)
+    with store.reading() as reader:
+        expected = [one for one in reader.changes(0, 1000) if one.sequence != 5]
+        last = reader.last_change()
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"UPDATE changes SET {change} WHERE sequence = 5")
+    connection.close()
+    store = SqliteStore(path, lambda: 7)
+    assert "does not match its checksum" in caplog.text
+    with store.reading() as reader:
+        assert reader.changes(0, 1000) == expected
+        assert reader.changes(4, 1) == [expected[4]]
+        assert reader.last_change() == last
+    store.close()
+
+
+def test_references_and_changes_of_a_file_without_checksums_get_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "registry.db"
+    store = filled(path)
+    expected = answers(store)
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE edges DROP COLUMN checksum")
+        connection.execute("ALTER TABLE changes DROP COLUMN checksum")
+        connection.execute("PRAGMA user_version = 3")
+    connection.close()
+    store = SqliteStore(path, lambda: 7)
+    assert answers(store) == expected
+    store.close()
+    assert not caplog.records
