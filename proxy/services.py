@@ -13,6 +13,7 @@ from headgate.proxy.consumers.ownership import Ownership
 from headgate.proxy.peers import open_peers
 from headgate.proxy.producers.idempotency import OnceOnly
 from headgate.proxy.producers.outcome_log import OutcomeLog
+from headgate.proxy.producers.report_buffer import ReportMemory
 from headgate.proxy.producers.sender import Sender
 from headgate.proxy.reading.cluster import Cluster
 from headgate.proxy.reading.payloads import Payloads
@@ -38,6 +39,7 @@ class Services:
     group_streams: GroupStreams
     admin: AdminCluster
     once: OnceOnly
+    reports: ReportMemory
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the proxy is told to stop: streams end with a note, requests in flight finish."""
 
@@ -87,4 +89,5 @@ def open_services(settings: ProxySettings) -> Services:
         GroupStreams(settings, ownership, readers),
         AdminCluster(settings),
         OnceOnly(sender, OutcomeLog(settings, sender)),
+        ReportMemory(settings.produce_reports_bytes_max),
     )

@@ -53,6 +53,11 @@ class ProxySettings:
     """Below the brokers' default of 1 MiB for a batch, with room for its header."""
     producer_pending_bytes_max: int = 64 * 1024 * 1024
     """Records that wait for brokers, all requests together. Beyond it, requests are told to come back (429)."""
+    produce_reports_bytes_max: int = 128 * 1024 * 1024
+    """Reports that clients of produce streams have not taken, all streams together. Beyond it, no more records are read
+    from clients that leave more than 256 KiB of reports."""
+    produce_reports_timeout_ms: int = 60_000
+    """How long such a client may take no reports, and any client after its last record. Then it is disconnected."""
 
     idempotency_topic: str = "__headgate_idempotency"
     """Where the outcomes of requests with an Idempotency-Key are kept, for all workers."""
