@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -20,6 +20,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks import raw_load, rdkafka_load
+from benchmarks.cold_load import FETCH_BYTES, cold_consumers
 from benchmarks.greedy_load import greedy_clients
 from benchmarks.harness import Contender, Report
 from tests.live.apache_kafka import KafkaNode
@@ -41,6 +42,8 @@ class Broker:
     name: str
     address: str
     pid: int
+    data: Path
+    """The directory with the partitions."""
 
     def cpu_seconds(self) -> float:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
@@ -255,6 +258,38 @@ class Bench:
                 higher_is_better=False,
             )
 
+    def cold_consumers(self, acks: int, label: str, **configs: str) -> None:
+        """One record at a time, beside two consumers of data that is not in the page cache."""
+        batch = raw_load.batch_of(1, 100)
+        stored = raw_load.batch_of(256, 1000)
+        batches = self.amount(2_000)
+        # A fetch returns as many whole batches as fit.
+        offsets = range(0, 256 * (batches - 4), 256 * (FETCH_BYTES // len(stored)))
+        requests = self.amount(1_000)
+        taken: dict[str, list[float]] = {broker.name: [] for broker in self.brokers}
+        with ExitStack() as stack:
+            cold = {broker.name: stack.enter_context(self.topic(broker)) for broker in self.brokers}
+            for broker in self.brokers:
+                raw_load.produce(broker.address, cold[broker.name], stored, batches, 1)
+            for number in range(min(self.rounds, 3) + 1):
+                for broker in self.brokers:
+                    folder = broker.data / f"{cold[broker.name]}-0"
+                    with (
+                        self.topic(broker, **(configs if broker is self.kafka else {})) as name,
+                        cold_consumers(broker.address, cold[broker.name], folder, offsets),
+                    ):
+                        measured = raw_load.latencies(broker.address, name, batch, requests, acks)
+                        if number:
+                            taken[broker.name].append(statistics.median(measured) * 1e6)
+        self.report.record_rounds(
+            f"latency_{label}_beside_2_cold_consumers_p50",
+            taken[self.ours.name],
+            taken[KAFKA],
+            unit="µs",
+            peer_name=KAFKA,
+            higher_is_better=False,
+        )
+
     def durable(self) -> None:
         """acks=all, on the disk before the answer; Kafka with flush.messages=1."""
         batch = raw_load.batch_of(16, 1000)
@@ -315,7 +350,7 @@ def run(*, quick: bool = False) -> Report:
             for node in nodes:
                 node.start()
             brokers = [
-                Broker(label, node.address, node.process.pid)
+                Broker(label, node.address, node.process.pid, node.folder / "data")
                 for label, node in zip(("headgate", KAFKA), nodes, strict=True)
                 if node.process is not None
             ]
@@ -324,6 +359,8 @@ def run(*, quick: bool = False) -> Report:
             bench = Bench(brokers[0], brokers[1], report, quick=quick)
             bench.latency(1, "acks_1")
             bench.fairness()
+            bench.cold_consumers(1, "acks_1")
+            bench.cold_consumers(-1, "acks_all_fsync", flush_messages="1")
             bench.sockets()
             bench.connections()
             bench.clients()
