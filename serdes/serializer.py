@@ -51,8 +51,11 @@ class SerializerOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
+class PreparedSchema:
+    """A registered schema and the writer of its payloads."""
+
     registered: RegisteredSchema
+    schema: WholeSchema
     writer: BodyWriter
 
 
@@ -82,60 +85,61 @@ class SerializerCore:
             )
             schema = definition_of(descriptor.file)
         self._schema = schema
-        self._own: _Ready | None = None
-        self._ready: BoundedCache[str, _Ready] = BoundedCache(SUBJECTS_MAX, time.monotonic)
+        self._own: PreparedSchema | None = None
+        self._prepared: BoundedCache[str, PreparedSchema] = BoundedCache(SUBJECTS_MAX, time.monotonic)
 
     def serialize(
         self, value: object, topic: str, is_key: bool, headers: MutableSequence[tuple[str, bytes]] | None
     ) -> Steps[bytes | None]:
         if value is None:
             return None
-        ready = yield from self._ready_for(topic, is_key)
-        body = ready.writer.write(value)
+        prepared = yield from self.prepare(topic, is_key)
+        registered, body = prepared.registered, prepared.writer.write(value)
         if not self._options.id_in_header:
-            if ready.registered.id is None:
+            if registered.id is None:
                 raise RegistryUnavailable("the registry gave no id for the schema")
-            return frame(ready.registered.id, body.path + body.content)
+            return frame(registered.id, body.path + body.content)
         if headers is None:
             raise ValueError("id_in_header needs the list of the record's headers")
-        guid = ready.registered.guid
-        if guid is None and ready.registered.id is not None:
+        guid = registered.guid
+        if guid is None and registered.id is not None:
             # Older answers to a registration leave the guid out.
-            guid = (yield from self._registry.schema_by_id(ready.registered.id)).guid
+            guid = (yield from self._registry.schema_by_id(registered.id)).guid
         if guid is None:
             raise RegistryUnavailable("the registry gave no guid for the schema: it does not know the header form")
         headers.append((header_name(is_key), guid_header(guid, body.path)))
         return body.content
 
-    def _ready_for(self, topic: str, is_key: bool) -> Steps[_Ready]:
-        own = yield from self._own_writer()
-        subject = self._options.subject_strategy(topic, is_key, None if own is None else own.record_name)
-        ready = self._ready.get(subject)
-        if ready is None:
+    def prepare(self, topic: str, is_key: bool) -> Steps[PreparedSchema]:
+        """The schema that payloads of `topic` are written with. Registers it, if the options say so."""
+        own = yield from self._own_schema()
+        subject = self._options.subject_strategy(topic, is_key, None if own is None else own.writer.record_name)
+        prepared = self._prepared.get(subject)
+        if prepared is None:
             registered = yield from self._registered(subject)
             check_writable((yield from self._registry.rules_of(registered)), registered.id)
             if own is not None and registered.definition == self._schema:
-                ready = _Ready(registered, own)
+                prepared = PreparedSchema(registered, own.schema, own.writer)
             else:
-                ready = _Ready(registered, (yield from self._writer(registered.definition)))
-            self._ready.put(subject, ready, REFRESH_SECONDS if self._options.use_latest else None)
-        return ready
+                prepared = yield from self._with_writer(registered)
+            self._prepared.put(subject, prepared, REFRESH_SECONDS if self._options.use_latest else None)
+        return prepared
 
-    def _own_writer(self) -> Steps[BodyWriter | None]:
-        """The writer of the schema given, if one was: its record names the subject."""
+    def _own_schema(self) -> Steps[PreparedSchema | None]:
+        """The schema that the program gave, if it gave one. Its record name may be part of the subject."""
         if self._schema is None:
             return None
         if self._own is None:
             references = () if self._file is None else (yield from self._register_dependencies(self._file))
             if references:
                 self._schema = SchemaDefinition(SchemaType.PROTOBUF, self._schema.text, references)
-            writer = yield from self._writer(self._schema)
-            self._own = _Ready(RegisteredSchema(self._schema, None), writer)
-        return self._own.writer
+            self._own = yield from self._with_writer(RegisteredSchema(self._schema, None))
+        return self._own
 
-    def _writer(self, definition: SchemaDefinition) -> Steps[BodyWriter]:
-        texts = yield from self._registry.reference_texts(definition)
-        return writer_of(WholeSchema(definition, texts), self._write_options)
+    def _with_writer(self, registered: RegisteredSchema) -> Steps[PreparedSchema]:
+        texts = yield from self._registry.reference_texts(registered.definition)
+        schema = WholeSchema(registered.definition, texts)
+        return PreparedSchema(registered, schema, writer_of(schema, self._write_options))
 
     def _registered(self, subject: str) -> Steps[RegisteredSchema]:
         options = self._options
@@ -214,3 +218,10 @@ class AsyncSerializer:
         headers: MutableSequence[tuple[str, bytes]] | None = None,
     ) -> bytes | None:
         return await self._client.run(self._core.serialize(value, topic, is_key, headers))
+
+    async def prepare(self, *, topic: str = "", is_key: bool = False) -> PreparedSchema:
+        """The schema that payloads of `topic` are written with, for programs that write them without waiting.
+
+        Raises `InvalidSchema`, a `RegistryClientError`, `RulesNotExecuted`, or `NoRecordName`.
+        """
+        return await self._client.run(self._core.prepare(topic, is_key))
