@@ -42,6 +42,10 @@ def _service(name: ServiceName, settings: Settings, ports: Mapping[ServiceName, 
                 registry = f"http://{host}:{ports[ServiceName.REGISTRY]}"
             command += ["--bootstrap-server", broker]
             environment = {}
+            if settings.kafka_config is not None:
+                # The embedded broker has no TLS and no SASL.
+                is_embedded = ServiceName.BROKER in settings.only
+                environment[environment_name("kafka_config")] = "" if is_embedded else str(settings.kafka_config)
             if "@" in registry:
                 # The address contains a password, and other users can read command lines.
                 environment[environment_name("registry_url")] = registry

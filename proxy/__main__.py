@@ -25,10 +25,19 @@ def main() -> int:
         help="the schema registry; use the environment variable HEADGATE_REGISTRY_URL for a URL with a password, "
         "because other users can read the command line",
     )
+    parser.add_argument(
+        "--kafka-config",
+        default=os.environ.get("HEADGATE_KAFKA_CONFIG", ""),
+        metavar="FILE",
+        help="a properties file of a Kafka client with TLS and SASL settings (HEADGATE_KAFKA_CONFIG); it keeps "
+        "passwords off the command line",
+    )
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the proxy")
     parser.add_argument("--stop-at-eof", action="store_true", help="stop when standard input ends, as on SIGTERM")
     arguments = parser.parse_args()
     given = {"bootstrap.servers": arguments.bootstrap_server, "schema.registry.url": arguments.registry_url}
+    if arguments.kafka_config:
+        given["kafka.config"] = arguments.kafka_config
     given |= dict(pair.partition("=")[::2] for pair in arguments.set)
     try:
         settings = ProxySettings.of(given)

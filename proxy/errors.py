@@ -32,6 +32,10 @@ class KafkaBadRequest(ProxyError):
     """The broker calls the request wrong."""
 
 
+class ApiUnsupported(KafkaBadRequest):
+    """The broker does not support the API."""
+
+
 class NotAuthenticated(ProxyError): ...
 
 
@@ -146,6 +150,10 @@ class KafkaFailed(ProxyError):
 
 class KafkaRetriable(ProxyError):
     """The broker failed in a way that may pass."""
+
+
+class Unsettled(KafkaRetriable):
+    """A coordinator or leader is being elected."""
 
 
 class BrokerUnavailable(ProxyError):

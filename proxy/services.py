@@ -18,7 +18,7 @@ from headgate.proxy.producers.sender import Sender
 from headgate.proxy.reading.cluster import Cluster
 from headgate.proxy.reading.payloads import Payloads
 from headgate.proxy.reading.stream import Readers
-from headgate.proxy.schemas import SchemaWriters
+from headgate.proxy.schemas import SchemaEncoders
 from headgate.proxy.settings import ProxySettings, UnknownSetting
 from headgate.serdes import AsyncRegistryClient, RegistrySettings, RulePolicy
 
@@ -28,7 +28,7 @@ class Services:
     settings: ProxySettings
     registry: AsyncRegistryClient
     sender: Sender
-    schemas: SchemaWriters
+    schemas: SchemaEncoders
     identity: ClusterIdentity
     cluster: Cluster
     payloads: Payloads
@@ -78,7 +78,7 @@ def open_services(settings: ProxySettings) -> Services:
         settings,
         registry,
         sender,
-        SchemaWriters(registry, subject_checked=settings.schema_id_subject_check),
+        SchemaEncoders(registry, subject_checked=settings.schema_id_subject_check),
         ClusterIdentity(settings),
         cluster,
         payloads,
@@ -87,7 +87,7 @@ def open_services(settings: ProxySettings) -> Services:
         open_peers(),
         ConsumerInstances(settings, ownership, cluster),
         GroupStreams(settings, ownership, readers),
-        AdminCluster(settings),
+        AdminCluster(settings.connection),
         OnceOnly(sender, OutcomeLog(settings, sender)),
         ReportMemory(settings.produce_reports_bytes_max),
     )

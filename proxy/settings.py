@@ -1,17 +1,27 @@
 """What a proxy is told: whom to talk to, and its limits. Confluent's names are accepted where they exist."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Self
 
+from headgate.kafka_client.errors import InvalidProperty
+from headgate.kafka_client.options import ConnectionOptions
+from headgate.kafka_client.properties import load_properties
+from headgate.kafka_client.security import SECURITY_PROPERTIES, Security, check_names, read_security
+from headgate.web.settings import InvalidSetting
 
-class UnknownSetting(ValueError):
-    """A setting of that name does not exist, or its value will not do."""
+
+class UnknownSetting(InvalidSetting):
+    """There is no setting with this name, or its value is not valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
     bootstrap_servers: str = "127.0.0.1:9092"
+    kafka_config: str = ""
+    """A file with properties of Kafka's clients (`client.properties`): `security.protocol`, `sasl.*` and `ssl.*`. The
+    same properties are accepted as settings, which override the file."""
+    security: Security = field(default_factory=Security)
     schema_registry_url: str = "http://127.0.0.1:8081"
     rules: str = "fail"
     """Schemas with rules (ENCRYPT, CEL), which the proxy does not execute. `fail` refuses to write and returns poison
@@ -99,12 +109,24 @@ class ProxySettings:
     metadata_max_age_ms: int = 60_000
     """How long it may take until new partitions are seen."""
 
+    @property
+    def connection(self) -> ConnectionOptions:
+        return ConnectionOptions(
+            tuple(server.strip() for server in self.bootstrap_servers.split(",")),
+            self.security,
+            client_id="headgate-proxy",
+            request_timeout_ms=self.kafka_request_timeout_ms,
+            metadata_max_age_ms=self.metadata_max_age_ms,
+        )
+
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
         """From texts under dotted names, such as `consumer.instance.timeout.ms`. Raises UnknownSetting."""
-        known = {field.name: field.type for field in fields(cls)}
-        changed: dict[str, object] = {}
+        known = {field.name: field.type for field in fields(cls) if field.name != "security"}
+        changed: dict[str, object] = {"security": _security(given)}
         for name, text in given.items():
+            if name in SECURITY_PROPERTIES:
+                continue
             attribute = name.replace(".", "_")
             if attribute not in known:
                 raise UnknownSetting(f"there is no setting {name}")
@@ -121,3 +143,15 @@ class ProxySettings:
         if changed.get("rules", "fail") not in ("fail", "ignore"):
             raise UnknownSetting(f"rules must be fail or ignore, not {changed['rules']!r}")
         return replace(cls(), **changed)  # type: ignore[arg-type]  # each value is of its field's type
+
+
+def _security(given: Mapping[str, str]) -> Security:
+    """From the file `kafka.config` and from settings. Raises UnknownSetting."""
+    try:
+        properties = load_properties(given["kafka.config"]) if given.get("kafka.config") else {}
+        check_names(properties)
+        security = read_security({**properties, **{name: given[name] for name in SECURITY_PROPERTIES if name in given}})
+        security.client_arguments()  # Reads the certificates, so that a wrong path is reported at the start.
+    except InvalidProperty as error:
+        raise UnknownSetting(str(error)) from error
+    return security

@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def with_cluster(bootstrap_server: str, work: "Callable[[AdminCluster], Awaitable[T]]") -> T:
-    """Connect, run `work`, disconnect. Raises KafkaFault, ProxyError."""
+def with_cluster(bootstrap_server: str, kafka_config: str | None, work: "Callable[[AdminCluster], Awaitable[T]]") -> T:
+    """Connect, run `work`, disconnect. Raises KafkaClientError, ProxyError."""
     import asyncio
 
-    from headgate.gateway.kafka.cluster import connect
+    from headgate.gateway.kafka.cluster import connect, connection_options
 
     async def run() -> T:
-        async with connect(bootstrap_server) as cluster:
+        async with connect(connection_options(bootstrap_server, kafka_config)) as cluster:
             return await work(cluster)
 
     return asyncio.run(run())

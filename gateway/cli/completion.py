@@ -36,7 +36,7 @@ def _starting_with(
     import asyncio
 
     from headgate.gateway.cli.cluster import with_cluster
-    from headgate.gateway.kafka.errors import KafkaFault
+    from headgate.kafka_client.errors import KafkaClientError
     from headgate.proxy.errors import ProxyError
 
     async def in_time(cluster: "AdminCluster") -> list[str]:
@@ -44,7 +44,8 @@ def _starting_with(
             return await ask(cluster)
 
     try:
-        names = with_cluster(str(context.params["bootstrap_server"]), in_time)
-    except (KafkaFault, ProxyError, TimeoutError, KeyError):
+        params = context.params
+        names = with_cluster(str(params["bootstrap_server"]), params.get("kafka_config"), in_time)
+    except (KafkaClientError, ProxyError, TimeoutError, KeyError):
         return []
     return [name for name in names if name.startswith(incomplete)]

@@ -10,7 +10,7 @@ import typer
 
 from headgate.gateway.cli.completion import complete_group
 from headgate.gateway.cli.errors import UsageError
-from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, TopicName
+from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, KafkaConfig, TopicName
 
 if TYPE_CHECKING:
     from headgate.gateway.kafka.consuming import Start
@@ -65,10 +65,12 @@ def consume(
         bool, typer.Option("--base64", help="With --json: print keys and values in base64, even if they are text.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    kafka_config: KafkaConfig = None,
     json: Annotated[bool, typer.Option("--json", "-J", help="Print each record as one line of JSON.")] = False,
 ) -> None:
     """Print the records of a topic: by default the value of each, one per line."""
     from headgate.gateway.cli.consume_loop import ConsumeLoop
+    from headgate.gateway.kafka.cluster import connection_options
 
     if json and (format is not None or print_key or print_headers or print_timestamp):
         raise UsageError("--json already prints everything", next_step="remove --format and --print-...")
@@ -84,7 +86,7 @@ def consume(
         format = separator.replace("%", "%%").join(parts) + r"\n"
     where = parse_start(offset or "beginning", time.time_ns() // 1_000_000)
     reading = ConsumeLoop(
-        bootstrap_server,
+        connection_options(bootstrap_server, kafka_config),
         topic,
         _renderer(format, null, json=json, base64=base64),
         count=count,

@@ -9,6 +9,7 @@ from headgate.gateway.cli.output import say
 from headgate.gateway.kafka.cluster import connect
 from headgate.gateway.kafka.consuming import Reader, Start, assigned, joined, start_offsets
 from headgate.gateway.records.record import Record
+from headgate.kafka_client.options import ConnectionOptions
 from headgate.proxy.admin.offsets import LATEST, Place, list_offsets, places_of
 from headgate.proxy.admin.topics import find_topic
 
@@ -16,7 +17,7 @@ from headgate.proxy.admin.topics import find_topic
 class ConsumeLoop:
     def __init__(
         self,
-        bootstrap_server: str,
+        connection: ConnectionOptions,
         topic: str,
         render: Callable[[Record], bytes],
         *,
@@ -24,7 +25,7 @@ class ConsumeLoop:
         stop_at_end: bool,
         read_committed: bool,
     ) -> None:
-        self._bootstrap_server = bootstrap_server
+        self._connection = connection
         self._topic = topic
         self._render = render
         self._count = count
@@ -32,15 +33,15 @@ class ConsumeLoop:
         self._read_committed = read_committed
 
     def by_assignment(self, start: Start, partitions: Sequence[int] | None) -> None:
-        """Read the given partitions, or all, without commits. Raises KafkaFault, ProxyError."""
+        """Read the given partitions, or all, without commits. Raises KafkaClientError, ProxyError."""
         asyncio.run(self._by_assignment(start, partitions))
 
     def by_group(self, group: str, start: Start) -> None:
-        """Read the assigned partitions and commit after output. Raises KafkaFault, ProxyError."""
+        """Read the assigned partitions and commit after output. Raises KafkaClientError, ProxyError."""
         asyncio.run(self._by_group(group, start))
 
     async def _by_assignment(self, start: Start, partitions: Sequence[int] | None) -> None:
-        async with connect(self._bootstrap_server) as cluster:
+        async with connect(self._connection) as cluster:
             places = places_of(await find_topic(cluster, self._topic))
             if partitions:
                 places = [Place(self._topic, index) for index in sorted(set(partitions))]
@@ -51,15 +52,15 @@ class ConsumeLoop:
             offsets = {place: offset for place, offset in offsets.items() if offset < ends[place]}
         if not offsets:
             return
-        reader = assigned(self._bootstrap_server, offsets, committed=self._read_committed)
+        reader = assigned(self._connection, offsets, committed=self._read_committed)
         await self._read(reader, ends, commits=False)
 
     async def _by_group(self, group: str, start: Start) -> None:
-        async with connect(self._bootstrap_server) as cluster:
+        async with connect(self._connection) as cluster:
             places = places_of(await find_topic(cluster, self._topic))
             ends = await list_offsets(cluster, dict.fromkeys(places, LATEST), committed=self._read_committed)
         reader = joined(
-            self._bootstrap_server,
+            self._connection,
             group,
             self._topic,
             from_beginning=start.beginning,

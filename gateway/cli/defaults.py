@@ -12,7 +12,7 @@ from headgate.gateway.cli.environment_variables import ENVIRONMENT_PREFIX, key_o
 from headgate.gateway.settings.files import SETTING_NAMES, SettingsError, SettingsFile
 
 # Settings that client commands accept as options. `headgate up` reads the other settings itself.
-SHARED = ("bootstrap_server", "registry_url")
+SHARED = ("bootstrap_server", "kafka_config", "registry_url")
 
 
 def command_defaults(command: Any, files: list[SettingsFile]) -> dict[str, Any]:

@@ -3,11 +3,19 @@
 from kio.schema.errors import ErrorCode
 
 from headgate.gateway.cli.errors import AnswerIsNo, CommandError, Unreachable, UsageError
-from headgate.gateway.kafka.errors import BadAddress, ClusterUnreachable, KafkaFault, Refused
-from headgate.proxy.admin.messages import ApiMissing
-from headgate.proxy.errors import BrokerUnavailable, GroupNotFound, PartitionNotFound, ProxyError, TopicNotFound
+from headgate.kafka_client import errors as client
+from headgate.kafka_client.errors import KafkaClientError
+from headgate.proxy.errors import (
+    ApiUnsupported,
+    BrokerUnavailable,
+    GroupNotFound,
+    PartitionNotFound,
+    ProxyError,
+    TopicNotFound,
+)
 
 _START_ONE = "start one with headgate up, or point -b (HEADGATE_BOOTSTRAP_SERVER) at a running one"
+_USE_CONFIG = "check the file of --kafka-config (HEADGATE_KAFKA_CONFIG)"
 _NEXT_STEP = {
     ErrorCode.topic_already_exists: "headgate topic describe shows it; headgate topic alter changes it",
     ErrorCode.invalid_topic_exception: "use up to 249 letters, digits, dots, dashes and underscores",
@@ -24,19 +32,20 @@ _NEXT_STEP = {
 }
 
 
-def explained(fault: KafkaFault | ProxyError) -> CommandError:
+def explained(fault: KafkaClientError | ProxyError) -> CommandError:
     match fault:
-        case ClusterUnreachable():
-            what = f"no Kafka broker responded at {fault.address}"
-            return Unreachable(what, why=fault.reason, next_step=_START_ONE)
-        case BrokerUnavailable():
+        case client.BrokerUnavailable(address=address) if address:
+            what = f"no Kafka broker responded at {address}"
+            return Unreachable(what, why=fault.reason, next_step=_lowered(fault.advice) or _START_ONE)
+        case client.NotAuthenticated():
+            what = f"the authentication at {fault.address or 'the cluster'} failed"
+            return Unreachable(what, why=fault.reason or str(fault), next_step=_lowered(fault.advice) or _USE_CONFIG)
+        case BrokerUnavailable() | client.BrokerUnavailable():
             return Unreachable("the Kafka brokers stopped responding", why=str(fault), next_step=_START_ONE)
-        case BadAddress():
-            return UsageError(
-                f"-b {fault.address!r} is not an address",
-                why="it is not HOST:PORT[,HOST:PORT...]",
-                next_step="-b 127.0.0.1:9092",
-            )
+        case client.InvalidProperty(name="bootstrap.servers"):
+            return UsageError("-b is not an address", why=fault.problem, next_step="-b 127.0.0.1:9092")
+        case client.InvalidProperty():
+            return UsageError(f"invalid Kafka client property {fault.name}", why=fault.problem, next_step=_USE_CONFIG)
         case TopicNotFound():
             return AnswerIsNo(f"there is no {fault.subject}", next_step="headgate topic list shows all topics")
         case GroupNotFound():
@@ -45,14 +54,16 @@ def explained(fault: KafkaFault | ProxyError) -> CommandError:
             return CommandError(
                 f"there is no {fault.subject}", next_step="headgate topic describe TOPIC shows its partitions"
             )
-        case Refused():
-            return _refused(fault.subject, fault.code, fault.message)
-        case ApiMissing():
+        case ApiUnsupported():
             return CommandError(str(fault), next_step="use a newer broker version")
-        case ProxyError() if fault.kafka_code is not None:
+        case ProxyError() | KafkaClientError() if fault.kafka_code is not None:
             return _refused(fault.subject, fault.kafka_code, fault.kafka_message or "")
         case _:
             return CommandError(str(fault))
+
+
+def _lowered(advice: str) -> str:
+    return advice[:1].lower() + advice[1:]
 
 
 def _refused(subject: str, code: ErrorCode, message: str) -> CommandError:

@@ -8,7 +8,7 @@ import typer
 from headgate.gateway.cli.cluster import with_cluster
 from headgate.gateway.cli.completion import complete_topic
 from headgate.gateway.cli.errors import AnswerIsNo, CommandError, UsageError
-from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, GroupName, Json, Yes
+from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, GroupName, Json, KafkaConfig, Yes
 from headgate.gateway.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ app = typer.Typer(help="Consumer groups: list, describe, reset, delete.", no_arg
 @app.command("list")
 def list_(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    kafka_config: KafkaConfig = None,
     state: Annotated[str | None, typer.Option("--state", help="Only groups in this state, such as Stable.")] = None,
     json: Json = False,
 ) -> None:
@@ -34,7 +35,7 @@ def list_(
 
     groups = [
         group
-        for group in with_cluster(bootstrap_server, ask)
+        for group in with_cluster(bootstrap_server, kafka_config, ask)
         if state is None or (group.state or "").lower() == state.lower()
     ]
     if json:
@@ -49,6 +50,7 @@ def list_(
 def describe(
     group: GroupName,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    kafka_config: KafkaConfig = None,
     members: Annotated[bool, typer.Option("--members", "-m", help="Show the members instead of the lag.")] = False,
     json: Json = False,
 ) -> None:
@@ -63,7 +65,7 @@ def describe(
         places = await still_there(cluster, {*committed, *found.owners()})
         return found, committed, await list_offsets(cluster, dict.fromkeys(places, LATEST))
 
-    found, committed, ends = with_cluster(bootstrap_server, ask)
+    found, committed, ends = with_cluster(bootstrap_server, kafka_config, ask)
     owners, state = found.owners(), _state(found)
     lines = []
     for place in sorted({*committed, *owners}):
@@ -157,6 +159,7 @@ def reset(
         bool, typer.Option("--execute", help="Apply the change. Without it, only show what would change.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    kafka_config: KafkaConfig = None,
     json: Json = False,
 ) -> None:
     """Move a group's offsets. Shows before and after; changes nothing without --execute."""
@@ -171,7 +174,7 @@ def reset(
         return await reset_offsets(cluster, group, target, wanted, validate_only=not execute)
 
     try:
-        moves = with_cluster(bootstrap_server, work)
+        moves = with_cluster(bootstrap_server, kafka_config, work)
     except NothingCommitted as error:
         raise CommandError(str(error), next_step="use an absolute target, such as --to-earliest") from error
     except ResourceNotFound as error:
@@ -218,6 +221,7 @@ def delete(
     groups: Annotated[list[str], typer.Argument(metavar="GROUP", help="The names.")],
     yes: Yes = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    kafka_config: KafkaConfig = None,
     json: Json = False,
 ) -> None:
     """Delete groups with the offsets they have committed."""
@@ -235,10 +239,10 @@ def delete(
             await delete_group(cluster, name)
             say(f"group {name} deleted")
 
-    with_cluster(bootstrap_server, look)
+    with_cluster(bootstrap_server, kafka_config, look)
     if not confirm(f"delete {', '.join(groups)} with all committed offsets?", yes=yes):
         raise AnswerIsNo("nothing deleted")
-    with_cluster(bootstrap_server, work)
+    with_cluster(bootstrap_server, kafka_config, work)
     if json:
         print_json([{"name": name, "deleted": True} for name in groups])
 

@@ -18,6 +18,15 @@ BootstrapServer: TypeAlias = Annotated[
         help="Bootstrap addresses of the Kafka cluster.",
     ),
 ]
+KafkaConfig: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka-config",
+        envvar="HEADGATE_KAFKA_CONFIG",
+        metavar="FILE",
+        help="Properties file of a Kafka client with the TLS and SASL settings of the cluster.",
+    ),
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 TopicName: TypeAlias = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", autocompletion=complete_topic)]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from headgate.gateway.cli.errors import UsageError
-from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, TopicName
+from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, KafkaConfig, TopicName
 
 
 class Acks(StrEnum):
@@ -55,10 +55,12 @@ def produce(
         bool, typer.Option("--empty-as-null", "-Z", help="An empty value is null (a tombstone).")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    kafka_config: KafkaConfig = None,
     json: Annotated[bool, typer.Option("--json", help="Print partition and offset of each record as JSON.")] = False,
 ) -> None:
     """Send records: each line of standard input is the value of one."""
     from headgate.gateway.cli.produce_loop import ProduceLoop
+    from headgate.gateway.kafka.cluster import connection_options
     from headgate.gateway.records.format import BadFormat, unescape
     from headgate.gateway.records.input import LineFormat
     from headgate.gateway.timestamps import InvalidTimestamp, parse_timestamp
@@ -82,7 +84,8 @@ def produce(
         )
     except (InvalidTimestamp, BadFormat) as error:
         raise UsageError(str(error)) from error
-    sending = ProduceLoop(bootstrap_server, topic, acks, compression, print_receipts=json)
+    connection = connection_options(bootstrap_server, kafka_config)
+    sending = ProduceLoop(connection, topic, acks, compression, print_receipts=json)
     sending.run(line_format, files or [], None if value is None else os.fsencode(value))
 
 

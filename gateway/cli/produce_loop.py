@@ -9,16 +9,19 @@ from headgate.gateway.cli.errors import CommandError
 from headgate.gateway.cli.output import Progress, print_json_line, say
 from headgate.gateway.cli.standard_input import chunks
 from headgate.gateway.kafka.cluster import connect
-from headgate.gateway.kafka.errors import KafkaFault
-from headgate.gateway.kafka.producing import PartitionMissing, Receipt, Sender, topic_to_produce_to
+from headgate.gateway.kafka.producing import Receipt, Sender, topic_to_produce_to
 from headgate.gateway.records.input import LineFormat, Lines
 from headgate.gateway.records.json_lines import BadRecord
+from headgate.kafka_client.errors import KafkaClientError, PartitionNotFound
+from headgate.kafka_client.options import ConnectionOptions
 from headgate.proxy.errors import ProxyError
 
 
 class ProduceLoop:
-    def __init__(self, bootstrap_server: str, topic: str, acks: str, compression: str, *, print_receipts: bool) -> None:
-        self._bootstrap_server = bootstrap_server
+    def __init__(
+        self, connection: ConnectionOptions, topic: str, acks: str, compression: str, *, print_receipts: bool
+    ) -> None:
+        self._connection = connection
         self._topic = topic
         self._acks = acks
         self._compression = compression
@@ -26,17 +29,20 @@ class ProduceLoop:
         self._sent = 0
 
     def run(self, line_format: LineFormat, files: list[Path], value: bytes | None) -> None:
-        """Send the value, or the lines of the files or standard input. Raises KafkaFault, ProxyError, CommandError."""
+        """Send the value, or the lines of the files or standard input.
+
+        Raises KafkaClientError, ProxyError, CommandError.
+        """
         asyncio.run(self._run(line_format, files, value))
 
     async def _run(self, line_format: LineFormat, files: list[Path], value: bytes | None) -> None:
-        async with connect(self._bootstrap_server) as cluster:
+        async with connect(self._connection) as cluster:
             topic = await topic_to_produce_to(cluster, self._topic)
         line_number = 0
         try:
             with Progress("records sent") as progress:
                 async with Sender(
-                    self._bootstrap_server,
+                    self._connection,
                     topic,
                     acks=self._acks,
                     compression=self._compression,
@@ -47,12 +53,12 @@ class ProduceLoop:
                             line_number += 1
                             await sender.send(line_format.record(line))
                             progress.update(self._sent)
-                    except (BadRecord, PartitionMissing) as error:
+                    except (BadRecord, PartitionNotFound) as error:
                         # Earlier records are valid: send them.
                         await sender.flush()
                         where = "the record" if value is not None else f"line {line_number}"
                         raise CommandError(f"{where} cannot be sent", why=str(error)) from error
-        except (CommandError, KafkaFault, ProxyError):
+        except (CommandError, KafkaClientError, ProxyError):
             say(f"{self._sent} records were sent before the failure")
             raise
         if sys.stderr.isatty():

@@ -6,7 +6,7 @@ import typer
 
 from headgate.gateway.cli.cluster import with_cluster
 from headgate.gateway.cli.errors import AnswerIsNo, UsageError
-from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, Json, TopicName, Yes
+from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, Json, KafkaConfig, TopicName, Yes
 from headgate.gateway.cli.output import print_json, print_table, say, size_text
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ ValidateOnly = Annotated[bool, typer.Option("--validate-only", help="Validate th
 @app.command("list")
 def list_(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    kafka_config: KafkaConfig = None,
     internal: Annotated[bool, typer.Option("--internal", help="Include internal topics.")] = False,
     json: Json = False,
 ) -> None:
@@ -34,7 +35,7 @@ def list_(
     async def ask(cluster: "AdminCluster") -> "tuple[list[Topic], dict[Place, int]]":
         return await list_topics(cluster), await partition_sizes(cluster)
 
-    topics, sizes = with_cluster(bootstrap_server, ask)
+    topics, sizes = with_cluster(bootstrap_server, kafka_config, ask)
     shown = [topic for topic in topics if internal or not topic.is_internal]
     totals = {topic.name: sum(sizes.get(place, 0) for place in places_of(topic)) if sizes else None for topic in shown}
     if json:
@@ -74,6 +75,7 @@ def create(
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Succeed if the topic exists.")] = False,
     validate_only: ValidateOnly = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    kafka_config: KafkaConfig = None,
     json: Json = False,
 ) -> None:
     """Create topics."""
@@ -98,7 +100,7 @@ def create(
                 created[name] = False
                 say(f"topic {name} already exists")
 
-    with_cluster(bootstrap_server, work)
+    with_cluster(bootstrap_server, kafka_config, work)
     if json:
         print_json([{"name": name, "created": is_new} for name, is_new in created.items()])
 
@@ -110,6 +112,7 @@ def describe(
         bool, typer.Option("--all", "-a", help="Show every config, not only those that the topic overrides.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    kafka_config: KafkaConfig = None,
     json: Json = False,
 ) -> None:
     """Show a topic's partitions, offsets, sizes and configs."""
@@ -129,7 +132,7 @@ def describe(
             await partition_sizes(cluster, [found]),
         )
 
-    found, configs, offsets, sizes = with_cluster(bootstrap_server, ask)
+    found, configs, offsets, sizes = with_cluster(bootstrap_server, kafka_config, ask)
     chosen = [config for config in configs if all or _is_overridden(config)]
     partitions = []
     for each in found.partitions:
@@ -210,6 +213,7 @@ def alter(
     ] = None,
     validate_only: ValidateOnly = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    kafka_config: KafkaConfig = None,
     json: Json = False,
 ) -> None:
     """Add partitions to a topic, or change its configs."""
@@ -236,7 +240,7 @@ def alter(
         if partitions is not None:
             await add_partitions(cluster, topic, partitions, validate_only=validate_only)
 
-    with_cluster(bootstrap_server, work)
+    with_cluster(bootstrap_server, kafka_config, work)
     say(f"topic {topic} {'could be altered' if validate_only else 'altered'}")
     if json:
         print_json({"name": topic, "altered": not validate_only})
@@ -247,6 +251,7 @@ def delete(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="The names.")],
     yes: Yes = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
+    kafka_config: KafkaConfig = None,
     json: Json = False,
 ) -> None:
     """Delete topics with all their records."""
@@ -261,10 +266,10 @@ def delete(
             await delete_topic(cluster, name)
             say(f"topic {name} deleted")
 
-    with_cluster(bootstrap_server, look)
+    with_cluster(bootstrap_server, kafka_config, look)
     if not confirm(f"delete {', '.join(topics)} with all records?", yes=yes):
         raise AnswerIsNo("nothing deleted")
-    with_cluster(bootstrap_server, work)
+    with_cluster(bootstrap_server, kafka_config, work)
     if json:
         print_json([{"name": name, "deleted": True} for name in topics])
 

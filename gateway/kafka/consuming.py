@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from headgate.gateway.kafka.cluster import CLIENT_ID, fault_of, request_timeout_ms
 from headgate.gateway.records.record import Record
+from headgate.kafka_client.aiokafka_errors import client_error
+from headgate.kafka_client.decompression import Decompression
+from headgate.kafka_client.options import ConnectionOptions
 from headgate.proxy.admin.cluster import AdminCluster
 from headgate.proxy.admin.offsets import EARLIEST, LATEST, Place, bounds, list_offsets
-from headgate.proxy.kafka.decompression import Decompression
 
 # How long one poll waits for records before it looks again whether the end is reached.
 poll_ms = 250
@@ -49,19 +50,18 @@ async def start_offsets(cluster: AdminCluster, places: Iterable[Place], start: S
 class Reader:
     """Polls a consumer that `assigned` or `joined` made."""
 
-    def __init__(self, bootstrap_server: str, consumer: Any, ready: asyncio.Event) -> None:
-        self._bootstrap_server = bootstrap_server
+    def __init__(self, consumer: Any, ready: asyncio.Event) -> None:
         self._consumer = consumer
         self._ready = ready
         self._errors: Any = import_module("aiokafka.errors")
 
     async def poll(self, records_max: int | None) -> list[Record]:
-        """What has arrived, in order per partition; nothing after a while. Raises KafkaFault."""
+        """What has arrived, in order per partition; nothing after a while. Raises KafkaClientError."""
         limit = poll_records_max if records_max is None else min(records_max, poll_records_max)
         try:
             batches = await self._consumer.getmany(timeout_ms=poll_ms, max_records=limit)
         except self._errors.KafkaError as error:
-            raise fault_of(error, "reading", self._bootstrap_server) from error
+            raise client_error(error) from error
         return [_record(each) for batch in batches.values() for each in batch]
 
     async def reached(self, ends: Mapping[Place, int]) -> bool:
@@ -76,12 +76,14 @@ class Reader:
 
 
 @asynccontextmanager
-async def assigned(bootstrap_server: str, offsets: Mapping[Place, int], *, committed: bool) -> AsyncIterator[Reader]:
+async def assigned(
+    connection: ConnectionOptions, offsets: Mapping[Place, int], *, committed: bool
+) -> AsyncIterator[Reader]:
     """A consumer without a group, at these offsets."""
     structs: Any = import_module("aiokafka.structs")
     ready = asyncio.Event()
     ready.set()
-    async with _started(bootstrap_server, ready, committed=committed) as (reader, consumer):
+    async with _started(connection, ready, committed=committed) as (reader, consumer):
         places = {structs.TopicPartition(place.topic, place.partition): offset for place, offset in offsets.items()}
         consumer.assign(list(places))
         for place, offset in places.items():
@@ -91,7 +93,7 @@ async def assigned(bootstrap_server: str, offsets: Mapping[Place, int], *, commi
 
 @asynccontextmanager
 async def joined(
-    bootstrap_server: str, group: str, topic: str, *, from_beginning: bool, committed: bool
+    connection: ConnectionOptions, group: str, topic: str, *, from_beginning: bool, committed: bool
 ) -> AsyncIterator[Reader]:
     """A member of a group; what was returned is committed as it goes, and once more on leaving."""
     aiokafka: Any = import_module("aiokafka")
@@ -106,32 +108,30 @@ async def joined(
 
     reset = "earliest" if from_beginning else "latest"
     options = {"group_id": group, "enable_auto_commit": True, "auto_offset_reset": reset}
-    async with _started(bootstrap_server, ready, committed=committed, **options) as (reader, consumer):
+    async with _started(connection, ready, committed=committed, **options) as (reader, consumer):
         consumer.subscribe([topic], listener=Listener())
         yield reader
 
 
 @asynccontextmanager
 async def _started(
-    bootstrap_server: str, ready: asyncio.Event, *, committed: bool, **options: Any
+    connection: ConnectionOptions, ready: asyncio.Event, *, committed: bool, **options: Any
 ) -> AsyncIterator[tuple[Reader, Any]]:
-    bounded, errors = import_module("headgate.proxy.kafka.consumer"), import_module("aiokafka.errors")
+    bounded, errors = import_module("headgate.kafka_client.consumer"), import_module("aiokafka.errors")
     decompression = Decompression()
     consumer: Any = bounded.BoundedConsumer(
         decompression,
-        bootstrap_servers=bootstrap_server,
-        client_id=CLIENT_ID,
+        connection,
         isolation_level="read_committed" if committed else "read_uncommitted",
-        request_timeout_ms=request_timeout_ms,
         **options,
     )
     try:
         await consumer.start()
     except errors.KafkaError as error:
         await consumer.stop()
-        raise fault_of(error, "reading", bootstrap_server) from error
+        raise client_error(error) from error
     try:
-        yield Reader(bootstrap_server, consumer, ready), consumer
+        yield Reader(consumer, ready), consumer
     finally:
         await consumer.stop()
         decompression.close()

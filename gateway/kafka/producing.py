@@ -8,12 +8,14 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
-from headgate.gateway.kafka.cluster import CLIENT_ID, fault_of, request_timeout_ms
 from headgate.gateway.kafka.error_codes import register_error_codes
-from headgate.gateway.kafka.errors import KafkaFault
 from headgate.gateway.records.record import NewRecord
+from headgate.kafka_client.aiokafka_errors import client_error
+from headgate.kafka_client.aiokafka_internals import MetadataClient
+from headgate.kafka_client.errors import KafkaClientError, PartitionNotFound
+from headgate.kafka_client.options import ConnectionOptions
+from headgate.kafka_client.requests import Api
 from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.messages import Api
 from headgate.proxy.admin.refusals import check
 from headgate.proxy.admin.topics import Topic, find_topic, find_topics
 
@@ -39,11 +41,6 @@ class Receipt:
     timestamp_ms: int
 
 
-class PartitionMissing(KafkaFault):
-    def __init__(self, topic: Topic, partition: int) -> None:
-        super().__init__(f"topic {topic.name} has no partition {partition}; it has 0 to {len(topic.partitions) - 1}")
-
-
 async def topic_to_produce_to(cluster: AdminCluster, name: str) -> Topic:
     """The topic, created if the cluster does that by itself. Raises ProxyError."""
     there = await find_topics(cluster, [name], missing_ok=True)
@@ -67,7 +64,7 @@ class Sender:
 
     def __init__(
         self,
-        bootstrap_server: str,
+        connection: ConnectionOptions,
         topic: Topic,
         *,
         acks: str,
@@ -77,28 +74,26 @@ class Sender:
         register_error_codes()
         aiokafka = import_module("aiokafka")
         self._errors: Any = import_module("aiokafka.errors")
-        self._bootstrap_server = bootstrap_server
         self._topic = topic
         self._partitions = {partition.index for partition in topic.partitions}
         self._on_receipt = on_receipt
         self._outstanding: deque[Any] = deque()
         self._producer: Any = aiokafka.AIOKafkaProducer(
-            bootstrap_servers=bootstrap_server,
-            client_id=CLIENT_ID,
+            **connection.client_arguments(),
             acks="all" if acks == "all" else int(acks),
             # Only then can a retry not send twice.
             enable_idempotence=acks == "all",
             compression_type=None if compression == "none" else compression,
             max_batch_size=batch_bytes_max,
             max_request_size=request_bytes_max,
-            request_timeout_ms=request_timeout_ms,
         )
-        import_module("headgate.proxy.kafka.metadata_client").MetadataClient.adopt(self._producer.client)
+        self._producer.client.__class__ = MetadataClient
 
     async def send(self, record: NewRecord) -> None:
         """Raises Refused for an earlier record as well: what is acknowledged, is acknowledged in order."""
         if record.partition is not None and record.partition not in self._partitions:
-            raise PartitionMissing(self._topic, record.partition)
+            last = len(self._topic.partitions) - 1
+            raise PartitionNotFound(f"topic {self._topic.name} has no partition {record.partition}; it has 0 to {last}")
         try:
             future = await self._queue(record)
         except self._errors.KafkaError as error:
@@ -138,8 +133,10 @@ class Sender:
         while self._outstanding:
             await self._acknowledge()
 
-    def _fault(self, error: Any) -> KafkaFault:
-        return fault_of(error, f"topic {self._topic.name}", self._bootstrap_server)
+    def _fault(self, error: Any) -> KafkaClientError:
+        found = client_error(error)
+        found.subject = f"topic {self._topic.name}"
+        return found
 
     async def __aenter__(self) -> Self:
         try:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from headgate.kafka_client.requests import Api
 from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.messages import Api, ApiMissing
 from headgate.proxy.admin.offsets import Place
 from headgate.proxy.admin.topics import Topic, describe_cluster
+from headgate.proxy.errors import ApiUnsupported
 
 
 async def partition_sizes(cluster: AdminCluster, topics: Sequence[Topic] | None = None) -> dict[Place, int]:
@@ -17,7 +18,7 @@ async def partition_sizes(cluster: AdminCluster, topics: Sequence[Topic] | None 
     for broker in (await describe_cluster(cluster)).brokers:
         try:
             answer = await cluster.ask(Api.DESCRIBE_LOG_DIRS, {"topics": wanted}, broker.id)
-        except ApiMissing:
+        except ApiUnsupported:
             return {}
         for directory in answer.results:
             for topic in directory.topics:

@@ -18,6 +18,7 @@ PROJECT_FILE = "headgate.toml"
 # The fields of `gateway.settings.model`, which is slow to import.
 SETTING_NAMES = (
     "bootstrap_server",
+    "kafka_config",
     "registry_url",
     "host",
     "broker_port",
@@ -79,10 +80,10 @@ def _read(path: Path) -> dict[str, Any]:
         raise SettingsError(f"cannot read {path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"{path} is not TOML: {error}") from error
-    folder = values.get("data_dir")
-    if isinstance(folder, str):
-        # Relative to the file, not to the working directory.
-        values["data_dir"] = str(path.parent / folder)
+    for name in ("data_dir", "kafka_config"):
+        if isinstance(values.get(name), str):
+            # Relative to the file, not to the working directory.
+            values[name] = str(path.parent / values[name])
     configs = values.get("broker_config")
     if isinstance(configs, dict):
         values["broker_config"] = dict(flattened(configs))

@@ -59,6 +59,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, env_ignore_empty=True, frozen=True, extra="ignore")
 
     bootstrap_server: str = Field("127.0.0.1:9092", description="Kafka cluster of the commands and the proxy.")
+    kafka_config: Path | None = Field(
+        None,
+        description="Properties file with the TLS and SASL settings of the Kafka cluster. In a file, relative to it.",
+    )
     registry_url: str = Field("http://127.0.0.1:8081", description="Schema registry of the commands and the proxy.")
     host: str = Field("127.0.0.1", min_length=1, description="Address that `headgate up` listens on.")
     broker_port: Port = Field(9092, description="The broker's port; 0 takes a free one.")

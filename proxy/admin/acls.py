@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from headgate.kafka_client.requests import Api
 from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.messages import Api, ApiMissing
 from headgate.proxy.admin.refusals import check
-from headgate.proxy.errors import KafkaBadRequest
+from headgate.proxy.errors import ApiUnsupported, KafkaBadRequest
 
 
 class ResourceType(IntEnum):
@@ -85,7 +85,7 @@ async def search(cluster: AdminCluster, wanted: AclFilter) -> list[Acl]:
     """Raises KafkaBadRequest where there is no authorizer."""
     try:
         answer = await cluster.ask(Api.DESCRIBE_ACLS, _filter(wanted))
-    except ApiMissing as error:
+    except ApiUnsupported as error:
         raise KafkaBadRequest("No Authorizer is configured on the broker") from error
     check(answer.error_code, answer.error_message, "ACLs")
     found = [_acl(resource, resource.pattern_type, row) for resource in answer.resources for row in resource.acls]
@@ -107,7 +107,7 @@ async def create(cluster: AdminCluster, acls: Sequence[Acl]) -> None:
     ]
     try:
         answer = await cluster.ask(Api.CREATE_ACLS, {"creations": request})
-    except ApiMissing as error:
+    except ApiUnsupported as error:
         raise KafkaBadRequest("No Authorizer is configured.") from error
     for result in answer.results:
         check(result.error_code, result.error_message, "ACL")
@@ -117,7 +117,7 @@ async def delete(cluster: AdminCluster, wanted: AclFilter) -> list[Acl]:
     """What was deleted."""
     try:
         answer = await cluster.ask(Api.DELETE_ACLS, {"filters": [_filter(wanted)]})
-    except ApiMissing as error:
+    except ApiUnsupported as error:
         raise KafkaBadRequest("No Authorizer is configured.") from error
     deleted: list[Acl] = []
     for result in answer.filter_results:

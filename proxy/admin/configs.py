@@ -7,8 +7,8 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.requests import Api
 from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.messages import Api
 from headgate.proxy.admin.refusals import check, refusal
 from headgate.proxy.errors import ProxyError, ResourceNotFound
 

@@ -16,12 +16,12 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.serial.errors import DecodeError
 
+from headgate.kafka_client.requests import Api
 from headgate.proxy.admin.cluster import AdminCluster, settled
-from headgate.proxy.admin.messages import Api, ApiMissing
 from headgate.proxy.admin.offsets import Place
 from headgate.proxy.admin.refusals import check, refusal
 from headgate.proxy.admin.topics import describe_cluster
-from headgate.proxy.errors import ProxyError, ResourceNotFound
+from headgate.proxy.errors import ApiUnsupported, ProxyError, ResourceNotFound
 
 CLASSIC: Final = "CLASSIC"
 CONSUMER: Final = "CONSUMER"
@@ -202,7 +202,7 @@ async def _describe_new(cluster: AdminCluster, ids: list[str], node: int) -> tup
     """Groups of the consumer protocol, and the ids of what is left."""
     try:
         answer = await cluster.ask(Api.CONSUMER_GROUP_DESCRIBE, {"group_ids": ids}, node)
-    except ApiMissing:
+    except ApiUnsupported:
         return [], ids
     groups: list[Group] = []
     rest: list[str] = []

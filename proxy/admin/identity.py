@@ -46,7 +46,7 @@ class ClusterIdentity:
 
     async def _ask(self) -> str:
         # A new client, because it starts at the bootstrap addresses: these may lead to another cluster by now.
-        cluster = AdminCluster(self._settings)
+        cluster = AdminCluster(self._settings.connection)
         try:
             return (await describe_cluster(cluster)).cluster_id
         finally:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from headgate.kafka_client.requests import Api
 from headgate.proxy.admin.cluster import AdminCluster, settled
-from headgate.proxy.admin.messages import Api
 from headgate.proxy.admin.refusals import check
 from headgate.proxy.admin.topics import Topic, find_topics
 from headgate.proxy.errors import LeaderNotFound

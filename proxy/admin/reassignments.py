@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from headgate.kafka_client.requests import Api
 from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.messages import Api
 from headgate.proxy.admin.refusals import check
 from headgate.proxy.admin.topics import Topic
 

@@ -15,6 +15,8 @@ from aiokafka import ConsumerRebalanceListener, ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.structs import OffsetAndMetadata
 
+from headgate.kafka_client.aiokafka_internals import client_of
+from headgate.kafka_client.consumer import FETCH_EXPANDED_BYTES_MAX, BoundedConsumer, UnreadableConsumerRecord
 from headgate.proxy.errors import (
     BadRequest,
     BrokerUnavailable,
@@ -24,8 +26,7 @@ from headgate.proxy.errors import (
     PartitionNotFound,
     ProxyError,
 )
-from headgate.proxy.kafka.consumer import FETCH_EXPANDED_BYTES_MAX, BoundedConsumer, UnreadableConsumerRecord
-from headgate.proxy.kafka.faults import proxy_error
+from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.reading.batches import read_chunk, records
 from headgate.proxy.reading.cluster import Cluster, Isolation
 from headgate.proxy.reading.payloads import KafkaRecord, UnreadableRecord
@@ -206,7 +207,7 @@ class GroupMember:
             async with asyncio.timeout(OPERATION_SECONDS_MAX):
                 await consumer.stop()
         except Exception:  # a broker that is gone cannot be told goodbye; the session will time out there
-            await consumer._client.close()
+            await client_of(consumer).close()
 
     async def _unbound(self) -> Any:
         """A consumer without a subscription. A new one each time: aiokafka's may break when its subscription changes
@@ -260,7 +261,7 @@ class GroupMember:
 
     async def _check_exists(self, consumer: Any, partition: TopicPartition) -> None:
         """Without creating the topic, as asking for it by name would."""
-        client = consumer._client
+        client = client_of(consumer)
         known = client.cluster.partitions_for_topic(partition.topic)
         if known is None or partition.partition not in known:
             cluster = await self._run(client.fetch_all_metadata())
@@ -303,7 +304,7 @@ class GroupMember:
     async def _start(self) -> Any:
         consumer: Any = BoundedConsumer(
             self._cluster.decompression,
-            bootstrap_servers=self._proxy.bootstrap_servers,
+            self._proxy.connection,
             group_id=self._member.group,
             group_instance_id=self._member.group_instance_id,
             auto_offset_reset=self._member.auto_offset_reset,
@@ -313,7 +314,6 @@ class GroupMember:
             # Idle members are evicted by their own limit, not by Kafka's.
             max_poll_interval_ms=2 * self._proxy.consumer_instance_timeout_ms + 60_000,
             fetch_max_bytes=FETCH_BYTES_MAX,
-            request_timeout_ms=self._proxy.kafka_request_timeout_ms,
         )
         try:
             await consumer.start()

@@ -24,7 +24,7 @@ from typing import Any, Final
 from aiokafka import errors as kafka
 
 from headgate.proxy.errors import BrokerUnavailable, PartitionNotFound, ProxyError, ShuttingDown, TopicNotFound
-from headgate.proxy.kafka.faults import proxy_error
+from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.producers.link import KafkaLink, Placed
 from headgate.proxy.producers.partition_queue import PartitionQueue
 from headgate.proxy.producers.produce_errors import IDENTITY_LOST, SEQUENCE_LOST, may_be_written, refusal

@@ -16,9 +16,9 @@ from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import InitProducerIdRequest
 from aiokafka.structs import TopicPartition
 
-from headgate.proxy.errors import BrokerUnavailable, NotAuthorized, TopicNotFound
-from headgate.proxy.kafka.faults import proxy_error
-from headgate.proxy.kafka.metadata_client import MetadataClient
+from headgate.kafka_client.connection import open_client
+from headgate.proxy.errors import NotAuthorized, ProxyError, TopicNotFound
+from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.producers.produce_errors import produce_error
 from headgate.proxy.producers.records import Batch, ProducerIdentity
 from headgate.proxy.settings import ProxySettings
@@ -54,7 +54,7 @@ class KafkaLink:
         self._client: Any = None
         """An AIOKafkaClient, which has no types."""
         self._opening = asyncio.Lock()
-        self._down: tuple[float, str] | None = None
+        self._down: tuple[float, ProxyError] | None = None
         self._partitions: dict[str, tuple[int, ...]] = {}
         """As of the last metadata: those that were used since."""
         self._used: dict[str, float] = {}
@@ -216,22 +216,14 @@ class KafkaLink:
             if self._client is not None:
                 return
             if self._down is not None and time.monotonic() < self._down[0]:
-                raise BrokerUnavailable(self._down[1])
-            client: Any = MetadataClient(
-                bootstrap_servers=self._settings.bootstrap_servers,
-                client_id="headgate-proxy",
-                request_timeout_ms=self._settings.kafka_request_timeout_ms,
-                metadata_max_age_ms=self._settings.metadata_max_age_ms,
-            )
+                raise self._down[1]
             try:
                 async with asyncio.timeout(self._settings.kafka_request_timeout_ms / 1000):
-                    await client.bootstrap()
+                    client = await open_client(self._settings.connection)
             except Exception as error:
-                await client.close()
-                reason = str(error) or type(error).__name__
-                message = f"No broker answers at {self._settings.bootstrap_servers}: {reason}."
-                self._down = (time.monotonic() + down_seconds, message)
-                raise BrokerUnavailable(message) from error
+                refused = proxy_error(error)
+                self._down = (time.monotonic() + down_seconds, refused)
+                raise refused from error
             client.cluster.add_listener(self._updated)
             self._client = client
 

@@ -20,11 +20,11 @@ from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from headgate.kafka_client.aiokafka_internals import adopt_client
+from headgate.kafka_client.consumer import BoundedConsumer
+from headgate.kafka_client.decompression import Decompression
 from headgate.proxy.errors import BrokerUnavailable, TopicNotFound
-from headgate.proxy.kafka.consumer import BoundedConsumer
-from headgate.proxy.kafka.decompression import Decompression
-from headgate.proxy.kafka.faults import proxy_error
-from headgate.proxy.kafka.metadata_client import MetadataClient
+from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.producers.records import OutgoingRecord, ProducerIdentity
 from headgate.proxy.producers.sender import Sender
 from headgate.proxy.settings import ProxySettings
@@ -205,21 +205,17 @@ class OutcomeLog:
     def _new_consumer(self) -> Any:
         return BoundedConsumer(
             self._decompression,
-            bootstrap_servers=self._settings.bootstrap_servers,
+            self._settings.connection,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
-            request_timeout_ms=self._settings.kafka_request_timeout_ms,
         )
 
     async def _create(self) -> None:
         """The topic, unless it is there."""
         topic = self._settings.idempotency_topic
         make: Any = AIOKafkaAdminClient
-        admin = make(
-            bootstrap_servers=self._settings.bootstrap_servers,
-            request_timeout_ms=self._settings.kafka_request_timeout_ms,
-        )
-        MetadataClient.adopt(admin._client)
+        admin = make(**self._settings.connection.client_arguments())
+        adopt_client(admin)
         try:
             await admin.start()
             if topic not in await admin.list_topics():

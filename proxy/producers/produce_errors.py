@@ -5,7 +5,7 @@ from typing import Final
 from aiokafka import errors as kafka
 
 from headgate.proxy.errors import KafkaBadRequest, KafkaRetriable, NotAuthorized, ProxyError
-from headgate.proxy.kafka.faults import proxy_error
+from headgate.proxy.kafka_errors import proxy_error
 
 
 class InvalidRecord(kafka.BrokerResponseError):

@@ -15,8 +15,8 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 from aiokafka.record.memory_records import MemoryRecords
 
+from headgate.kafka_client.decompression import BATCH_BYTES_MAX, Decompression
 from headgate.proxy.errors import KafkaFailed
-from headgate.proxy.kafka.decompression import BATCH_BYTES_MAX, Decompression
 from headgate.proxy.reading.cluster import Fetched, Isolation
 from headgate.proxy.reading.payloads import Header, KafkaRecord, UnreadableRecord
 from headgate.wire.errors import InvalidBatch

@@ -10,7 +10,7 @@ those that wait have connections of their own (`Lane`).
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Final
 
@@ -19,6 +19,8 @@ from aiokafka import errors as kafka
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
 
+from headgate.kafka_client.connection import open_client
+from headgate.kafka_client.decompression import Decompression
 from headgate.proxy.errors import (
     BrokerUnavailable,
     KafkaRetriable,
@@ -27,9 +29,7 @@ from headgate.proxy.errors import (
     ProxyError,
     TopicNotFound,
 )
-from headgate.proxy.kafka.decompression import Decompression
-from headgate.proxy.kafka.faults import proxy_error
-from headgate.proxy.kafka.metadata_client import MetadataClient
+from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.settings import ProxySettings
 
 EARLIEST: Final = -2
@@ -167,7 +167,7 @@ class Cluster:
             stale |= _read_fetch(answer, found)
         if stale:
             await self._update(client)
-            if not found and not any(_connected(connection) for connection in client._conns.values()):
+            if not found and not client.connected_nodes():
                 raise BrokerUnavailable(f"No broker answers at {self._settings.bootstrap_servers}.")
         return found
 
@@ -225,24 +225,15 @@ class Cluster:
             return self._client
         async with self._connecting:
             if self._client is None:
-                client: Any = MetadataClient(
-                    bootstrap_servers=self._settings.bootstrap_servers,
-                    metadata_max_age_ms=METADATA_AGE_MS,
-                    request_timeout_ms=self._settings.kafka_request_timeout_ms,
-                )
+                options = self._settings.connection
                 try:
-                    await client.bootstrap()
-                    self._updated = 0.0
-                    await client.force_metadata_update()
+                    client = await open_client(replace(options, metadata_max_age_ms=METADATA_AGE_MS))
                 except Exception as error:
-                    await client.close()
                     raise proxy_error(error) from error
+                self._updated = 0.0
+                await client.force_metadata_update()
                 self._client = client
         return self._client
-
-
-def _connected(connection: Any) -> bool:
-    return bool(connection.connected())
 
 
 _MOVED: Final = (kafka.NotLeaderForPartitionError, kafka.LeaderNotAvailableError, kafka.ReplicaNotAvailableError)

@@ -1,8 +1,7 @@
-"""The brokers, to be asked: topics, offsets, and fetches of raw batches. How they are found is
-`spark_udfs.source.connecting`'s.
+"""Topics, offsets and fetches of record batches, for the driver and the tasks.
 
-Everything is retried while it can pass by itself (a broker restarting, a leader elected), and then fails with what was
-tried. Asking about a topic never creates it. One `Cluster` lives on the loop of one process and is shared by its tasks.
+Retries errors that are temporary: a broker restarts, a leader is elected. Reading never creates a topic. All tasks of a
+process share one `Cluster`, which runs on the event loop of the process.
 """
 
 import asyncio
@@ -17,33 +16,37 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
-from headgate.serdes.columnar import AbortedTransaction
-from headgate.spark_udfs.source.connecting import (
-    FIRST_CONNECTION_SECONDS_MAX,
-    REFUSED_CREDENTIALS,
+from headgate.kafka_client.aiokafka_internals import FetchConnection, connect_timeout
+from headgate.kafka_client.connection import (
+    CONNECT_MS_MAX,
     RETRY_SECONDS,
     RETRY_SECONDS_MAX,
-    addresses,
-    attempts,
-    closed,
-    connecting,
-    misdirected,
-    not_authenticated,
-    opened,
+    advertised_addresses,
+    close_client,
+    open_client,
+    open_fetch_connection,
 )
+from headgate.kafka_client.diagnosis import REJECTED_CREDENTIALS, diagnose
+from headgate.kafka_client.errors import KafkaClientError
+from headgate.kafka_client.metadata import TopicsRequest, read_answer
+from headgate.kafka_client.options import ConnectionOptions
+from headgate.serdes.columnar import AbortedTransaction
 from headgate.spark_udfs.source.errors import (
-    BrokerRefused,
     BrokerUnreachable,
     NotAuthorized,
     SourceError,
     TopicMissing,
+    source_error,
 )
-from headgate.spark_udfs.source.fetch_connection import Block, FetchConnection, connected_to
-from headgate.spark_udfs.source.metadata import TopicsRequest, read_answer
 from headgate.spark_udfs.source.offsets import Offsets, TopicIds
-from headgate.spark_udfs.source.options import ConnectionOptions, Isolation
+from headgate.spark_udfs.source.options import Isolation
+from headgate.spark_udfs.source.receive_buffer import Block
 from headgate.spark_udfs.source.topics import Selection
 
+FIRST_CONNECTION_SECONDS_MAX = 3.0
+"""How long to try brokers that never responded: a wrong address must not look like a slow job."""
+WORKER_CONNECTION_SECONDS_MAX = 20.0
+"""The same in a worker. The driver has just used these brokers, so they are probably restarting."""
 UNKNOWN_TOPIC_SECONDS_MAX = 1.0
 """How long a topic is looked for: one that was created a moment ago is not known to every broker at once."""
 UNKNOWN_TOPIC_PAUSE_SECONDS = 0.25
@@ -125,7 +128,7 @@ class Cluster:
         self._fetching.clear()
         client, self._client = self._client, None
         if client is not None:
-            await closed(client)
+            await close_client(client)
 
     async def _partitions_once(self, topics: list[str] | None) -> dict[str, set[int]]:
         client = await self._connected()
@@ -196,7 +199,7 @@ class Cluster:
                 if broker is None:
                     raise kafka.StaleMetadata(f"nothing says where broker {node} is")
                 try:
-                    connection = await connected_to(broker.host, broker.port, self._options)
+                    connection = await open_fetch_connection(broker.host, broker.port, self._options)
                 except (kafka.KafkaError, OSError) as error:
                     raise kafka.NodeNotReadyError(f"{broker.host}:{broker.port}: {error}") from error
                 self._fetching[node] = connection
@@ -219,7 +222,7 @@ class Cluster:
         error: Exception = kafka.KafkaConnectionError("no broker is known")
         for node in nodes:
             try:
-                with contextlib.nullcontext() if self._has_answered else connecting(client, self._options):
+                with contextlib.nullcontext() if self._has_answered else connect_timeout(client, CONNECT_MS_MAX):
                     answer = await client.send(node, TopicsRequest(topics))
             except (kafka.KafkaError, OSError) as failed:
                 error = failed
@@ -228,7 +231,7 @@ class Cluster:
             client.cluster.update_metadata(known)
             asked = self._topic_ids.keys() if topics is None else set(topics)
             self._topic_ids = {topic: id_ for topic, id_ in self._topic_ids.items() if topic not in asked} | ids
-            self._advertised = addresses(client)
+            self._advertised = advertised_addresses(client)
             self._has_answered = True
             return
         raise error
@@ -240,8 +243,8 @@ class Cluster:
         while True:
             try:
                 return await once()
-            except SourceError:
-                raise
+            except KafkaClientError as error:
+                raise source_error(error) from error
             except (kafka.KafkaError, OSError) as error:
                 waited = time.monotonic() - began
                 if not self._may_pass(error, waited):
@@ -252,36 +255,32 @@ class Cluster:
             pause = min(2 * pause, RETRY_SECONDS_MAX)
 
     def _may_pass(self, error: Exception, waited: float) -> bool:
-        if isinstance(error, (*REFUSED_CREDENTIALS, *_NOT_ALLOWED)):
+        if isinstance(error, (*REJECTED_CREDENTIALS, *_NOT_ALLOWED)):
             return False
         if isinstance(error, kafka.UnknownTopicOrPartitionError):
             return waited < UNKNOWN_TOPIC_SECONDS_MAX
         if isinstance(error, kafka.KafkaError) and not error.retriable and not _is_connection(error):
             return False
-        return waited < (self._patience() if _is_connection(error) else self._options.retry_ms / 1000)
+        return waited < (self._patience() if _is_connection(error) else self._options.api_timeout_ms / 1000)
 
     async def _explained(self, error: Exception, what: str, waited: float) -> SourceError:
-        text = str(error) or type(error).__name__
-        if isinstance(error, REFUSED_CREDENTIALS):
-            return not_authenticated(self._options, text)
         if isinstance(error, _NOT_ALLOWED):
-            return NotAuthorized(f"The brokers at {self._options.address} do not let this user read or write {text}.")
+            return NotAuthorized(f"The ACLs of {self._options.address} deny this user access to {error}.")
         if isinstance(error, kafka.UnknownTopicOrPartitionError):
-            return TopicMissing(f"{text} is not, or no longer, in the cluster at {self._options.address}.")
-        if _is_connection(error):
-            where = "; ".join(await attempts(self._options, self._options.servers))
-            if not where and (elsewhere := await misdirected(self._options, self._advertised)) is not None:
-                return elsewhere
-            where = where or text
-            return BrokerUnreachable(
-                f"The brokers at {self._options.address} did not answer for {waited:.0f} s, asked for {what}: {where}. "
-                "Check that they run; kafka.default.api.timeout.ms says how long to wait for them."
-            )
-        return BrokerRefused(f"The brokers at {self._options.address} were asked for {what} and said: {text}")
+            return TopicMissing(f"{error} does not exist in the cluster at {self._options.address}.")
+        if _is_connection(error) or isinstance(error, REJECTED_CREDENTIALS):
+            found = source_error(await diagnose(self._options, self._advertised, error))
+            if isinstance(found, BrokerUnreachable):
+                return BrokerUnreachable(
+                    f"{found} Requested were {what}; the last attempt was after {waited:.0f} s "
+                    "(kafka.default.api.timeout.ms)."
+                )
+            return found
+        return source_error(error)
 
     def _patience(self) -> float:
         """How long, in seconds, to try to connect."""
-        longest = self._options.retry_ms / 1000
+        longest = self._options.api_timeout_ms / 1000
         if self._has_answered:
             return longest
         first = self._first_connection_seconds_max
@@ -292,8 +291,8 @@ class Cluster:
             return self._client
         async with self._opening:
             if self._client is None:
-                self._client = await opened(self._options, self._patience())
-                self._advertised = addresses(self._client)
+                self._client = await open_client(self._options, self._patience())
+                self._advertised = advertised_addresses(self._client)
         return self._client
 
 

@@ -1,18 +1,21 @@
-"""What can be wrong with a read from a topic or a write to one, in words that say what to do about it.
+"""Errors of the data source. `source_error` maps the errors of the Kafka client to them.
 
     SourceError
-    ├── BadOption            an option that cannot be meant
-    ├── BrokerUnreachable    no broker answers
-    ├── NotAuthenticated     the brokers refuse the name, the password or the certificate
-    ├── NotAuthorized        the brokers know the user, and do not let them
-    ├── TopicMissing         a topic or partition that is not there
-    ├── DataLost             records that should be read and are gone
-    ├── UnreadableBatch      records that are there and cannot be read
-    ├── UnwritableRow        a row that cannot become a record
-    └── BrokerRefused        anything else that a broker said no to
+    ├── BadOption            an option has an invalid value
+    ├── BrokerUnreachable    no broker responds
+    ├── NotAuthenticated     TLS or SASL authentication failed
+    ├── NotAuthorized        an ACL denies the operation
+    ├── TopicMissing         a topic or partition does not exist
+    ├── DataLost             records of the offset range are gone
+    ├── UnreadableBatch      a record batch cannot be decoded
+    ├── UnwritableRow        a row cannot become a record
+    └── BrokerRefused        any other error of a broker
 
-Spark shows the message to the user behind a traceback, so the first line says it all.
+Spark prints the message after a traceback, so the first line is complete.
 """
+
+from headgate.kafka_client import errors as client
+from headgate.kafka_client.aiokafka_errors import client_error
 
 
 class SourceError(Exception):
@@ -26,8 +29,8 @@ class BadOption(SourceError):
         self.problem = problem
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Errors travel between processes; by default they would be built again from their message.
-        return _as_it_was, (type(self), str(self), {"option": self.option, "problem": self.problem})
+        # Spark pickles errors. By default, unpickling calls the constructor with the message.
+        return _restored, (type(self), str(self), {"option": self.option, "problem": self.problem})
 
 
 class BrokerUnreachable(SourceError):
@@ -56,7 +59,7 @@ class DataLost(SourceError):
         super().__init__(f"{problem} {self.ADVICE}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _as_it_was, (type(self), str(self), {})
+        return _restored, (type(self), str(self), {})
 
 
 class UnreadableBatch(SourceError):
@@ -71,9 +74,28 @@ class BrokerRefused(SourceError):
     pass
 
 
-def _as_it_was(kind: type[SourceError], message: str, fields: dict[str, object]) -> SourceError:
+def _restored(kind: type[SourceError], message: str, fields: dict[str, object]) -> SourceError:
     error = kind.__new__(kind)
     Exception.__init__(error, message)
     for name, value in fields.items():
         setattr(error, name, value)
     return error
+
+
+_TABLE: dict[type[client.KafkaClientError], type[SourceError]] = {
+    client.BrokerUnavailable: BrokerUnreachable,
+    client.NotAuthenticated: NotAuthenticated,
+    client.NotAuthorized: NotAuthorized,
+    client.TopicNotFound: TopicMissing,
+    client.PartitionNotFound: TopicMissing,
+}
+
+
+def source_error(error: BaseException) -> SourceError:
+    """The error for an error of the Kafka client, of aiokafka or of a socket."""
+    if isinstance(error, SourceError):
+        return error
+    found = client_error(error)
+    if isinstance(found, client.InvalidProperty):
+        return BadOption(found.name, found.problem)
+    return _TABLE.get(type(found), BrokerRefused)(str(found))

@@ -16,11 +16,11 @@ from aiokafka.structs import TopicPartition
 from headgate.serdes.columnar import AbortedTransaction
 from headgate.spark_udfs.source.cluster import Cluster, Fetched
 from headgate.spark_udfs.source.errors import BrokerRefused, DataLost, TopicMissing, UnreadableBatch
-from headgate.spark_udfs.source.receive_buffer import Block
 from headgate.spark_udfs.source.loop import LoopThread
 from headgate.spark_udfs.source.options import Isolation
 from headgate.spark_udfs.source.positions import EARLIEST, LATEST
 from headgate.spark_udfs.source.ranges import OffsetRange
+from headgate.spark_udfs.source.receive_buffer import Block
 from headgate.wire.record_batch import (
     ATTRIBUTES_AT,
     BOUNDS,

@@ -2,7 +2,7 @@
 not.
 
 Names are those of Spark's Kafka source where it has the same thing; Spark hands them over in lower case. Options of the
-registry are `spark_udfs.registry_options`', those of TLS and SASL `spark_udfs.source.security`'s.
+registry are `spark_udfs.registry_options`', those of TLS and SASL `kafka_client.security`'s.
 """
 
 import difflib
@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from headgate.spark_udfs.source import security
+from headgate.kafka_client.errors import InvalidProperty
+from headgate.kafka_client.options import PORT_MAX, ConnectionOptions
+from headgate.kafka_client.security import SECURITY_PROPERTIES, Security, read_security
 from headgate.spark_udfs.source.decoded import DECODING_OPTIONS, DecodingOptions, read_decoding_options
 from headgate.spark_udfs.source.errors import BadOption
 from headgate.spark_udfs.source.positions import Edge, Position, read_position
-from headgate.spark_udfs.source.security import Security, read_security
 from headgate.spark_udfs.source.topics import Selection, check_topic, read_selection
 from headgate.spark_udfs.spec.registry_options import OPTION_NAMES as REGISTRY_OPTIONS
 
-PORT_MAX = 65535
 INT_32_MAX = 2**31 - 1
 
 FETCH_BYTES_DEFAULT = 4 * 1024 * 1024
@@ -35,13 +35,16 @@ DELIVERY_MS_DEFAULT = 120_000
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
+PREFIX = "kafka."
+"""Of the options that are properties of Kafka's clients."""
+
 _CONNECTION = (
     "bootstrap.servers",
     "kafka.bootstrap.servers",
     "kafka.client.id",
     "kafka.request.timeout.ms",
     "kafka.default.api.timeout.ms",
-    *security.OPTIONS,
+    *(PREFIX + name for name in SECURITY_PROPERTIES),
 )
 _READ = (
     *_CONNECTION,
@@ -102,21 +105,6 @@ class Isolation(IntEnum):
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionOptions:
-    """Picklable and hashable: one connection per process serves all that are equal."""
-
-    servers: tuple[str, ...]
-    security: Security = field(default_factory=Security)
-    client_id: str = "headgate-spark"
-    request_timeout_ms: int = REQUEST_TIMEOUT_MS_DEFAULT
-    retry_ms: int = RETRY_MS_DEFAULT
-
-    @property
-    def address(self) -> str:
-        return ",".join(self.servers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +211,18 @@ def _connection(options: Mapping[str, str]) -> ConnectionOptions:
         raise BadOption(names[0], "kafka.bootstrap.servers is another address; give one of the two")
     return ConnectionOptions(
         servers=_servers(names[0], options[names[0]]),
-        security=read_security(options),
+        security=_security(options),
         client_id=options.get("kafka.client.id", "headgate-spark"),
         request_timeout_ms=_number(options, "kafka.request.timeout.ms", most=INT_32_MAX) or REQUEST_TIMEOUT_MS_DEFAULT,
-        retry_ms=_number(options, "kafka.default.api.timeout.ms", most=INT_32_MAX) or RETRY_MS_DEFAULT,
+        api_timeout_ms=_number(options, "kafka.default.api.timeout.ms", most=INT_32_MAX) or RETRY_MS_DEFAULT,
     )
+
+
+def _security(options: Mapping[str, str]) -> Security:
+    try:
+        return read_security(options, PREFIX)
+    except InvalidProperty as error:
+        raise BadOption(error.name, error.problem) from error
 
 
 def _servers(name: str, text: str) -> tuple[str, ...]:

@@ -14,15 +14,24 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka import errors as kafka
 
-from headgate.spark_udfs.source.connecting import (
+from headgate.kafka_client.aiokafka_internals import connect_timeout
+from headgate.kafka_client.connection import (
+    CONNECT_MS_MAX,
     RETRY_SECONDS,
     RETRY_SECONDS_MAX,
-    WORKER_CONNECTION_SECONDS_MAX,
-    addresses,
-    connecting,
-    explain_unreachable,
+    advertised_addresses,
 )
-from headgate.spark_udfs.source.errors import BrokerRefused, BrokerUnreachable, NotAuthorized, SourceError, TopicMissing
+from headgate.kafka_client.diagnosis import diagnose
+from headgate.spark_udfs.source.cluster import WORKER_CONNECTION_SECONDS_MAX
+from headgate.spark_udfs.source.errors import (
+    BrokerRefused,
+    BrokerUnreachable,
+    NotAuthenticated,
+    NotAuthorized,
+    SourceError,
+    TopicMissing,
+    source_error,
+)
 from headgate.spark_udfs.source.options import WriteOptions
 
 BATCHES_UNDER_WAY_MAX = 16
@@ -59,14 +68,14 @@ class TopicProducer:
             try:
                 # It would look for brokers that are not where they say without an end.
                 async with asyncio.timeout(max(deadline - time.monotonic(), RETRY_SECONDS_MAX)):
-                    with connecting(self._producer.client, connection):
+                    with connect_timeout(self._producer.client, CONNECT_MS_MAX):
                         await self._producer.start()
                     return
             except (kafka.KafkaError, OSError) as error:
-                advertised = addresses(self._producer.client)
+                advertised = advertised_addresses(self._producer.client)
                 await self.abandon()
-                reason = await explain_unreachable(connection, "write", advertised)
-                if time.monotonic() + pause > deadline:
+                reason = source_error(await diagnose(connection, advertised, error))
+                if isinstance(reason, NotAuthenticated) or time.monotonic() + pause > deadline:
                     raise reason from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY_SECONDS_MAX)
@@ -75,15 +84,12 @@ class TopicProducer:
         connection = self._options.connection
         make: Any = AIOKafkaProducer
         return make(
-            bootstrap_servers=list(connection.servers),
-            client_id=connection.client_id,
-            request_timeout_ms=connection.request_timeout_ms,
             enable_idempotence=True,
             acks="all",
             compression_type=self._options.compression,
             max_batch_size=self._options.request_bytes_max,
             max_request_size=self._options.request_bytes_max,
-            **connection.security.client_arguments(),
+            **connection.client_arguments(),
         )
 
     async def partitions(self, topic: str) -> list[int]:
@@ -103,7 +109,8 @@ class TopicProducer:
                         "it by themselves. Create it first, or check the name."
                     ) from error
                 if time.monotonic() > deadline:
-                    raise await explain_unreachable(connection, "write", addresses(self._producer.client)) from error
+                    advertised = advertised_addresses(self._producer.client)
+                    raise source_error(await diagnose(connection, advertised, error)) from error
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _is_missing(self, topic: str) -> bool:

@@ -13,15 +13,14 @@ import numpy as np
 from pyarrow import lib as pa
 from pyspark.sql.datasource import InputPartition
 
+from headgate.kafka_client.options import ConnectionOptions
 from headgate.serdes.columnar import BatchFault, BatchTooLarge, RecordRows, Scanned, scan_batches
 from headgate.spark_udfs.executor.decoding import Decoding
-from headgate.spark_udfs.source.cluster import Cluster
+from headgate.spark_udfs.source.cluster import WORKER_CONNECTION_SECONDS_MAX, Cluster
 from headgate.spark_udfs.source.columns import RowBatches, cut
-from headgate.spark_udfs.source.connecting import WORKER_CONNECTION_SECONDS_MAX
 from headgate.spark_udfs.source.errors import UnreadableBatch
 from headgate.spark_udfs.source.fetching import FetchOptions, Piece, RangeFetcher, lost, runs
 from headgate.spark_udfs.source.loop import loop_thread
-from headgate.spark_udfs.source.options import ConnectionOptions
 from headgate.spark_udfs.source.ranges import OffsetRange
 
 BATCH_ROWS_MAX = 20_000

@@ -12,9 +12,11 @@ from aiokafka import errors as kafka
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.structs import TopicPartition
 
+from headgate.kafka_client.aiokafka_internals import FetchConnection
+from headgate.kafka_client.connection import open_fetch_connection
+from headgate.kafka_client.options import ConnectionOptions
 from headgate.spark_udfs.source.cluster import Cluster
-from headgate.spark_udfs.source.fetch_connection import Block, FetchConnection, connected_to
-from headgate.spark_udfs.source.options import ConnectionOptions
+from headgate.spark_udfs.source.receive_buffer import Block
 from tests.live.ports import free_port
 
 API_VERSIONS, FETCH = 18, 1
@@ -68,7 +70,7 @@ async def connection_to(answers: Sequence[Answer], timeout_ms: int = 5000) -> As
     port = free_port()
     server = await asyncio.start_server(serve, "127.0.0.1", port)
     options = ConnectionOptions((f"127.0.0.1:{port}",), request_timeout_ms=timeout_ms)
-    connection = await connected_to("127.0.0.1", port, options)
+    connection = await open_fetch_connection("127.0.0.1", port, options)
     try:
         yield connection
     finally:

@@ -48,11 +48,11 @@ BAD_READS = [
     ({"flat": "yes"}, "flat", "true or false"),
     ({"kafka.isolation.level": "committed"}, "kafka.isolation.level", "read_committed or read_uncommitted"),
     ({"kafka.max.partition.fetch.bytes": "2g"}, "kafka.max.partition.fetch.bytes", "whole number"),
-    ({"on_poison": "IGNORE", "subject": "orders-value"}, "on_poison", "DEAD_LETTER, NULL, FAIL"),
+    ({"on_poison": "IGNORE", "subject": "orders-value"}, "on_poison", "DEAD_LETTER, NULL, DROP, FAIL"),
     ({"on_new_version": "NEVER", "subject": "orders-value"}, "on_new_version", "KEEP, FAIL, RESTART"),
     ({"version": "2"}, "version", "subject"),
     ({"subject": "orders-value", "version": "two"}, "version", "whole number"),
-    ({"subject": "orders-value", "version": "1", "schema_id": "2"}, "subject", "exclude one another"),
+    ({"subject": "orders-value", "version": "1", "schema_id": "2"}, "subject", "mutually exclusive"),
     ({"subject": "a", "value.subject": "b"}, "subject", "another one"),
     ({"subject": "orders-value", "fields": "[1]"}, "fields", "names such as"),
     ({"subject": "orders-value", "fields": " , "}, "fields", "no field"),
@@ -182,3 +182,17 @@ def test_data_loss_says_what_to_do_and_survives_the_way_to_the_driver() -> None:
     error = DataLost("Offsets 1 to 2 of orders-0 are gone.")
     assert "failOnDataLoss" in str(error)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_no_secret_is_in_the_text_of_the_options() -> None:
+    given = {
+        "bootstrap.servers": "localhost:9092",
+        "subscribe": "orders",
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": "PLAIN",
+        "kafka.sasl.username": "me",
+        "kafka.sasl.password": "hush-hush",
+        "kafka.ssl.key.password": "hush-hush",
+        "registry.basic.auth.user.info": "me:hush-hush",
+    }
+    assert "hush-hush" not in repr(read_options(given, is_streaming=False))

@@ -14,6 +14,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import TopicPartition
 from pyarrow import lib as pa
 
+from headgate.kafka_client.options import ConnectionOptions
 from headgate.serdes.columnar import scan_batches
 from headgate.spark_udfs.source import reading
 from headgate.spark_udfs.source.cluster import Cluster, Fetched
@@ -21,7 +22,7 @@ from headgate.spark_udfs.source.columns import RowBatches
 from headgate.spark_udfs.source.errors import BrokerUnreachable, DataLost, TopicMissing, UnreadableBatch
 from headgate.spark_udfs.source.fetching import COMPRESSED_BYTES_MAX, FetchOptions, RangeFetcher, runs, whole_batches
 from headgate.spark_udfs.source.loop import loop_thread
-from headgate.spark_udfs.source.options import ConnectionOptions, Isolation
+from headgate.spark_udfs.source.options import Isolation
 from headgate.spark_udfs.source.ranges import OffsetRange
 from headgate.spark_udfs.source.reading import ReadSpec, parts, read_range
 from tests.live.headgate import HeadgateBroker
@@ -256,19 +257,19 @@ def test_an_address_that_swallows_everything_is_given_up_before_a_request_would_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("headgate.spark_udfs.source.cluster.FIRST_CONNECTION_SECONDS_MAX", 0.1)
-    monkeypatch.setattr("headgate.spark_udfs.source.connecting.CONNECT_SECONDS_MAX", 0.2)
-    monkeypatch.setattr("headgate.spark_udfs.source.connecting.PROBE_SECONDS_MAX", 0.1)
+    monkeypatch.setattr("headgate.kafka_client.connection.CONNECT_MS_MAX", 200)
+    monkeypatch.setattr("headgate.kafka_client.diagnosis.PROBE_SECONDS_MAX", 0.1)
     with socket.create_server(("127.0.0.1", free_port())) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         source = Topics(address).source("orders", kafka__request__timeout__ms="3600000")
-        with pytest.raises(BrokerUnreachable, match=f"{address}: no answer. Check that bootstrap.servers"):
+        with pytest.raises(BrokerUnreachable, match=f"{address}: no response. Check that the address"):
             source.reader(source.schema()).partitions()
 
 
 def test_an_address_that_swallows_everything_hides_no_broker_behind_it(
     embedded: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.spark_udfs.source.connecting.CONNECT_SECONDS_MAX", 0.2)
+    monkeypatch.setattr("headgate.kafka_client.connection.CONNECT_MS_MAX", 200)
     topic = embedded.create()
     embedded.produce(topic, numbered(2))
     with socket.create_server(("127.0.0.1", free_port())) as silent:
@@ -287,7 +288,9 @@ def test_brokers_that_send_their_clients_elsewhere_are_told_of_before_they_would
     broker = HeadgateBroker(tmp_path, {"advertised.listeners": f"PLAINTEXT://{elsewhere}"})
     broker.start()
     source = Topics(broker.address).source("orders", kafka__default__api__timeout__ms="3600000")
-    with pytest.raises(BrokerUnreachable, match=f"{broker.address} answer, and say that they are at {elsewhere}, "):
+    with pytest.raises(
+        BrokerUnreachable, match=f"{broker.address} respond, but their advertised addresses {elsewhere}"
+    ):
         source.reader(source.schema()).partitions()
     broker.stop()
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from headgate.kafka_client.metadata import TopicsRequest
 from headgate.spark_udfs.source.admission import StreamReader
 from headgate.spark_udfs.source.data_source import HeadgateDataSource
 from headgate.spark_udfs.source.errors import BadOption, DataLost, TopicMissing
-from headgate.spark_udfs.source.metadata import TopicsRequest
 from headgate.spark_udfs.source.stream_reader import LegacyStreamReader
 from tests.spark.source.topics import Topics, numbered, rows_of
 

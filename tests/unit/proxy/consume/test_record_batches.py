@@ -9,7 +9,7 @@ import pytest
 from aiokafka.record.memory_records import MemoryRecords
 from crc32c import crc32c
 
-from headgate.proxy.kafka.decompression import Decompression
+from headgate.kafka_client.decompression import Decompression
 from headgate.proxy.reading.batches import read_chunk, records
 from headgate.proxy.reading.cluster import Fetched, Isolation
 from headgate.proxy.reading.payloads import UnreadableRecord, unreadable_poison

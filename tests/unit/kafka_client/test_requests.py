@@ -1,4 +1,4 @@
-"""Questions to brokers: every API in every version that a broker may offer."""
+"""Requests of every API in every version."""
 
 import io
 from typing import Any
@@ -8,8 +8,8 @@ from kio.index import load_request_schema
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader
 
-from headgate.proxy.admin.messages import Api, ApiMissing, Question, text_bytes_max
-from headgate.proxy.errors import BadRequest
+from headgate.kafka_client.errors import ApiUnsupported, ValueTooLong
+from headgate.kafka_client.requests import STRING_BYTES_MAX, Api, Request
 
 FIELDS: dict[Api, dict[str, object]] = {
     Api.METADATA: {"topics": [{"name": "a"}], "allow_auto_topic_creation": False},
@@ -40,7 +40,7 @@ def test_every_version_is_written_as_its_schema_reads_it(api: Api, version: int)
     if api is Api.OFFSET_FETCH and version == 1:
         # Before version 2 there is no way to ask for everything.
         fields = {"group_id": "g", "topics": []}
-    asked = Question(api, fields).prepare({api: (0, version)})
+    asked = Request(api, fields).prepare({api: (0, version)})
     assert asked.version <= version
     entity: Any
     entity, size = entity_reader(load_request_schema(api, asked.version))(asked.content, 0)
@@ -52,9 +52,9 @@ def test_every_version_is_written_as_its_schema_reads_it(api: Api, version: int)
 
 
 def test_the_header_is_kafkas() -> None:
-    asked = Question(Api.LIST_GROUPS, {}).prepare({Api.LIST_GROUPS: (0, 5)})
+    asked = Request(Api.LIST_GROUPS, {}).prepare({Api.LIST_GROUPS: (0, 5)})
     assert asked.build_request_header(7, "me").encode() == b"\x00\x10\x00\x05\x00\x00\x00\x07\x00\x02me\x00"
-    asked = Question(Api.LIST_GROUPS, {}).prepare({Api.LIST_GROUPS: (0, 2)})
+    asked = Request(Api.LIST_GROUPS, {}).prepare({Api.LIST_GROUPS: (0, 2)})
     assert asked.build_request_header(7, "me").encode() == b"\x00\x10\x00\x02\x00\x00\x00\x07\x00\x02me"
     frame = io.BytesIO(b"\x00\x00\x00\x07" + b"\x00\x00\x00\x00" + b"\x00\x00" + b"\x00\x00\x00\x00")
     assert asked.parse_response_header(frame).correlation_id == 7
@@ -62,13 +62,13 @@ def test_the_header_is_kafkas() -> None:
 
 
 def test_what_a_broker_does_not_offer_is_said() -> None:
-    with pytest.raises(ApiMissing, match="does not offer DescribeAcls"):
-        Question(Api.DESCRIBE_ACLS, {}).prepare({})
-    with pytest.raises(ApiMissing):
-        Question(Api.OFFSET_FETCH, {}).prepare({Api.OFFSET_FETCH: (8, 10)})
+    with pytest.raises(ApiUnsupported, match="does not support DescribeAcls"):
+        Request(Api.DESCRIBE_ACLS, {}).prepare({})
+    with pytest.raises(ApiUnsupported):
+        Request(Api.OFFSET_FETCH, {}).prepare({Api.OFFSET_FETCH: (8, 10)})
 
 
 def test_texts_that_kafka_cannot_take_never_leave() -> None:
-    question = Question(Api.FIND_COORDINATOR, {"key": "ö" * text_bytes_max, "key_type": 0})
-    with pytest.raises(BadRequest, match="key is longer"):
+    question = Request(Api.FIND_COORDINATOR, {"key": "ö" * STRING_BYTES_MAX, "key_type": 0})
+    with pytest.raises(ValueTooLong, match="key is longer"):
         question.prepare({Api.FIND_COORDINATOR: (0, 3)})

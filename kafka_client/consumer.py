@@ -19,7 +19,8 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.record.memory_records import MemoryRecords
 
 from headgate.kafka_client.aiokafka_internals import adopt_client, intercept_requests
-from headgate.proxy.kafka.decompression import Decompression
+from headgate.kafka_client.decompression import Decompression
+from headgate.kafka_client.options import ConnectionOptions
 from headgate.wire.expansion import Expanded, Unreadable, expand, has_compressed, is_compressed, marker_batch
 from headgate.wire.record_batch import split_batches
 
@@ -57,8 +58,8 @@ _Consumer: Any = AIOKafkaConsumer
 
 
 class BoundedConsumer(_Consumer):  # type: ignore[misc]  # aiokafka's consumer carries no types
-    def __init__(self, decompression: Decompression, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, decompression: Decompression, connection: ConnectionOptions, **options: Any) -> None:
+        super().__init__(**connection.client_arguments(), **options)
         adopt_client(self)
         self._decompression = decompression
         self._rests: dict[TopicPartition, _Rest] = {}

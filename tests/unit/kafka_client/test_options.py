@@ -1,7 +1,7 @@
 import pytest
 
-from headgate.gateway.kafka.addresses import Address, addresses_of
-from headgate.gateway.kafka.errors import BadAddress
+from headgate.kafka_client.errors import InvalidProperty
+from headgate.kafka_client.options import Address, parse_servers
 
 
 @pytest.mark.parametrize(
@@ -15,10 +15,10 @@ from headgate.gateway.kafka.errors import BadAddress
     ],
 )
 def test_addresses_are_hosts_with_or_without_ports(text: str, expected: list[Address]) -> None:
-    assert addresses_of(text) == expected
+    assert parse_servers(text) == tuple(expected)
 
 
 @pytest.mark.parametrize("text", ["", ",", "a,", ":9092", "a:b", "a:0", "a:65536", ":::", "http://a:1", "a b", "[::1"])
 def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(BadAddress):
-        addresses_of(text)
+    with pytest.raises(InvalidProperty):
+        parse_servers(text)

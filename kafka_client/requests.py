@@ -1,8 +1,7 @@
-"""Any Kafka message over an aiokafka connection.
+"""Sends any Kafka request over a connection of aiokafka, with the messages of kio.
 
-aiokafka connects, authenticates and routes, but has only some of Kafka's messages and few of their versions; kio has
-all of them. A `Question` is what aiokafka's connection takes for a request of its own: it is asked for a version
-(`prepare`) once the connection knows what the broker offers, then for bytes, and later to read the answer.
+aiokafka implements only some APIs and few versions of them; kio has all. `Request` has the interface of aiokafka's own
+requests: the connection calls `prepare` with the broker's API versions, encodes the result, and decodes the response.
 """
 
 import io
@@ -16,15 +15,15 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader
 
-from headgate.proxy.errors import BadRequest, KafkaBadRequest
+from headgate.kafka_client.errors import ApiUnsupported, ValueTooLong
 from headgate.wire.entities import entity_encoder
 
-# A longer text makes brokers drop the connection, whatever the version's encoding could carry.
-text_bytes_max: Final = 32_767
+STRING_BYTES_MAX: Final = 32_767
+"""Brokers close the connection after a longer string, even where the encoding allows it."""
 
 
 class Api(IntEnum):
-    """What is asked here, by Kafka's keys."""
+    """The APIs that this package uses, with their keys."""
 
     LIST_OFFSETS = 2
     METADATA = 3
@@ -50,12 +49,12 @@ class Api(IntEnum):
 
     @property
     def title(self) -> str:
-        """Kafka's name of it."""
+        """The name in Kafka's documentation: `ListOffsets`."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
     @property
     def changes(self) -> bool:
-        """Whether asking twice may differ from asking once."""
+        """True if a repeated request can have another effect or result than the first."""
         return self in _CHANGING
 
 
@@ -74,7 +73,7 @@ _CHANGING: Final = frozenset(
     }
 )
 
-# Later versions have another shape (batches of groups, topic ids) that brings nothing here.
+# Later versions have another structure (batches of groups, topic ids) without a benefit for this client.
 _VERSION_MAX: Final[Mapping[Api, int]] = {
     Api.OFFSET_COMMIT: 8,
     Api.OFFSET_FETCH: 7,
@@ -83,32 +82,24 @@ _VERSION_MAX: Final[Mapping[Api, int]] = {
 }
 
 
-class ApiMissing(KafkaBadRequest):
-    """The broker does not offer what was asked."""
-
-    def __init__(self, api: Api) -> None:
-        super().__init__(f"The broker does not offer {api.title}.")
-        self.api = api
-
-
 @dataclass(frozen=True, slots=True)
-class Question:
+class Request:
     api: Api
     fields: Mapping[str, object]
-    """In the newest version's names; what the version in use lacks is left out."""
+    """With the names of the newest version. Fields that the used version lacks are not sent."""
 
-    def prepare(self, offered: Mapping[int, tuple[int, int]]) -> "Asked":
-        """Raises ApiMissing, BadRequest."""
+    def prepare(self, offered: Mapping[int, tuple[int, int]]) -> "PreparedRequest":
+        """Encode the request in the newest version that both sides support. Raises ApiUnsupported, ValueTooLong."""
         if self.api not in offered:
-            raise ApiMissing(self.api)
+            raise ApiUnsupported(f"The broker does not support {self.api.title}.")
         oldest, newest = offered[self.api]
         ours = max(schema_name_map[api_key_map[self.api]])
         version = min(newest, ours, _VERSION_MAX.get(self.api, newest))
         if version < oldest:
-            raise ApiMissing(self.api)
+            raise ApiUnsupported(f"The broker does not support {self.api.title}.")
         schema = load_request_schema(self.api, version)
-        _check_texts(self.api.title, self.fields)
-        return Asked(self.api, version, bool(schema.__flexible__), entity_encoder(schema)(self.fields))
+        _check_strings(self.api.title, self.fields)
+        return PreparedRequest(self.api, version, bool(schema.__flexible__), entity_encoder(schema)(self.fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +111,8 @@ class Encoded:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request in one version, ready to leave, and how its answer is read."""
+class PreparedRequest:
+    """An encoded request of one version, and the decoder of its response."""
 
     api: Api
     version: int
@@ -129,7 +120,7 @@ class Asked:
     content: bytes
 
     @property
-    def RESPONSE_TYPE(self) -> "Asked":
+    def RESPONSE_TYPE(self) -> "PreparedRequest":
         return self
 
     def build_request_header(self, correlation_id: int, client_id: str) -> Encoded:
@@ -148,18 +139,18 @@ class Asked:
 
     def decode(self, frame: io.BytesIO) -> Any:
         schema = load_response_schema(self.api, self.version)
-        answer, _ = entity_reader(schema)(frame.getvalue(), frame.tell())
-        return answer
+        response, _ = entity_reader(schema)(frame.getvalue(), frame.tell())
+        return response
 
 
-def _check_texts(name: str, value: object) -> None:
-    """Raises BadRequest."""
+def _check_strings(name: str, value: object) -> None:
+    """Raises ValueTooLong."""
     if isinstance(value, str):
-        if len(value.encode()) > text_bytes_max:
-            raise BadRequest(f"{name} is longer than the {text_bytes_max} bytes that Kafka takes: {value[:40]}…")
+        if len(value.encode()) > STRING_BYTES_MAX:
+            raise ValueTooLong(f"{name} is longer than Kafka's limit of {STRING_BYTES_MAX} bytes: {value[:40]}…")
     elif isinstance(value, Mapping):
         for field, nested in value.items():
-            _check_texts(field, nested)
+            _check_strings(field, nested)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            _check_texts(name, item)
+            _check_strings(name, item)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from aiokafka import errors as kafka
 
-from headgate.proxy.kafka import metadata_client
-from headgate.proxy.kafka.bootstrap import first_responding
-from headgate.proxy.kafka.metadata_client import MetadataClient
+from headgate.kafka_client import aiokafka_internals
+from headgate.kafka_client.aiokafka_internals import MetadataClient
+from headgate.kafka_client.bootstrap import first_responding
 from tests.live.ports import free_port
 
 
@@ -85,7 +85,7 @@ def test_a_dead_bootstrap_address_that_comes_first_does_not_matter(
     async def bootstrap(client: Any) -> None:
         asked.extend(f"{host}:{port}" for host, port, _ in client.hosts)
 
-    monkeypatch.setattr(metadata_client._Client, "bootstrap", bootstrap)
+    monkeypatch.setattr(aiokafka_internals._Client, "bootstrap", bootstrap)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # ApiVersions v0: correlation id, no error, one API.

@@ -9,10 +9,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.protocol.metadata import MetadataRequest_v5
 
+from headgate.kafka_client.aiokafka_internals import MetadataClient, adopt_client
 from headgate.proxy.admin import identity
 from headgate.proxy.admin.identity import ClusterIdentity
 from headgate.proxy.errors import TopicNotFound
-from headgate.proxy.kafka.metadata_client import MetadataClient
 from headgate.proxy.producers.link import KafkaLink
 from headgate.proxy.settings import ProxySettings
 
@@ -120,7 +120,7 @@ def test_no_update_of_a_client_or_of_a_consumer_that_adopted_it_may_create_a_top
         assert connection.topics == {"a", "b"}
         make: Any = AIOKafkaConsumer
         consumer = make()
-        MetadataClient.adopt(consumer._client)
+        adopt_client(consumer)
         assert consumer._client._metadata_update.__func__ is MetadataClient._metadata_update
         await consumer.stop()
 

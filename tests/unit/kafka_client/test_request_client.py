@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from aiokafka import errors as kafka
 
-from headgate.proxy.admin import cluster as admin
-from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.messages import Api
-from headgate.proxy.errors import BrokerUnavailable
-from headgate.proxy.settings import ProxySettings
+from headgate.kafka_client import request_client
+from headgate.kafka_client.errors import BrokerUnavailable
+from headgate.kafka_client.options import ConnectionOptions
+from headgate.kafka_client.request_client import RequestClient
+from headgate.kafka_client.requests import Api
 
 
 class FakeClient:
@@ -20,10 +20,12 @@ class FakeClient:
 
     def __init__(self, failures: dict[int, Exception | None]) -> None:
         self._failures = failures
-        self._conns: dict[object, object] = {}
         self.asked: list[int] = []
         brokers = [SimpleNamespace(nodeId=node) for node in (1, 2, 3)]
         self.cluster: Any = SimpleNamespace(brokers=lambda: brokers, broker_metadata=lambda node: node)
+
+    def connected_nodes(self) -> set[int]:
+        return set()
 
     async def send(self, node: int, question: object) -> str:
         self.asked.append(node)
@@ -38,13 +40,13 @@ class FakeClient:
 
 def ask(client: FakeClient, api: Api = Api.METADATA, node: int | None = None) -> Any:
     async def run() -> Any:
-        cluster = AdminCluster(ProxySettings())
+        cluster = RequestClient(ConnectionOptions(("127.0.0.1:9092",)))
 
         async def connected(instead_of: object = None) -> FakeClient:
             return client
 
         cluster._connected = connected  # type: ignore[method-assign]  # no network in unit tests
-        return await cluster.ask(api, {}, node)
+        return await cluster.send(api, {}, node)
 
     return asyncio.run(run())
 
@@ -54,7 +56,7 @@ def ask(client: FakeClient, api: Api = Api.METADATA, node: int | None = None) ->
 def test_one_broker_of_three_suffices_for_a_read(
     failure: Exception | None, up: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admin, "other_broker_seconds", 0.01)
+    monkeypatch.setattr(request_client, "NEXT_BROKER_SECONDS", 0.01)
     # The last broker has all the time that is left; a broker that hangs must not be the last one here.
     monkeypatch.setattr(random, "shuffle", lambda nodes: nodes.sort(key=lambda node: node == up))
     assert ask(FakeClient({node: failure for node in (1, 2, 3) if node != up})) == f"answer of {up}"

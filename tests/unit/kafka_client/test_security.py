@@ -1,4 +1,4 @@
-"""Kafka's names for TLS and SASL, as aiokafka is told."""
+"""TLS and SASL properties of Kafka's clients, and the arguments of aiokafka."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -10,13 +10,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from headgate.spark_udfs.source.errors import BadOption
-from headgate.spark_udfs.source.options import read_options
-from headgate.spark_udfs.source.security import read_security
+from headgate.kafka_client import security
+from headgate.kafka_client.errors import InvalidProperty
+from headgate.kafka_client.security import Security
 
 SASL = {"kafka.security.protocol": "SASL_PLAINTEXT"}
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+def read_security(properties: dict[str, str]) -> Security:
+    """With the prefix of Spark's options."""
+    return security.read_security(properties, "kafka.")
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +71,16 @@ def test_sasl_as_java_has_it(text: str, password: str) -> None:
 
 
 def test_javas_plain_module_says_the_mechanism_itself() -> None:
-    security = read_security({**SASL, "kafka.sasl.jaas.config": f'{PLAIN} required username="u" password="p";'})
-    assert security.mechanism == "PLAIN"
+    found = read_security({**SASL, "kafka.sasl.jaas.config": f'{PLAIN} required username="u" password="p";'})
+    assert found.mechanism == "PLAIN"
 
 
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
         ({"kafka.security.protocol": "TLS"}, "one of PLAINTEXT"),
-        ({"kafka.sasl.username": "me"}, "needs kafka.security.protocol SASL_SSL"),
-        ({"kafka.ssl.ca.location": "ca.pem"}, "needs kafka.security.protocol SSL"),
+        ({"kafka.sasl.username": "me"}, "requires kafka.security.protocol SASL_SSL"),
+        ({"kafka.ssl.ca.location": "ca.pem"}, "requires kafka.security.protocol SSL"),
         (SASL, "kafka.sasl.mechanism"),
         ({**SASL, "kafka.sasl.mechanism": "GSSAPI"}, "must be one of PLAIN"),
         ({**SASL, "kafka.sasl.mechanism": "PLAIN"}, "kafka.sasl.username"),
@@ -94,7 +99,7 @@ def test_javas_plain_module_says_the_mechanism_itself() -> None:
     ],
 )
 def test_what_does_not_fit_together_is_refused(given: dict[str, str], problem: str) -> None:
-    with pytest.raises(BadOption) as failed:
+    with pytest.raises(InvalidProperty) as failed:
         read_security(given)
     assert problem in str(failed.value)
 
@@ -109,8 +114,8 @@ def test_what_does_not_fit_together_is_refused(given: dict[str, str], problem: s
 def test_tls_takes_pem_files_by_either_clients_names(pem: Path, names: tuple[str, str, str | None]) -> None:
     given = {name: str(pem) for name in names if name is not None}
     types = {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.keystore.type": "PEM"}
-    security = read_security({"kafka.security.protocol": "SSL", **types, **given})
-    context = security.client_arguments()["ssl_context"]
+    found = read_security({"kafka.security.protocol": "SSL", **types, **given})
+    context = found.client_arguments()["ssl_context"]
     assert isinstance(context, ssl.SSLContext)
     assert context.check_hostname
     assert context.verify_mode is ssl.CERT_REQUIRED
@@ -129,20 +134,41 @@ def test_tls_takes_certificates_as_text_and_a_host_that_is_not_checked(pem: Path
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
-    security = read_security({"kafka.security.protocol": "SSL", "kafka.ssl.ca.location": "no/such.pem"})
-    with pytest.raises(BadOption, match=r"no/such\.pem"):
-        security.client_arguments()
+    found = read_security({"kafka.security.protocol": "SSL", "kafka.ssl.ca.location": "no/such.pem"})
+    with pytest.raises(InvalidProperty, match=r"no/such\.pem"):
+        found.client_arguments()
 
 
-def test_no_secret_is_in_the_text_of_the_options() -> None:
-    given = {
-        "bootstrap.servers": "localhost:9092",
-        "subscribe": "orders",
-        "kafka.security.protocol": "SASL_SSL",
-        "kafka.sasl.mechanism": "PLAIN",
-        "kafka.sasl.username": "me",
-        "kafka.sasl.password": "hush-hush",
-        "kafka.ssl.key.password": "hush-hush",
-        "registry.basic.auth.user.info": "me:hush-hush",
-    }
-    assert "hush-hush" not in repr(read_options(given, is_streaming=False))
+def test_names_without_a_prefix_are_those_of_a_properties_file() -> None:
+    given = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "me", "sasl.password": "x"}
+    assert security.read_security(given).protocol == "SASL_SSL"
+    with pytest.raises(InvalidProperty, match=r"^sasl\.mechanism: required with SASL_SSL"):
+        security.read_security({"security.protocol": "SASL_SSL"})
+
+
+def test_an_unsupported_security_property_is_rejected_and_others_are_ignored() -> None:
+    security.check_names(["bootstrap.servers", "acks", "sasl.username"])
+    with pytest.raises(InvalidProperty, match=r"ssl\.provider"):
+        security.check_names(["ssl.provider"])
+
+
+def test_oauth_takes_the_names_of_both_clients() -> None:
+    url = "http://127.0.0.1:1/token"
+    java = 'org.apache.kafka.OAuthBearerLoginModule required clientId="me" clientSecret="s";'
+    both = [
+        {"kafka.sasl.oauthbearer.client.id": "me", "kafka.sasl.oauthbearer.client.secret": "s"},
+        {"kafka.sasl.jaas.config": java},
+    ]
+    for names in both:
+        given = {
+            **SASL,
+            "kafka.sasl.mechanism": "OAUTHBEARER",
+            "kafka.sasl.oauthbearer.token.endpoint.url": url,
+            **names,
+        }
+        oauth = read_security(given).oauth
+        assert oauth is not None
+        assert (oauth.client_id, oauth.client_secret, oauth.token_endpoint_url) == ("me", "s", url)
+        assert '"s"' not in repr(oauth)
+    with pytest.raises(InvalidProperty, match=r"kafka\.sasl\.oauthbearer\.token\.endpoint\.url"):
+        read_security({**SASL, "kafka.sasl.mechanism": "OAUTHBEARER"})

@@ -1,1 +1,0 @@
-"""The connection to the brokers, shared by everything the proxy does."""
