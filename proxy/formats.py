@@ -112,12 +112,16 @@ SCHEMALESS: dict[Format, Encode] = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaChoice:
-    """Which schema a payload is written with: exactly one of the first three, or none for the subject's latest."""
+    """The schema of a payload: its id, a version of `subject`, its text, or (with none of these) the latest version."""
 
-    schema_id: int | None = None
-    version: int | None = None
-    text: str | None = None
-    subject: str | None = None
+    schema_id: int | None
+    version: int | None
+    text: str | None
+    subject: str
     name_strategy: str | None = None
-    """RECORD_NAME or TOPIC_RECORD_NAME: the subject is named after the record that the text declares."""
-    topic: str | None = None
+    """RECORD_NAME or TOPIC_RECORD_NAME: the record name of the schema determines the subject."""
+    topic: str = ""
+
+    @property
+    def is_latest(self) -> bool:
+        return self.schema_id is None and self.version is None and self.text is None

@@ -6,7 +6,7 @@ from headgate.proxy.api.record_fields import headers_of, timestamp_ms, whole_num
 from headgate.proxy.errors import BadRequest, ConversionFailed, SchemaNotFound, SerializationFailed
 from headgate.proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
 from headgate.proxy.producers.records import OutgoingRecord
-from headgate.proxy.schemas import SchemaWriter, SchemaWriters
+from headgate.proxy.schemas import SchemaEncoder, SchemaEncoders
 
 _TYPES: Final = {
     "BINARY": Format.BINARY,
@@ -43,7 +43,7 @@ class SchemaNeeded(Exception):
 class RecordReader:
     """Records of one topic. Waits for nobody but the registry, and for that only the first time."""
 
-    def __init__(self, topic: str, schemas: SchemaWriters) -> None:
+    def __init__(self, topic: str, schemas: SchemaEncoders) -> None:
         self._topic = topic
         self._schemas = schemas
 
@@ -110,7 +110,7 @@ class RecordReader:
         report["size"] = len(payload) if payload is not None else 0
         return payload, report
 
-    def _writer(self, given: dict[str, Any], side: str) -> SchemaWriter:
+    def _writer(self, given: dict[str, Any], side: str) -> SchemaEncoder:
         unknown = next((name for name in given if name not in _PAYLOAD_FIELDS), None)
         if unknown is not None:
             raise BadRequest(f"Unrecognized field: {side}.{unknown[:100]}")
@@ -120,7 +120,7 @@ class RecordReader:
         choice = _choice(given, side, self._topic)
         if choice.text is not None and used is None:
             raise BadRequest(f"{side}.type must say what {side}.schema is written in.")
-        kept = self._schemas.kept(used, choice)
+        kept = self._schemas.cached(used, choice)
         if kept is None:
             raise SchemaNeeded(used, choice)
         return kept

@@ -11,7 +11,7 @@ from headgate.proxy.api.errors import status_of
 from headgate.proxy.errors import SerializationFailed
 from headgate.proxy.formats import Format, SchemaChoice
 from headgate.proxy.reading.payloads import Example, Payloads
-from headgate.proxy.schemas import SchemaWriters
+from headgate.proxy.schemas import SchemaEncoders
 from headgate.proxy.settings import ProxySettings, UnknownSetting
 from headgate.serdes import (
     AsyncRegistryClient,
@@ -169,7 +169,7 @@ def test_the_proxy_refuses_to_write_and_explains_what_it_cannot_read() -> None:
     async def run() -> None:
         async with AsyncRegistryClient(ADDRESS, transport=registry(domain(ENCRYPT)).transport) as registry_client:
             with pytest.raises(SerializationFailed, match="encryptPii") as raised:
-                await SchemaWriters(registry_client).find(Format.AVRO, SchemaChoice(1, None, None, "t-value"))
+                await SchemaEncoders(registry_client).find(Format.AVRO, SchemaChoice(1, None, None, "t-value"))
             assert status_of(raised.value) == (422, 42207)
             faults: dict[Any, Poison] = {}
             await Payloads(registry_client).load(1, Example(PAYLOAD, (), False), faults)
