@@ -1,10 +1,10 @@
-"""Declared pipelines: a file in TOML or YAML says what flows from where to where; checked, planned and run on Spark.
+"""Declarative pipelines: a TOML or YAML file with sources, transforms and sinks, validated and run on Spark.
 
     pipeline = load(Path("orders.toml"))
     Runner(spark, pipeline).run(once=True)
 
-`document` → `checks` → `model` is pure. `analysis` asks Spark what the steps make of their columns, `shape` says which
-streaming queries come of it, `run` runs them.
+`document`, `checks` and `model` work without Spark. `analysis` lets Spark analyze the steps, `topology` derives the
+streaming queries, and `run` runs them.
 """
 
 from headgate.spark_udfs.pipeline.checkpoints import BatchId

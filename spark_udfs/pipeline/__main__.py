@@ -1,13 +1,14 @@
-"""A pipeline without the `headgate` command: `python -m headgate.spark_udfs.pipeline FILE`, and for spark-submit.
+"""Run a pipeline without the `headgate` command: `python -m headgate.spark_udfs.pipeline FILE`, or spark-submit.
 
-    spark-submit --py-files … -m headgate.spark_udfs.pipeline FILE        where Spark takes modules
-    spark-submit run_pipeline.py FILE                            a file with the two lines below
+    spark-submit run_pipeline.py FILE
+
+where `run_pipeline.py` contains:
 
     from headgate.spark_udfs.pipeline.__main__ import main
     raise SystemExit(main())
 
-Exit codes are those of the `headgate` command: 0 done, 1 failed, 2 the file or the arguments are wrong, 4 a server
-cannot be reached, 130 interrupted.
+Exit codes are those of the `headgate` command: 0 success, 1 failure, 2 invalid file or arguments, 4 server not
+reachable, 130 interrupted.
 """
 
 import argparse
@@ -24,13 +25,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m headgate.spark_udfs.pipeline", description="Run a declared pipeline."
     )
-    parser.add_argument("file", type=Path, help="the pipeline, in TOML or YAML")
-    parser.add_argument("--plan", action="store_true", help="show what it would do, and the columns of every step")
-    parser.add_argument("--json", action="store_true", help="print the plan or the counts as JSON")
-    parser.add_argument("--once", action="store_true", help="read what is there, and end")
-    parser.add_argument("--metrics-json", type=Path, metavar="FILE", help="keep the metrics in this file")
+    parser.add_argument("file", type=Path, help="the pipeline file, in TOML or YAML")
+    parser.add_argument(
+        "--plan", action="store_true", help="show the plan and the columns of every step, and do not run"
+    )
+    parser.add_argument("--json", action="store_true", help="print the plan or the metrics as JSON")
+    parser.add_argument("--once", action="store_true", help="process the available rows and exit")
+    parser.add_argument("--metrics-json", type=Path, metavar="FILE", help="write the metrics to this file")
     parser.add_argument("--metrics-listen", metavar="HOST:PORT", help="serve the metrics to Prometheus")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="instead of the file's value")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a value of the file")
     given = parser.parse_args(arguments)
     try:
         overrides = parse_overrides(given.set)

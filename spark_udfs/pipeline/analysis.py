@@ -1,5 +1,6 @@
-"""What Spark's analyser says of a pipeline before anything runs: the columns of every step, and which steps need rows
-of more than one micro-batch. Works on stand-ins with the right columns, so that no broker and no file is touched.
+"""Spark's analysis of a pipeline before it runs: the columns of every step, and which steps are stateful.
+
+It uses placeholder DataFrames with the right columns, so it contacts no broker and reads no file.
 """
 
 from collections.abc import Iterator, Mapping
@@ -8,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.graph import Graph
-from headgate.spark_udfs.pipeline.model import Pipeline, Transform, WindowTransform
-from headgate.spark_udfs.pipeline.transforms import transformed, with_watermark
+from headgate.spark_udfs.pipeline.model import Pipeline, Transform
+from headgate.spark_udfs.pipeline.transforms import apply_transform, with_own_watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_GATHERING = frozenset({"Aggregate", "Distinct", "Deduplicate", "DeduplicateWithinWatermark"})
-_MEANINGLESS = {
+_STATEFUL = frozenset({"Aggregate", "Distinct", "Deduplicate", "DeduplicateWithinWatermark"})
+_UNSUPPORTED = {
     "Sort": "ORDER BY",
     "GlobalLimit": "LIMIT",
     "LocalLimit": "LIMIT",
@@ -29,50 +30,42 @@ _MEANINGLESS = {
 @dataclass(frozen=True, slots=True)
 class Analysis:
     schemas: "Mapping[str, StructType]"
-    """Of every source and transform."""
+    """The columns of every source and transform."""
     stateful: frozenset[str]
 
 
-def analyse(spark: "SparkSession", pipeline: Pipeline, sources: "Mapping[str, StructType]") -> Analysis:
-    """`sources` are the columns of each source's good rows. Raises `PipelineError`."""
+def analyze(spark: "SparkSession", pipeline: Pipeline, sources: "Mapping[str, StructType]") -> Analysis:
+    """`sources` are the columns of the good rows of each source. Raises `PipelineError`."""
     graph = Graph(pipeline)
     schemas = dict(sources)
     stateful: set[str] = set()
     for transform in graph.ordered():
         inputs = {}
         for name in transform.inputs:
-            stand_in = _stand_in(spark, schemas[name], streaming=graph.is_stream(name))
-            inputs[name] = _marked(pipeline, graph, name, stand_in)
-        frame = analysed(transform, inputs, spark)
+            placeholder = _placeholder(spark, schemas[name], streaming=graph.is_stream(name))
+            # With the watermark, so that Spark checks its rules for streams.
+            inputs[name] = with_own_watermark(placeholder, pipeline.steps[name])
+        frame = checked_transform(transform, inputs, spark)
         schemas[transform.name] = frame.schema
-        if graph.is_stream(transform.name) and _gathers(transform, frame, graph):
+        if graph.is_stream(transform.name) and _is_stateful(transform, frame, graph):
             stateful.add(transform.name)
     return Analysis(schemas, frozenset(stateful))
 
 
-def analysed(transform: Transform, inputs: "Mapping[str, DataFrame]", spark: "SparkSession") -> "DataFrame":
-    """The transform's frame. Raises `PipelineError` in Spark's words, with the columns that there are."""
+def checked_transform(transform: Transform, inputs: "Mapping[str, DataFrame]", spark: "SparkSession") -> "DataFrame":
+    """The DataFrame of a transform. Raises `PipelineError` with Spark's message and the existing columns."""
     from pyspark.errors import AnalysisException, ParseException
 
     try:
-        return transformed(transform, inputs, spark)
+        return apply_transform(transform, inputs, spark)
     except ParseException as error:
-        raise PipelineError(f"transform {transform.name}: Spark cannot read it", why=_first_lines(error)) from error
+        raise PipelineError(f"transform {transform.name}: Spark cannot parse it", why=_first_lines(error)) from error
     except AnalysisException as error:
         columns = "; ".join(f"{name} has {', '.join(frame.columns)}" for name, frame in inputs.items())
         raise PipelineError(f"transform {transform.name}: {_first_lines(error)}", why=columns) from error
 
 
-def _marked(pipeline: Pipeline, graph: Graph, name: str, frame: "DataFrame") -> "DataFrame":
-    """With its watermark, so that Spark's rules about streams are checked as they will be."""
-    step = pipeline.steps[name]
-    mark = getattr(step, "watermark", None)
-    if mark is None or isinstance(step, WindowTransform) or not graph.is_stream(name):
-        return frame
-    return with_watermark(frame, mark, name)
-
-
-def _stand_in(spark: "SparkSession", schema: "StructType", *, streaming: bool) -> "DataFrame":
+def _placeholder(spark: "SparkSession", schema: "StructType", *, streaming: bool) -> "DataFrame":
     from pyspark.sql.functions import lit
 
     if not streaming:
@@ -81,30 +74,30 @@ def _stand_in(spark: "SparkSession", schema: "StructType", *, streaming: bool) -
     return base.select(*(lit(None).cast(field.dataType).alias(field.name) for field in schema.fields))
 
 
-def _gathers(transform: Transform, frame: "DataFrame", graph: Graph) -> bool:
+def _is_stateful(transform: Transform, frame: "DataFrame", graph: Graph) -> bool:
     nodes = list(_nodes(frame))
     found = {str(node.getClass().getSimpleName()) for node in nodes}
-    _check_mixtures(transform, frame, nodes)
-    for operator in sorted(found & set(_MEANINGLESS)):
+    _check_table_joins(transform, frame, nodes)
+    for operator in sorted(found & set(_UNSUPPORTED)):
         raise PipelineError(
-            f"transform {transform.name}: {_MEANINGLESS[operator]} has no meaning on rows that never end",
-            advice="leave it out, or do it where the sink is read",
+            f"transform {transform.name}: {_UNSUPPORTED[operator]} is not supported on an unbounded stream",
+            advice="remove it, or apply it when you read the sink",
         )
-    gathers = bool(found & _GATHERING) or len(graph.stream_inputs(transform.name)) > 1
-    if gathers and not graph.watermarks(transform.name):
+    stateful = bool(found & _STATEFUL) or len(graph.stream_inputs(transform.name)) > 1
+    if stateful and not graph.watermarks(transform.name):
         raise PipelineError(
-            f"transform {transform.name} gathers rows over time without a watermark, so they would be kept for ever",
-            advice="give its source watermark = { column = …, delay = '10 minutes' } and group by window(column, …)",
+            f"transform {transform.name} is stateful and has no watermark, so its state would grow forever",
+            advice="add watermark = { column = …, delay = '10 minutes' } to its source, and group by window(column, …)",
         )
-    return gathers
+    return stateful
 
 
-def _check_mixtures(transform: Transform, frame: "DataFrame", nodes: list[Any]) -> None:
-    """Streams and tables together: a table is there again in every micro-batch, so its rows alone must not come out."""
+def _check_table_joins(transform: Transform, frame: "DataFrame", nodes: list[Any]) -> None:
+    """Every micro-batch reads a table again, so the result must not contain rows of the table alone."""
     if not frame.isStreaming:
         raise PipelineError(
-            f"transform {transform.name} has its stream in a subquery only, where it would be read batch by batch",
-            advice="join the stream with the table instead, the stream first",
+            f"transform {transform.name} uses its stream only in a subquery, which would see one batch at a time",
+            advice="join the stream with the table, the stream on the left",
         )
     for node in nodes:
         children = _children(node)
@@ -125,21 +118,21 @@ def _check_mixtures(transform: Transform, frame: "DataFrame", nodes: list[Any]) 
                 else f"a join ({outer}) that keeps all rows of a table"
             )
             raise PipelineError(
-                f"transform {transform.name} has {what}, whose rows would come again with every micro-batch",
-                advice="keep the rows of the stream: an inner join, or a left join with the stream on the left",
+                f"transform {transform.name} has {what}, whose rows would repeat in every micro-batch",
+                advice="use an inner join, or a left join with the stream on the left",
             )
 
 
 def _nodes(frame: "DataFrame") -> Iterator[Any]:
-    """The plan's nodes that stand on a stream."""
-    # PySpark has no words for plans; the JVM's tree is walked as it is.
+    """The streaming nodes of the query plan."""
+    # PySpark has no API for plans, so this walks the tree of the JVM.
     internals: Any = frame
-    waiting = [internals._jdf.queryExecution().analyzed()]
-    while waiting:
-        node = waiting.pop()
+    pending = [internals._jdf.queryExecution().analyzed()]
+    while pending:
+        node = pending.pop()
         if node.isStreaming():
             yield node
-            waiting += _children(node)
+            pending += _children(node)
 
 
 def _children(node: Any) -> list[Any]:
@@ -148,6 +141,6 @@ def _children(node: Any) -> list[Any]:
 
 
 def _first_lines(error: Exception) -> str:
-    """Spark's message without the plan that follows it."""
+    """Spark's message without the query plan."""
     text = str(error).split("\n\nJVM stacktrace", 1)[0]
     return "\n".join(line for line in text.split(";\n", 1)[0].splitlines() if line.strip()).strip()

@@ -1,4 +1,4 @@
-"""An Avro schema for the columns of a frame: what is registered when rows go to a topic whose subject has none yet."""
+"""Derive an Avro schema from the columns of a DataFrame, for a topic sink whose subject has no schema yet."""
 
 import json
 import re
@@ -28,8 +28,7 @@ DEPTH_MAX = 50
 
 
 def avro_text(schema: "StructType", name: str) -> str:
-    """Every field may be null and is null by default, so that any later version can leave it out. Raises
-    `PipelineError`."""
+    """Every field is nullable with the default null, so that later versions can remove it. Raises `PipelineError`."""
     return json.dumps(_record(schema, re.sub(r"[^A-Za-z0-9_]", "_", name).lstrip("0123456789") or "Row", 0))
 
 
@@ -38,7 +37,7 @@ def _record(schema: "StructType", name: str, depth: int) -> dict[str, Any]:
     for field in schema.fields:
         if _NAME.fullmatch(field.name) is None:
             raise PipelineError(
-                f"column {field.name} cannot be a field of Avro", advice="rename it in a transform, or give a schema"
+                f"column {field.name} is not a valid Avro field name", advice="rename it in a transform, or set schema"
             )
         kind = _type(field.dataType, f"{name}_{field.name}", depth)
         fields.append({"name": field.name, "type": ["null", kind], "default": None})
@@ -61,7 +60,7 @@ def _type(kind: "DataType", name: str, depth: int) -> Any:
     found = _PLAIN.get(kind.typeName())
     if found is None:
         raise PipelineError(
-            f"column {name.partition('_')[2] or name} is {kind.simpleString()}, for which there is no type of Avro",
-            advice="cast it in a transform, or give a schema",
+            f"column {name.partition('_')[2] or name} is {kind.simpleString()}, which Avro does not support",
+            advice="cast it in a transform, or set schema",
         )
     return found

@@ -1,14 +1,14 @@
-"""What a pipeline remembers between runs, in the folder that its file names.
+"""The state of a pipeline between runs, in its checkpoint folder.
 
-    pipeline.json            the pipeline's identity, made at the first start
-    queries/NAME             Spark's own checkpoint of each streaming query
-    staged/STEP              rows on their way from an intake to a gathering
-    tables/SOURCE            tables: generations of rows, and how far the topic was read
-    schemas/SOURCE.json      columns of files that did not declare them
-    cursors/SOURCE.json      how far a database was read
+    pipeline.json            the identity of the pipeline, created at the first start
+    queries/NAME             Spark's checkpoint of each streaming query
+    staged/STEP              rows that a source query has written for a stateful query
+    tables/SOURCE            generations of a lookup table
+    schemas/SOURCE.json      inferred columns of files
+    cursors/SOURCE.json      the position in a database
 
-The identity goes into every mark that a sink keeps of a batch: when somebody deletes the folder to start all over,
-batch 0 of the new beginning is not taken for batch 0 of the old one.
+Sinks store the identity with each batch number. If the folder is deleted to start over, batch 0 of the new run is not
+mistaken for batch 0 of the old one.
 """
 
 import json
@@ -26,17 +26,17 @@ LAYOUT = 1
 
 @dataclass(frozen=True, slots=True)
 class BatchId:
-    """A micro-batch, told apart from every other one. The same batch has the same id when it is done again."""
+    """The id of a micro-batch. A repeated batch has the same id."""
 
     pipeline: str
     identity: str
-    """Of the pipeline's checkpoint."""
+    """The identity of the checkpoint."""
     query: str
     number: int
 
     @property
     def name(self) -> str:
-        """Sorts as the batches of one query do; letters that file names take."""
+        """A valid file name that sorts in the order of the batches of a query."""
         return f"{self.identity[:8]}-{self.query}-{self.number:08d}"
 
 
@@ -60,9 +60,9 @@ class Checkpoint:
         return BatchId(self.pipeline, self.identity, query, number)
 
     def read_json(self, kind: str, name: str) -> Any:
-        """None where nothing was kept."""
+        """The stored value, or None."""
         path = joined(self.folder, kind, f"{name}.json")
-        # A crash between the two halves of a replacement leaves the new text under its first name.
+        # A crash between delete and rename leaves the new text under its temporary name.
         for candidate in (path, f"{path}.new"):
             if self.files.exists(candidate):
                 try:
@@ -77,13 +77,13 @@ class Checkpoint:
 
 
 def open_checkpoint(files: Files, pipeline: Pipeline) -> Checkpoint:
-    """Made at the first start. Raises `PipelineError` for the folder of another pipeline or layout."""
+    """Open or create the checkpoint. Raises `PipelineError` if it belongs to another pipeline or layout."""
     path = joined(pipeline.checkpoint, "pipeline.json")
     if not files.exists(path):
         if [name for name in files.names(pipeline.checkpoint) if not name.endswith(".new")]:
             raise PipelineError(
-                f"the checkpoint folder {pipeline.checkpoint} holds something else",
-                advice="name a folder that is empty or does not exist",
+                f"the checkpoint folder {pipeline.checkpoint} contains other files",
+                advice="use an empty or new folder",
             )
         identity = uuid.uuid4().hex
         with naming("checkpoint"):
@@ -94,12 +94,12 @@ def open_checkpoint(files: Files, pipeline: Pipeline) -> Checkpoint:
         found = json.loads(files.read_text(path))
         layout, name, identity = int(found["layout"]), str(found["pipeline"]), str(found["identity"])
     except (ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"{path} cannot be understood", why=str(error)) from error
+        raise PipelineError(f"cannot parse {path}", why=str(error)) from error
     if layout != LAYOUT:
         raise PipelineError(f"the checkpoint {pipeline.checkpoint} has layout {layout}; this version reads {LAYOUT}")
     if name != pipeline.name:
         raise PipelineError(
             f"the checkpoint {pipeline.checkpoint} belongs to the pipeline {name}, not {pipeline.name}",
-            advice="give each pipeline a folder of its own, or keep the name",
+            advice="use a separate folder for each pipeline, or keep the name",
         )
     return Checkpoint(files, pipeline.checkpoint, name, identity)

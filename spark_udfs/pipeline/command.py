@@ -1,4 +1,4 @@
-"""A run from a command line: signals, progress, metrics. Shared by `headgate pipeline` and spark-submit."""
+"""Run a pipeline from the command line, with signals, progress and metrics. Used by `headgate pipeline` too."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ from headgate.spark_udfs.pipeline.session import open_session
 from headgate.spark_udfs.pipeline.spark_errors import explained
 
 METRICS_SECONDS = 1.0
-"""Between two versions of the metrics file."""
+"""Interval between updates of the metrics file."""
 PORT_MAX = 65535
 
 
@@ -37,7 +37,7 @@ class RunOptions:
 
 
 def run_pipeline(file: Path, options: RunOptions, *, progress: Progress | None = None) -> dict[str, object]:
-    """Runs it to its end or to Ctrl-C; the metrics. Raises `PipelineMistakes`, `PipelineError`, `MissingExtra`."""
+    """Run until the end or Ctrl-C; the metrics. Raises `PipelineMistakes`, `PipelineError` or `MissingExtra`."""
     pipeline = load(file, overrides=options.overrides)
     shown = progress or Progress()
     metrics = Metrics(pipeline.name)
@@ -47,21 +47,21 @@ def run_pipeline(file: Path, options: RunOptions, *, progress: Progress | None =
     try:
         shown.say(f"starting Spark for {pipeline.name}")
         spark = open_session(pipeline)
-        _hush()
+        _silence_pyspark()
         runner = Runner(spark, pipeline, metrics)
         written_at = 0.0
 
-        def watch() -> None:
+        def on_progress() -> None:
             nonlocal written_at
             shown.show(metrics.document())
             if options.metrics_json is not None and time.monotonic() >= written_at + METRICS_SECONDS:
                 written_at = time.monotonic()
-                # A disk that is full for a while is no reason to stop.
+                # A temporarily full disk must not stop the pipeline.
                 with contextlib.suppress(OSError):
                     metrics.write_json(options.metrics_json)
 
         with _stopping(runner, shown):
-            runner.run(once=options.once, watch=watch, say=shown.say)
+            runner.run(once=options.once, on_progress=on_progress, log=shown.say)
     finally:
         shown.close()
         if options.metrics_json is not None:
@@ -77,15 +77,15 @@ def plan_pipeline(file: Path, overrides: Mapping[str, str]) -> Plan:
     """Raises `PipelineMistakes`, `PipelineError`, `MissingExtra`."""
     pipeline = load(file, overrides=overrides)
     spark = open_session(pipeline)
-    _hush()
+    _silence_pyspark()
     try:
         return plan_of(pipeline, outline(spark.newSession(), pipeline, None))
     except Exception as error:
         raise explained(error) from error
 
 
-def _hush() -> None:
-    """PySpark prints what it raises as well, with plans and the traces of two languages; we say it in a sentence."""
+def _silence_pyspark() -> None:
+    """Silence PySpark's log of exceptions, which contains plans and stack traces. The command prints one message."""
     from pyspark.logger import PySparkLogger
 
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
@@ -94,23 +94,23 @@ def _hush() -> None:
 
 
 def parse_overrides(given: list[str]) -> dict[str, str]:
-    """`KEY=VALUE` each. Raises `PipelineMistakes`."""
+    """Parse `KEY=VALUE` arguments. Raises `PipelineMistakes`."""
     found = {}
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            message = f"takes KEY=VALUE, such as checkpoint=state, not {text!r}"
+            message = f"expected KEY=VALUE, such as checkpoint=state, not {text!r}"
             raise PipelineMistakes("the command line", [Mistake("--set", None, message)])
         found[key.strip()] = value
     return found
 
 
 def _first_metrics(metrics: Metrics, file: Path) -> None:
-    """Before Spark starts: a file that cannot be written is told at once."""
+    """Write the file before Spark starts, so that a wrong path fails immediately."""
     try:
         metrics.write_json(file)
     except OSError as error:
-        raise PipelineError(f"--metrics-json: {file} cannot be written", why=error.strerror or str(error)) from error
+        raise PipelineError(f"--metrics-json: cannot write {file}", why=error.strerror or str(error)) from error
 
 
 def _serve(metrics: Metrics, listen: str | None) -> Callable[[], None]:
@@ -118,27 +118,27 @@ def _serve(metrics: Metrics, listen: str | None) -> Callable[[], None]:
         return lambda: None
     host, colon, port = listen.rpartition(":")
     if not colon or not host or not port.isdigit() or int(port) > PORT_MAX:
-        raise PipelineError(f"--metrics-listen takes HOST:PORT, such as 127.0.0.1:9464, not {listen!r}")
+        raise PipelineError(f"--metrics-listen: expected HOST:PORT, such as 127.0.0.1:9464, not {listen!r}")
     try:
         return serve_prometheus(metrics, host.strip("[]"), int(port))
     except OSError as error:
-        raise PipelineError(f"metrics cannot be served on {listen}", why=str(error)) from error
+        raise PipelineError(f"--metrics-listen: cannot listen on {listen}", why=str(error)) from error
 
 
 @contextlib.contextmanager
 def _stopping(runner: Runner, shown: Progress) -> Iterator[None]:
-    """Ctrl-C and SIGTERM stop after the micro-batch in flight; Ctrl-C once more stops at once."""
+    """Ctrl-C and SIGTERM stop after the running micro-batch; a second Ctrl-C stops immediately."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    asked = False
+    is_stopping = False
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked and number == signal.SIGINT:
+        nonlocal is_stopping
+        if is_stopping and number == signal.SIGINT:
             raise KeyboardInterrupt
-        asked = True
-        shown.say("stopping after the batch in flight (Ctrl-C once more to insist)")
+        is_stopping = True
+        shown.say("stopping after the running batch (press Ctrl-C again to stop immediately)")
         runner.stop()
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}

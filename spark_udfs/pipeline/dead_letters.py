@@ -1,8 +1,7 @@
-"""Where rows go that cannot be read, and rows that a sink cannot hold: a topic, or a table.
+"""Dead letters of a pipeline: rows that cannot be decoded, and rows that a sink refuses.
 
-The table has the columns of `spark_udfs.dead_letter` and three more: the source (or the sink) that the row comes from,
-the pipeline, and the time. In a topic the layout is that of `serdes.dead_letter`. Tables are exactly once, as their
-sinks are; a topic is at least once.
+The table has the columns of `spark_udfs.dead_letter` and three more: `source` (or sink), `pipeline` and `failed_at`.
+The delivery guarantee is that of the dead-letter sink.
 """
 
 import time
@@ -11,40 +10,31 @@ from typing import TYPE_CHECKING
 
 from headgate.spark_udfs.pipeline.checkpoints import BatchId
 from headgate.spark_udfs.pipeline.errors import PipelineError
-from headgate.spark_udfs.pipeline.model import OnPoison, Options, TopicLetters
-from headgate.spark_udfs.pipeline.sinks.topic import SPARE_BYTES, send, value_bytes_max
-from headgate.spark_udfs.pipeline.sinks.writer import AT_LEAST_ONCE, REFUSED_AT_ONCE_MAX, Writer
+from headgate.spark_udfs.pipeline.sinks.sink import Sink
+from headgate.spark_udfs.pipeline.sinks.writer import REFUSED_ROWS_MAX, Writer
+from headgate.spark_udfs.spec.policy import OnPoison
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 EXAMPLES_MAX = 3
-"""Bad rows that a failure quotes."""
-HEADERS_BYTES_MAX = SPARE_BYTES // 2
-"""Of a dead letter's own headers; larger ones are left out, since ours must fit as well."""
+"""Bad rows that an error message quotes."""
 
 
-class Letters:
-    """Takes poison of every source and sink of one pipeline."""
+class DeadLetterWriter:
+    """Writes the dead letters of every source and sink of one pipeline."""
 
-    def __init__(self, place: TopicLetters | Writer | None, kafka: Options, pipeline: str) -> None:
-        self._place = place
-        self._kafka = kafka
+    def __init__(self, writer: Writer | None, pipeline: str) -> None:
+        self._writer = writer
         self._pipeline = pipeline
 
-    @property
-    def guarantee(self) -> str:
-        if self._place is None or isinstance(self._place, TopicLetters):
-            return AT_LEAST_ONCE
-        return self._place.guarantee
-
-    def check(self, spark: "SparkSession") -> None:
-        if self._place is not None and not isinstance(self._place, TopicLetters):
-            self._place.check(table_schema(spark))
+    def check(self) -> None:
+        if self._writer is not None:
+            self._writer.check(table_schema())
 
     def write(self, decoded: "DataFrame", source: str, batch: BatchId) -> None:
-        """The bad rows of a decoded frame."""
+        """Write the bad rows of a decoded DataFrame."""
         from headgate.spark_udfs.dead_letter import dead_letters
 
         self._write(dead_letters(decoded), source, batch)
@@ -52,35 +42,32 @@ class Letters:
     def _write(self, letters: "DataFrame", source: str, batch: BatchId) -> None:
         from pyspark.sql import functions as f
 
-        from headgate.spark_udfs.dead_letter import COLUMNS, to_dead_letter_records
+        from headgate.spark_udfs.dead_letter import COLUMNS
 
-        assert self._place is not None, "the checks let no DEAD_LETTER through without [dead_letters]"
-        if isinstance(self._place, TopicLetters):
-            options = {**self._kafka, **self._place.options}
-            fitting = _fitting(letters, value_bytes_max(options))
-            records = to_dead_letter_records(fitting, self._place.topic, application=self._pipeline)
-            send(records.drop("topic"), self._place.topic, options)
-            return
+        if self._writer is None:
+            raise PipelineError(
+                f"{source} has rows that cannot be read, and the pipeline has no [dead_letters]",
+                advice="add [dead_letters]; or set on_poison to DROP or FAIL",
+            )
         table = letters.select(
             *COLUMNS,
             f.lit(source).alias("source"),
             f.lit(self._pipeline).alias("pipeline"),
             f.timestamp_millis(f.lit(time.time_ns() // 1_000_000)).alias("failed_at"),
         )
-        self._place.write(table, batch)
+        self._writer.write(table, batch)
 
-    def refuse(
-        self, spark: "SparkSession", policy: OnPoison, sink: str, rows: Sequence[tuple[str, str]], batch: BatchId
-    ) -> None:
-        """Rows (as JSON, with what is wrong) that a sink cannot hold. Raises `PipelineError` if the policy is FAIL."""
-        if policy is OnPoison.FAIL or len(rows) > REFUSED_AT_ONCE_MAX:
-            shown = "; ".join(f"{detail}: {text[:200]}" for text, detail in rows[:EXAMPLES_MAX])
+    def refuse(self, spark: "SparkSession", sink: Sink, rows: Sequence[tuple[str, str]], batch: BatchId) -> None:
+        """Handle rows that a sink cannot write (JSON and reason). Raises `PipelineError` if the policy is FAIL."""
+        is_failure = sink.on_refused not in {OnPoison.DROP, OnPoison.DEAD_LETTER}
+        if is_failure or len(rows) > REFUSED_ROWS_MAX:
+            examples = "; ".join(f"{detail}: {text[:200]}" for text, detail in rows[:EXAMPLES_MAX])
             raise PipelineError(
-                f"sink {sink} cannot hold {len(rows):,} rows of a batch",
-                why=shown,
+                f"sink {sink.name} cannot write {len(rows):,} rows of a batch",
+                why=examples,
                 advice="filter or repair them in a transform; or set on_refused to DEAD_LETTER or DROP",
             )
-        if policy is OnPoison.DROP:
+        if sink.on_refused is OnPoison.DROP:
             return
         from pyspark.sql import functions as f
 
@@ -88,36 +75,13 @@ class Letters:
 
         given = spark.createDataFrame([(text.encode(), detail) for text, detail in rows], "raw binary, detail string")
         known = {"raw": f.col("raw"), "detail": f.col("detail"), "reason": f.lit("INVALID_VALUE")}
-        head = [known.get(name, f.lit(None)).cast(kind).alias(name) for name, kind in COLUMNS.items()]
-        # A mark of its own: the same batch may have dead letters of its source as well.
-        own = BatchId(batch.pipeline, batch.identity, f"{batch.query}-{sink}", batch.number)
-        self._write(given.select(*head), f"sink {sink}", own)
+        columns = [known.get(name, f.lit(None)).cast(kind).alias(name) for name, kind in COLUMNS.items()]
+        # A separate batch id: the same batch may have dead letters of its source as well.
+        own = BatchId(batch.pipeline, batch.identity, f"{batch.query}-{sink.name}", batch.number)
+        self._write(given.select(*columns), f"sink {sink.name}", own)
 
 
-def _fitting(letters: "DataFrame", bytes_max: int) -> "DataFrame":
-    """A letter is longer than its record was, and one that the brokers refuse would stop everything: what is too long
-    is cut, and says so. The record itself is where the letter says it was."""
-    from pyspark.sql import functions as f
-
-    left = f.lit(bytes_max) - f.least(f.coalesce(f.octet_length("key"), f.lit(0)), f.lit(bytes_max))
-    cut = f.octet_length("raw") > left
-    said = f.concat(
-        f.coalesce(f.col("detail"), f.lit("")),
-        f.lit(" (cut: the record had "),
-        f.octet_length("raw"),
-        f.lit(" bytes)"),
-    )
-    headers = f.when(f.coalesce(f.length(f.to_json("headers")), f.lit(0)) <= HEADERS_BYTES_MAX, f.col("headers"))
-    return letters.withColumns(
-        {
-            "detail": f.when(cut, said).otherwise(f.col("detail")),
-            "raw": f.when(cut, f.substring(f.col("raw"), f.lit(1), left)).otherwise(f.col("raw")),
-            "headers": headers,
-        }
-    )
-
-
-def table_schema(spark: "SparkSession") -> "StructType":
+def table_schema() -> "StructType":
     """The columns of a dead-letter table."""
     from pyspark.sql.types import StructType
 
@@ -129,10 +93,10 @@ def table_schema(spark: "SparkSession") -> "StructType":
     return found
 
 
-def failure(source: str, poison: int, examples: Sequence[tuple[str, str]]) -> PipelineError:
-    """What `on_poison = "FAIL"` raises."""
+def poison_failure(source: str, poison: int, examples: Sequence[tuple[str, str]]) -> PipelineError:
+    """The error of `on_poison = "FAIL"`."""
     return PipelineError(
         f"source {source}: {poison:,} rows of a batch cannot be read, and on_poison is FAIL",
         why="; ".join(f"{reason}: {where}" for reason, where in examples),
-        advice="nothing of the batch was written; set on_poison to DEAD_LETTER or DROP to go on without them",
+        advice="nothing of the batch was written; set on_poison to DEAD_LETTER or DROP to continue without them",
     )

@@ -1,7 +1,7 @@
-"""A pipeline's file as plain values: TOML or YAML, with the line of every key, and `${VARIABLES}` put in.
+"""Parse a pipeline file (TOML or YAML) into plain values, with the line of every key and `${VARIABLES}` replaced.
 
-What the values mean is `spark_udfs.pipeline.checks`' matter. YAML is read in its JSON part: texts, numbers, booleans,
-null, lists and mappings; no tags, no anchors, no key twice.
+`spark_udfs.pipeline.checks` validates the values. YAML is restricted to the JSON types: strings, numbers, booleans,
+null, lists and mappings, without tags, anchors and duplicate keys.
 """
 
 import re
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import yaml
 
 FILE_BYTES_MAX = 1024 * 1024
-"""Nobody writes more by hand, and a parser's memory is a multiple of its input."""
+"""A parser needs a multiple of its input as memory. Files written by hand are smaller."""
 
 DEPTH_MAX = 32
-"""Levels of nesting; the format itself needs five."""
+"""Levels of nesting. The format itself needs five."""
 
 Path_ = tuple[str, ...]
 
@@ -34,7 +34,7 @@ _PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The values, and where each was written."""
+    """The values, and the line of each key."""
 
     file: str
     folder: Path
@@ -42,7 +42,7 @@ class Document:
     lines: Mapping[Path_, int] = field(default_factory=dict)
 
     def line_of(self, path: Path_) -> int | None:
-        """Of the key, or of the nearest thing around it."""
+        """The line of a key, or of the closest enclosing table."""
         while path:
             if path in self.lines:
                 return self.lines[path]
@@ -51,17 +51,19 @@ class Document:
 
 
 def read_document(file: Path, environment: Mapping[str, str], overrides: Mapping[str, str] | None = None) -> Document:
-    """`overrides` are values by dotted key that go before the file's. Raises `PipelineMistakes`."""
+    """`overrides` replace values of the file by dotted key. Raises `PipelineMistakes`."""
     name = str(file)
     try:
         size = file.stat().st_size
         if size > FILE_BYTES_MAX:
-            raise PipelineMistakes(name, [Mistake("", None, f"{size:,} bytes; {FILE_BYTES_MAX:,} are the most")])
+            raise PipelineMistakes(
+                name, [Mistake("", None, f"the file has {size:,} bytes; the maximum is {FILE_BYTES_MAX:,}")]
+            )
         text = file.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise PipelineMistakes(name, [Mistake("", None, f"not UTF-8: {error.reason} at byte {error.start}")]) from error
     except OSError as error:
-        raise PipelineMistakes(name, [Mistake("", None, f"cannot be read: {error.strerror or error}")]) from error
+        raise PipelineMistakes(name, [Mistake("", None, f"cannot read the file: {error.strerror or error}")]) from error
     kind = file.suffix.lower()
     if kind not in {".toml", ".yaml", ".yml"}:
         raise PipelineMistakes(name, [Mistake("", None, "the name must end in .toml, .yaml or .yml")])
@@ -69,8 +71,8 @@ def read_document(file: Path, environment: Mapping[str, str], overrides: Mapping
     return parse(text, name, file.parent, environment, overrides)
 
 
-def placed(path: str, document: Document) -> str:
-    """A path relative to the file, as an absolute one; addresses (`s3a://…`) stay as they are."""
+def resolve_path(path: str, document: Document) -> str:
+    """The absolute path of a path relative to the file. URLs (`s3a://…`) stay unchanged."""
     if not path or "://" in path:
         return path
     return str((document.folder / path).absolute())
@@ -90,7 +92,7 @@ def parse_toml(
     except ValueError as error:
         line = re.search(r"line (\d+)", str(error))
         raise PipelineMistakes(file, [Mistake("", int(line[1]) if line else None, f"not TOML: {error}")]) from error
-    return _finished(file, folder, values, _toml_lines(text), environment, overrides or {})
+    return _with_environment(file, folder, values, _toml_lines(text), environment, overrides or {})
 
 
 def parse_yaml(
@@ -109,7 +111,7 @@ def parse_yaml(
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
                 line = event.start_mark.line + 1 if event.start_mark is not None else None
-                raise PipelineMistakes(file, [Mistake("", line, "aliases (*name) are not taken; write it out")])
+                raise PipelineMistakes(file, [Mistake("", line, "aliases (*name) are not supported; repeat the value")])
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except RecursionError as error:
         raise PipelineMistakes(file, [Mistake("", None, "nested too deeply")]) from error
@@ -121,14 +123,14 @@ def parse_yaml(
     reading = _YamlReading(file)
     values = reading.value(root, ()) if root is not None else {}
     if not isinstance(values, dict):
-        reading.mistakes.append(Mistake("", 1, f"a mapping of names is expected, not {shown(values)}"))
+        reading.mistakes.append(Mistake("", 1, f"expected a mapping, not {shown(values)}"))
     if reading.mistakes:
         raise PipelineMistakes(file, reading.mistakes)
-    return _finished(file, folder, values, reading.lines, environment, overrides or {})
+    return _with_environment(file, folder, values, reading.lines, environment, overrides or {})
 
 
 class _YamlReading:
-    """Values out of the nodes of one file, with their lines."""
+    """Converts the YAML nodes of one file to values with lines."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -156,9 +158,9 @@ class _YamlReading:
             line = key.start_mark.line + 1
             at = (*path, name)
             if not name:
-                self.mistakes.append(Mistake(".".join(path), line, "a key must be a text"))
+                self.mistakes.append(Mistake(".".join(path), line, "a key must be a string"))
             elif name in found:
-                self.mistakes.append(Mistake(".".join(at), line, f"written twice; first in line {self.lines[at]}"))
+                self.mistakes.append(Mistake(".".join(at), line, f"duplicate key; first in line {self.lines[at]}"))
             else:
                 self.lines[at] = line
                 found[name] = self.value(inner, at)
@@ -169,7 +171,9 @@ class _YamlReading:
 
         kind = str(node.tag).rpartition(":")[2]
         if kind not in {"str", "int", "float", "bool", "null", "timestamp", "value"}:
-            self.mistakes.append(Mistake(".".join(path), line, f"{node.tag} is not taken; texts, numbers, lists are"))
+            self.mistakes.append(
+                Mistake(".".join(path), line, f"{node.tag} is not supported; use strings, numbers and lists")
+            )
             return None
         if kind in {"str", "timestamp", "value"}:
             return str(node.value)
@@ -177,12 +181,12 @@ class _YamlReading:
             constructor = yaml.constructor.SafeConstructor()
             return constructor.construct_object(node)
         except (ValueError, yaml.YAMLError):
-            self.mistakes.append(Mistake(".".join(path), line, f"{shown(node.value)} is not a value of YAML"))
+            self.mistakes.append(Mistake(".".join(path), line, f"{shown(node.value)} is not a valid YAML value"))
             return None
 
 
 def _toml_lines(text: str) -> dict[Path_, int]:
-    """Where each key is. The parser does not tell, and the shapes that people write are few."""
+    """The line of each key. `tomllib` does not report it, so this scans for headers and keys."""
     lines: dict[Path_, int] = {}
     table: Path_ = ()
     inside = ""
@@ -210,7 +214,7 @@ def _parts(keys: str) -> Path_:
     return tuple(part.strip("\"'") for part in _PART.findall(keys))
 
 
-def _finished(
+def _with_environment(
     file: str,
     folder: Path,
     values: Mapping[str, Any],
@@ -220,25 +224,27 @@ def _finished(
 ) -> Document:
     mistakes: list[Mistake] = []
     document = Document(file, folder, values, lines)
-    filled = _filled(values, (), environment, document, mistakes)
+    resolved = _substituted(values, (), environment, document, mistakes)
     for key, value in overrides.items():
-        _override(filled, key, value, mistakes)
+        _override(resolved, key, value, mistakes)
     if mistakes:
         raise PipelineMistakes(file, mistakes)
-    return Document(file, folder, filled, lines)
+    return Document(file, folder, resolved, lines)
 
 
-def _filled(
+def _substituted(
     value: Any, path: Path_, environment: Mapping[str, str], document: Document, mistakes: list[Mistake]
 ) -> Any:
-    """The same value with `${NAME}` and `${NAME:-default}` replaced in its texts; `$$` is a dollar."""
+    """The value with `${NAME}` and `${NAME:-default}` replaced in strings; `$$` is a dollar sign."""
     if len(path) > DEPTH_MAX:
         mistakes.append(Mistake(".".join(path[:4]) + "…", document.line_of(path), "nested too deeply"))
         return None
     if isinstance(value, Mapping):
-        return {key: _filled(inner, (*path, key), environment, document, mistakes) for key, inner in value.items()}
+        return {key: _substituted(inner, (*path, key), environment, document, mistakes) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_filled(inner, (*path, str(at)), environment, document, mistakes) for at, inner in enumerate(value)]
+        return [
+            _substituted(inner, (*path, str(at)), environment, document, mistakes) for at, inner in enumerate(value)
+        ]
     if not isinstance(value, str) or "$" not in value:
         return value
 
@@ -254,7 +260,7 @@ def _filled(
             Mistake(
                 ".".join(path),
                 document.line_of(path),
-                f"the environment has no {name}; export it, or give a default: ${{{name}:-…}}",
+                f"the environment variable {name} is not set; set it, or add a default: ${{{name}:-…}}",
             )
         )
         return ""
@@ -263,13 +269,13 @@ def _filled(
 
 
 def _override(values: dict[str, Any], key: str, text: str, mistakes: list[Mistake]) -> None:
-    """Sets one value by its dotted key; the text is a TOML value where it is one, else itself."""
+    """Set one value by its dotted key. The text is a TOML value if it parses, else a string."""
     *tables, last = key.split(".")
     inner = values
     for at, name in enumerate(tables):
         step = inner.setdefault(name, {})
         if not isinstance(step, dict):
-            mistakes.append(Mistake(".".join(tables[: at + 1]), None, f"--set {key}: this is a value, not a table"))
+            mistakes.append(Mistake(".".join(tables[: at + 1]), None, f"--set {key}: this key is a value, not a table"))
             return
         inner = step
     if not last:

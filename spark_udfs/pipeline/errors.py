@@ -1,6 +1,6 @@
-"""What is wrong with a pipeline's file: each mistake with its place, what was found, what is allowed, a near miss.
+"""Errors of pipelines: mistakes in the file, each with its line, and failures of a run.
 
-Mistakes are gathered, not raised one by one: a person who has five of them wants to see five.
+A check collects all mistakes of a file and raises them together.
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 SHOWN_CHARS_MAX = 80
-"""A value is quoted as far as it helps to find it."""
+"""Length of a quoted value in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One thing to put right. `path` is the key as the file has it: `sinks.lake.type`."""
+    """One mistake in the file. `path` is the dotted key: `sinks.lake.type`."""
 
     path: str
     line: int | None
@@ -25,7 +25,7 @@ class Mistake:
 
 
 class PipelineMistakes(ValueError):
-    """The pipeline cannot be understood. Holds every mistake that was found."""
+    """The pipeline file is invalid. Contains every mistake."""
 
     def __init__(self, file: str, mistakes: Sequence[Mistake]) -> None:
         self.file = file
@@ -34,7 +34,7 @@ class PipelineMistakes(ValueError):
 
 
 class PipelineError(Exception):
-    """The pipeline is well written and cannot run, or could not go on: what, why, and what to try."""
+    """A valid pipeline cannot start or continue: what failed, why, and advice."""
 
     def __init__(self, what: str, *, why: str = "", advice: str = "", unreachable: bool = False) -> None:
         super().__init__(". ".join(part for part in (what, why, advice) if part))
@@ -42,17 +42,17 @@ class PipelineError(Exception):
         self.why = why
         self.advice = advice
         self.unreachable = unreachable
-        """A server did not answer: trying again later may do."""
+        """A server did not respond. A retry may succeed."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; do you mean topic?`, or nothing where nothing is near."""
-    near = get_close_matches(name.lower(), {each.lower(): each for each in known}, 1)
-    if not near:
-        return ""
-    return f"; do you mean {next(each for each in known if each.lower() == near[0])}?"
+    """`; did you mean topic?`, or an empty string if no known name is similar."""
+    by_lower_case = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), by_lower_case, 1)
+    return f"; did you mean {by_lower_case[near[0]]}?" if near else ""
 
 
 def shown(value: object) -> str:
+    """The value for a message, truncated."""
     text = repr(value)
     return text if len(text) <= SHOWN_CHARS_MAX else text[: SHOWN_CHARS_MAX - 1] + "…"

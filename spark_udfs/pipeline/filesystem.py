@@ -1,7 +1,7 @@
-"""Files wherever Spark can reach them (local disk, HDFS, object stores), through Hadoop's own client in the driver.
+"""File operations on any file system that Spark supports (local, HDFS, object stores), through Hadoop's client.
 
-Only what checkpoints, tables and the Parquet sink need. A rename is atomic on local disks and HDFS; on object stores it
-is not, and the documentation of the Parquet sink says so.
+Contains only the operations that checkpoints, tables and the Parquet sink need. A rename is atomic on local disks and
+HDFS, but not on object stores.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TEXT_BYTES_MAX = 16 * 1024 * 1024
-"""Of a file that is read as a whole; ours have a few kilobytes."""
+"""Maximum size of a file that is read as a whole. Real files have a few kilobytes."""
 
 
 class Files:
-    """The file systems that a session knows."""
+    """The file systems of a Spark session."""
 
     def __init__(self, spark: "SparkSession") -> None:
-        # The gateway is PySpark's way into its own JVM; it has no types.
+        # The Py4J gateway has no types.
         context: Any = spark.sparkContext
         self._jvm: Any = context._jvm
         self._configuration: Any = context._jsc.hadoopConfiguration()
@@ -29,7 +29,7 @@ class Files:
         return bool(system.exists(place))
 
     def names(self, path: str) -> list[str]:
-        """What is directly in a folder; nothing where there is none."""
+        """The names in a folder; empty if the folder does not exist."""
         place, system = self._at(path)
         if not system.exists(place):
             return []
@@ -45,13 +45,11 @@ class Files:
             if system.mkdirs(place):
                 return
         except Py4JJavaError as error:
-            why = _said(error)
-        raise PipelineError(
-            f"the folder {path} cannot be made", why=why, advice="check the path, and who may write there"
-        )
+            why = _message(error)
+        raise PipelineError(f"cannot create the folder {path}", why=why, advice="check the path and its permissions")
 
     def rename(self, old: str, new: str) -> None:
-        """Raises `OSError` where the new name is taken or the old one is gone."""
+        """Raises `OSError` if the new name exists or the old one does not."""
         target, _ = self._at(new)
         place, system = self._at(old)
         if system.exists(target):
@@ -59,10 +57,10 @@ class Files:
         parent = target.getParent()
         system.mkdirs(parent)
         if not system.rename(place, target):
-            raise OSError(f"{old} could not be renamed to {new}")
+            raise OSError(f"cannot rename {old} to {new}")
 
     def delete(self, path: str) -> None:
-        """With everything in it; nothing happens where nothing is."""
+        """Delete a file or a folder with its content, if it exists."""
         place, system = self._at(path)
         system.delete(place, True)
 
@@ -75,7 +73,7 @@ class Files:
             stream.close()
 
     def write_text(self, path: str, text: str) -> None:
-        """All or nothing: written beside, then renamed over what was there."""
+        """Replace a file: write a temporary file, delete the old one, rename."""
         temporary = f"{path}.new"
         place, system = self._at(temporary)
         stream = system.create(place, True)
@@ -96,15 +94,15 @@ class Files:
             return place, place.getFileSystem(self._configuration)
         except Py4JJavaError as error:
             raise PipelineError(
-                f"{path} cannot be reached", why=_said(error), advice="object stores need their jars under [spark]"
+                f"cannot access {path}", why=_message(error), advice="object stores need their jars in [spark]"
             ) from error
 
 
-def _said(error: Any) -> str:
-    """What Java says, without its trace."""
+def _message(error: Any) -> str:
+    """The Java message without the stack trace."""
     return str(error.java_exception.getMessage())
 
 
 def joined(*parts: str) -> str:
-    """Of a path or an address."""
+    """Join the parts of a path or URL."""
     return "/".join([parts[0].rstrip("/"), *parts[1:]])

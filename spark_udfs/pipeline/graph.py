@@ -1,22 +1,15 @@
-"""How the steps of a pipeline hang together: who reads whom, what is a stream and what a table. Pure."""
+"""The graph of a pipeline: inputs of each step, streams and tables, watermarks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from headgate.spark_udfs.pipeline.model import (
-    JoinTransform,
-    Pipeline,
-    Read,
-    Source,
-    Transform,
-    Watermark,
-    WindowTransform,
-)
+from headgate.spark_udfs.pipeline.model import JoinTransform, Pipeline, Read, Transform, Watermark, WindowTransform
+from headgate.spark_udfs.pipeline.sources.source import Source
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Names that do not exist are passed over: the checks report them once."""
+    """Ignores unknown names; the checks report them."""
 
     pipeline: Pipeline
 
@@ -26,7 +19,7 @@ class Graph:
         return () if transform is None else tuple(each for each in transform.inputs if each in steps)
 
     def above(self, name: str) -> list[str]:
-        """The step and all that it is made of, nearest first; each once, so that a circle ends."""
+        """The step and everything it reads, closest first, without duplicates."""
         found = [name]
         for each in found:
             found += [before for before in self.inputs(each) if before not in found]
@@ -44,22 +37,22 @@ class Graph:
     def table_inputs(self, name: str) -> tuple[str, ...]:
         return tuple(each for each in self.inputs(name) if not self.is_stream(each))
 
-    def circle(self, name: str) -> list[str]:
-        """The way from a step back to itself; empty where there is none."""
-        trail: list[tuple[str, list[str]]] = [(name, [name])]
+    def cycle(self, name: str) -> list[str]:
+        """The path from a step back to itself; empty if there is none."""
+        pending: list[tuple[str, list[str]]] = [(name, [name])]
         seen: set[str] = set()
-        while trail:
-            at, way = trail.pop()
+        while pending:
+            at, path = pending.pop()
             for before in self.inputs(at):
                 if before == name:
-                    return [*way, name]
+                    return [*path, name]
                 if before not in seen:
                     seen.add(before)
-                    trail.append((before, [*way, before]))
+                    pending.append((before, [*path, before]))
         return []
 
     def watermarks(self, name: str) -> list[Watermark]:
-        """Those that hold for the rows of a step."""
+        """The watermarks of the rows of a step."""
         steps = self.pipeline.steps
         found = []
         for each in self.above(name):
@@ -71,15 +64,15 @@ class Graph:
                 found.append(step.watermark)
         return found
 
-    def known_stateful(self, name: str) -> bool:
-        """What the declaration alone tells; what SQL does, Spark's analysis tells (`spark_udfs.pipeline.frames`)."""
+    def is_known_stateful(self, name: str) -> bool:
+        """Whether the file alone shows that a step is stateful. For SQL, `analysis` decides."""
         transform = self.pipeline.transforms.get(name)
         if transform is None or not self.is_stream(name):
             return False
         return isinstance(transform, WindowTransform) or len(self.stream_inputs(name)) > 1
 
     def ordered(self) -> Iterator[Transform]:
-        """Transforms, each after what it reads."""
+        """The transforms in topological order."""
         done = set(self.pipeline.sources)
         waiting = dict(self.pipeline.transforms)
         while waiting:

@@ -1,6 +1,6 @@
-"""What a pipeline counts: rows read, good, poison by reason, rows written, lag and speed; as JSON and for Prometheus.
+"""Metrics of a pipeline as JSON and for Prometheus: rows read, good, poison by reason, written, lag and rate.
 
-`read = good + poison` holds for every source at any time: a batch is counted as a whole, once it is written.
+`read = good + poison` always holds for every source, because a batch is counted as a whole after it is written.
 """
 
 import json
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
     from prometheus_client.registry import CollectorRegistry
 
-SPEED_SECONDS = 30.0
-"""The speed is that of the last so many seconds."""
+RATE_SECONDS = 30.0
+"""The time window of the row rate."""
 
 
 @dataclass(slots=True)
@@ -33,11 +33,11 @@ class SinkCounts:
     rows: int = 0
     refused: int = 0
     repeated: int = 0
-    """Batches that had been written before."""
+    """Batches that an earlier attempt had written."""
 
 
 class Metrics:
-    """Counts of one run. Safe to share between threads."""
+    """The counters of one run. Thread-safe."""
 
     def __init__(self, pipeline: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.pipeline = pipeline
@@ -50,7 +50,7 @@ class Metrics:
         self._restarts = 0
 
     def declare(self, sources: list[str], sinks: list[str]) -> None:
-        """So that a count of nothing is 0, and not missing."""
+        """Report counters as 0 before the first batch."""
         with self._lock:
             for name in sources:
                 self._sources.setdefault(name, SourceCounts())
@@ -84,11 +84,11 @@ class Metrics:
             self._restarts += 1
 
     def document(self) -> dict[str, Any]:
-        """Everything, as JSON has it."""
+        """All metrics as a JSON document."""
         with self._lock:
             now = self._clock()
-            self._recent = [each for each in self._recent if each[0] > now - SPEED_SECONDS]
-            span = min(max(now - self._started, 0.001), SPEED_SECONDS)
+            self._recent = [each for each in self._recent if each[0] > now - RATE_SECONDS]
+            span = min(max(now - self._started, 0.001), RATE_SECONDS)
             sources = {
                 name: {
                     "read": each.read,
@@ -126,14 +126,14 @@ class Metrics:
         return dict(sorted(total.items()))
 
     def write_json(self, file: Path) -> None:
-        """In one piece: whoever reads it never sees half."""
+        """Atomic replace: write a temporary file and rename it."""
         temporary = file.with_name(f".{file.name}.new")
         temporary.write_text(json.dumps(self.document(), indent=2) + "\n", encoding="utf-8")
         temporary.replace(file)
 
 
-class PrometheusView:
-    """The counts as Prometheus wants them, made when they are asked for."""
+class PrometheusCollector:
+    """Converts the metrics on each scrape."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -145,10 +145,12 @@ class PrometheusView:
         pipeline = self._metrics.pipeline
         labels = ["pipeline", "source"]
         read = CounterMetricFamily("headgate_pipeline_rows_read", "Rows read.", labels=labels)
-        good = CounterMetricFamily("headgate_pipeline_rows_good", "Rows that could be read.", labels=labels)
-        poison = CounterMetricFamily("headgate_pipeline_rows_poison", "Dead letters.", labels=[*labels, "reason"])
+        good = CounterMetricFamily("headgate_pipeline_rows_good", "Rows decoded.", labels=labels)
+        poison = CounterMetricFamily(
+            "headgate_pipeline_rows_poison", "Rows that cannot be decoded.", labels=[*labels, "reason"]
+        )
         batches = CounterMetricFamily("headgate_pipeline_batches", "Micro-batches.", labels=labels)
-        lag = GaugeMetricFamily("headgate_pipeline_lag_records", "Records that wait to be read.", labels=labels)
+        lag = GaugeMetricFamily("headgate_pipeline_lag_records", "Records not read yet.", labels=labels)
         for name, each in document["sources"].items():
             read.add_metric([pipeline, name], each["read"])
             good.add_metric([pipeline, name], each["good"])
@@ -160,32 +162,32 @@ class PrometheusView:
         yield from (read, good, poison, batches, lag)
         labels = ["pipeline", "sink"]
         written = CounterMetricFamily("headgate_pipeline_rows_written", "Rows written.", labels=labels)
-        refused = CounterMetricFamily("headgate_pipeline_rows_refused", "Rows a sink cannot hold.", labels=labels)
+        refused = CounterMetricFamily("headgate_pipeline_rows_refused", "Rows refused by a sink.", labels=labels)
         for name, each in document["sinks"].items():
             written.add_metric([pipeline, name], each["rows"])
             refused.add_metric([pipeline, name], each["refused"])
         yield from (written, refused)
-        speed = GaugeMetricFamily(
-            "headgate_pipeline_rows_per_second", "Rows read a second, lately.", labels=["pipeline"]
+        rate = GaugeMetricFamily(
+            "headgate_pipeline_rows_per_second", "Rows read per second, over the last 30 s.", labels=["pipeline"]
         )
-        speed.add_metric([pipeline], document["rows_per_second"])
+        rate.add_metric([pipeline], document["rows_per_second"])
         restarts = CounterMetricFamily(
-            "headgate_pipeline_restarts", "Restarts for new versions of a schema.", labels=["pipeline"]
+            "headgate_pipeline_restarts", "Restarts for new schema versions.", labels=["pipeline"]
         )
         restarts.add_metric([pipeline], document["restarts"])
-        yield from (speed, restarts)
+        yield from (rate, restarts)
 
 
 def prometheus_registry(metrics: Metrics) -> "CollectorRegistry":
     from prometheus_client.registry import CollectorRegistry
 
     registry = CollectorRegistry()
-    registry.register(PrometheusView(metrics))
+    registry.register(PrometheusCollector(metrics))
     return registry
 
 
 def serve_prometheus(metrics: Metrics, host: str, port: int) -> Callable[[], None]:
-    """Answers on `http://HOST:PORT/metrics` until what is returned is called. Raises `OSError`."""
+    """Serve `http://HOST:PORT/metrics` until the returned function is called. Raises `OSError`."""
     from prometheus_client import start_http_server
 
     server, thread = start_http_server(port, addr=host, registry=prometheus_registry(metrics))

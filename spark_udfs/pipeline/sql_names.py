@@ -1,4 +1,4 @@
-"""Which names a SQL text reads from: the words after FROM and JOIN. Spark parses it later; this needs no Spark."""
+"""Find the tables of a SQL text: the names after FROM and JOIN. Works without Spark, which parses the text later."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _ENDS_FROM = frozenset(
 
 
 def sql_inputs(sql: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Those of the known names that the text selects from, in the order of the text."""
+    """The known names that the text selects from, in the order of the text."""
     names = {name.lower(): name for name in known}
     found: list[str] = []
     expecting = in_from = False

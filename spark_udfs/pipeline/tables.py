@@ -1,9 +1,8 @@
-"""Tables that are looked up: the latest value per key of a topic, files as they are, a query of a database.
+"""Lookup tables: the latest value per key of a topic, or the current content of files or of a database query.
 
-A topic's table is kept as Parquet, a new generation with each micro-batch of its own query; a generation is the old
-one and the batch, the last record of each key, without those whose last record is a null (Kafka's tombstones). Whoever
-looks something up takes the newest generation when the micro-batch begins. What a reader's schema makes of a record
-depends on that schema, so each schema has a table of its own, read from the beginning of the topic.
+The table of a topic is stored as Parquet. Each micro-batch of its query writes a new generation: the last record of
+each key, without keys whose last record is a tombstone. A lookup uses the newest generation at the start of its
+micro-batch. The rows depend on the reader schema, so each schema has its own table, read from the start of the topic.
 """
 
 import hashlib
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.spark_udfs.pipeline.filesystem import Files, joined
-from headgate.spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, Written
+from headgate.spark_udfs.pipeline.sinks.writer import Written
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,25 +22,23 @@ if TYPE_CHECKING:
     from headgate.spark_udfs.pipeline.checkpoints import BatchId
 
 GENERATIONS_KEPT = 3
-"""The newest, and those that a micro-batch under way may still read."""
+"""The newest generation, and those that a running micro-batch may still read."""
 
 _KEY, _PARTITION, _OFFSET, _TIME, _IS_NEW = "__key", "__partition", "__offset", "__time", "__is_new"
 
 
 class Table(Protocol):
     def frame(self, spark: "SparkSession") -> "DataFrame":
-        """Its rows as they are now."""
+        """The current rows."""
         ...
 
     def version(self) -> object:
-        """Changes when the rows may have changed."""
+        """A value that changes when the rows may have changed."""
         ...
 
 
 class TopicTable:
-    """The generations of one topic's table, and the writer that makes them."""
-
-    guarantee = EXACTLY_ONCE
+    """The table of one topic, and the writer of its generations."""
 
     def __init__(
         self,
@@ -54,18 +51,18 @@ class TopicTable:
         self._files = files
         self._schema = schema
         self._row_of = row_of
-        """The columns of `schema` as one, of a topic's decoded rows."""
+        """The columns of `schema` as one struct, from decoded rows of the topic."""
         self._key = key
         self._folder = joined(folder, schema_name(schema, key))
         self._lock = threading.Lock()
 
     @property
     def query(self) -> str:
-        """Distinguishes the queries of different schemas."""
+        """The name of the query, different for each schema."""
         return self._folder.rpartition("/")[2]
 
     def check(self, schema: "StructType") -> None:
-        """Any columns will do."""
+        """Any columns are accepted."""
 
     def version(self) -> object:
         return self._newest()
@@ -75,7 +72,7 @@ class TopicTable:
         return spark.createDataFrame([], self._schema) if rows is None else rows.select("value.*")
 
     def write(self, rows: "DataFrame", batch: "BatchId") -> Written:
-        """`rows` are a topic's decoded rows: value, reason and the record's place."""
+        """`rows` are decoded rows of the topic: value, reason and position."""
         from pyspark.sql import functions as f
 
         with self._lock:
@@ -84,25 +81,25 @@ class TopicTable:
                 return Written(0, repeated=True)
             row = self._row_of(rows)
             key = f.struct(*(row.getField(name).alias(name) for name in self._key)) if self._key else f.col("key")
-            made = rows.select(
+            new = rows.select(
                 key.alias(_KEY),
                 f.col("partition").alias(_PARTITION),
                 f.col("offset").alias(_OFFSET),
                 f.col("timestamp").alias(_TIME),
                 row.alias("value"),
             )
-            made = made.withColumn(_IS_NEW, f.lit(True))
+            new = new.withColumn(_IS_NEW, f.lit(True))
             old = self._rows(rows.sparkSession)
-            both = made if old is None else old.withColumn(_IS_NEW, f.lit(False)).unionByName(made)
+            both = new if old is None else old.withColumn(_IS_NEW, f.lit(False)).unionByName(new)
             record = f.struct(_KEY, _PARTITION, _OFFSET, _TIME, "value")
-            # Within a partition a later batch decides, whatever its offsets are, since a topic may be made anew; in a
-            # batch offsets do. Between partitions, where a key has moved, only time can.
+            # Within a partition the later batch wins, regardless of offsets: the topic may have been recreated.
+            # Within a batch the higher offset wins. If a key has moved to another partition, the later timestamp wins.
             latest = f.struct(_IS_NEW, _OFFSET)
             by_partition = both.groupBy(_KEY, _PARTITION).agg(f.max_by(record, latest).alias("last"))
             newest_first = f.struct(f.col(f"last.{_TIME}"), f.col(f"last.{_OFFSET}"))
             last = by_partition.groupBy(_KEY).agg(f.max_by("last", newest_first).alias("last"))
             kept = last.select("last.*").where("value IS NOT NULL")
-            temporary = joined(self._folder, f"_making_{batch.number:012d}")
+            temporary = joined(self._folder, f"_writing_{batch.number:012d}")
             kept.write.mode("overwrite").parquet(temporary)
             self._files.rename(temporary, self._generation(batch.number))
             for number in self._generations()[:-GENERATIONS_KEPT]:
@@ -140,13 +137,13 @@ class TopicTable:
 
 
 def schema_name(schema: "StructType", key: tuple[str, ...]) -> str:
-    """Short, and different for every schema and key."""
+    """A short name, different for each schema and key."""
     return hashlib.sha256(f"{schema.json()}{key}".encode()).hexdigest()[:12]
 
 
 @dataclass(slots=True)
-class ReadTable:
-    """Rows that are read again when they are older than `seconds`: files, or a database."""
+class CachedTable:
+    """Rows of files or of a database, read again when they are older than `seconds`."""
 
     read: "Callable[[SparkSession], DataFrame]"
     seconds: float

@@ -1,44 +1,29 @@
-"""What must hold between the tables of a pipeline: names that exist, no circles, bounded state, sinks that fit."""
+"""Check the connections of a pipeline: existing names, no cycles, bounded state, suitable sinks, no conflicts."""
 
 from collections.abc import Sequence
 
 from headgate.spark_udfs.pipeline.document import Document
 from headgate.spark_udfs.pipeline.errors import Mistake, did_you_mean
 from headgate.spark_udfs.pipeline.graph import Graph
-from headgate.spark_udfs.pipeline.model import (
-    DeltaSink,
-    Emit,
-    FilesSource,
-    JdbcSink,
-    JdbcSource,
-    JoinTransform,
-    Mode,
-    OnPoison,
-    ParquetSink,
-    Pipeline,
-    Read,
-    Sink,
-    TableLetters,
-    TopicLetters,
-    TopicSink,
-    TopicSource,
-    WindowTransform,
-)
+from headgate.spark_udfs.pipeline.model import Emit, JoinTransform, Mode, Pipeline, Read, WindowTransform
+from headgate.spark_udfs.pipeline.sinks.sink import Sink
+from headgate.spark_udfs.spec.policy import OnPoison
 
 
 def check_graph(pipeline: Pipeline, document: Document, named: Sequence[str], mistakes: list[Mistake]) -> None:
-    """`named` are the steps that the file names, those with mistakes of their own among them."""
-    checking = _Checking(pipeline, document, named, mistakes)
-    checking.names()
-    if not checking.circles():
-        checking.transforms()
-        checking.sinks()
-    checking.poison()
-    checking.databases()
-    checking.folders()
+    """`named` are all steps of the file, including those with mistakes."""
+    checker = _Checker(pipeline, document, named, mistakes)
+    checker.check_names()
+    if not checker.check_cycles():
+        checker.check_transforms()
+        checker.check_sink_inputs()
+    checker.check_dead_letters()
+    checker.check_topic_loops()
+    checker.check_databases()
+    checker.check_folders()
 
 
-class _Checking:
+class _Checker:
     def __init__(self, pipeline: Pipeline, document: Document, named: Sequence[str], mistakes: list[Mistake]) -> None:
         self._pipeline = pipeline
         self._document = document
@@ -49,41 +34,41 @@ class _Checking:
     def _wrong(self, path: tuple[str, ...], message: str) -> None:
         self._mistakes.append(Mistake(".".join(path), self._document.line_of(path), message))
 
-    def names(self) -> None:
+    def check_names(self) -> None:
         first: dict[str, str] = {}
         for name in self._named:
             other = first.setdefault(name.lower(), name)
             if other != name:
                 kind = "sources" if name in self._pipeline.sources else "transforms"
-                self._wrong((kind, name), f"and {other} are one name to SQL, which does not look at the case")
+                self._wrong((kind, name), f"conflicts with {other}: SQL names are case-insensitive")
         for name, transform in self._pipeline.transforms.items():
             for each in transform.inputs:
-                self._known(("transforms", name, self._key(transform, each)), each)
+                self._check_known(("transforms", name, self._input_key(transform, each)), each)
         for name, sink in self._pipeline.sinks.items():
-            self._known(("sinks", name, "from"), sink.input)
+            self._check_known(("sinks", name, "from"), sink.input)
 
     @staticmethod
-    def _key(transform: object, input_: str) -> str:
+    def _input_key(transform: object, input_: str) -> str:
         if isinstance(transform, JoinTransform):
             return "left" if transform.left == input_ else "right"
         return "from"
 
-    def _known(self, path: tuple[str, ...], name: str) -> None:
+    def _check_known(self, path: tuple[str, ...], name: str) -> None:
         if name and name not in self._named:
             known = ", ".join(self._named) or "none"
             hint = did_you_mean(name, self._named)
-            self._wrong(path, f"{name} is neither a source nor a transform{hint} (there are: {known})")
+            self._wrong(path, f"{name} is neither a source nor a transform{hint} (known: {known})")
 
-    def circles(self) -> bool:
+    def check_cycles(self) -> bool:
         reported: set[str] = set()
         for name in self._pipeline.transforms:
-            way = self._graph.circle(name)
-            if way and not reported & set(way):
-                reported |= set(way)
-                self._wrong(("transforms", name), f"is made of itself: {' ← '.join(way)}")
+            cycle = self._graph.cycle(name)
+            if cycle and not reported & set(cycle):
+                reported |= set(cycle)
+                self._wrong(("transforms", name), f"reads its own output: {' ← '.join(cycle)}")
         return bool(reported)
 
-    def transforms(self) -> None:
+    def check_transforms(self) -> None:
         graph = self._graph
         for name, transform in self._pipeline.transforms.items():
             if not graph.is_stream(name):
@@ -91,127 +76,97 @@ class _Checking:
             if isinstance(transform, WindowTransform) and not graph.watermarks(name):
                 self._wrong(
                     ("transforms", name, "watermark"),
-                    "is missing: how late rows may be, such as '10 minutes'; without it no window is ever final",
+                    "is required: how late rows may arrive, such as '10 minutes'. Without it no window becomes final",
                 )
             if isinstance(transform, JoinTransform) and len(graph.stream_inputs(name)) == 2:
-                self._stream_join(name, transform)
-            if graph.known_stateful(name) and graph.table_inputs(name):
+                self._check_stream_join(name, transform)
+            if graph.is_known_stateful(name) and graph.table_inputs(name):
                 self._wrong(
                     ("transforms", name),
-                    f"mixes streams that must be kept with the table {graph.table_inputs(name)[0]}; join the table in "
-                    "a transform of its own, before or after",
+                    f"combines stateful streams with the table {graph.table_inputs(name)[0]}; join the table in a "
+                    "separate transform before or after",
                 )
 
-    def _stream_join(self, name: str, transform: JoinTransform) -> None:
+    def _check_stream_join(self, name: str, transform: JoinTransform) -> None:
         for side, input_ in (("left", transform.left), ("right", transform.right)):
             if not self._graph.watermarks(input_):
                 self._wrong(
                     ("transforms", name, side),
-                    f"{input_} has no watermark, so its rows would be kept for ever; "
-                    f"give it one: watermark = {{ column = …, delay = '10 minutes' }}",
+                    f"{input_} has no watermark, so its rows would be kept forever; "
+                    f"add watermark = {{ column = …, delay = '10 minutes' }}",
                 )
         if transform.how == "anti":
-            self._wrong(("transforms", name, "how"), "Spark has no anti join of two streams")
+            self._wrong(("transforms", name, "how"), "Spark does not support an anti join of two streams")
 
-    def sinks(self) -> None:
+    def check_sink_inputs(self) -> None:
         for name, sink in self._pipeline.sinks.items():
             if sink.input not in self._pipeline.steps:
                 continue
-            if self._graph.is_stream(sink.input):
-                self._stream_sink(name, sink)
-            else:
-                self._table_sink(name, sink)
+            is_stream = self._graph.is_stream(sink.input)
+            mistake = sink.input_mistake(is_stream=is_stream)
+            if mistake is not None:
+                self._wrong(("sinks", name, mistake[0]), mistake[1])
+            if is_stream and sink.mode is not None and sink.mode is not Mode.UPSERT:
+                self._check_updates(name, sink)
 
-    def _stream_sink(self, name: str, sink: Sink) -> None:
-        if isinstance(sink, (ParquetSink, DeltaSink, JdbcSink)) and sink.mode is Mode.REPLACE:
-            self._wrong(
-                ("sinks", name, "mode"), f"replace is for tables, and {sink.input} is a stream: append or upsert"
-            )
-        changing = [
-            each
-            for each in self._graph.above(sink.input)
-            if isinstance(step := self._pipeline.transforms.get(each), WindowTransform) and step.emit is Emit.CHANGES
-        ]
-        if changing and isinstance(sink, (ParquetSink, DeltaSink, JdbcSink)) and sink.mode is not Mode.UPSERT:
-            self._wrong(
-                ("sinks", name, "mode"),
-                f'{changing[0]} hands windows on again when they change: take mode = "upsert" with keys (Delta, JDBC)',
-            )
-
-    def _table_sink(self, name: str, sink: Sink) -> None:
-        if isinstance(sink, (ParquetSink, DeltaSink, JdbcSink)) and sink.mode is Mode.APPEND:
-            self._wrong(
-                ("sinks", name, "mode"),
-                f"{sink.input} is a table, which would be appended again and again: replace or upsert",
-            )
-        if isinstance(sink, TopicSink):
-            self._wrong(
-                ("sinks", name, "from"),
-                f'{sink.input} is a table, which would be sent again and again: take its source with read = "stream"',
-            )
-
-    def databases(self) -> None:
-        """SQLite has one writer, who waits for readers to finish; a pass over a table reads until all is written."""
-        letters = self._pipeline.dead_letters
-        written = {name: sink for name, sink in self._pipeline.sinks.items() if isinstance(sink, JdbcSink)}
-        if isinstance(letters, TableLetters) and isinstance(letters.sink, JdbcSink):
-            written["dead_letters"] = letters.sink
-        for name, source in self._pipeline.sources.items():
-            if not isinstance(source, JdbcSource) or source.read is Read.TABLE or source.incremental is not None:
-                continue
-            for sink_name, sink in written.items():
-                if source.database.kind == "sqlite" and sink.database.url == source.database.url:
-                    self._wrong(
-                        ("sources", name, "url"),
-                        f"{sink_name} writes to the same SQLite file while it is read in one pass: name a growing "
-                        "column (incremental), or write to another file",
-                    )
-
-    def folders(self) -> None:
-        """Batches of two Parquet sinks have the same names: those of the second would be taken for done."""
-        letters = self._pipeline.dead_letters
-        sinks: dict[tuple[str, ...], Sink] = {("sinks", name): sink for name, sink in self._pipeline.sinks.items()}
-        if isinstance(letters, TableLetters):
-            sinks = {("dead_letters",): letters.sink, **sinks}
-        taken: dict[str, tuple[str, ...]] = {}
-        checkpoint = self._pipeline.checkpoint.rstrip("/")
-        for path, sink in sinks.items():
-            if not isinstance(sink, (ParquetSink, DeltaSink)) or not sink.path:
-                continue
-            folder = sink.path.rstrip("/")
-            other = taken.setdefault(folder, path)
-            if checkpoint and f"{folder}/".startswith(f"{checkpoint}/"):
-                self._wrong((*path, "path"), "lies in the checkpoint, which is the pipeline's own")
-            elif other != path and not all(isinstance(sinks[each], DeltaSink) for each in (path, other)):
+    def _check_updates(self, name: str, sink: Sink) -> None:
+        for step in self._graph.above(sink.input):
+            transform = self._pipeline.transforms.get(step)
+            if isinstance(transform, WindowTransform) and transform.emit is Emit.CHANGES:
                 self._wrong(
-                    (*path, "path"),
-                    f"is the folder of {'.'.join(other)}: give each its own, or bring the rows together in a transform "
-                    "(UNION ALL)",
+                    ("sinks", name, "mode"),
+                    f'{step} emits windows again when they change: use mode = "upsert" with keys (Delta, JDBC)',
                 )
+                return
 
-    def poison(self) -> None:
-        letters = self._pipeline.dead_letters
+    def check_dead_letters(self) -> None:
+        if self._pipeline.dead_letters is not None:
+            return
         for name, source in self._pipeline.sources.items():
-            if not isinstance(source, (TopicSource, FilesSource)):
-                continue
-            can_be_bad = source.decode if isinstance(source, TopicSource) else source.format in {"csv", "json"}
-            if can_be_bad and source.on_poison is OnPoison.DEAD_LETTER and letters is None:
+            if source.needs_dead_letters and source.on_poison is OnPoison.DEAD_LETTER:
                 self._wrong(
                     ("sources", name),
-                    "rows that cannot be read have nowhere to go: add [dead_letters] with type topic, parquet, delta "
-                    "or jdbc; or set on_poison to DROP or FAIL",
+                    "unreadable rows have no destination: add [dead_letters] with type topic, parquet, delta or jdbc; "
+                    "or set on_poison to DROP or FAIL",
                 )
-            if isinstance(letters, TopicLetters) and isinstance(source, TopicSource) and source.topic == letters.topic:
-                self._wrong(("dead_letters", "topic"), f"is the topic that the source {name} reads: a loop")
-            if isinstance(source, TopicSource) and source.read is Read.STREAM:
-                self._loops(name, source.topic)
         for name, sink in self._pipeline.sinks.items():
-            if not isinstance(sink, (TopicSink, JdbcSink, ParquetSink, DeltaSink)):
-                continue
-            if sink.on_refused is OnPoison.DEAD_LETTER and letters is None:
-                self._wrong(("sinks", name, "on_refused"), "DEAD_LETTER needs [dead_letters]")
+            if sink.on_refused is OnPoison.DEAD_LETTER:
+                self._wrong(("sinks", name, "on_refused"), "DEAD_LETTER requires [dead_letters]")
 
-    def _loops(self, name: str, topic: str) -> None:
-        for sink_name, sink in self._pipeline.sinks.items():
-            if isinstance(sink, TopicSink) and sink.topic == topic:
-                self._wrong(("sinks", sink_name, "topic"), f"is the topic that the source {name} reads: a loop")
+    def check_topic_loops(self) -> None:
+        for name, source in self._pipeline.sources.items():
+            for path, sink in self._pipeline.sinks_by_path.items():
+                topic = None if sink.topic_options is None else sink.topic_options[0]
+                is_read = source.read is Read.STREAM or sink is self._pipeline.dead_letters
+                if topic is not None and topic == source.input_topic and is_read:
+                    self._wrong((*path, "topic"), f"is the topic of the source {name}: an endless loop")
+
+    def check_databases(self) -> None:
+        """SQLite has one writer, which waits for readers. A pass over a table reads until all rows are written."""
+        for name, source in self._pipeline.sources.items():
+            for path, sink in self._pipeline.sinks_by_path.items():
+                if sink.database_url is not None and sink.database_url == source.locked_database_url:
+                    self._wrong(
+                        ("sources", name, "url"),
+                        f"{path[-1]} writes to the same SQLite file while a pass reads it: set incremental to an "
+                        "increasing column, or write to another file",
+                    )
+
+    def check_folders(self) -> None:
+        """Two Parquet sinks use the same batch names, so the second would skip its batches as repeated."""
+        sinks = self._pipeline.sinks_by_path
+        owner: dict[str, tuple[str, ...]] = {}
+        checkpoint = self._pipeline.checkpoint.rstrip("/")
+        for path, sink in sinks.items():
+            if not sink.folder:
+                continue
+            folder = sink.folder.rstrip("/")
+            other = owner.setdefault(folder, path)
+            if checkpoint and f"{folder}/".startswith(f"{checkpoint}/"):
+                self._wrong((*path, "path"), "is inside the checkpoint folder")
+            elif other != path and not all(sinks[each].can_share_folder for each in (path, other)):
+                self._wrong(
+                    (*path, "path"),
+                    f"is the folder of {'.'.join(other)}: use separate folders, or combine the rows in a transform "
+                    "(UNION ALL)",
+                )

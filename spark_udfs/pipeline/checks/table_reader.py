@@ -1,7 +1,6 @@
-"""Takes the values of one table of a document, each checked; what is wrong is noted, and a stand-in returned.
+"""Typed access to one table of a pipeline file. Records each mistake and returns a default in its place.
 
-The checks of `spark_udfs.pipeline.checks` are written with it: they ask for what they know, and `finish` reports what
-nobody asked for.
+Checks read the keys they know. `finish` reports all other keys.
 """
 
 import re
@@ -15,7 +14,7 @@ from headgate.spark_udfs.pipeline.errors import Mistake, did_you_mean, shown
 Choice = TypeVar("Choice", bound=StrEnum)
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-"""Steps are names of SQL views."""
+"""A step name is the name of a SQL view."""
 _DURATION = re.compile(r"(?P<count>\d{1,9}(?:\.\d{1,6})?)\s*(?P<unit>[A-Za-z]+)")
 _UNITS = {
     "ms": ("milliseconds", 0.001),
@@ -33,38 +32,44 @@ _UNITS = {
 }
 
 
-class Table:
-    """One table of the document while it is read."""
+class TableReader:
+    """Reads one table of the document."""
 
     def __init__(self, document: Document, path: Path_, values: Mapping[str, Any], mistakes: list[Mistake]) -> None:
-        self._document = document
+        self.document = document
         self.path = path
         self._values = values
         self._mistakes = mistakes
-        self._asked: list[str] = []
+        self._read: list[str] = []
+
+    @property
+    def name(self) -> str:
+        """The last part of the path: the name of the step."""
+        return self.path[-1]
 
     def wrong(self, key: str, message: str) -> None:
+        """Record a mistake at a key; an empty key stands for the whole table."""
         path = (*self.path, key) if key else self.path
-        # Keys below an inner table come with dots; those of the file itself may be quoted and have dots as well.
-        place = path if path in self._document.lines else (*self.path, *key.split("."))
-        self._mistakes.append(Mistake(".".join(path), self._document.line_of(place), message))
+        # A key of an inner table contains dots. So can a quoted key of the file.
+        place = path if path in self.document.lines else (*self.path, *key.split("."))
+        self._mistakes.append(Mistake(".".join(path), self.document.line_of(place), message))
 
     def has(self, key: str) -> bool:
         return key in self._values
 
     def take(self, key: str) -> Any:
-        self._asked.append(key)
+        self._read.append(key)
         return self._values.get(key)
 
     def text(self, key: str, *, needed: str = "") -> str | None:
-        """`needed` says what is missing where it must be given."""
+        """`needed` makes the key required and explains it."""
         value = self.take(key)
         if value is None:
             if needed:
-                self.wrong(key, f"is missing: {needed}")
+                self.wrong(key, f"is required: {needed}")
             return None
         if not isinstance(value, str) or not value.strip():
-            self.wrong(key, f"a text is expected, not {shown(value)}")
+            self.wrong(key, f"expected a string, not {shown(value)}")
             return None
         return value
 
@@ -76,7 +81,7 @@ class Table:
         if value is None:
             return default
         if not isinstance(value, bool):
-            self.wrong(key, f"true or false is expected, not {shown(value)}")
+            self.wrong(key, f"expected true or false, not {shown(value)}")
             return default
         return value
 
@@ -85,20 +90,21 @@ class Table:
         if value is None:
             return None
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            self.wrong(key, f"a whole number from {least} to {most} is expected, not {shown(value)}")
+            self.wrong(key, f"expected an integer from {least} to {most}, not {shown(value)}")
             return None
         return value
 
-    def choice(self, key: str, kind: type[Choice], default: Choice) -> Choice:
+    def choice(self, key: str, allowed: Iterable[Choice], default: Choice) -> Choice:
+        """One of the members of an enumeration; upper and lower case are equal."""
         value = self.take(key)
         if value is None:
             return default
-        allowed = [str(each) for each in kind]
-        by_name = {each.lower(): each for each in allowed}
-        if isinstance(value, str) and value.lower() in by_name:
-            return kind(by_name[value.lower()])
-        hint = did_you_mean(value, allowed) if isinstance(value, str) else ""
-        self.wrong(key, f"{shown(value)} is not one of {', '.join(allowed)}{hint}")
+        members = {str(each).lower(): each for each in allowed}
+        if isinstance(value, str) and value.lower() in members:
+            return members[value.lower()]
+        names = [str(each) for each in members.values()]
+        hint = did_you_mean(value, names) if isinstance(value, str) else ""
+        self.wrong(key, f"{shown(value)} is not one of {', '.join(names)}{hint}")
         return default
 
     def one_of(self, key: str, allowed: Iterable[str], *, needed: str = "") -> str | None:
@@ -110,58 +116,53 @@ class Table:
         return None
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts; a single text stands for a list of one."""
+        """A list of strings. A single string is a list of one."""
         value = self.take(key)
         if value is None:
             return ()
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list) or not all(isinstance(each, str) and each.strip() for each in listed):
-            self.wrong(key, f"a list of texts is expected, not {shown(value)}")
+            self.wrong(key, f"expected a list of strings, not {shown(value)}")
             return ()
         twice = sorted({each for each in listed if listed.count(each) > 1})
         if twice:
-            self.wrong(key, f"{twice[0]} is listed twice")
+            self.wrong(key, f"contains {twice[0]} twice")
         return tuple(listed)
 
     def duration(self, key: str, *, needed: str = "") -> str | None:
-        """As Spark writes intervals: `10 minutes`."""
-        text = self.text(key, needed=needed)
-        if text is None:
-            return None
-        read = parse_duration(text)
-        if read is None:
-            self.wrong(key, f"a duration such as '10 minutes' or '30s' is expected, not {shown(text)}")
-            return None
-        return read[0]
+        """A duration as Spark writes it: `10 minutes`."""
+        parsed = self._duration(key, needed)
+        return None if parsed is None else parsed[0]
 
     def seconds(self, key: str, default: float) -> float:
-        text = self.text(key)
-        if text is None:
-            return default
-        read = parse_duration(text)
-        if read is None:
-            self.wrong(key, f"a duration such as '10 seconds' is expected, not {shown(text)}")
-            return default
-        return read[1]
+        parsed = self._duration(key)
+        return default if parsed is None else parsed[1]
 
-    def inner(self, key: str) -> "Table | None":
+    def _duration(self, key: str, needed: str = "") -> tuple[str, float] | None:
+        text = self.text(key, needed=needed)
+        parsed = None if text is None else parse_duration(text)
+        if text is not None and parsed is None:
+            self.wrong(key, f"expected a duration such as '10 minutes' or '30s', not {shown(text)}")
+        return parsed
+
+    def inner(self, key: str) -> "TableReader | None":
         value = self.take(key)
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            self.wrong(key, f"a table is expected, not {shown(value)}")
+            self.wrong(key, f"expected a table, not {shown(value)}")
             return None
-        return Table(self._document, (*self.path, key), value, self._mistakes)
+        return TableReader(self.document, (*self.path, key), value, self._mistakes)
 
     def options(self, key: str) -> dict[str, str]:
-        """Texts by dotted name: `[kafka]` `sasl.mechanism = "PLAIN"` and `"sasl.mechanism" = "PLAIN"` are one."""
+        """Strings by dotted name: `sasl.mechanism = "PLAIN"` and `"sasl.mechanism" = "PLAIN"` are equal."""
         table = self.inner(key)
         return {} if table is None else table.flat()
 
     def flat(self) -> dict[str, str]:
         found: dict[str, str] = {}
         self._flatten(self._values, (), found)
-        self._asked += self._values
+        self._read += self._values
         return found
 
     def _flatten(self, values: Mapping[str, Any], names: tuple[str, ...], found: dict[str, str]) -> None:
@@ -174,28 +175,28 @@ class Table:
             elif isinstance(value, (str, int, float)):
                 found[name] = str(value)
             else:
-                self.wrong(name, f"a text, a number or true/false is expected, not {shown(value)}")
+                self.wrong(name, f"expected a string, a number or true/false, not {shown(value)}")
 
-    def names(self) -> list[str]:
+    def keys(self) -> list[str]:
         return list(self._values)
 
     def finish(self) -> None:
-        """Reports keys that nobody asked for: a typing error, and silence about it costs an afternoon."""
+        """Report the keys that no check has read: most are typing errors."""
         for key in self._values:
-            if key not in self._asked:
-                allowed = ", ".join(sorted(set(self._asked)))
-                self.wrong(key, f"is not known here{did_you_mean(key, self._asked)} (known: {allowed})")
+            if key not in self._read:
+                allowed = ", ".join(sorted(set(self._read)))
+                self.wrong(key, f"unknown key{did_you_mean(key, self._read)} (allowed: {allowed})")
 
 
 def seconds_of(duration: str) -> float:
-    """Of what `Table.duration` gave."""
-    read = parse_duration(duration)
-    assert read is not None
-    return read[1]
+    """The length of a duration that `TableReader.duration` returned."""
+    parsed = parse_duration(duration)
+    assert parsed is not None
+    return parsed[1]
 
 
 def parse_duration(text: str) -> tuple[str, float] | None:
-    """As Spark writes it, and in seconds."""
+    """The duration as Spark writes it, and in seconds."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         return None

@@ -1,1 +1,1 @@
-"""Databases from the driver, a batch in one transaction: SQLite by Python's own module, PostgreSQL by psycopg."""
+"""Database access from the driver: SQLite with the `sqlite3` module, PostgreSQL with psycopg."""

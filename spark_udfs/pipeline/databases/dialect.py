@@ -1,4 +1,4 @@
-"""What the two databases have in common, and where they differ: connecting, types, statements."""
+"""The interface of both databases: sessions, column types, statements."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -12,40 +12,40 @@ if TYPE_CHECKING:
 
 
 class Refusal(Exception):
-    """A value or a row that the database does not take; the connection goes on."""
+    """The database refuses a value or a row. The connection stays usable."""
 
 
 class Session(Protocol):
     """One connection inside one transaction."""
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of the answer, if there are any. `?` stands for a value."""
+        """Execute a statement and return its rows. `?` is the placeholder of a value."""
         ...
 
     def execute_many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        """All or none of them. Raises `Refusal`, after which the transaction goes on as if nothing had been tried."""
+        """Insert all rows or none. After a `Refusal` the transaction continues without them."""
         ...
 
     def columns(self, table: str) -> list[str]:
-        """Of a table; none where there is no such table."""
+        """The columns of a table; empty if there is no such table."""
         ...
 
     def stream(self, query: str, between: "Between | None", rows: int) -> Iterator[list[tuple[Any, ...]]]:
-        """A query's answer, so many rows at a time."""
+        """The result of a query, in lists of up to `rows` rows."""
         ...
 
     def next_end(self, query: str, column: str, after: object, rows: int) -> object:
-        """The value of `column` in the last of the next so many rows after `after`; None where there are none."""
+        """The value of `column` in the last of the next `rows` rows after `after`; None if there are none."""
         ...
 
     def described(self, query: str) -> list[tuple[str, str]]:
-        """The names of a query's columns, and their types in Spark's words."""
+        """The column names of a query, and their Spark types."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """The rows whose column lies past one value (any, where it is None) and not past another."""
+    """The rows with `after` < column <= `upto`. `after` is None at the start."""
 
     column: str
     after: object
@@ -63,14 +63,14 @@ class Between:
 
 def end_query(query: str, column: str, has_start: bool, rows: int) -> str:
     name = quoted_one(column)
-    # Nulls come first in SQLite, and as many as are asked for would be taken for the end.
+    # SQLite sorts nulls first. A batch of nulls only would look like the end.
     past = f"{name} > ?" if has_start else f"{name} IS NOT NULL"
     next_rows = f"SELECT {name} FROM ({query}) AS q WHERE {past} ORDER BY {name} LIMIT {int(rows)}"
     return f"SELECT max({name}) FROM ({next_rows}) AS n"
 
 
 def quoted(name: str) -> str:
-    """`schema.table` as SQL takes it, whatever letters it has."""
+    """`schema.table` as a quoted SQL identifier."""
     return ".".join(quoted_one(part) for part in name.split("."))
 
 
@@ -82,20 +82,20 @@ class Dialect(Protocol):
     name: str
 
     def session(self, database: Database, *, reading: bool = False) -> AbstractContextManager[Session]:
-        """Commits at its end, and rolls back where something was raised. Raises `PipelineError` where the database
-        cannot be reached."""
+        """Open a transaction; commit at the end, roll back after an exception. Raises `PipelineError` if the database
+        is not reachable."""
         ...
 
     def type_of(self, kind: "DataType") -> str:
-        """The type of a new column."""
+        """The SQL type of a new column."""
         ...
 
     def value(self, value: object, kind: "DataType") -> object:
-        """As the driver takes it. Raises `Refusal`."""
+        """Convert a value for the database driver. Raises `Refusal`."""
         ...
 
     def lock(self, what: str) -> str:
-        """A statement that keeps another writer of the same thing out until the transaction ends; may be empty."""
+        """A statement that locks out other writers of `what` until the transaction ends; may be empty."""
         ...
 
 

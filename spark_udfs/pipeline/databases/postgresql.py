@@ -1,11 +1,11 @@
-"""PostgreSQL through psycopg 3."""
+"""PostgreSQL with psycopg 3."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from headgate.spark_udfs.pipeline.databases.dialect import Between, Refusal, end_query
-from headgate.spark_udfs.pipeline.databases.values import date_of, time_of
+from headgate.spark_udfs.pipeline.databases.dialect import Between, Refusal, end_query, quoted
+from headgate.spark_udfs.pipeline.databases.write_values import date_of, time_of
 from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import Database
 
@@ -45,7 +45,7 @@ _READ_TYPES = {
     "timestamptz": "timestamp",
     "timestamp": "timestamp_ntz",
 }
-"""Everything else is read as text."""
+"""All other types are read as strings."""
 
 
 class PostgresqlDialect:
@@ -69,16 +69,20 @@ class PostgresqlDialect:
             )
         except psycopg.OperationalError as error:
             raise PipelineError(
-                f"PostgreSQL cannot be reached at {database.url}", why=str(error).strip(), unreachable=True
+                f"PostgreSQL at {database.url} is not reachable", why=str(error).strip(), unreachable=True
             ) from error
         except psycopg.Error as error:
-            raise PipelineError(f"PostgreSQL refuses {database.url}", why=str(error).strip()) from error
+            raise PipelineError(
+                f"PostgreSQL rejects the connection to {database.url}", why=str(error).strip()
+            ) from error
         try:
-            # As a context manager the connection commits, or rolls back where something was raised, and closes.
+            # The context manager commits, or rolls back after an exception, and closes.
             with connection:
                 yield PostgresqlSession(connection)
         except psycopg.Error as error:
-            raise PipelineError(f"PostgreSQL at {database.url} refuses", why=str(error).strip()) from error
+            raise PipelineError(
+                f"PostgreSQL at {database.url} rejects the statement", why=str(error).strip()
+            ) from error
 
     def type_of(self, kind: "DataType") -> str:
         return _TYPES.get(kind.typeName(), "TEXT")
@@ -96,13 +100,13 @@ class PostgresqlDialect:
         if isinstance(value, bytearray):
             return bytes(value)
         if isinstance(value, str) and "\0" in value:
-            raise Refusal("PostgreSQL's texts cannot hold the character U+0000")
+            raise Refusal("a PostgreSQL string cannot contain the character U+0000")
         if isinstance(value, str) and "\\u0000" in value and name in {"struct", "array", "map"}:
-            raise Refusal("PostgreSQL's JSON cannot hold the character U+0000")
+            raise Refusal("PostgreSQL JSON cannot contain the character U+0000")
         return value
 
     def lock(self, what: str) -> str:
-        # Keyed by the text; two texts of one number would only wait for each other.
+        # The key is a hash. Two names with the same hash only wait for each other.
         return f"SELECT pg_advisory_xact_lock(hashtextextended('{what}', 0))"
 
 
@@ -124,19 +128,18 @@ class PostgresqlSession:
             raise Refusal(str(error).strip()) from error
 
     def columns(self, table: str) -> list[str]:
-        """Of the table that the name means on the connection's search path."""
+        """The columns of the table that the name resolves to on the search path."""
         query = (
             "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped "
             "ORDER BY attnum"
         )
-        quoted = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
-        return [str(row[0]) for row in self.execute(query, [quoted])]
+        return [str(row[0]) for row in self.execute(query, [quoted(table)])]
 
     def stream(self, query: str, between: Between | None, rows: int) -> Iterator[list[tuple[Any, ...]]]:
         text, values = query, cast("tuple[object, ...]", ())
         if between is not None:
             text, values = _marked(between.clause("PLACE")).replace("PLACE", query.replace("%", "%%")), between.values
-        # A named cursor stays on the server: its answer is not held as a whole on either side.
+        # A server-side cursor: neither side keeps the whole result in memory.
         with self._connection.cursor("headgate") as cursor:
             cursor.execute(text, values or None)
             while taken := cursor.fetchmany(rows):
@@ -155,11 +158,11 @@ class PostgresqlSession:
 
 def _read_type(column: "psycopg.Column") -> str:
     if column.type_display.startswith("numeric"):
-        # Without a precision a number has no bound; Spark's longest decimal is the nearest thing.
+        # A numeric without precision is unbounded. Spark's longest decimal is the closest type.
         return f"decimal({min(column.precision or 38, 38)},{column.scale if column.precision else 18})"
     return _READ_TYPES.get(column.type_display.partition("(")[0], "string")
 
 
 def _marked(statement: str) -> str:
-    """psycopg's placeholders. Statements are ours; a query of the pipeline's author has none."""
+    """Convert `?` to psycopg placeholders. Queries from a pipeline file have no placeholders."""
     return statement.replace("%", "%%").replace("?", "%s")

@@ -1,4 +1,4 @@
-"""SQLite: one file, one writer at a time."""
+"""SQLite: one file with one writer at a time."""
 
 import re
 import sqlite3
@@ -8,8 +8,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from headgate.spark_udfs.pipeline.databases.dialect import Between, Refusal, end_query
-from headgate.spark_udfs.pipeline.databases.values import date_of, time_of
+from headgate.spark_udfs.pipeline.databases.dialect import Between, Refusal, end_query, quoted_one
+from headgate.spark_udfs.pipeline.databases.write_values import date_of, time_of
 from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import Database
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 WAIT_SECONDS_MAX = 60.0
-"""For another writer to finish."""
+"""Timeout for the lock of another writer."""
 
 _TYPES = {
     "boolean": "INTEGER",
@@ -29,7 +29,7 @@ _TYPES = {
     "double": "REAL",
     "binary": "BLOB",
 }
-"""Everything else is TEXT: times and dates in ISO 8601, decimals with all their digits, what is nested as JSON."""
+"""All other types are TEXT: timestamps and dates in ISO 8601, decimals with all digits, nested values as JSON."""
 
 
 class SqliteDialect:
@@ -44,7 +44,7 @@ class SqliteDialect:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(path, timeout=WAIT_SECONDS_MAX, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
-            raise PipelineError(f"the SQLite database {path} cannot be opened", why=str(error)) from error
+            raise PipelineError(f"cannot open the SQLite database {path}", why=str(error)) from error
         with closing(connection):
             try:
                 connection.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
@@ -54,7 +54,7 @@ class SqliteDialect:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 if isinstance(error, sqlite3.Error):
-                    raise PipelineError(f"the SQLite database {path} refuses", why=str(error)) from error
+                    raise PipelineError(f"the SQLite database {path} rejects the statement", why=str(error)) from error
                 raise
 
     def type_of(self, kind: "DataType") -> str:
@@ -65,7 +65,7 @@ class SqliteDialect:
             return None
         name = kind.typeName()
         if name in {"timestamp", "timestamp_ntz"}:
-            # To the microsecond and of equal length, so that texts sort as times do.
+            # Microseconds and equal length, so that strings sort like timestamps.
             text = time_of(cast("int", value)).replace(tzinfo=None).isoformat(timespec="microseconds")
             return f"{text}Z" if name == "timestamp" else text
         if name == "date":
@@ -112,21 +112,21 @@ class SqliteSession:
         return found[0][0] if found else None
 
     def described(self, query: str) -> list[tuple[str, str]]:
-        # A view has the declared types of the columns that it hands through.
+        # A view keeps the declared column types.
         self._connection.execute(f"CREATE TEMP VIEW headgate_described AS {query}")
         found = self.execute("SELECT name, type FROM pragma_table_info('headgate_described')")
-        types = [(str(name), str(kind) or self._seen_type(str(name))) for name, kind in found]
+        types = [(str(name), str(kind) or self._stored_type(str(name))) for name, kind in found]
         self._connection.execute("DROP VIEW headgate_described")
         return [(name, _read_type(kind)) for name, kind in types]
 
-    def _seen_type(self, column: str) -> str:
-        quoted = '"' + column.replace('"', '""') + '"'
-        seen = self.execute(f"SELECT typeof({quoted}) FROM headgate_described WHERE {quoted} IS NOT NULL LIMIT 1")
+    def _stored_type(self, column: str) -> str:
+        name = quoted_one(column)
+        seen = self.execute(f"SELECT typeof({name}) FROM headgate_described WHERE {name} IS NOT NULL LIMIT 1")
         return str(seen[0][0]) if seen else "TEXT"
 
 
 def _read_type(declared: str) -> str:
-    """By the rules of SQLite's type affinity, and the names that people give to what SQLite has no type for."""
+    """Apply SQLite's type affinity rules, and common names for types that SQLite does not have."""
     name = declared.upper()
     if "BOOL" in name:
         return "boolean"

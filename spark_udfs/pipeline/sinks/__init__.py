@@ -1,1 +1,1 @@
-"""Where rows go: each sink writes a micro-batch, and knows one that is done again."""
+"""Sinks: one module per kind with its keys in the file, its plan and its writer. `kinds` is the table of all kinds."""

@@ -1,18 +1,21 @@
-"""A Delta table, exactly once: Delta itself remembers the last batch of a writer (`txnAppId`, `txnVersion`).
+"""Delta sink, exactly once: Delta itself stores the last batch of a writer (`txnAppId`, `txnVersion`).
 
-Delta Lake is a set of jars of its own, one for each version of Spark. Before anything starts, an empty frame is written
-to the table: that makes it where it is not there, lets it grow where it may, and tells what would fail later, be it
-jars for another Spark, columns that the table does not have, or a place that cannot be written to.
+Delta Lake needs its own jars, one set per Spark version. Before the pipeline starts, the sink writes an empty DataFrame
+to the table. That creates a missing table, adds columns where allowed, and detects problems early: jars for another
+Spark version, missing columns, a path without write permission.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from headgate.spark_udfs.frame import quoted
+from headgate.spark_udfs.pipeline.checks import fields
 from headgate.spark_udfs.pipeline.errors import PipelineError
-from headgate.spark_udfs.pipeline.model import DeltaSink, Mode
-from headgate.spark_udfs.pipeline.sinks.partitions import parted
+from headgate.spark_udfs.pipeline.model import Mode, Options
+from headgate.spark_udfs.pipeline.sinks.partitions import refuse_invalid_partitions
+from headgate.spark_udfs.pipeline.sinks.sink import DEAD_LETTERS, DeadLetterSink, SinkContext
 from headgate.spark_udfs.pipeline.sinks.writer import EXACTLY_ONCE, RefusedRows, Written
 
 if TYPE_CHECKING:
@@ -20,26 +23,77 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headgate.spark_udfs.pipeline.checkpoints import BatchId
+    from headgate.spark_udfs.pipeline.checks.table_reader import TableReader
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 ATTEMPTS_MAX = 5
-"""Of one batch, when others change the same rows or columns meanwhile. Each attempt starts from what they left."""
+"""Attempts for one batch when other writers change the same rows or columns. Each attempt starts from the new state."""
 
 _CHANGES = "headgate_changes"
 _CONFLICT = re.compile(r"\[DELTA_(CONCURRENT_\w+|METADATA_CHANGED|PROTOCOL_CHANGED)")
-_OTHER_SPARK = re.compile(
+_JARS_MISSING = re.compile(
     r"NoSuchMethodError|NoSuchFieldError|NoClassDefFoundError|ClassNotFoundException|AbstractMethodError"
     r"|IncompatibleClassChangeError|IllegalAccessError|VerifyError|DATA_SOURCE_NOT_FOUND|CATALOG_NOT_FOUND"
     r"|[Cc]annot find catalog plugin|'JavaPackage' object is not callable"
 )
-"""How jars that were made for another Spark show, and jars that are not there."""
+"""Errors caused by missing jars, or by jars for another Spark version."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaSink(DeadLetterSink):
+    path: str
+    partition_by: tuple[str, ...] = ()
+    evolve: bool = False
+    options: Options = field(default_factory=dict)
+    mode: Mode = field(default=Mode.APPEND, kw_only=True)
+
+    can_share_folder: ClassVar[bool] = True
+
+    @classmethod
+    def from_table(cls, table: "TableReader", name: str, input_: str) -> "DeltaSink":
+        keys = table.texts("keys")
+        return cls(
+            name,
+            input_,
+            path=fields.folder(table),
+            mode=fields.write_mode(table, tuple(Mode), keys),
+            keys=keys,
+            partition_by=table.texts("partition_by"),
+            evolve=table.boolean("evolve", False),
+            options=table.options("options"),
+            on_refused=fields.on_refused(table),
+        )
+
+    @classmethod
+    def for_dead_letters(cls, table: "TableReader") -> "DeltaSink":
+        return cls(DEAD_LETTERS, "", fields.folder(table))
+
+    def describe(self) -> tuple[str, str]:
+        return f"Delta {self.path}, {self.mode_text()}", EXACTLY_ONCE
+
+    def open(self, context: SinkContext) -> "DeltaWriter":
+        return DeltaWriter(self, context.spark, context.refused_rows(self))
+
+    @property
+    def folder(self) -> str | None:
+        return self.path
+
+    def session_settings(self, spark: Options) -> Mapping[str, str]:
+        """Nothing without jars: the session would not start, and the error of `check` is more useful."""
+        has_jars = any("delta" in spark.get(name, "") for name in ("spark.jars", "spark.jars.packages"))
+        if not has_jars or "spark.sql.extensions" in spark:
+            return {}
+        return {
+            "spark.sql.extensions": EXTENSION,
+            "spark.sql.catalog.spark_catalog": CATALOG,
+            # The default of 50 tasks per read of the table log is too slow for small batches.
+            "spark.databricks.delta.snapshotPartitions": "4",
+        }
 
 
 class DeltaWriter:
-    guarantee = EXACTLY_ONCE
-
     def __init__(self, sink: DeltaSink, spark: "SparkSession", refused: RefusedRows | None = None) -> None:
         self._sink = sink
         self._spark = spark
@@ -56,16 +110,16 @@ class DeltaWriter:
         try:
             there = self._columns()
             self._require_columns(there, schema)
-            # Replacing may change every column, and no rows would replace all there are.
+            # A replacement may change every column, and an empty one would delete all rows.
             if there is None or self._sink.mode is not Mode.REPLACE:
                 nothing = self._spark.createDataFrame([], schema)
                 self._options(nothing.write.format("delta").mode("append")).save(self._sink.path)
-            # Reads what the table remembers, as every batch will: the first that jars for another Spark cannot do.
+            # Every batch reads the table state. Jars for another Spark version fail here first.
             self._spark.read.format("delta").load(self._sink.path).limit(1).collect()
         except PipelineError:
             raise
         except Exception as error:
-            # Errors of the JVM come in PySpark's clothes or not.
+            # JVM errors arrive as PySpark exceptions or as Py4J exceptions.
             raise _unusable(self._sink, self._spark.version, error) from error
 
     def write(self, rows: "DataFrame", batch: "BatchId") -> Written:
@@ -73,16 +127,16 @@ class DeltaWriter:
         last = self._last_batch(application)
         if last is not None and last >= batch.number:
             return Written(0, repeated=True)
-        rows, refused = parted(rows, self._sink.partition_by, self._refused, batch)
+        rows, refused = refuse_invalid_partitions(rows, self._sink.partition_by, self._refused, batch)
         if self._sink.mode is Mode.UPSERT:
             return Written(self._merge(rows, application, batch), refused)
-        # Not while they are written: an attempt that fails would have counted, too.
+        # Not counted during the write: a failed attempt would count as well.
         count = rows.count()
         mode = "overwrite" if self._sink.mode is Mode.REPLACE else "append"
         if count or mode == "overwrite":
             writer = rows.write.format("delta").mode(mode)
             writer = writer.option("txnAppId", application).option("txnVersion", batch.number)
-            _insisting(lambda: self._options(writer).save(self._sink.path))
+            _retry_conflicts(lambda: self._options(writer).save(self._sink.path))
         return Written(count, refused)
 
     def _options(self, writer: "DataFrameWriter") -> "DataFrameWriter":
@@ -95,8 +149,8 @@ class DeltaWriter:
     def _merge(self, rows: "DataFrame", application: str, batch: "BatchId") -> int:
         from pyspark.sql import functions as f
 
-        # Of several rows with the same keys the last one counts, in the order of the partition that they came from.
-        # The rows' columns stay inside structs: whatever their names are, they are not mistaken for these.
+        # The last of several rows with equal keys wins, in the order of the partition they came from.
+        # The row stays inside a struct, so that its column names cannot collide with these.
         placed = rows.select(
             _struct(self._sink.keys).alias("keys"),
             _struct(rows.columns).alias("row"),
@@ -113,7 +167,7 @@ class DeltaWriter:
             session.conf.set("spark.databricks.delta.write.txnAppId", application)
             session.conf.set("spark.databricks.delta.write.txnVersion", str(batch.number))
             try:
-                _insisting(lambda: session.sql(self._merge_statement(rows.columns)))
+                _retry_conflicts(lambda: session.sql(self._merge_statement(rows.columns)))
             finally:
                 session.conf.unset("spark.databricks.delta.write.txnAppId")
                 session.conf.unset("spark.databricks.delta.write.txnVersion")
@@ -123,7 +177,7 @@ class DeltaWriter:
             kept.unpersist()
 
     def _merge_statement(self, columns: list[str]) -> str:
-        # Column by column: the table may have others, which stay as they are.
+        # Column by column: other columns of the table stay unchanged.
         names = [quoted(name) for name in columns]
         same = " AND ".join(f"t.{quoted(key)} <=> s.{quoted(key)}" for key in self._sink.keys)
         verb = "MERGE WITH SCHEMA EVOLUTION INTO" if self._sink.evolve else "MERGE INTO"
@@ -134,7 +188,7 @@ class DeltaWriter:
         )
 
     def _columns(self) -> list[str] | None:
-        """None where there is no table."""
+        """None if there is no table."""
         jvm: Any = self._spark.sparkContext._jvm
         session: Any = self._spark
         if not jvm.io.delta.tables.DeltaTable.isDeltaTable(session._jsparkSession, self._sink.path):
@@ -150,11 +204,11 @@ class DeltaWriter:
                 raise PipelineError(
                     f"sink {self._sink.name}: the table {self._sink.path} has no column {name}",
                     why=f"it has {', '.join(there)}",
-                    advice="add it, leave the field out in a transform, or set evolve = true to have it added",
+                    advice="add the column, remove the field in a transform, or set evolve = true",
                 )
 
     def _last_batch(self, application: str) -> int | None:
-        """What Delta remembers of a writer. It passes over a batch that it knows without a word; the metrics tell."""
+        """The last batch of a writer. Delta skips a known batch silently; this lets the metrics count it."""
         from py4j.protocol import Py4JError, Py4JJavaError
 
         jvm: Any = self._spark.sparkContext._jvm
@@ -166,20 +220,20 @@ class DeltaWriter:
         except Py4JJavaError:
             raise
         except (Py4JError, TypeError):
-            # Not a public interface: where another Delta has none of it, only the count of rows is less exact.
+            # Not a public interface. Without it, only the row count of repeated batches is wrong.
             return None
 
 
 def require_delta(spark: "SparkSession", sink: str) -> None:
-    """Raises `PipelineError` where the session was started without Delta."""
+    """Raises `PipelineError` if the session was started without Delta."""
     if EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
-        raise PipelineError(f"sink {sink}: this Spark has no Delta Lake", advice=_advice(spark.version))
+        raise PipelineError(f"sink {sink}: this Spark session has no Delta Lake", advice=_advice(spark.version))
 
 
 def _advice(version: str) -> str:
     return (
         f"add its jars for Spark {version} (spark.jars or spark.jars.packages), spark.sql.extensions={EXTENSION} "
-        f"and spark.sql.catalog.spark_catalog={CATALOG}, under [spark] or to spark-submit; or take Parquet, which is "
+        f"and spark.sql.catalog.spark_catalog={CATALOG}, in [spark] or for spark-submit; or use Parquet, which is "
         "exactly once as well"
     )
 
@@ -188,14 +242,14 @@ def _unusable(sink: DeltaSink, version: str, error: Exception) -> PipelineError:
     java: Any = getattr(error, "java_exception", None)
     text = str(java.toString()) if java is not None else str(error)
     why = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
-    if _OTHER_SPARK.search(text):
+    if _JARS_MISSING.search(text):
         what = f"sink {sink.name}: the Delta Lake of this session does not work with Spark {version}"
         return PipelineError(what, why=why, advice=_advice(version))
-    return PipelineError(f"sink {sink.name}: the Delta table {sink.path} does not take these rows", why=why)
+    return PipelineError(f"sink {sink.name}: the Delta table {sink.path} rejects these rows", why=why)
 
 
-def _insisting(work: Callable[[], object]) -> None:
-    """Again where somebody else was faster. Delta's memory of the batch makes that safe."""
+def _retry_conflicts(work: Callable[[], object]) -> None:
+    """Retry after a conflict with another writer. Safe, because Delta stores the batch number."""
     for _ in range(ATTEMPTS_MAX - 1):
         try:
             work()

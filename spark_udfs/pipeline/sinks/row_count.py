@@ -1,4 +1,4 @@
-"""Counts rows while they are written, instead of reading them once more."""
+"""Count rows while they are written, without a second pass."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -7,8 +7,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def counted(rows: "DataFrame") -> "tuple[DataFrame, Callable[[], int]]":
-    """The same rows, and their number once an action has gone over them."""
+def observe_count(rows: "DataFrame") -> "tuple[DataFrame, Callable[[], int]]":
+    """The same rows, and a function that returns their number after an action."""
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
 

@@ -1,4 +1,4 @@
-"""What every sink is to the queries that feed it."""
+"""The interface of a writer: it writes the micro-batches of one sink."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -12,35 +12,32 @@ if TYPE_CHECKING:
 EXACTLY_ONCE = "exactly once"
 AT_LEAST_ONCE = "at least once"
 
-REFUSED_AT_ONCE_MAX = 100_000
-"""Rows of one batch that a sink may refuse: they pass through the driver. A sink that refuses more is the wrong one."""
+REFUSED_ROWS_MAX = 100_000
+"""Rows of one batch that a sink may refuse, because they pass through the driver. More of them fail the batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of a batch."""
+    """The result of one batch."""
 
     rows: int
     refused: int = 0
-    """Rows that the sink cannot hold, which are with the dead letters or dropped."""
+    """Rows that the sink cannot write. They are dead letters, or dropped."""
     repeated: bool = False
-    """It had been written before, so nothing was done."""
+    """An earlier attempt has written the batch, so nothing was written."""
 
 
 class RefusedRows(Protocol):
-    """Takes rows that a sink cannot hold, each as JSON with the reason. Called before the batch is committed."""
+    """Handles rows that a sink cannot write, each as JSON with the reason. Called before the batch is committed."""
 
     def __call__(self, rows: "list[tuple[str, str]]", batch: "BatchId") -> None: ...
 
 
 class Writer(Protocol):
-    guarantee: str
-    """What a batch that is done again leaves behind: EXACTLY_ONCE or AT_LEAST_ONCE."""
-
     def check(self, schema: "StructType") -> None:
-        """Before anything starts: can it work, with these columns? Raises `PipelineError`."""
+        """Check before the pipeline starts that rows of these columns can be written. Raises `PipelineError`."""
         ...
 
     def write(self, rows: "DataFrame", batch: "BatchId") -> Written:
-        """Raises `PipelineError` or what Spark raises; the batch is done again at the next start."""
+        """Write a batch. After an exception, the next start repeats the batch."""
         ...

@@ -1,4 +1,4 @@
-"""What the pipelines' tests share: a broker, a registry, and a hand that fills topics and runs pipelines."""
+"""Fixtures of the pipeline tests: a broker, a registry, and `Place`, which fills topics and runs pipelines."""
 
 import json
 import sqlite3
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _numbers = count(1)
-# Its functions have no types.
+# The module has no types.
 _ARROW_PARQUET: Any = import_module("pyarrow.parquet")
 
 ORDER = json.dumps(
@@ -58,7 +58,7 @@ def order(number: int, customer: str = "ada", amount: float = 1.5, at: int = NOO
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where everything of one test is: topics get names of their own."""
+    """The servers and the folder of one test. Topics have unique names."""
 
     spark: "SparkSession"
     broker: str
@@ -86,7 +86,7 @@ class Place:
             ]
 
     def send(self, topic: str, schema: str, values: list[Any], *, keys: list[str] | None = None) -> None:
-        """Values are encoded; bytes and None go as they are."""
+        """Produce records. Values are encoded; bytes and None are sent unchanged."""
         from confluent_kafka import Producer
 
         payloads = self.encode(topic, schema, values)
@@ -106,7 +106,7 @@ class Place:
         return self.all_records(self.topic(topic))
 
     def all_records(self, name: str) -> list[Any]:
-        """Everything that a topic holds."""
+        """All records of a topic."""
         from confluent_kafka import Consumer, TopicPartition
 
         consumer = Consumer(
@@ -129,7 +129,7 @@ class Place:
         return found
 
     def pipeline(self, text: str, **overrides: str) -> Pipeline:
-        """`{orders}` in the text is a topic's name, `{folder}` the test's folder."""
+        """`{orders}` in the text is a topic name, `{folder}` the folder of the test."""
         head = (
             f'checkpoint = "{self.folder}/state"\n[kafka]\nbootstrap.servers = "{self.broker}"\n'
             f'[registry]\nurl = "{self.registry}"\n'
@@ -141,19 +141,19 @@ class Place:
         return check(document, {})
 
     def run(self, text: str, **overrides: str) -> dict[str, Any]:
-        """Once through; the metrics."""
+        """Run once and return the metrics."""
         runner = Runner(self.spark, self.pipeline(text, **overrides))
         runner.run(once=True)
         return runner.metrics.document()
 
     def parquet_merged(self, name: str) -> list[dict[str, Any]]:
-        """With the columns of all files, as Spark reads them with mergeSchema."""
+        """Rows with the columns of all files, as with Spark's mergeSchema."""
         files = sorted((self.folder / name).rglob("*.parquet"))
         tables = [_ARROW_PARQUET.read_table(file, partitioning=None) for file in files]
         return [row for table in tables for row in table.to_pylist()]
 
     def parquet(self, name: str) -> list[dict[str, Any]]:
-        """As anybody reads it, with the folders' names as columns."""
+        """Rows with the partition columns, without the batch column."""
         rows = _ARROW_PARQUET.read_table(self.folder / name, partitioning="hive").to_pylist()
         return [{key: value for key, value in row.items() if key != "headgate_batch"} for row in rows]
 

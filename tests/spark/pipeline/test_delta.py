@@ -13,8 +13,8 @@ from headgate.spark_udfs import decode_frame
 from headgate.spark_udfs.pipeline import run
 from headgate.spark_udfs.pipeline.checkpoints import BatchId
 from headgate.spark_udfs.pipeline.errors import PipelineError
-from headgate.spark_udfs.pipeline.model import DeltaSink, Mode
-from headgate.spark_udfs.pipeline.sinks.delta import DeltaWriter
+from headgate.spark_udfs.pipeline.model import Mode
+from headgate.spark_udfs.pipeline.sinks.delta import DeltaSink, DeltaWriter
 from headgate.spark_udfs.pipeline.sinks.writer import Written
 from tests.conftest import unavailable
 from tests.live.spark_jars import JarsUnavailable, delta_jars
@@ -142,18 +142,18 @@ def test_delta_itself_passes_over_a_batch_that_it_knows_and_a_partition_that_no_
     assert rows_of(session, tmp_path / "t") == [{"id": 1, "who": "fir/st"}]
 
 
-def test_an_upsert_leaves_columns_and_rows_of_others_alone_and_a_table_grows_only_when_it_may(
+def test_an_upsert_keeps_other_columns_and_rows_and_adds_columns_only_with_evolve(
     session: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(tmp_path / "t")
     narrow = session.createDataFrame([(1, "a"), (2, "b")], COLUMNS)
     wide = session.createDataFrame([(1, "c", "n", 7)], f"{COLUMNS}, note string, position int")
-    # In a session of their own: in ours, their rows would bear the mark of our batch.
+    # A separate session: the rows of the other writer must not get the batch number of this one.
     theirs = session.newSession().createDataFrame([(2, "theirs"), (3, "theirs")], COLUMNS)
-    sink = DeltaSink("d", "x", path, Mode.UPSERT, keys=("id",))
+    sink = DeltaSink("d", "x", path, mode=Mode.UPSERT, keys=("id",))
     fixed, growing = DeltaWriter(sink, session), DeltaWriter(replace(sink, evolve=True), session)
     fixed.check(narrow.schema)
-    with pytest.raises(PipelineError, match=r"has no column note\. it has id, who\. add it, .*evolve = true"):
+    with pytest.raises(PipelineError, match=r"has no column note\. it has id, who\. add the column, .*evolve = true"):
         fixed.check(wide.schema)
     growing.check(wide.schema)
     assert growing.write(wide, batch(0)) == Written(1)
@@ -161,29 +161,27 @@ def test_an_upsert_leaves_columns_and_rows_of_others_alone_and_a_table_grows_onl
     statement = DeltaWriter._merge_statement
     attempts: list[list[str]] = []
 
-    def beaten(self: DeltaWriter, columns: list[str]) -> str:
+    def conflicting(self: DeltaWriter, columns: list[str]) -> str:
         attempts.append(columns)
         if len(attempts) == 1:
             theirs.write.format("delta").mode("append").save(path)
             raise RuntimeError("ConcurrentAppendException: [DELTA_CONCURRENT_APPEND] files were added")
         return statement(self, columns)
 
-    monkeypatch.setattr(DeltaWriter, "_merge_statement", beaten)
+    monkeypatch.setattr(DeltaWriter, "_merge_statement", conflicting)
     fixed.check(narrow.schema)
     assert fixed.write(narrow, batch(1)) == Written(2)
-    assert len(attempts) == 2, "somebody else was faster, so it was tried again"
+    assert len(attempts) == 2, "the conflict was retried"
     assert sorted(rows_of(session, tmp_path / "t"), key=lambda row: int(row["id"])) == [
         {"id": 1, "who": "a", "note": "n", "position": 7},
         {"id": 2, "who": "b", "note": None, "position": None},
         {"id": 3, "who": "theirs", "note": None, "position": None},
     ]
-    # Made, a change of columns, two merges and theirs: a check that finds nothing to do leaves nothing behind.
+    # Creation, a schema change, two merges and the other writer. A check without changes adds no version.
     assert len(list((tmp_path / "t" / "_delta_log").glob("*.json"))) == 5
 
 
-def test_a_table_that_cannot_take_the_rows_is_told_before_anything_starts(
-    session: "SparkSession", tmp_path: Path
-) -> None:
+def test_check_rejects_unsuitable_tables(session: "SparkSession", tmp_path: Path) -> None:
     schema = session.createDataFrame([(1, "a")], COLUMNS).schema
     other = session.createDataFrame([("1", "a")], "id string, who string").schema
     (tmp_path / "file").touch()
@@ -202,14 +200,14 @@ def test_a_table_that_cannot_take_the_rows_is_told_before_anything_starts(
     assert f"{tmp_path}/file" in refused(schema, f"{tmp_path}/file")
 
     class Gone:
-        """A session whose Delta was made for another Spark."""
+        """A session with Delta jars for another Spark version."""
 
         def __getattr__(self, name: str) -> Any:
             if name == "read":
                 raise RuntimeError("java.lang.NoSuchMethodError: 'void org.apache.spark.sql.Some.thing()'")
             return getattr(session, name)
 
-    writer = DeltaWriter(DeltaSink("d", "x", there), Gone())  # type: ignore[arg-type]  # all that a check asks for
+    writer = DeltaWriter(DeltaSink("d", "x", there), Gone())  # type: ignore[arg-type]  # a check uses nothing else
     with pytest.raises(PipelineError, match=r"does not work with Spark 4.*NoSuchMethodError.*add its jars for Spark 4"):
         writer.check(schema)
 

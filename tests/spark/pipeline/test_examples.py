@@ -1,4 +1,4 @@
-"""The pipelines of examples/, by the command that people use, in the shared session."""
+"""The pipelines of examples/, run with the command line in the shared session."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ def out(place: Place, filled: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place.folder
 
 
-def test_orders_are_named_and_sent_everywhere(place: Place, out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_orders_example_writes_every_sink(place: Place, out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     metrics = out / "metrics.json"
     arguments = ["pipeline", "run", "--once", "--json", "--metrics-json", str(metrics)]
     assert run([*arguments, str(EXAMPLES / "orders.toml")]) == 0
@@ -48,7 +48,7 @@ def test_orders_are_named_and_sent_everywhere(place: Place, out: Path, capsys: p
     assert json.loads(metrics.read_text())["sinks"] == done["sinks"]
     assert "4 poison (BAD_MAGIC 1, NULL 1, TOO_SHORT 1, UNKNOWN_SCHEMA 1)" in captured.err
     named = {row["id"]: (row["full_name"], row["country"]) for row in place.parquet("lake/orders")}
-    # The alias finds the old name; who wrote before there were countries has the default; alan was deleted.
+    # The alias maps the old field name, old versions get the default country, and alan was deleted.
     assert named == {
         1: ("Ada Lovelace", "GB"),
         2: (None, None),
@@ -62,25 +62,25 @@ def test_orders_are_named_and_sent_everywhere(place: Place, out: Path, capsys: p
     assert sorted(letters.splitlines()) == ["Ada Lovelace has ordered for 120.50", "None has ordered for 250.00"]
 
 
-def test_windows_and_joins_come_out(place: Place, out: Path) -> None:
-    # Without the headgate command, as spark-submit would; and with somebody who reads the metrics.
+def test_the_revenue_example_computes_windows_and_joins(place: Place, out: Path) -> None:
+    # Without the headgate command, as with spark-submit, and with a scrape of the metrics.
     port = free_port()
     seen: list[bytes] = []
 
-    def look() -> None:
+    def scrape() -> None:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             seen.append(answer.read())
 
     from headgate.spark_udfs.pipeline import run as running
 
-    original = running._Round._once
+    original = running._Execution._run_once
 
-    def once_and_look(self: Any) -> None:
+    def run_and_scrape(self: Any) -> None:
         original(self)
-        look()
+        scrape()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running._Round, "_once", once_and_look)
+        patch.setattr(running._Execution, "_run_once", run_and_scrape)
         code = main(["--once", "--metrics-listen", f"127.0.0.1:{port}", str(EXAMPLES / "revenue.toml")])
     assert code == 0
     assert b'headgate_pipeline_rows_poison_total{pipeline="revenue",reason="TOO_SHORT",source="orders"} 1.0' in seen[0]
@@ -101,7 +101,9 @@ def test_windows_and_joins_come_out(place: Place, out: Path) -> None:
     assert [row[0] for row in reasons] == ["BAD_MAGIC", "NULL", "TOO_SHORT", "UNKNOWN_SCHEMA"]
 
 
-def test_a_warehouse_is_filled(out: Path, postgresql: PostgresqlServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_warehouse_example_writes_postgresql(
+    out: Path, postgresql: PostgresqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WAREHOUSE_URL", postgresql.url())
     assert run(["pipeline", "run", "--once", str(EXAMPLES / "warehouse.toml")]) == 0
     with psycopg.connect(postgresql.url(), user="postgres") as connection:
@@ -114,7 +116,9 @@ def test_a_warehouse_is_filled(out: Path, postgresql: PostgresqlServer, monkeypa
     assert letters == [(len(POISON),)]
 
 
-def test_files_and_the_old_database_are_imported(place: Place, out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_import_example_reads_files_and_a_database(
+    place: Place, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     make_legacy_database(out / "legacy.db")
     assert run(["pipeline", "run", "--once", "--json", str(EXAMPLES / "import.yaml")]) == 0
     done = json.loads(capsys.readouterr().out)
@@ -128,7 +132,7 @@ def test_files_and_the_old_database_are_imported(place: Place, out: Path, capsys
     assert found["legacy-2"] == {"id": "legacy-2", "full_name": "Barbara Liskov", "country": "US"}
 
 
-def test_a_plan_shows_steps_columns_and_promises_and_touches_nothing(
+def test_a_plan_shows_steps_columns_and_guarantees_and_writes_nothing(
     out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["pipeline", "plan", str(EXAMPLES / "orders.toml")]) == 0
@@ -149,17 +153,17 @@ def test_a_plan_shows_steps_columns_and_promises_and_touches_nothing(
     assert run(["pipeline", "plan", "--json", str(EXAMPLES / "revenue.toml")]) == 0
     listed = json.loads(capsys.readouterr().out)["steps"]
     steps = {step["name"]: step for step in listed if step["kind"] == "transform"}
-    assert steps["visits"]["notes"] == ["keeps rows over many micro-batches"]
+    assert steps["visits"]["notes"] == ["stateful: keeps rows of several micro-batches"]
     assert [each["name"] for each in steps["visits"]["columns"]] == ["window_start", "window_end", "customer", "orders"]
     assert list(out.iterdir()) == []
 
 
-def test_exit_codes_tell_what_kind_of_trouble_it_is(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exit_codes_distinguish_the_kinds_of_failure(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = out / "bad.toml"
     file.write_text('[sources.orders]\ntype = "topc"\n')
     assert run(["pipeline", "plan", str(file)]) == 2
     told = capsys.readouterr().err
-    assert "bad.toml:2: sources.orders.type: 'topc' is not one of topic, files, jdbc; do you mean topic?" in told
+    assert "bad.toml:2: sources.orders.type: 'topc' is not one of topic, files, jdbc; did you mean topic?" in told
     assert main([str(file)]) == 2
     orders = str(EXAMPLES / "orders.toml")
     assert (

@@ -1,4 +1,4 @@
-"""Pipelines that run until they are stopped, and meet a new version of a schema on the way."""
+"""Pipelines that run until they are stopped, including a restart for a new schema version."""
 
 import io
 import json
@@ -15,8 +15,8 @@ from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.run import Runner
 from tests.spark.pipeline.conftest import ORDER, Place, order
 
-PATIENCE_SECONDS = 120.0
-"""How long a loaded machine may take; nothing waits longer than it must."""
+TIMEOUT_SECONDS = 120.0
+"""Timeout on a loaded machine. The tests wait for conditions, not for this time."""
 
 LIVE = """
 [sources.orders]
@@ -40,25 +40,25 @@ def newer_order() -> str:
 
 
 def until(condition: Callable[[], bool], thread: threading.Thread) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not condition():
-        assert thread.is_alive(), "the pipeline ended by itself"
-        assert time.monotonic() < deadline, "waited too long"
+        assert thread.is_alive(), "the pipeline ended"
+        assert time.monotonic() < deadline, "timeout"
         time.sleep(0.05)
 
 
-def test_a_running_pipeline_takes_a_new_schema_at_the_next_batch_and_stops_after_the_batch_in_flight(
+def test_a_running_pipeline_restarts_for_a_new_schema_and_stops_after_the_running_batch(
     place: Place,
 ) -> None:
     place.register("orders", ORDER)
     place.send("orders", ORDER, [order(1), b"poison"])
     runner = Runner(place.spark, place.pipeline(LIVE, trigger="100 ms"))
-    said: list[str] = []
+    logged: list[str] = []
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
-            runner.run(say=said.append)
+            runner.run(log=logged.append)
         except BaseException as error:
             failures.append(error)
 
@@ -71,28 +71,28 @@ def test_a_running_pipeline_takes_a_new_schema_at_the_next_batch_and_stops_after
         until(lambda: bool(runner.metrics.document()["read"] == 3), thread)
     finally:
         runner.stop()
-        thread.join(PATIENCE_SECONDS)
+        thread.join(TIMEOUT_SECONDS)
     assert not thread.is_alive()
     assert failures == []
     done = runner.metrics.document()
     assert (done["good"], done["poison"], done["restarts"]) == (2, 1, 1)
-    assert any("new version" in each for each in said)
-    # The first row was written before anybody knew of the field.
+    assert any("new schema version" in each for each in logged)
+    # The first row was written before the field existed.
     rows = {row["id"]: row.get("note") for row in place.parquet_merged("lake")}
     assert rows == {1: None, 2: "thanks"}
     assert [row["reason"] for row in place.parquet("dead")] == ["BAD_MAGIC"]
 
-    # What was read is not read again.
+    # The checkpoint prevents a second read.
     assert place.run(LIVE)["read"] == 0
 
 
-def test_a_registry_that_does_not_answer_is_told_at_the_start(place: Place) -> None:
-    with pytest.raises(PipelineError, match="does not answer") as caught:
+def test_an_unreachable_registry_fails_the_start(place: Place) -> None:
+    with pytest.raises(PipelineError, match="does not respond") as caught:
         place.run(LIVE, **{"registry.url": "http://127.0.0.1:1", "registry.retries": "0"})
     assert caught.value.unreachable
 
 
-def test_a_batch_that_must_not_hold_poison_fails_and_names_the_row(place: Place) -> None:
+def test_poison_fails_the_batch_with_the_policy_fail(place: Place) -> None:
     place.register("orders", ORDER)
     place.send("orders", ORDER, [order(1), b"\x01\x02\x03\x04\x05\x06"])
     with pytest.raises(PipelineError, match=r"1 rows of a batch cannot be read.*BAD_MAGIC.*bytes 010203040506"):
@@ -100,7 +100,7 @@ def test_a_batch_that_must_not_hold_poison_fails_and_names_the_row(place: Place)
     assert list((place.folder / "lake").iterdir()) == []
 
 
-def test_what_is_wrong_with_a_transform_is_said_once(place: Place) -> None:
+def test_an_invalid_transform_is_reported_once(place: Place) -> None:
     log, printed = PySparkLogger.getLogger("SQLQueryContextLogger"), io.StringIO()
     log.setLevel(logging.WARNING)
     log.addHandler(handler := logging.StreamHandler(printed))

@@ -1,4 +1,4 @@
-"""Every sink, fed from one topic with poison in it; and what happens to a batch that is done again."""
+"""Every sink, fed from one topic with poison, and the handling of repeated batches."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from tests.spark.pipeline.conftest import NOON, ORDER, Place, order, sqlite_rows
 
 NOON_UTC = datetime.fromtimestamp(NOON / 1000, UTC)
 
-EVERYWHERE = """
+ALL_SINKS = """
 [sources.orders]
 type = "topic"
 topic = "{orders}"
@@ -58,10 +58,10 @@ type = "topic"
 from = "slim"
 topic = "{out}"
 key = "id"
-[sinks.mine]
+[sinks.user]
 type = "function"
 from = "slim"
-function = "sink_of_mine:write"
+function = "user_sink:write"
 [sinks.look]
 type = "console"
 from = "slim"
@@ -71,43 +71,43 @@ type = "topic"
 topic = "{dead}"
 """
 
-MINE = """
+USER_SINK = """
 calls = []
 fail_on = None
 def write(rows, batch):
     calls.append((batch.name, sorted(row.id for row in rows.collect())))
     if fail_on is not None and len(calls) == fail_on:
-        raise RuntimeError("the disk of mine is full")
+        raise RuntimeError("the user disk is full")
 """
 
 
 @pytest.fixture
-def mine(place: Place, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module of the function sink, found beside the pipeline."""
-    (place.folder / "sink_of_mine.py").write_text(MINE)
+def user_sink(place: Place, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module of the function sink, next to the pipeline file."""
+    (place.folder / "user_sink.py").write_text(USER_SINK)
     monkeypatch.setattr(sys, "path", [str(place.folder), *sys.path])
-    monkeypatch.delitem(sys.modules, "sink_of_mine", raising=False)
+    monkeypatch.delitem(sys.modules, "user_sink", raising=False)
     import importlib
 
-    yield importlib.import_module("sink_of_mine")
-    sys.modules.pop("sink_of_mine", None)
+    yield importlib.import_module("user_sink")
+    sys.modules.pop("user_sink", None)
 
 
-def test_every_sink_gets_every_good_row_once_even_when_a_batch_is_done_again(
-    place: Place, postgresql: PostgresqlServer, mine: Any, capsys: pytest.CaptureFixture[str]
+def test_every_sink_writes_every_good_row_once_when_a_batch_is_repeated(
+    place: Place, postgresql: PostgresqlServer, user_sink: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = EVERYWHERE.replace("{postgresql}", postgresql.url())
+    text = ALL_SINKS.replace("{postgresql}", postgresql.url())
     table = place.topic("out")
     place.register("orders", ORDER)
     odd = order(4, "nul\0l")
     large = b"\xff" * 990_000
     place.send("orders", ORDER, [order(1), large, order(2, "bob"), None, order(3), odd])
 
-    # The function is the last but one of the sinks: the others have written when it fails, and nothing is noted.
-    mine.fail_on = 1
-    with pytest.raises(PipelineError, match="disk of mine is full"):
+    # The function fails after most sinks have written, and before Spark commits the batch.
+    user_sink.fail_on = 1
+    with pytest.raises(PipelineError, match="user disk is full"):
         place.run(text)
-    mine.fail_on = None
+    user_sink.fail_on = None
     done = place.run(text)
 
     assert (done["read"], done["good"], done["poison"]) == (6, 4, 2)
@@ -116,7 +116,7 @@ def test_every_sink_gets_every_good_row_once_even_when_a_batch_is_done_again(
     assert done["sinks"]["sqlite"]["repeated_batches"] == 1
 
     lake = place.parquet("lake")
-    # A folder's name cannot hold U+0000, and PostgreSQL's texts cannot: that row is with the dead letters.
+    # Neither a folder name nor a PostgreSQL string can contain U+0000: that row is a dead letter.
     assert sorted(row["id"] for row in lake) == [1, 2, 3]
     assert {row["id"]: row["at"] for row in lake}[1] == NOON_UTC
     rows = sqlite_rows(place.folder / "orders.db", "SELECT id, customer, amount, at FROM orders ORDER BY id")
@@ -131,14 +131,14 @@ def test_every_sink_gets_every_good_row_once_even_when_a_batch_is_done_again(
     assert found[0][1] == NOON_UTC
     assert isinstance(found[0][2]["offset"], int)
     assert done["sinks"]["postgresql"] == {"rows": 0, "refused": 0, "repeated_batches": 1}
-    assert [ids for _, ids in mine.calls] == [[1, 2, 3, 4], [1, 2, 3, 4]]
-    assert mine.calls[0][0] == mine.calls[1][0], "a batch that is done again has the same name"
+    assert [ids for _, ids in user_sink.calls] == [[1, 2, 3, 4], [1, 2, 3, 4]]
+    assert user_sink.calls[0][0] == user_sink.calls[1][0], "a repeated batch has the same name"
     assert '"customer":"ada"' in capsys.readouterr().out
 
     with RegistryClient(place.registry) as client:
         deserializer = Deserializer(client)
         values = [(record.key(), deserializer.deserialize(record.value())) for record in place.records("out")]
-    # At least once: the batch was done twice.
+    # At least once: the batch was written twice.
     assert sorted(values, key=str) == sorted(
         [(str(at).encode(), {"id": at, "customer": who}) for at, who in enumerate(["ada", "bob", "ada", "nul\0l"], 1)]
         * 2,
@@ -151,14 +151,14 @@ def test_every_sink_gets_every_good_row_once_even_when_a_batch_is_done_again(
         ("NULL", place.topic("orders")),
         ("INVALID_VALUE", ""),
     }
-    cut = next(letter for letter in letters if letter.reason is Reason.BAD_MAGIC)
-    assert cut.detail.endswith("(cut: the record had 990000 bytes)")
-    assert large.startswith(cut.origin.value or b"?")
+    truncated = next(letter for letter in letters if letter.reason is Reason.BAD_MAGIC)
+    assert truncated.detail.endswith("(truncated: the record had 990000 bytes)")
+    assert large.startswith(truncated.origin.value or b"?")
     refused = [letter for letter in letters if letter.origin.topic == ""]
     assert {json.loads(letter.origin.value or b"{}")["id"] for letter in refused} == {4}
     assert {letter.detail for letter in refused} == {
-        "the partition's value cannot be the name of a folder",
-        "PostgreSQL's texts cannot hold the character U+0000",
+        "the partition value cannot be the name of a folder",
+        "a PostgreSQL string cannot contain the character U+0000",
     }
 
 
@@ -166,7 +166,7 @@ def _record(message: Any) -> Record:
     return Record(message.topic(), message.key(), message.value(), tuple(message.headers() or ()))
 
 
-def test_a_stream_goes_on_where_it_stopped_and_a_new_checkpoint_begins_anew(place: Place) -> None:
+def test_a_stream_continues_from_its_checkpoint_and_a_new_checkpoint_starts_over(place: Place) -> None:
     text = """
 [sources.orders]
 type = "topic"
@@ -194,8 +194,8 @@ url = "sqlite:{folder}/orders.db"
     assert dead[0][0] == place.topic("orders")
     assert dead[0][3:] == ("orders", "test")
 
-    # Batch 0 of another checkpoint is not batch 0 of the first: nobody's rows are taken for written.
-    place.run(text, checkpoint=str(place.folder / "anew"))
+    # Batch 0 of another checkpoint is not a repetition of batch 0 of the first.
+    place.run(text, checkpoint=str(place.folder / "new"))
     assert len(sqlite_rows(file, "SELECT id FROM orders")) == 8
 
 
@@ -203,7 +203,7 @@ def sql_sink(sql: str) -> str:
     return f'[transforms.t]\ntype = "sql"\nsql = "{sql}"\n[sinks.c]\ntype = "console"\nfrom = "t"\n'
 
 
-def test_what_cannot_work_is_told_before_anything_starts(
+def test_impossible_pipelines_fail_before_they_start(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.register("orders", ORDER)
@@ -214,19 +214,19 @@ def test_what_cannot_work_is_told_before_anything_starts(
             Runner(place.spark, place.pipeline(head + sink)).run(once=True)
         return str(caught.value)
 
-    # The session may have Delta: then it is asked for one that nobody has.
+    # The session may have Delta, so the check looks for an extension that does not exist.
     with monkeypatch.context() as patch:
         patch.setattr(delta, "EXTENSION", "io.delta.sql.NoSuchExtension")
         said = refused(f'[sinks.d]\ntype = "delta"\nfrom = "orders"\npath = "{tmp_path}/d"\n')
-    assert "sink d: this Spark has no Delta Lake. add its jars for Spark 4" in said
+    assert "sink d: this Spark session has no Delta Lake. add its jars for Spark 4" in said
     assert not (tmp_path / "d").exists()
     nowhere = '[sources.old]\ntype = "jdbc"\nurl = "sqlite:{folder}/no.db"\ntable = "t"\n'
     said = refused(nowhere + '[sinks.o]\ntype = "console"\nfrom = "old"\n')
     assert said.startswith("source old: there is no SQLite database")
     said = refused('[sinks.f]\ntype = "function"\nfrom = "orders"\nfunction = "no_such_module:write"\n')
     assert "there is no module no_such_module" in said
-    assert "without a watermark" in refused(sql_sink("SELECT count(*) FROM orders"))
-    assert "ORDER BY has no meaning" in refused(sql_sink("SELECT * FROM orders ORDER BY id"))
+    assert "has no watermark" in refused(sql_sink("SELECT count(*) FROM orders"))
+    assert "ORDER BY is not supported on an unbounded stream" in refused(sql_sink("SELECT * FROM orders ORDER BY id"))
     said = refused(sql_sink("SELECT idd FROM orders"))
     assert "idd" in said
     assert "orders has id, customer, amount, at" in said
@@ -244,14 +244,14 @@ def test_what_cannot_work_is_told_before_anything_starts(
     assert "incompatible" in said.lower()
     key = '[sinks.k]\ntype = "topic"\nfrom = "orders"\ntopic = "x"\nkey = "customr"\n'
     assert re.match(r"sink k: .*`customr` cannot be resolved.*`customer`", refused(key))
-    assert "#" not in refused(key), "Spark's plan is nobody's concern"
+    assert "#" not in refused(key), "the message contains no query plan"
     twice = sql_sink("SELECT id, customer AS ID FROM orders").replace("console", "parquet") + f'path = "{tmp_path}/p"\n'
     assert "sink c: there are two columns ID. the rows have id, ID" in refused(twice)
     parquet = '[sinks.p]\ntype = "parquet"\nfrom = "orders"\npath = '
     (tmp_path / "file").write_text("")
     said = refused(f'{parquet}"{tmp_path}/file/lake"\n')
-    assert said.startswith(f"sink p: the folder {tmp_path}/file/lake cannot be made. ")
-    assert "sink p: nowhere://lake cannot be reached. No FileSystem" in refused(f'{parquet}"nowhere://lake"\n')
-    with pytest.raises(PipelineError, match=f"^checkpoint: the folder {tmp_path}/file/state cannot be made"):
+    assert said.startswith(f"sink p: cannot create the folder {tmp_path}/file/lake. ")
+    assert "sink p: cannot access nowhere://lake. No FileSystem" in refused(f'{parquet}"nowhere://lake"\n')
+    with pytest.raises(PipelineError, match=f"^checkpoint: cannot create the folder {tmp_path}/file/state"):
         place.run(f'{head}{parquet}"{tmp_path}/p"\n', checkpoint=f"{tmp_path}/file/state")
     assert not (place.folder / "state" / "queries").exists()

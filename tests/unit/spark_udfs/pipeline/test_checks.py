@@ -9,20 +9,13 @@ from hypothesis import strategies as st
 from headgate.spark_udfs.pipeline.checks.load import check
 from headgate.spark_udfs.pipeline.document import parse_toml
 from headgate.spark_udfs.pipeline.errors import Mistake, PipelineMistakes
-from headgate.spark_udfs.pipeline.model import (
-    Database,
-    JdbcSink,
-    JdbcSource,
-    Mode,
-    OnPoison,
-    Pipeline,
-    TableLetters,
-    TopicLetters,
-    TopicSink,
-    TopicSource,
-    Watermark,
-    WindowTransform,
-)
+from headgate.spark_udfs.pipeline.model import Database, Mode, Pipeline, Watermark, WindowTransform
+from headgate.spark_udfs.pipeline.sinks.dead_letter_topic import DeadLetterTopicSink
+from headgate.spark_udfs.pipeline.sinks.jdbc import JdbcSink
+from headgate.spark_udfs.pipeline.sinks.topic import TopicSink
+from headgate.spark_udfs.pipeline.sources.jdbc import JdbcSource
+from headgate.spark_udfs.pipeline.sources.topic import TopicSource
+from headgate.spark_udfs.spec.policy import OnPoison
 
 HERE = Path("/pipelines")
 
@@ -96,7 +89,7 @@ def test_a_whole_pipeline_is_understood() -> None:
     assert report.database == Database("postgresql://db/reports", "ada", "secret")
     assert "secret" not in repr(report)
     assert (report.mode, report.on_refused) == (Mode.UPSERT, OnPoison.DEAD_LETTER)
-    assert found.dead_letters == TopicLetters("orders.dead")
+    assert found.dead_letters == DeadLetterTopicSink("dead_letters", "", "orders.dead")
 
 
 def test_addresses_come_from_the_environment_where_the_file_has_none() -> None:
@@ -126,16 +119,16 @@ from = "ordrs"
 """
     told = mistakes(text)
     for expected in (
-        "p.toml:2: checkpint: is not known here; do you mean checkpoint?",
-        "p.toml: checkpoint: is missing",
-        "p.toml:3: trigger: a duration such as '10 seconds' is expected, not 'often'",
-        "p.toml:5: sources.orders.type: 'topik' is not one of topic, files, jdbc; do you mean topic?",
-        "p.toml:8: sources.clicks.wattermark: is not known here; do you mean watermark?",
-        "p.toml:9: sources.clicks.starting_offsets: earliest, latest or offsets",
-        "p.toml:12: transforms.x.sql: reads from no source",
-        "p.toml:15: sinks.lake.from: ordrs is neither a source nor a transform; do you mean orders?",
-        "p.toml:13: sinks.lake.path: is missing: the folder",
-        "p.toml:6: sources.clicks: rows that cannot be read have nowhere to go",
+        "p.toml:2: checkpint: unknown key; did you mean checkpoint?",
+        "p.toml: checkpoint: is required",
+        "p.toml:3: trigger: expected a duration such as '10 minutes' or '30s', not 'often'",
+        "p.toml:5: sources.orders.type: 'topik' is not one of topic, files, jdbc; did you mean topic?",
+        "p.toml:8: sources.clicks.wattermark: unknown key; did you mean watermark?",
+        "p.toml:9: sources.clicks.starting_offsets: expected earliest, latest or offsets",
+        "p.toml:12: transforms.x.sql: reads no source",
+        "p.toml:15: sinks.lake.from: ordrs is neither a source nor a transform; did you mean orders?",
+        "p.toml:13: sinks.lake.path: is required: the folder",
+        "p.toml:6: sources.clicks: unreadable rows have no destination",
     ):
         assert any(each.startswith(expected) for each in told), f"{expected}\n\n" + "\n".join(told)
 
@@ -143,43 +136,51 @@ from = "ordrs"
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('trigger = "2 seconds"', "trigger = 2", "a text is expected, not 2"),
-        ('type = "topic"\nwatermark', 'type = "topic"\nversion = 1\nschema_id = 2\nwatermark', "exclude one another"),
-        ('type = "topic"\nwatermark', 'type = "topic"\nversion = true\nwatermark', "a whole number from 1"),
+        ('trigger = "2 seconds"', "trigger = 2", "expected a string, not 2"),
+        ('type = "topic"\nwatermark', 'type = "topic"\nversion = 1\nschema_id = 2\nwatermark', "mutually exclusive"),
+        ('type = "topic"\nwatermark', 'type = "topic"\nversion = true\nwatermark', "expected an integer from 1"),
         ('type = "topic"\nwatermark', 'type = "topic"\nschema = "{"\nwatermark', "is not an Avro schema"),
-        ('type = "topic"\nwatermark', 'type = "topic"\nschema_file = "no.avsc"\nwatermark', "no.avsc cannot be read"),
-        ('type = "topic"\nwatermark', 'type = "topic"\nkey = ["id"]\nwatermark', 'is for read = "table"'),
-        ('type = "topic"\nwatermark', 'type = "topic"\ndecode = false\nfields = ["a"]\nwatermark', "no meaning with"),
-        ('type = "topic"\nwatermark', 'type = "topic"\noptions = { subscribe = "x" }\nwatermark', "is said with topic"),
-        ('topic = "crm.customers"', 'topic = "crm customers"', "is not a topic's name"),
-        ('url = "http://r:8081"', 'ulr = "http://r:8081"', "registry.ulr: is not known; do you mean url?"),
+        ('type = "topic"\nwatermark', 'type = "topic"\nschema_file = "no.avsc"\nwatermark', "cannot read no.avsc"),
+        ('type = "topic"\nwatermark', 'type = "topic"\nkey = ["id"]\nwatermark', 'requires read = "table"'),
+        (
+            'type = "topic"\nwatermark',
+            'type = "topic"\ndecode = false\nfields = ["a"]\nwatermark',
+            "has no effect with decode = false",
+        ),
+        (
+            'type = "topic"\nwatermark',
+            'type = "topic"\noptions = { subscribe = "x" }\nwatermark',
+            "use the key topic instead",
+        ),
+        ('topic = "crm.customers"', 'topic = "crm customers"', "is not a valid topic name"),
+        ('url = "http://r:8081"', 'ulr = "http://r:8081"', "registry.ulr: unknown key; did you mean url?"),
         ('read = "table"', 'read = "table"\ndecode = false', "the values of a table must be decoded"),
-        ('read = "table"', 'read = "tabel"', "'tabel' is not one of stream, table; do you mean table?"),
-        ('size = "5 minutes"', 'gap = "5 minutes"', "is for session windows; this one is tumbling"),
+        ('read = "table"', 'read = "tabel"', "'tabel' is not one of stream, table; did you mean table?"),
+        ('size = "5 minutes"', 'gap = "5 minutes"', "is for session windows; this window is tumbling"),
         ('size = "5 minutes"', 'size = "soon"', "a duration such as"),
-        ('select = { orders = "count(*)" }', "", "what to compute"),
-        ('select = { orders = "count(*)" }', 'select = { "a b" = "count(*)" }', "a column's name is made of"),
-        ('window = "tumbling"', 'window = "hopping"', "slide: is missing: how often a window begins"),
-        ('window = "tumbling"', "", "is missing: one of tumbling, hopping, session"),
+        ('select = { orders = "count(*)" }', "", "is required: the aggregates"),
+        ('select = { orders = "count(*)" }', 'select = { "a b" = "count(*)" }', "a column name contains"),
+        ('window = "tumbling"', 'window = "hopping"', "slide: is required: the interval between window starts"),
+        ('window = "tumbling"', "", "is required: one of tumbling, hopping, session"),
         ('window = "tumbling"', 'window = "hopping"\nslide = "6 minutes"', "6 minutes is longer than the window"),
         ('window = "tumbling"', 'window = "hopping"\nslide = "1 ms"', "in more than 2,000 windows of 5 minutes"),
-        ('size = "5 minutes"', 'size = "0 minutes"', "size: must be longer than nothing"),
-        ("[sources.customers]", "[sources.Orders]", "and orders are one name to SQL"),
-        ('path = "lake"', 'path = "./state/lake"', "sinks.lake.path: lies in the checkpoint"),
-        ('keys = ["window_start", "name"]', "", "keys: is missing"),
-        ('keys = ["window_start", "name"]', 'keys = ["a", "a"]', "a is listed twice"),
-        ('mode = "upsert"', 'mode = "replace"', "replace is for tables, and revenue is a stream"),
-        ("jdbc:postgresql://ada:secret@db/reports", "mysql://db/x", "is not of a known database"),
-        ("jdbc:postgresql://ada:secret@db/reports", "sqlite:", "does not say which database"),
-        ('[dead_letters]\ntype = "topic"\ntopic = "orders.dead"', "", "have nowhere to go"),
-        ('topic = "orders.dead"', 'topic = "orders"', "is the topic that the source orders reads: a loop"),
-        ("SELECT o.*, c.name FROM", "DROP TABLE x --", "a SELECT is expected"),
-        ("[sinks.lake]", "[sinks.9lake]", "does not begin with a digit"),
+        ('size = "5 minutes"', 'size = "0 minutes"', "size: must be longer than zero"),
+        ("[sources.customers]", "[sources.Orders]", "conflicts with orders: SQL names are case-insensitive"),
+        ('path = "lake"', 'path = "./state/lake"', "sinks.lake.path: is inside the checkpoint folder"),
+        ('keys = ["window_start", "name"]', "", "keys: is required"),
+        ('keys = ["window_start", "name"]', 'keys = ["a", "a"]', "contains a twice"),
+        ('mode = "upsert"', 'mode = "replace"', "replace requires a table, and revenue is a stream"),
+        ("jdbc:postgresql://ada:secret@db/reports", "mysql://db/x", "is not a supported database"),
+        ("jdbc:postgresql://ada:secret@db/reports", "sqlite:", "does not name a database"),
+        ('[dead_letters]\ntype = "topic"\ntopic = "orders.dead"', "", "have no destination"),
+        ('topic = "orders.dead"', 'topic = "orders"', "is the topic of the source orders: an endless loop"),
+        ("SELECT o.*, c.name FROM", "DROP TABLE x --", "expected a SELECT"),
+        ("[sinks.lake]", "[sinks.9lake]", "does not start with a digit"),
         ("[transforms.named]", "[transforms.orders]", "is the name of a source already"),
-        ("FROM orders o", "FROM revenue o", "is made of itself: named ← revenue ← named"),
-        ("watermark = { column", "watermark = { colum", "do you mean column?"),
-        (', delay = "10m" }', " }", "delay: is missing: how late rows may be"),
-        ('from = "named"\npath', "path", "from: is missing"),
+        ("FROM orders o", "FROM revenue o", "reads its own output: named ← revenue ← named"),
+        ("watermark = { column", "watermark = { colum", "did you mean column?"),
+        (', delay = "10m" }', " }", "delay: is required: how late rows may arrive"),
+        ('from = "named"\npath', "path", "from: is required"),
     ],
 )
 def test_a_mistake_says_what_was_found_and_what_is_allowed(old: str, new: str, said: str) -> None:
@@ -191,7 +192,7 @@ def test_a_mistake_says_what_was_found_and_what_is_allowed(old: str, new: str, s
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('"SSL"', '"SASL_SSL"', "p.toml:4: kafka.sasl.mechanism: it is needed with SASL_SSL: one of PLAIN"),
+        ('"SSL"', '"SASL_SSL"', "p.toml:4: kafka.sasl.mechanism: required with SASL_SSL: one of PLAIN"),
         ('"SSL"', '"SSL"\ngroup.id = "g"', "p.toml:7: kafka.group.id: this source reads without a consumer group"),
         ('"SSL"', '"SSL"\nisolation.level = "read_committed"', "p.toml:7: kafka.isolation.level: there is no such"),
         ('"k:9092"', '"k"', "p.toml:5: kafka.bootstrap.servers: 'k' is not host:port"),
@@ -200,8 +201,12 @@ def test_a_mistake_says_what_was_found_and_what_is_allowed(old: str, new: str, s
             '"c"\noptions = { minPartition = 3 }',
             "sources.customers.options.minPartition: there is no",
         ),
-        ('"crm.customers"', '"c"\noptions = { flat = true }', "sources.customers.options.flat: is the pipeline's own"),
-        ('"crm.customers"', '"c"\noptions.version = 2', "p.toml:15: sources.customers.options.version: is said with"),
+        ('"crm.customers"', '"c"\noptions = { flat = true }', "sources.customers.options.flat: is set by the pipeline"),
+        (
+            '"crm.customers"',
+            '"c"\noptions.version = 2',
+            "p.toml:15: sources.customers.options.version: use the key version",
+        ),
         (
             "watermark =",
             "starting_offsets = { orders = 5 }\nwatermark =",
@@ -221,7 +226,7 @@ def test_a_folder_belongs_to_one_sink() -> None:
     """Batches have the same names in both: those of the second would be taken for done, and their rows lost."""
     second = '[sinks.more]\ntype = "parquet"\nfrom = "orders"\npath = "lake/"\n'
     assert mistakes(GOOD + second) == [
-        "p.toml:44: sinks.more.path: is the folder of sinks.lake: give each its own, or bring the rows together in a "
+        "p.toml:44: sinks.more.path: is the folder of sinks.lake: use separate folders, or combine the rows in a "
         "transform (UNION ALL)"
     ]
     letters = GOOD.replace('type = "topic"\ntopic = "orders.dead"', 'type = "parquet"\npath = "lake"')
@@ -241,7 +246,7 @@ def test_a_secret_is_not_quoted_in_a_mistake() -> None:
 
 def test_windows_and_joins_of_streams_need_watermarks() -> None:
     text = GOOD.replace('watermark = { column = "at", delay = "10m" }\n', "")
-    assert any("transforms.revenue.watermark: is missing" in each for each in mistakes(text))
+    assert any("transforms.revenue.watermark: is required" in each for each in mistakes(text))
     join = """
 [transforms.paid]
 type = "join"
@@ -262,9 +267,9 @@ from = "paid"
 
 def test_a_table_is_not_appended_and_not_sent_again_and_again() -> None:
     table = '[sinks.t]\ntype = "parquet"\nfrom = "customers"\npath = "t"\n'
-    assert any("is a table, which would be appended" in each for each in mistakes(GOOD + table))
+    assert any("is a table, and append would write it repeatedly" in each for each in mistakes(GOOD + table))
     topic = '[sinks.t]\ntype = "topic"\nfrom = "customers"\ntopic = "t"\n'
-    assert any('take its source with read = "stream"' in each for each in mistakes(GOOD + topic))
+    assert any('use its source with read = "stream"' in each for each in mistakes(GOOD + topic))
     pipeline(GOOD + table.replace('path = "t"', 'path = "t"\nmode = "replace"'))
 
 
@@ -272,7 +277,7 @@ def test_windows_that_change_need_an_upsert() -> None:
     text = GOOD.replace('select = { orders = "count(*)" }', 'select = { orders = "count(*)" }\nemit = "changes"')
     pipeline(text)
     told = mistakes(text + '[sinks.w]\ntype = "parquet"\nfrom = "revenue"\npath = "w"\n')
-    assert any("hands windows on again when they change" in each for each in told)
+    assert any("emits windows again when they change" in each for each in told)
 
 
 def test_sources_of_files_and_databases_are_understood() -> None:
@@ -309,7 +314,7 @@ url = "sqlite:dead.db"
     sink = found.sinks["people"]
     assert isinstance(sink, TopicSink)
     assert (sink.subject, sink.on_refused) == ("people-value", OnPoison.DEAD_LETTER)
-    assert isinstance(found.dead_letters, TableLetters)
+    assert isinstance(found.dead_letters, JdbcSink)
 
 
 def test_a_sqlite_file_is_not_read_in_one_pass_and_written_at_once() -> None:

@@ -26,12 +26,12 @@ from pyspark.sql.types import (
 )
 
 from headgate.spark_udfs.pipeline.databases.dialect import Between, Refusal
-from headgate.spark_udfs.pipeline.databases.incoming import incoming
 from headgate.spark_udfs.pipeline.databases.postgresql import PostgresqlDialect
+from headgate.spark_udfs.pipeline.databases.read_values import spark_row
 from headgate.spark_udfs.pipeline.databases.sqlite import SqliteDialect
 from headgate.spark_udfs.pipeline.errors import PipelineError
-from headgate.spark_udfs.pipeline.model import Database, JdbcSink, Mode
-from headgate.spark_udfs.pipeline.sinks.jdbc import JdbcWriter
+from headgate.spark_udfs.pipeline.model import Database, Mode
+from headgate.spark_udfs.pipeline.sinks.jdbc import JdbcSink, JdbcWriter
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_postgresql_refuses_what_its_texts_cannot_hold() -> None:
     ],
 )
 def test_values_come_in_as_their_column_says(value: object, kind: DataType, expected: object) -> None:
-    assert incoming([value], StructType().add("c", kind)) == ((expected,), None)
+    assert spark_row([value], StructType().add("c", kind)) == ((expected,), None)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_values_come_in_as_their_column_says(value: object, kind: DataType, expe
     ],
 )
 def test_what_a_column_cannot_hold_is_told(value: object, kind: DataType) -> None:
-    row, detail = incoming([value], StructType().add("c", kind))
+    row, detail = spark_row([value], StructType().add("c", kind))
     assert row is None
     assert detail is not None
     assert detail.startswith("c: ")

@@ -12,12 +12,11 @@ from pyspark.sql.types import StructType
 from headgate.serdes.avro import parse
 from headgate.spark_udfs.pipeline import session
 from headgate.spark_udfs.pipeline.avro_schema import avro_text
-from headgate.spark_udfs.pipeline.batches import Closed, Gate
+from headgate.spark_udfs.pipeline.batch_gate import BatchGate, QueryStopping
 from headgate.spark_udfs.pipeline.command import parse_overrides
 from headgate.spark_udfs.pipeline.errors import PipelineError, PipelineMistakes
-from headgate.spark_udfs.pipeline.model import FunctionSink
 from headgate.spark_udfs.pipeline.plan import shown_value
-from headgate.spark_udfs.pipeline.sinks.function import find_function
+from headgate.spark_udfs.pipeline.sinks.function import FunctionSink, find_function
 from headgate.spark_udfs.pipeline.spark_errors import explained, naming
 from headgate.spark_udfs.source.errors import BrokerUnreachable
 from headgate.spark_udfs.spec.policy import RESTART_SENTENCE
@@ -72,7 +71,7 @@ def test_the_sentence_that_helps_is_found_in_sparks_text() -> None:
     text = (
         "[STREAM_FAILED] Query terminated with exception: Traceback (most recent call last):\n"
         '  File "x.py", line 1, in y\n'
-        "spark_udfs.source.errors.BrokerUnreachable: no broker answers at 127.0.0.1:1\nis it running?\n"
+        "headgate.spark_udfs.source.errors.BrokerUnreachable: no broker answers at 127.0.0.1:1\nis it running?\n"
         "\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)\n"
     )
     error = explained(RuntimeError(text))
@@ -85,14 +84,14 @@ def test_the_sentence_that_helps_is_found_in_sparks_text() -> None:
 
 def test_what_spark_adds_to_a_sentence_is_left_out() -> None:
     query = "\n=== Streaming Query ===\nIdentifier: orders [id = 1]\nCurrent Committed Offsets: {}"
-    text = f"spark_udfs.source.errors.BadOption: Option 'x': it must be true SQLSTATE: 38000{query}"
+    text = f"headgate.spark_udfs.source.errors.BadOption: Option 'x': it must be true SQLSTATE: 38000{query}"
     assert explained(RuntimeError(text)).what == "Option 'x': it must be true"
     java = "An error occurred while calling o3043.parquet.\n: java.io.IOException: no room\n\tat a.b.C.d(C.java:1)\n"
     assert explained(RuntimeError(java)).why == "java.io.IOException: no room"
 
 
 def test_an_error_names_the_step_that_it_comes_from_once() -> None:
-    with pytest.raises(PipelineError, match=r"^sink lake: Spark could not go on\. no room$"), naming("sink lake"):
+    with pytest.raises(PipelineError, match=r"^sink lake: Spark failed\. no room$"), naming("sink lake"):
         raise OSError("no room")
     with pytest.raises(PipelineError, match=r"^sink lake: full\. try later$"), naming("sink lake"):
         raise PipelineError("sink lake: full", advice="try later")
@@ -101,7 +100,7 @@ def test_an_error_names_the_step_that_it_comes_from_once() -> None:
 
 
 def test_a_gate_lets_the_batch_in_flight_finish_and_no_other_begin() -> None:
-    gate, begun, go = Gate(), threading.Event(), threading.Event()
+    gate, begun, go = BatchGate(), threading.Event(), threading.Event()
 
     def work() -> None:
         begun.set()
@@ -115,7 +114,7 @@ def test_a_gate_lets_the_batch_in_flight_finish_and_no_other_begin() -> None:
     go.set()
     thread.join(10)
     assert (gate.busy, gate.last) == (False, 7)
-    with pytest.raises(Closed):
+    with pytest.raises(QueryStopping):
         gate.run(8, work)
     assert (gate.last, gate.error) == (7, None)
 
@@ -148,9 +147,9 @@ def test_a_function_is_found_or_what_is_wrong_is_told(tmp_path: Path, monkeypatc
 
     assert callable(find("my_sinks:write"))
     for name, said in (
-        ("my_sinks:writ", "has no writ; do you mean write?"),
+        ("my_sinks:writ", "has no writ; did you mean write?"),
         ("my_sinks:number", "is not a function"),
-        ("my_broken:write", "cannot be imported"),
+        ("my_broken:write", "cannot import my_broken"),
         ("my_missing:write", "there is no module my_missing"),
     ):
         with pytest.raises(PipelineError, match=said):
@@ -161,7 +160,7 @@ def test_a_function_is_found_or_what_is_wrong_is_told(tmp_path: Path, monkeypatc
 
 def test_java_is_looked_for_where_it_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(PipelineError, match="no bin/java in it"):
+    with pytest.raises(PipelineError, match="contains no bin/java"):
         session.find_java()
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -1,7 +1,4 @@
-"""Joins of streams, and tables: what needs more than one micro-batch, or more than one source.
-
-Windows are in the examples.
-"""
+"""Joins of streams, and lookup tables. Windows are tested with the examples."""
 
 import json
 
@@ -69,7 +66,7 @@ PAYMENT = json.dumps(
 )
 
 
-def test_streams_are_joined_with_streams_and_with_the_latest_value_of_each_key(place: Place) -> None:
+def test_streams_join_streams_and_tables(place: Place) -> None:
     for topic, schema in (("orders", ORDER), ("payments", PAYMENT), ("customers", CUSTOMER)):
         place.register(topic, schema)
     people = [
@@ -90,7 +87,7 @@ def test_streams_are_joined_with_streams_and_with_the_latest_value_of_each_key(p
     }  # fmt: skip
     named = sorted((row["id"], row["name"]) for row in place.parquet("named"))
     assert named == [(1, "Ada Lovelace"), (2, None), (3, "Ada Lovelace")]
-    # Order 3 was paid too late.
+    # The payment of order 3 is outside the join interval.
     assert [(row["id"], row["name"]) for row in place.parquet("paid")] == [(1, "Ada Lovelace")]
     assert sqlite_rows(place.folder / "people.db", "SELECT * FROM people") == [("ada", "Ada Lovelace")]
     dead = place.parquet("dead")
@@ -98,7 +95,7 @@ def test_streams_are_joined_with_streams_and_with_the_latest_value_of_each_key(p
         (b"eve", b"no", "TOO_SHORT", "customers")
     ]
 
-    # The other side of a join may come in a later run; the table has moved on, the joined row has not.
+    # The other side of a join may arrive in a later run. The staged row keeps the old table value.
     place.send("customers", CUSTOMER, [{"id": "ada", "name": "Countess"}], keys=["ada"])
     place.send("payments", PAYMENT, [{"order_id": 2, "paid_at": NOON + MINUTE}])
     place.run(JOINS)
@@ -107,7 +104,7 @@ def test_streams_are_joined_with_streams_and_with_the_latest_value_of_each_key(p
     assert sqlite_rows(place.folder / "people.db", "SELECT * FROM people") == [("ada", "Countess")]
 
 
-def test_a_table_may_hold_bare_values_and_the_place_that_they_came_from(place: Place) -> None:
+def test_a_table_can_contain_primitive_values_and_record_metadata(place: Place) -> None:
     text = """
 [sources.orders]
 type = "topic"
@@ -132,14 +129,14 @@ path = "{folder}/dead"
     place.send("orders", ORDER, [order(1, "ada"), order(2, "bob"), order(3, "cyd")])
     place.register("customers", '"string"')
     place.send("customers", '"string"', ["Ada", "Bob", "Cyd", None], keys=["ada", "bob", "cyd", "cyd"])
-    with pytest.raises(PipelineError, match="there is no field valu to tell rows by; do you mean value"):
+    with pytest.raises(PipelineError, match="there is no key field valu; did you mean value"):
         place.run(text.replace("metadata", 'key = ["valu"]\nmetadata'), checkpoint=str(place.folder / "other"))
     assert place.run(text)["sources"]["names"]["read"] == 4
     assert sorted((row["id"], row["name"]) for row in place.parquet("named")) == [(1, "Ada"), (2, "Bob"), (3, None)]
 
 
-def test_a_table_takes_the_values_of_a_topic_that_was_made_anew(place: Place) -> None:
-    """Their offsets are smaller than those of the values that it had."""
+def test_a_table_uses_the_values_of_a_recreated_topic(place: Place) -> None:
+    """The new offsets are smaller than the old ones."""
     text = """
 [sources.customers]
 type = "topic"

@@ -1,4 +1,4 @@
-"""A database's values as Spark's types. SQLite holds what it is given, whatever a column's type says."""
+"""Convert database values to Spark types. SQLite stores any value, regardless of the column type."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 
 
-def incoming(row: Sequence[object], schema: "StructType") -> tuple[tuple[object, ...] | None, str | None]:
-    """The row, or what is wrong with it."""
+def spark_row(row: Sequence[object], schema: "StructType") -> tuple[tuple[object, ...] | None, str | None]:
+    """The converted row, or the reason why it cannot be converted."""
     values = []
     for value, field in zip(row, schema.fields, strict=True):
         try:
@@ -30,16 +30,16 @@ def _value(value: object, kind: "DataType") -> object:
         return _exact(value, kind)
     read = _READ.get(name)
     if read is None:
-        raise ValueError("there is no way into this type from a database")
+        raise ValueError("a database value cannot be converted to this type")
     return read(value)
 
 
 def _whole(value: object, bits: int) -> int:
     if isinstance(value, float) and not value.is_integer():
         raise ValueError("it has a fraction")
-    number = int(value)  # type: ignore[call-overload]  # whatever is no number raises, which is the point
+    number = int(value)  # type: ignore[call-overload]  # other values raise, as intended
     if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
-        raise ValueError(f"it does not fit {bits} bits")
+        raise ValueError(f"it exceeds {bits} bits")
     return int(number)
 
 
@@ -47,7 +47,7 @@ def _exact(value: object, kind: Any) -> Decimal:
     try:
         number = Decimal(str(value)).quantize(Decimal(1).scaleb(-kind.scale))
     except InvalidOperation:
-        raise ValueError("it is not a number of so many digits") from None
+        raise ValueError("it is not a number, or has too many digits") from None
     if not number.is_finite() or len(number.as_tuple().digits) > kind.precision:
         raise ValueError("it has too many digits")
     return number

@@ -10,7 +10,7 @@ from headgate.spark_udfs.pipeline.document import parse_toml
 from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import Pipeline
 from headgate.spark_udfs.pipeline.sql_names import sql_inputs
-from headgate.spark_udfs.pipeline.topology import shape_of
+from headgate.spark_udfs.pipeline.topology import build_topology
 
 TEXT = """
 checkpoint = "s"
@@ -56,26 +56,26 @@ def pipeline(text: str) -> Pipeline:
 
 
 def test_rows_are_read_once_and_staged_for_what_gathers() -> None:
-    shape = shape_of(pipeline(TEXT), {"paid"})
-    assert {name: (each.sinks, each.stages) for name, each in shape.intakes.items()} == {
+    topology = build_topology(pipeline(TEXT), {"paid"})
+    assert {name: (each.sinks, each.staged) for name, each in topology.source_queries.items()} == {
         "orders": (("raw",), ("named",)),
         "payments": ((), ("payments",)),
     }
-    gathering = shape.gatherings["paid"]
-    assert (gathering.inside, gathering.stages, gathering.sinks) == (("paid",), ("named", "payments"), ("shown",))
-    assert (shape.tables, shape.table_sinks, shape.unused) == (("customers",), ("people",), ())
+    query = topology.stateful_queries["paid"]
+    assert (query.transforms, query.staged, query.sinks) == (("paid",), ("named", "payments"), ("shown",))
+    assert (topology.tables, topology.table_sinks, topology.unused) == (("customers",), ("people",), ())
 
 
 def test_a_table_cannot_be_looked_up_where_rows_are_kept() -> None:
     after = TEXT.replace("SELECT id FROM paid", "SELECT id FROM paid JOIN customers USING (id)")
-    assert shape_of(pipeline(after), {"paid"}).gatherings["paid"].inside == ("paid",)
-    with pytest.raises(PipelineError, match="joins the table customers while rows are being gathered"):
-        shape_of(pipeline(after), {"paid", "shown"})
+    assert build_topology(pipeline(after), {"paid"}).stateful_queries["paid"].transforms == ("paid",)
+    with pytest.raises(PipelineError, match="joins the table customers inside a stateful query"):
+        build_topology(pipeline(after), {"paid", "shown"})
 
 
 def test_what_nothing_reads_is_told() -> None:
     more = '[transforms.idle]\ntype = "sql"\nsql = "SELECT 1 FROM orders"\n'
-    assert shape_of(pipeline(TEXT + more), {"paid"}).unused == ("idle",)
+    assert build_topology(pipeline(TEXT + more), {"paid"}).unused == ("idle",)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Spark's columns on their way to a database, without the detours that change them.
+"""Convert Spark columns to database values without loss.
 
-Python's dates end in the year 9999 and PySpark turns timestamps into local ones, so times leave Spark as numbers; what
-is nested leaves as JSON. `leaving` says so to Spark, `time_of` and `date_of` take it up.
+Python dates end in the year 9999, and PySpark converts timestamps to local time. So timestamps and dates leave Spark as
+numbers, and nested values as JSON. `time_of` and `date_of` convert the numbers.
 """
 
 from datetime import UTC, date, datetime, timedelta
@@ -16,8 +16,8 @@ NESTED = frozenset({"struct", "array", "map", "variant"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def leaving(rows: "DataFrame") -> "DataFrame":
-    """The rows with every column in a form that Python holds exactly."""
+def exact_columns(rows: "DataFrame") -> "DataFrame":
+    """The rows, with every column in a type that Python represents exactly."""
     from pyspark.sql import functions as f
 
     columns = []
@@ -28,7 +28,7 @@ def leaving(rows: "DataFrame") -> "DataFrame":
         elif kind == "timestamp":
             column = f.unix_micros(column)
         elif kind == "timestamp_ntz":
-            # In a session whose time zone is UTC the clock's reading stays what it is.
+            # The session time zone is UTC, so the cast does not change the wall-clock time.
             column = f.unix_micros(column.cast("timestamp"))
         elif kind == "date":
             column = f.unix_date(column)

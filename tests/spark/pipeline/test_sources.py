@@ -1,4 +1,4 @@
-"""Files and databases read into topics: what people use Connect for."""
+"""Files and databases as sources of topics, as with Kafka Connect."""
 
 import json
 import sqlite3
@@ -11,7 +11,7 @@ from headgate.serdes import Deserializer, RegistryClient
 from tests.live.postgresql import PostgresqlServer
 from tests.spark.pipeline.conftest import CUSTOMER, Place
 
-INFLOWS = """
+SOURCES = """
 [sources.people]
 type = "files"
 path = "{folder}/in/*.csv"
@@ -65,10 +65,10 @@ def values_of(place: Place, topic: str) -> list[Any]:
         return sorted((deserializer.deserialize(each.value()) for each in place.records(topic)), key=str)
 
 
-def test_files_and_databases_flow_into_topics_and_what_is_bad_is_set_aside(
+def test_files_and_databases_are_written_to_topics_and_bad_rows_become_dead_letters(
     place: Place, postgresql: PostgresqlServer
 ) -> None:
-    text = INFLOWS.replace("{customer_schema}", CUSTOMER).replace("{postgresql}", postgresql.url())
+    text = SOURCES.replace("{customer_schema}", CUSTOMER).replace("{postgresql}", postgresql.url())
     folder = place.folder / "in"
     folder.mkdir()
     (folder / "one.csv").write_text("id,name,born\na,Ada,1815-12-10\nb,Bob,not a date\nc,,2000-01-01\n")
@@ -87,7 +87,7 @@ def test_files_and_databases_flow_into_topics_and_what_is_bad_is_set_aside(
     }  # fmt: skip
     assert (done["sources"]["old"]["read"], done["sources"]["old"]["good"]) == (6, 5)
     assert done["sources"]["old"]["batches"] == 3
-    # The schema has no null name, so the third line is the sink's to refuse.
+    # The schema does not allow a null name, so the sink refuses the third line.
     assert done["sinks"]["people"] == {"rows": 1, "refused": 1, "repeated_batches": 0}
     assert values_of(place, "customers") == [{"id": "a", "name": "Ada"}]
     old = values_of(place, "out")
@@ -103,7 +103,7 @@ def test_files_and_databases_flow_into_topics_and_what_is_bad_is_set_aside(
         7, "2.50", "2026-01-02T03:04:05+00:00", "50%?",
     )  # fmt: skip
 
-    # Only what is new comes with the next run.
+    # The next run reads only new rows.
     (folder / "two.csv").write_text("id,name,born\nd,Dora,1999-09-09\n")
     with closing(sqlite3.connect(place.folder / "old.db")) as connection:
         connection.execute("INSERT INTO clients VALUES (10, 'new', NULL)")
