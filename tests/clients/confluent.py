@@ -21,8 +21,9 @@ class ConfluentClient:
     name = "confluent-kafka"
     too_large: type[Exception] = TooLarge
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, session_timeout_ms: int = SESSION_TIMEOUT_MS) -> None:
         self._address = address
+        self._session_timeout_ms = session_timeout_ms
 
     def produce(
         self, topic: str, records: Sequence[Sent], *, codec: str = "none", idempotent: bool = False, acks: str = "all"
@@ -113,7 +114,7 @@ class ConfluentClient:
                 "enable.auto.commit": commits,
                 "auto.commit.interval.ms": 200,
                 "partition.assignment.strategy": strategy,
-                "session.timeout.ms": SESSION_TIMEOUT_MS,
+                "session.timeout.ms": self._session_timeout_ms,
                 "heartbeat.interval.ms": 200,
                 "fetch.wait.max.ms": 100,
                 **more,
