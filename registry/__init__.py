@@ -1,1 +1,1 @@
-"""Subjects, versions and compatibility."""
+"""The schema registry: subjects, versions and compatibility."""

@@ -1,4 +1,4 @@
-"""Associations: which subject holds the key or value schema of a resource, such as a topic.
+"""Associations: the subjects of the key and value schemas of a resource, such as a topic.
 
 Field names and rules follow Confluent's associations API.
 """
@@ -12,7 +12,7 @@ from headgate.registry.subjects import Subject
 TOPIC: Final = "topic"
 """The only resource type."""
 ANY_NAMESPACE: Final = "-"
-"""The namespace that a lookup by name uses for all namespaces."""
+"""A lookup by name with this namespace searches all namespaces."""
 
 
 class AssociationType(StrEnum):
@@ -22,14 +22,14 @@ class AssociationType(StrEnum):
 
 class Lifecycle(StrEnum):
     STRONG = "STRONG"
-    """The subject belongs to this resource alone, and may be deleted with it."""
+    """The subject belongs to this resource only. Deleting the resource may delete it."""
     WEAK = "WEAK"
     """Several resources may share the subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """The resource, as a request names it. Only a dry run may leave out the id."""
+    """The resource of a request. Only a dry run may omit the id."""
 
     name: str
     namespace: str
@@ -37,7 +37,7 @@ class Resource:
     type: str = TOPIC
 
     def default_subject(self, type: AssociationType) -> Subject:
-        """The subject of an association that does not name one: it lives in a context named after the namespace."""
+        """The subject of an association that names none. Its context has the name of the namespace."""
         return Subject(f".{self.namespace}", f"{self.name}-{type}")
 
 

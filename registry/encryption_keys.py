@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Algorithm(StrEnum):
-    """The cipher that a DEK is used with."""
+    """The cipher of a DEK."""
 
     AES128_GCM = "AES128_GCM"
     AES256_GCM = "AES256_GCM"
@@ -31,9 +31,9 @@ SECRET_PROPERTIES: Final = frozenset(
         "secret",  # local KMS
     }
 )
-"""KMS properties that hold credentials: stored, but never returned to readers of a KEK."""
+"""KMS properties with credentials. They are stored, but never returned to readers of a KEK."""
 HIDDEN: Final = "[hidden]"
-"""The placeholder that some clients display, and send back, in place of a secret property."""
+"""The placeholder that some clients show and send back instead of a secret property."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Kek:
     changed_ms: int
 
     def same_key(self, other: "Kek") -> bool:
-        """Whether both describe the same key, regardless of the time and of a soft delete."""
+        """Whether both describe the same key, regardless of timestamps and soft deletes."""
         return replace(self, deleted=False, changed_ms=0) == replace(other, deleted=False, changed_ms=0)
 
     @property
@@ -72,9 +72,9 @@ class Dek:
 
 
 def merged_props(requested: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, str]:
-    """The requested properties with the stored secrets that the request leaves out or shows as hidden.
+    """The requested properties, with stored secrets where the request omits or hides them.
 
-    Responses omit secrets, so a client that sends back what it read must not erase them.
+    Responses omit secrets. Therefore a client that sends back a response must not erase them.
     """
     merged = dict(requested)
     for name in SECRET_PROPERTIES:

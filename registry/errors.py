@@ -1,4 +1,4 @@
-"""One typed error per fault of the registry. Which HTTP status and code each becomes is `registry.api`'s table.
+"""One typed error per fault of the registry. `registry.api.errors` maps them to HTTP status and error code.
 
     RegistryError
     ├── NotFound
@@ -20,7 +20,7 @@
     ├── WorkLimitExceeded
     └── StoreFailed (DamagedRow), StoreTimedOut
 
-The sentences are Confluent's, to the letter: scripts and test suites match on them.
+The messages equal Confluent's, because scripts and test suites match on them.
 """
 
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ from typing import Final
 
 
 class RegistryError(Exception):
-    """The root: its text is meant for the person who made the request."""
+    """The root of all errors. The message is for the author of the request."""
 
 
 class NotFound(RegistryError):
-    """What was asked for is not there, or not in the state it must be in."""
+    """The requested object does not exist, or is not in the required state."""
 
 
 class SubjectNotFound(NotFound):
@@ -105,7 +105,7 @@ class AssociationNotFound(NotFound):
 
 
 class Conflict(RegistryError):
-    """The request contradicts what is stored."""
+    """The request conflicts with stored data."""
 
 
 class KeyExists(Conflict):
@@ -149,7 +149,7 @@ class AssociationFrozen(Conflict):
 
 
 class IncompatibleSchema(RegistryError):
-    """The schema would break readers or writers of an earlier one."""
+    """The schema breaks readers or writers of an earlier schema."""
 
     def __init__(self, subject: str, details: Sequence[str]) -> None:
         super().__init__(
@@ -160,13 +160,13 @@ class IncompatibleSchema(RegistryError):
 
 
 class Unprocessable(RegistryError):
-    """Understood, and refused."""
+    """The request is well-formed, but not accepted."""
 
 
 class InvalidSchema(Unprocessable):
-    """The text is not a schema of its language.
+    """The text is not a valid schema.
 
-    `path` names the place inside the schema (JSON pointer style, or `message.field` for Protobuf), "" for the whole.
+    `path` is the position inside the schema: a JSON pointer, or `message.field` for Protobuf. "" is the whole schema.
     """
 
     def __init__(self, reason: str, path: str = "") -> None:
@@ -203,11 +203,11 @@ class InvalidSubject(Unprocessable):
 
 
 class InvalidRuleSet(Unprocessable):
-    """A rule set that is malformed; the text says which rule and why."""
+    """The rule set is malformed. The message contains the rule and the problem."""
 
 
 class OperationNotPermitted(Unprocessable):
-    """The mode, or what is stored already, forbids it."""
+    """The mode or stored data forbids the operation."""
 
 
 class ReferenceExists(Unprocessable):
@@ -219,7 +219,7 @@ class ReferenceExists(Unprocessable):
 
 
 class IdDoesNotMatch(Unprocessable):
-    """An explicit id contradicts the id that the schema has."""
+    """The explicit id differs from the id of the schema."""
 
 
 class SchemaTooLarge(Unprocessable):
@@ -253,19 +253,19 @@ class AssociationBatchTooLarge(Unprocessable):
 
 
 class DekGenerationFailed(RegistryError):
-    """A shared KEK asks the registry to encrypt or decrypt with the KMS, and it cannot."""
+    """A shared KEK requires a KMS driver, and the registry has none."""
 
 
 class WorkLimitExceeded(RegistryError):
-    """Not refused: the work is more than was granted. Whoever granted it asks again with more."""
+    """The work exceeds the given limits. The caller repeats it with higher limits."""
 
 
 class StoreFailed(RegistryError):
-    """The store did not take or give the data; nothing was changed."""
+    """The store could not read or write. Nothing was changed."""
 
 
 class DamagedRow(StoreFailed):
-    """A stored row does not match its checksum, so nothing of it is served."""
+    """A stored row does not match its checksum. The registry does not return it."""
 
     def __init__(self, table: str, values: Sequence[object]) -> None:
         named = ", ".join(repr(value)[:_VALUE_CHARS_MAX] for value in values[:3])
@@ -279,4 +279,4 @@ _VALUE_CHARS_MAX: Final = 100
 
 
 class StoreTimedOut(RegistryError):
-    """The store did not answer in time; whether the change was made is unknown."""
+    """The store did not respond in time. The change may or may not have been made."""

@@ -1,7 +1,7 @@
-"""The three schema languages behind one table: parse a text, compare two schemas, show a schema in another form.
+"""The three schema languages behind one interface: parse, compare, format.
 
-Each language is imported when its first schema arrives. Parsed schemas are kept: comparing a new version with the
-latest must not parse the latest again.
+The module of a language is imported with the first schema of that language. Parsed schemas are cached, so that a
+registration does not parse the latest version again.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,27 +17,27 @@ from headgate.registry.model import SchemaType
 
 _PARSED_KEPT_MAX: Final = 2000
 _PARSED_KEPT_CHARS_MAX: Final = 32 * 1024
-"""Larger schemas are parsed each time: 2,000 of them must not fill the memory."""
+"""Longer schemas are not cached: 2,000 of them would fill the memory."""
 _Pairs = tuple[tuple[str, str], ...]
 
 
 class Languages:
-    """Safe to share between threads."""
+    """Parses and compares schemas. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._kept: Callable[..., ParsedSchema] = lru_cache(_PARSED_KEPT_MAX)(_parse)
 
     def remembering(self) -> "Languages":
-        """The same, for one request that asks everything twice: the second time costs nothing, whatever the size."""
+        """A copy for one request that does the same work twice. It also caches large schemas and comparison results."""
         return _Remembering(self)
 
     def parse(
         self, type: SchemaType, text: str, references: Mapping[str, str] | None = None, *, strict: bool = True
     ) -> ParsedSchema:
-        """`strict` is for new schemas; one that is stored already is taken as it is. Raises `InvalidSchema`."""
+        """Parse a schema. Use `strict` for new schemas only. Raises `InvalidSchema`."""
         pairs = tuple(references.items()) if references else ()
         if not strict:
-            # Nearly every schema passes the strict parser, and is the same then: one parse serves both.
+            # Nearly every schema passes the strict parser with the same result, so one parse serves both.
             with suppress(InvalidSchema):
                 return self._parsed(type, text, pairs, True)
         return self._parsed(type, text, pairs, strict)
@@ -53,11 +53,11 @@ class Languages:
     def check(
         self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy, steps_max: int | None = None
     ) -> list[Incompatibility]:
-        """Both of one language. Raises `WorkLimitExceeded` when comparing them takes more than `steps_max` steps."""
+        """Compare two schemas of the same language. Raises `WorkLimitExceeded` after more than `steps_max` steps."""
         try:
             return self._check(reader, writer, policy, steps_max)
         except RecursionError:
-            raise InvalidSchema("the schemas are nested too deep to be compared") from None
+            raise InvalidSchema("the schemas are nested too deeply to be compared") from None
 
     def _check(
         self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy, steps_max: int | None
@@ -77,18 +77,18 @@ class Languages:
                 return protobuf.check(cast(Any, reader), cast(Any, writer))
 
     def resolved(self, schema: ParsedSchema) -> str | None:
-        """Its text with references written out; None where the language has no such form."""
+        """The text with all references inlined. None if the language has no such format."""
         if schema.type is SchemaType.AVRO:
             from headgate.registry.formats.avro import AvroSchema
 
             try:
                 return cast(AvroSchema, schema).resolved
             except RecursionError:
-                raise InvalidSchema("the schema is nested too deep to be written out") from None
+                raise InvalidSchema("the schema is nested too deeply to be written") from None
         return None
 
     def formatted(self, schema: ParsedSchema, form: str) -> str:
-        """The text in another form. A form that the language does not know is its canonical text."""
+        """The text in another format. An unknown format returns the canonical text."""
         if schema.type is SchemaType.AVRO and form == "resolved":
             return self.resolved(schema) or schema.canonical
         if schema.type is SchemaType.PROTOBUF and form == "serialized":
@@ -98,7 +98,7 @@ class Languages:
         return schema.canonical
 
     def top_level_fields(self, schema: ParsedSchema) -> frozenset[str]:
-        """The names that a reserved field may not have."""
+        """Field names that conflict with reserved fields."""
         match schema.type:
             case SchemaType.AVRO:
                 from headgate.registry.formats.avro import AvroSchema
@@ -116,7 +116,7 @@ class Languages:
 
 
 class _Remembering(Languages):
-    """Keeps every schema and every verdict that it gave, so it must not outlive its request."""
+    """Caches all schemas and comparison results of one request. Discard it after the request."""
 
     def __init__(self, shared: Languages) -> None:
         self._shared = shared
@@ -136,7 +136,7 @@ class _Remembering(Languages):
     ) -> list[Incompatibility]:
         key = (id(reader), id(writer), policy)
         if key not in self._verdicts:
-            # With the schemas themselves: as long as they are kept, no other object has their identity.
+            # Keep the schemas as well: otherwise another object could get the same id().
             self._verdicts[key] = (reader, writer, super().check(reader, writer, policy, steps_max))
         return self._verdicts[key][2]
 
@@ -165,7 +165,7 @@ def _parse(type: SchemaType, text: str, references: _Pairs, strict: bool) -> Par
 
 
 def type_named(name: str | None) -> SchemaType:
-    """The language of a request; no name is Avro."""
+    """The language of a request. The default is Avro."""
     if not name:
         return SchemaType.AVRO
     try:

@@ -1,6 +1,6 @@
-"""The registry's nouns: schemas, references, metadata and rules, as frozen values.
+"""The data model: schemas, references, metadata, rules and configuration, as frozen dataclasses.
 
-Pure data: parsing is `registry.formats`, decisions are `registry.service`, HTTP is `registry.api`.
+This module contains data only. `registry.formats` parses, `registry.service` decides, `registry.api` serves HTTP.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ class SchemaType(StrEnum):
 
 
 class Level(StrEnum):
-    """Whom a new version may not break."""
+    """The compatibility level of a subject."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"
@@ -34,12 +34,12 @@ class Level(StrEnum):
 
     @property
     def backward(self) -> bool:
-        """The new schema must read what earlier ones wrote."""
+        """Whether the new schema must read data of earlier schemas."""
         return self.startswith(("BACKWARD", "FULL"))
 
     @property
     def forward(self) -> bool:
-        """Earlier schemas must read what the new one writes."""
+        """Whether earlier schemas must read data of the new schema."""
         return self.startswith(("FORWARD", "FULL"))
 
 
@@ -74,14 +74,14 @@ RESERVED_FIELDS: Final = "confluent:reserved"
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Tags by path, properties, and which properties are sensitive. Empty and absent are the same."""
+    """Tags by path, properties, and the names of sensitive properties. Empty and absent are equal."""
 
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     sensitive: tuple[str, ...] = ()
 
     def merged(self, over: "Metadata | None") -> "Metadata":
-        """This, with the entries of `over` added and winning."""
+        """These entries, overridden and extended by `over`."""
         if over is None:
             return self
         return Metadata(
@@ -116,7 +116,7 @@ def merged_metadata(under: Metadata | None, over: Metadata | None) -> Metadata |
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule that serializers apply. Its form is checked here, its expression by whoever runs it."""
+    """One rule for serializers. The registry checks its form; the client that executes it checks the expression."""
 
     name: str
     kind: str | None = None
@@ -146,7 +146,7 @@ class RuleSet:
     domain_rules: tuple[Rule, ...] = ()
     encoding_rules: tuple[Rule, ...] = ()
     enable_at: str | None = None
-    """Where the rules run: ALL (as None), CLIENT, GATEWAY, SERVER or NONE."""
+    """Where the rules run: ALL (same as None), CLIENT, GATEWAY, SERVER or NONE."""
 
     def __iter__(self) -> Iterator[Rule]:
         yield from self.migration_rules
@@ -154,7 +154,7 @@ class RuleSet:
         yield from self.encoding_rules
 
     def merged(self, over: "RuleSet | None") -> "RuleSet":
-        """This, with the rules of `over` behind it; a rule of the same name replaces the older one."""
+        """These rules, followed by the rules of `over`. A rule of the same name replaces the older one."""
         if over is None:
             return self
         return RuleSet(
@@ -188,7 +188,7 @@ def merged_rule_sets(under: RuleSet | None, over: RuleSet | None) -> RuleSet | N
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What makes a schema the same schema: text, references, metadata and rules. Its id and guid follow from it."""
+    """The identity of a schema: text, references, metadata and rules. Id and guid depend on it."""
 
     type: SchemaType
     text: str
@@ -197,7 +197,7 @@ class Content:
     rule_set: RuleSet | None = None
 
     def fingerprint(self) -> bytes:
-        """MD5, as Confluent's registry computes the guid."""
+        """MD5, like the guid of Confluent's registry."""
         digest = hashlib.md5(self.text.encode("utf-8", "surrogatepass"), usedforsecurity=False)
         for reference in self.references:
             digest.update(reference.name.encode("utf-8", "surrogatepass"))
@@ -207,7 +207,7 @@ class Content:
             for part in self.metadata.hashed():
                 digest.update(part.encode("utf-8", "surrogatepass"))
         if self.rule_set is not None:
-            # A schema with an empty rule set is not one that leaves its rules to be inherited.
+            # An empty rule set differs from no rule set: a schema without a rule set inherits one.
             digest.update(b"ruleSet")
             for rule in self.rule_set:
                 for part in rule.hashed():
@@ -226,7 +226,7 @@ _UNINHERITED: Final = frozenset({"alias", "alias_for_deks"})
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings of a subject, a context or everything; None where the next wider scope decides."""
+    """The configuration of a subject, of a context, or of all contexts. None inherits from the next wider scope."""
 
     compatibility_level: Level | None = None
     alias: str | None = None
@@ -244,7 +244,7 @@ class Config:
     override_rule_set: RuleSet | None = None
 
     def over(self, wider: "Config") -> "Config":
-        """This, with its gaps filled from `wider`. An alias belongs to its own scope alone."""
+        """This configuration, with unset fields from `wider`. An alias is not inherited."""
         gaps: dict[str, Any] = {
             f.name: getattr(wider, f.name)
             for f in fields(self)
@@ -258,14 +258,14 @@ class Config:
     def validates(self, type: SchemaType) -> bool:
         """Whether a new schema is parsed strictly and needs live references.
 
-        `validateNewSchemas` decides for all languages. `validateNames`, its predecessor, decides for Avro alone.
+        `validateNewSchemas` applies to all languages. Its predecessor `validateNames` applies to Avro only.
         """
         if self.validate_new_schemas is not None:
             return self.validate_new_schemas
         return type is not SchemaType.AVRO or bool(self.validate_names)
 
     def logical_conflict(self, level: Level) -> str | None:
-        """Why `compatibilityPolicy` and `level` exclude each other. Iceberg tables evolve backward only."""
+        """The conflict between `compatibilityPolicy` and `level`, or None. Iceberg tables only evolve backward."""
         if self.compatibility_policy != "LOGICAL" or level not in (Level.FORWARD, Level.FORWARD_TRANSITIVE):
             return None
         return (
@@ -275,7 +275,7 @@ class Config:
 
     @property
     def merges_content(self) -> bool:
-        """Whether a schema registered under it is stored other than it was sent."""
+        """Whether registration may store a schema that differs from the submitted one."""
         return not (
             self.default_metadata is None
             and self.override_metadata is None

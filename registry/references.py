@@ -1,7 +1,7 @@
-"""References of a schema to registered versions, followed to their texts.
+"""Resolves references between schemas to the referenced texts.
 
-A name inside a schema, the subject and version that define it; those may have references of their own. Bare subjects
-belong to the context of the schema that refers to them.
+A reference maps a name inside a schema to a subject and version. Referenced schemas may have references, too. A subject
+without a context belongs to the context of the referring schema.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from headgate.registry.subjects import Subject
 
 
 def pinned(store: StoreReader, referrer: Subject, references: tuple[Reference, ...]) -> tuple[Reference, ...]:
-    """References with "latest" (version -1) replaced by the version that is the latest now."""
+    """The references with "latest" (version -1) replaced by the number of the latest version."""
     if all(reference.version != -1 for reference in references):
         return references
     return tuple(
@@ -28,9 +28,9 @@ def pinned(store: StoreReader, referrer: Subject, references: tuple[Reference, .
 def resolve(
     store: StoreReader, referrer: Subject, references: tuple[Reference, ...], *, deleted: bool
 ) -> dict[str, str]:
-    """The texts that the references stand for, by name, dependencies before those that need them.
+    """The referenced texts by name, dependencies first.
 
-    A new schema may refer to live versions only; one that is stored keeps its references to `deleted` ones.
+    A new schema may refer to live versions only. A stored schema may also refer to soft-deleted versions (`deleted`).
     """
     if not references:
         return {}
@@ -48,7 +48,7 @@ def _follow(
     chain: tuple[tuple[Subject, int], ...],
 ) -> None:
     if len(chain) > limits.REFERENCE_DEPTH_MAX:
-        raise InvalidSchema(f"References lead through more than {limits.REFERENCE_DEPTH_MAX} schemas")
+        raise InvalidSchema(f"The chain of references is longer than {limits.REFERENCE_DEPTH_MAX} schemas")
     for reference in references:
         if reference.name in texts:
             continue
@@ -56,10 +56,10 @@ def _follow(
         place = (target.subject, target.version)
         if place in chain:
             name = f'subject "{target.subject.qualified}" and version {target.version}'
-            raise InvalidSchema(f"The reference to {name} leads back to itself")
+            raise InvalidSchema(f"The reference to {name} is circular")
         _follow(store, target.subject, target.content.references, True, texts, (*chain, place))
         if len(texts) >= limits.REFERENCES_MAX:
-            raise InvalidSchema(f"References lead to more than {limits.REFERENCES_MAX} schemas")
+            raise InvalidSchema(f"The schema refers to more than {limits.REFERENCES_MAX} schemas")
         texts[reference.name] = target.content.text
 
 

@@ -1,7 +1,7 @@
-"""Subject names and the contexts they live in: `:.context:name`, or a bare name in the default context.
+"""Subject names and contexts: `:.context:name`, or a name without a context for the default context.
 
-Follows Confluent's qualified subjects. A context name starts with a dot; the default one is just the dot. `:*:` stands
-for every context and `:.__GLOBAL:` names the scope that every context's configuration falls back to.
+Follows Confluent's qualified subjects. A context name starts with a dot; the default context is ".". `:*:` selects all
+contexts. `:.__GLOBAL:` is the scope from which all contexts inherit configuration.
 """
 
 import re
@@ -15,20 +15,20 @@ DEFAULT_CONTEXT: Final = "."
 GLOBAL_CONTEXT: Final = ".__GLOBAL"
 GLOBAL_NAME: Final = "__GLOBAL"
 EMPTY_NAME: Final = "__EMPTY"
-"""Confluent's clients write it for a subject without a name; nothing can be registered under it."""
+"""Confluent's clients send this for a subject without a name. It is not a valid subject for a registration."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Subject:
-    """A subject in its context. An empty name stands for the context itself (as a scope of configuration)."""
+    """A subject in its context. An empty name is the context itself, as a scope of configuration."""
 
     context: str
     name: str
 
     @classmethod
     def parse(cls, text: str) -> "Subject":
-        """Split a name as it comes from a client; `:.:name` and `name` are the same subject."""
+        """Parse the name from a client. `:.:name` and `name` are the same subject."""
         if text.startswith(":."):
             context, _, name = text[1:].partition(":")
             return cls(context, name)
@@ -40,7 +40,7 @@ class Subject:
 
     @property
     def qualified_context(self) -> str:
-        """The prefix of its context's names: "" in the default context."""
+        """The prefix of names in its context. It is "" for the default context."""
         return "" if self.context == DEFAULT_CONTEXT else f":{self.context}:"
 
     @property
@@ -51,13 +51,16 @@ class Subject:
         return Subject(context, self.name)
 
     def sibling(self, text: str) -> "Subject":
-        """A name used inside this subject: bare names belong to its context."""
+        """The subject of a name that is used inside this subject.
+
+        A name without a context belongs to the same context.
+        """
         other = Subject.parse(text)
         return other.moved_to(self.context) if other.in_default_context and not text.startswith(":.") else other
 
 
 def checked_scope(text: str) -> Subject:
-    """The subject or context that `text` names, for an operation that configures it."""
+    """Parse and check the subject or context of a configuration request."""
     subject = Subject.parse(text)
     if _CONTROL.search(text) or len(text) > limits.SUBJECT_CHARS_MAX or subject.name in (GLOBAL_NAME, EMPTY_NAME):
         raise InvalidSubject(text)
@@ -65,7 +68,7 @@ def checked_scope(text: str) -> Subject:
 
 
 def checked(text: str) -> Subject:
-    """The subject that `text` names, for an operation that registers something under it."""
+    """Parse and check the subject of a registration."""
     subject = checked_scope(text)
     if subject.context == GLOBAL_CONTEXT:
         raise InvalidSubject(text)
@@ -73,7 +76,7 @@ def checked(text: str) -> Subject:
 
 
 def context_prefix(context: str) -> str:
-    """What a path segment after /contexts/ puts before a subject: `.x`, `x`, `:.x:` all give `:.x:`."""
+    """The subject prefix of a path segment after /contexts/: `.x`, `x` and `:.x:` all return `:.x:`."""
     bare = context.removeprefix(":")
     bare = bare.removesuffix(":")
     if ":" in bare:

@@ -1,6 +1,6 @@
-"""The JSON of Confluent's API, as it is sent, received and stored: shapes, and their way to and from the model.
+"""The JSON of Confluent's API, as sent, received and stored, and its conversion to and from the model.
 
-Checked here: that the JSON has the right form, and the form of rule sets. Decisions are `registry.service`.
+This module checks the form of the JSON and of rule sets. `registry.service` makes decisions.
 """
 
 import re
@@ -56,7 +56,7 @@ class WireRuleSet(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
 
 
 class WireConfig(msgspec.Struct, forbid_unknown_fields=True):
-    """A change of configuration: what is absent stays, what is null is cleared."""
+    """A change of configuration. Absent fields stay unchanged; null fields are cleared."""
 
     compatibility: str | msgspec.UnsetType | None = msgspec.UNSET
     compatibilityLevel: str | msgspec.UnsetType | None = msgspec.UNSET
@@ -76,7 +76,7 @@ class WireConfig(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def plain_text(error: Exception) -> str:
-    """The message of a decoder without its Markdown: msgspec puts types and paths in backticks."""
+    """The message of a msgspec error without backticks."""
     return str(error).replace("`", "")
 
 
@@ -104,7 +104,7 @@ def references_json(references: tuple[Reference, ...]) -> list[dict[str, Any]]:
 
 
 def metadata_of(wire: WireMetadata | None, *, merged: bool = False) -> Metadata | None:
-    """`merged` metadata was accepted in parts: with the configured entries it may hold more than one request may."""
+    """`merged` skips the limit of one request, because metadata merged with configured entries may exceed it."""
     if wire is None:
         return None
     tags = wire.tags or {}
@@ -136,11 +136,12 @@ def metadata_json(metadata: Metadata) -> dict[str, Any]:
 
 
 def rule_set_of(wire: WireRuleSet | None, *, merged: bool = False) -> RuleSet | None:
-    """Raises `InvalidRuleSet` for a rule without name or type, with a mode that does not fit, or a name used twice.
+    """Convert and check a rule set.
 
-    Also for an `enableAt` that names no environment.
+    Raises `InvalidRuleSet` for a rule without name or type, a mode of the wrong kind, a duplicate name, or an unknown
+    `enableAt`.
 
-    A `merged` rule set was accepted in parts: a configured rule may share its name with one of another list.
+    `merged` skips the checks that apply to one request: a configured rule may have the name of a rule in another list.
     """
     if wire is None:
         return None
@@ -234,7 +235,7 @@ def level_of(text: str) -> Level:
 
 
 def config_changes(wire: WireConfig) -> dict[str, Any]:
-    """The fields of `Config` that a request sets or clears."""
+    """The fields of `Config` that the request sets or clears."""
     changes: dict[str, Any] = {}
     for level in (wire.compatibilityLevel, wire.compatibility):
         if not isinstance(level, msgspec.UnsetType):
@@ -278,7 +279,7 @@ _CONFIG_RULE_SETS: Final = {"defaultRuleSet": "default_rule_set", "overrideRuleS
 
 
 def config_json(config: Config, level_key: str = "compatibilityLevel") -> dict[str, Any]:
-    """`level_key` is compatibilityLevel in answers to GET and DELETE, compatibility in those to PUT."""
+    """`level_key` is compatibilityLevel in responses to GET and DELETE, and compatibility in responses to PUT."""
     shown: dict[str, Any] = {theirs: getattr(config, ours) for theirs, ours in _CONFIG_SCALARS.items()}
     shown[level_key] = config.compatibility_level
     for theirs, ours in _CONFIG_METADATA.items():

@@ -1,1 +1,1 @@
-"""Schema languages: text to something understood."""
+"""The schema languages: parse, validate and format schemas."""

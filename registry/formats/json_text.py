@@ -1,4 +1,4 @@
-"""JSON as Java's registry reads and writes it: comments allowed on the way in, Java's numbers on the way out."""
+"""JSON as Confluent's registry reads and writes it: input may have comments, numbers are written like Java's."""
 
 import json
 import math
@@ -20,11 +20,11 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
 
 
 def load(text: str) -> Any:
-    """The value that `text` is. Raises `ValueError` with the place of the fault, for any text whatever."""
+    """Parse `text`. Raises `ValueError` with the position of the error, and no other error."""
     try:
         return _DECODER.decode(text)
     except RecursionError:
-        raise ValueError("nested too deep") from None
+        raise ValueError("nested too deeply") from None
     except ValueError:
         bare = _COMMENT.sub(lambda match: "" if match.group(1) else match.group(0), text) if "/" in text else text
         if bare == text:
@@ -32,11 +32,11 @@ def load(text: str) -> Any:
     try:
         return _DECODER.decode(bare)
     except RecursionError:
-        raise ValueError("nested too deep") from None
+        raise ValueError("nested too deeply") from None
 
 
 def text_of(value: str) -> str:
-    """A string, quoted."""
+    """A quoted string."""
     quoted = _ENCODE_TEXT(value)
     if "\\u00" in quoted:
         return _CONTROL.sub(lambda match: f"\\u{match.group(0)[2:].upper()}", quoted)
@@ -44,21 +44,21 @@ def text_of(value: str) -> str:
 
 
 def dump(value: Any, *, sort_keys: bool = False) -> str:
-    """`value` without spaces, its keys in the order they have or sorted."""
+    """The compact text of `value`, with keys in original or sorted order."""
     parts: list[str] = []
     try:
         _write(value, sort_keys, parts.append)
     except RecursionError:
-        raise ValueError("nested too deep") from None
+        raise ValueError("nested too deeply") from None
     return "".join(parts)
 
 
 def brief(value: Any) -> str:
-    """Its start, for a message."""
+    """The start of the text, for error messages."""
     try:
         text = dump(value)
     except ValueError:
-        return "(nested too deep to be shown)"
+        return "(nested too deeply to be shown)"
     return text if len(text) <= _BRIEF_CHARS_MAX else f"{text[:_BRIEF_CHARS_MAX]}..."
 
 
@@ -92,7 +92,7 @@ def _write(value: Any, sort_keys: bool, put: Callable[[str], None]) -> None:
 
 
 def number(value: float) -> str:
-    """As `Double.toString` has it: a point always, an exponent outside of 10^-3 to 10^7."""
+    """Format a number like Java's `Double.toString`: always a decimal point, an exponent outside 10^-3 to 10^7."""
     if math.isnan(value) or math.isinf(value):
         return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
     if value == 0 or 1e-3 <= abs(value) < 1e7:

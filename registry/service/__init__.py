@@ -1,4 +1,4 @@
-"""What the registry does, as functions over a store's view: no HTTP, no SQL, no clock of their own."""
+"""The use cases of the registry, as functions that take a store. They do not know HTTP, SQL or the clock."""
 
 from headgate.registry.service.registry import Registry
 

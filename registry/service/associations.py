@@ -1,12 +1,12 @@
-"""Associating subjects with resources.
+"""Creates, changes and deletes associations between resources and subjects.
 
 Follows Confluent's registry:
 
-- A STRONG association is the only one of its subject. WEAK ones may share a subject.
+- A STRONG association is the only association of its subject. WEAK associations may share a subject.
 - A frozen association is STRONG, is created with its schema in an empty subject, and cannot be changed. All
   associations of a resource are frozen, or none is.
-- Without a subject, an association uses `:.namespace:name-type`, which only STRONG associations may use.
-- Creating an association that exists with the same content changes nothing.
+- Without a subject, an association uses `:.namespace:name-type`. Only STRONG associations may use that subject.
+- Creating an existing association with the same content changes nothing.
 """
 
 import unicodedata
@@ -38,7 +38,7 @@ from headgate.registry.subjects import Subject
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An association as a client sends it. None stands for what the stored association has, or the default."""
+    """An association in a request. None means the stored value, or the default."""
 
     type: AssociationType
     subject: str | None = None
@@ -50,7 +50,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A draft that may be stored, and the association that it changes."""
+    """A checked draft, and the stored association that it changes."""
 
     draft: Draft
     subject: Subject
@@ -61,7 +61,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """Which associations of a resource or subject a request is about. Empty types stand for all."""
+    """A filter for the associations of a resource or subject. No types means all types."""
 
     resource_type: str = TOPIC
     types: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ def type_named(text: str | None) -> AssociationType:
 
 
 def checked_draft(resource: Resource, draft: Draft, *, create_only: bool) -> Draft:
-    """With the defaults of its kind of request. Raises InvalidAssociation for a combination that cannot be stored."""
+    """The draft with the defaults of the request. Raises InvalidAssociation for a combination that cannot be stored."""
     if draft.subject is not None and (not draft.subject or any(unicodedata.category(c) == "Cc" for c in draft.subject)):
         raise InvalidAssociation("subject", "must not be empty")
     if draft.subject is not None and len(draft.subject) > limits.SUBJECT_CHARS_MAX:
@@ -163,7 +163,10 @@ def plan(
     *,
     create_only: bool,
 ) -> list[Planned]:
-    """What `apply` would store, with all checks done. Bare subjects belong to the context of `scope`."""
+    """Check all drafts and return the changes for `apply`.
+
+    Subjects without a context belong to the context of `scope`.
+    """
     stored = [] if resource.id is None else store.associations.of_resource(resource.id, resource.type)
     for one in stored:
         if (one.resource_name, one.resource_namespace) != (resource.name, resource.namespace):
@@ -237,7 +240,7 @@ def _check_default_subject(subject: Subject, default: Subject, lifecycle: Lifecy
 
 
 def _check_subject(store: StoreReader, planned: Planned, others: Sequence[Planned]) -> None:
-    """The subject has a schema, or gets one, and no association that excludes this one."""
+    """Check that the subject has or gets a schema, and that no other association excludes this one."""
     subject = planned.subject
     if planned.draft.submitted is None and store.latest(subject) is None:
         raise NoActiveVersion(subject.qualified)
@@ -268,7 +271,7 @@ def apply(
     now_ms: int,
     new_guid: Callable[[], str],
 ) -> list[tuple[Association, StoredVersion | None]]:
-    """Register the schemas and store the associations; each with the version of its schema, if it brought one."""
+    """Register the schemas and store the associations. Returns each association with its new version, if any."""
     assert resource.id is not None
     applied = []
     for one in planned:
@@ -302,7 +305,7 @@ def apply(
 
 
 def _add(store: StoreWriter, association: Association) -> None:
-    """A resource that was created again under its name has a new id: its association replaces the old one."""
+    """Store a new association. It replaces the association of a deleted resource with the same name and another id."""
     namesakes = store.associations.of_resource_name(
         association.resource_name, association.resource_namespace, association.resource_type
     )
@@ -319,7 +322,7 @@ def check_count(store: StoreReader) -> None:
 
 
 def check_exclusive(store: StoreReader, subject: Subject) -> None:
-    """A STRONG association is the only one of its subject."""
+    """Check that a STRONG association is the only association of its subject."""
     found = store.associations.of_subject(subject)
     if len(found) > 1 and any(one.lifecycle is Lifecycle.STRONG for one in found):
         raise SubjectStronglyAssociated(subject.qualified)
@@ -346,7 +349,7 @@ def check_deletion(store: StoreReader, associations: Sequence[Association], *, c
 
 
 def delete(store: StoreWriter, resource_id: str, selected: Selected, *, cascade: bool) -> list[Association]:
-    """The associations that were deleted. `cascade` also deletes the subjects of STRONG ones, permanently."""
+    """Delete and return the associations. `cascade` also deletes the subjects of STRONG associations permanently."""
     doomed = of_resource(store, resource_id, selected)
     check_deletion(store, doomed, cascade=cascade)
     for one in doomed:

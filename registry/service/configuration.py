@@ -1,4 +1,4 @@
-"""Configuration and modes of subjects, contexts and the whole, and the contexts themselves."""
+"""Reads and changes the configuration and modes of subjects and contexts, and deletes contexts."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -37,7 +37,7 @@ def get_config(store: StoreReader, settings: RegistrySettings, scope: Subject, *
 
 
 def _shown(config: Config, settings: RegistrySettings, own: Config) -> Config:
-    """Without the operator's defaults, which nobody configured; but a level there is always."""
+    """The configuration without the defaults of the settings, but always with a level."""
     hidden: dict[str, Any] = {}
     for name in ("validate_fields", "validate_names"):
         if getattr(own, name) is None and getattr(config, name) == getattr(settings, name):
@@ -46,7 +46,7 @@ def _shown(config: Config, settings: RegistrySettings, own: Config) -> Config:
 
 
 def change_config(store: StoreWriter, settings: RegistrySettings, scope: Subject, changes: Mapping[str, Any]) -> Config:
-    """The configuration of the scope after the change."""
+    """Change the configuration and return it."""
     _check_policy(store, settings, scope, changes)
     _check_writable(store, scope)
     config = (store.config(scope) or Config()).changed(changes)
@@ -55,9 +55,9 @@ def change_config(store: StoreWriter, settings: RegistrySettings, scope: Subject
 
 
 def _check_policy(store: StoreReader, settings: RegistrySettings, scope: Subject, changes: Mapping[str, Any]) -> None:
-    """A level and a policy that exclude each other are refused, unless a wider scope decides one of them.
+    """Reject a level and a policy that conflict, unless one of them is inherited.
 
-    A wider scope may change later, so registering a schema checks again.
+    A wider scope may change later, so registration repeats this check.
     """
     given = {name: changes[name] for name in ("compatibility_level", "compatibility_policy") if name in changes}
     if not given or None in given.values():
@@ -69,7 +69,7 @@ def _check_policy(store: StoreReader, settings: RegistrySettings, scope: Subject
 
 
 def delete_config(store: StoreWriter, settings: RegistrySettings, scope: Subject) -> Config:
-    """The configuration that was deleted."""
+    """Delete the configuration and return it."""
     config = store.config(scope)
     if config is None:
         if scope == TOP:
@@ -108,7 +108,10 @@ def get_mode(store: StoreReader, scope: Subject, *, default_to_global: bool) -> 
 
 
 def set_mode(store: StoreWriter, settings: RegistrySettings, scope: Subject, mode: Mode | None, *, force: bool) -> None:
-    """None clears it. IMPORT asks for a scope without live subjects, unless forced; soft-deleted ones are removed."""
+    """Set the mode; None clears it.
+
+    IMPORT requires a scope without live subjects, unless forced. It removes soft-deleted subjects.
+    """
     _check_mode_changes(settings)
     if mode is None:
         if store.mode(scope) is not None:
@@ -138,7 +141,7 @@ def _empty(store: StoreWriter, scope: Subject) -> None:
 
 
 def delete_mode(store: StoreWriter, settings: RegistrySettings, scope: Subject, *, recursive: bool) -> Mode | None:
-    """The mode that was deleted; None when only subjects below the scope had one."""
+    """Delete the mode and return it. None: only subjects below the scope had a mode."""
     _check_mode_changes(settings)
     mode = store.mode(scope)
     if recursive and not scope.name:

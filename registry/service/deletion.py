@@ -1,8 +1,12 @@
-"""Deleting: first softly, so that readers of old data still find the schema, then permanently.
+"""Deletes versions and subjects: first a soft delete, then a permanent delete.
 
-A version that others refer to stays: live referrers keep it from being soft-deleted, soft-deleted ones still keep it
-from being removed. References between versions of one subject do not keep the subject. The configuration and mode of a
-subject go with its last version.
+Readers of old data still find a soft-deleted schema. References prevent a delete:
+
+- A reference from a live version prevents a soft delete.
+- A reference from a soft-deleted version prevents a permanent delete.
+- References between versions of one subject do not prevent the delete of that subject.
+
+The delete of the last version also deletes the configuration and mode of the subject.
 """
 
 from headgate.registry.errors import (
@@ -24,7 +28,7 @@ from headgate.registry.subjects import Subject
 
 
 def delete_version(store: StoreWriter, subject: Subject, version: int, *, permanent: bool) -> int:
-    """The number of the version that was deleted."""
+    """Delete the version and return its number."""
     found = store.latest(subject) if version == LATEST else store.version(subject, version)
     if found is None:
         if not store.has_subject(subject, deleted=True):
@@ -45,7 +49,7 @@ def delete_version(store: StoreWriter, subject: Subject, version: int, *, perman
 
 
 def delete_subject(store: StoreWriter, subject: Subject, *, permanent: bool) -> list[int]:
-    """The numbers of the versions that were deleted."""
+    """Delete the subject and return the numbers of the deleted versions."""
     if not store.has_subject(subject, deleted=True):
         raise SubjectNotFound(subject.qualified)
     if not permanent and not store.has_subject(subject, deleted=False):
@@ -75,7 +79,7 @@ def _check_writable(store: StoreReader, subject: Subject) -> None:
 
 
 def _check_associated_version(store: StoreReader, subject: Subject, version: int, *, permanent: bool) -> None:
-    """An associated subject keeps a live version, and loses none permanently."""
+    """Check that an associated subject keeps a live version. Permanent deletes are not allowed."""
     if not store.associations.of_subject(subject):
         return
     if permanent:
@@ -90,7 +94,7 @@ def _check_unreferenced(store: StoreReader, subject: Subject, version: int, *, p
 
 
 def _used_outside(store: StoreReader, subject: Subject, referrer: Referrer, *, permanent: bool) -> bool:
-    """Whether a schema that refers to the subject stays when the whole subject goes."""
+    """Whether the referring schema remains after the delete of the whole subject."""
     if not (referrer.live or permanent):
         return False
     uses = store.uses(referrer.context, referrer.id)

@@ -1,8 +1,8 @@
-"""The DEK registry: create, read, change, delete and undelete KEKs and DEKs.
+"""The DEK registry: creates, reads, changes, deletes and undeletes KEKs and DEKs.
 
-Follows Confluent's DEK registry. The registry has no KMS drivers: clients encrypt and decrypt DEKs themselves. A
-shared KEK asks the registry to do that, which raises `DekGenerationFailed`. Modes do not apply to keys, except that a
-DEK may be imported below a shared KEK in IMPORT mode.
+Follows Confluent's DEK registry. The registry has no KMS drivers: clients encrypt and decrypt DEKs. A request that
+needs a KMS (a shared KEK) raises `DekGenerationFailed`. Modes do not apply to keys, with one exception: IMPORT mode
+allows a DEK with key material below a shared KEK.
 """
 
 import re
@@ -34,12 +34,12 @@ FIRST_VERSION: Final = 1
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TEST_SUBJECT: Final = "__TEST"
 _KMS_TYPES: Final = {"aws": "aws-kms", "azure": "azure-kms", "gcp": "gcp-kms"}
-"""Canonical names, by the start of the name that a client sends."""
+"""Canonical names by the prefix of the name in the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewDek:
-    """A DEK as a client sends it."""
+    """A DEK in a request."""
 
     subject: str
     algorithm: Algorithm
@@ -78,7 +78,7 @@ def checked_subject(text: str | None) -> str:
 
 
 def dek_subject(store: StoreReader, text: str) -> str:
-    """The qualified name of the subject whose DEKs are used: the subject itself, or its configured `aliasForDeks`."""
+    """The qualified name of the subject that has the DEKs: the subject itself, or its configured `aliasForDeks`."""
     return unaliased_for_deks(store, Subject.parse(checked_subject(text))).qualified
 
 
@@ -89,7 +89,7 @@ def checked_version(version: int) -> int:
 
 
 def list_keks(keys: KeyReader, prefixes: Sequence[str], *, deleted: bool) -> list[str]:
-    """Names of KEKs, or of those with a DEK whose subject starts with one of the prefixes."""
+    """Names of all KEKs, or of KEKs with a DEK whose subject has one of the prefixes."""
     if not prefixes:
         return [kek.name for kek in keys.keks() if deleted or not kek.deleted]
     starts = tuple(prefix.removeprefix(":.:") for prefix in prefixes)
@@ -105,7 +105,7 @@ def get_kek(keys: KeyReader, name: str, *, deleted: bool) -> Kek:
 
 
 def create_kek(keys: KeyWriter, kek: Kek, *, test_sharing: bool) -> Kek:
-    """Creating a soft-deleted KEK again, with the same content, undeletes it."""
+    """Create a KEK. If the same KEK is soft-deleted, undelete it."""
     kek = replace(kek, kms_type=_canonical_kms_type(kek.kms_type), kms_props=merged_props(kek.kms_props, {}))
     check_kek(kek)
     if test_sharing:
@@ -152,7 +152,7 @@ def check_kek(kek: Kek) -> None:
 
 
 def verify_sharing(kek: Kek) -> None:
-    """Confluent encrypts and decrypts a DEK with the KMS here. Only shared KEKs can be tested."""
+    """Confluent tests encryption with the KMS here. Only shared KEKs can be tested."""
     if not kek.shared:
         raise InvalidKey("shared")
     raise _no_kms(kek, "encrypted", _TEST_SUBJECT)
@@ -167,7 +167,7 @@ def _no_kms(kek: Kek, form: str, subject: str) -> DekGenerationFailed:
 
 
 def change_kek(keys: KeyWriter, name: str, changes: Mapping[str, Any], now_ms: int, *, test_sharing: bool) -> Kek:
-    """`changes` maps fields of `Kek` to their new values."""
+    """Change a KEK. `changes` maps fields of `Kek` to new values."""
     stored = get_kek(keys, name, deleted=False)
     if "kms_props" in changes:
         changes = {**changes, "kms_props": merged_props(changes["kms_props"], stored.kms_props)}
@@ -233,7 +233,7 @@ def _find_dek(keys: KeyReader, name: str, subject: str, algorithm: Algorithm, ve
 
 
 def create_dek(store: StoreWriter, name: str, new: NewDek, now_ms: int, *, rewrap: bool) -> Dek:
-    """Creating a soft-deleted DEK again, with the same content, undeletes it. `rewrap` replaces the key material."""
+    """Create a DEK. If the same DEK is soft-deleted, undelete it. `rewrap` replaces the key material."""
     keys = store.keys
     checked_name(name)
     subject = dek_subject(store, new.subject)
@@ -263,7 +263,7 @@ def create_dek(store: StoreWriter, name: str, new: NewDek, now_ms: int, *, rewra
 def delete_deks(
     keys: KeyWriter, name: str, subject: str, algorithm: Algorithm, now_ms: int, *, permanent: bool
 ) -> None:
-    """All versions. A permanent delete requires that all of them are soft-deleted."""
+    """Delete all versions. A permanent delete requires that all of them are soft-deleted."""
     deks = _deks(keys, name, subject, algorithm)
     if permanent and any(not dek.deleted for dek in deks):
         raise KeyNotSoftDeleted(subject)
@@ -282,7 +282,7 @@ def delete_dek(
 
 
 def _deks(keys: KeyReader, name: str, subject: str, algorithm: Algorithm) -> list[Dek]:
-    """All versions, at least one."""
+    """All versions, at least one. Raises `KeyNotFound`."""
     qualified = checked_subject(subject)
     get_kek(keys, name, deleted=True)
     deks = keys.deks_of_subject(name, qualified, algorithm)

@@ -1,4 +1,4 @@
-"""Defaults for rules that encrypt: clients need the name of a KEK, and users often name a KMS key only."""
+"""Defaults for encryption rules. Clients need the name of a KEK, and users often specify only a KMS key."""
 
 import unicodedata
 from dataclasses import replace
@@ -13,7 +13,7 @@ _ARN: Final = "arn:"
 
 
 def with_kms_defaults(rules: RuleSet | None) -> RuleSet | None:
-    """As Confluent's registry does at registration: a rule with a KMS key id gets a KEK name, and ARNs a KMS type."""
+    """Add a KEK name to rules with a KMS key id, and a KMS type for ARNs, as Confluent's registry does."""
     if rules is None:
         return None
     return replace(

@@ -1,7 +1,7 @@
-"""Everything as lines of JSON, and back: a copy that keeps ids, versions, soft-deleted ones, settings.
+"""Export and import of a registry as lines of JSON, with ids, versions, soft deletes and configuration.
 
-Each line says what it is: `schema` (the JSON of a version), `config`, `mode`, or a key or association
-(`registry.service.export_import_keys`). An import is taken fully or not at all.
+Each line has a kind: `schema` (the JSON of a version), `config`, `mode`, `ids`, or a key or association
+(`registry.service.export_import_keys`). An import is atomic.
 """
 
 from collections.abc import Iterable, Iterator
@@ -70,10 +70,10 @@ class Imported:
 
 
 def exported(store: StoreReader, selection: Selection, *, deleted: bool) -> Iterator[bytes]:
-    """Configuration and modes first, so that they hold when the schemas arrive; then versions, by subject.
+    """Yield the configuration and modes first, because they apply to the schemas, then the versions by subject.
 
-    Where permanently deleted schemas had the highest ids, a line says which id comes next: records that carry the old
-    ones must never meet another schema.
+    If permanently deleted schemas had the highest ids, an `ids` line contains the next id. Existing records with the
+    old ids must not get another schema.
     """
     if not selection.prefix:
         for context, next_id in store.spent_ids():
@@ -115,7 +115,7 @@ def _version(version: StoredVersion) -> dict[str, Any]:
 
 
 def imported(environment: Environment, store: StoreWriter, lines: Iterable[bytes], now_ms: int) -> Imported:
-    """Take all lines, in any order. Raises for the first that cannot be, naming its number; then nothing is taken."""
+    """Import all lines, in any order. An error names the number of the line, and nothing is imported."""
     versions: list[tuple[int, StoredVersion]] = []
     others: list[tuple[int, export_import_keys.Line]] = []
     configs = modes = 0
@@ -141,10 +141,10 @@ def imported(environment: Environment, store: StoreWriter, lines: Iterable[bytes
                 others.append((number, other))
             else:
                 kinds = "schema, config, mode, ids, kek, dek or association"
-                raise InvalidSchema(f"a line is of the kind {kinds}, not {read.kind}")
+                raise InvalidSchema(f"the kind must be {kinds}, not {read.kind}")
         except RegistryError as error:
             raise _at(number, error) from None
-    # References may come after those that need them: only now can every schema be submission.
+    # A reference may come before its target, so parse the schemas only now.
     for number, version in versions:
         try:
             stored_schema(environment, store, version)
@@ -188,16 +188,16 @@ def _mode(text: str) -> Mode:
     try:
         return Mode(text.upper())
     except ValueError:
-        raise InvalidSchema(f"no such mode: {text}") from None
+        raise InvalidSchema(f"unknown mode: {text}") from None
 
 
 def _stored(read: _Line, now_ms: int) -> StoredVersion:
     if read.schema is None or not read.subject:
         raise InvalidSchema("a schema line needs a subject and a schema")
     if read.id is None or not 0 <= read.id <= limits.ID_MAX:
-        raise InvalidSchema(f"no valid id: {read.id}")
+        raise InvalidSchema(f"invalid id: {read.id}")
     if read.version is None or not 1 <= read.version <= limits.VERSION_MAX:
-        raise InvalidSchema(f"no valid version: {read.version}")
+        raise InvalidSchema(f"invalid version: {read.version}")
     content = Content(
         type_named(read.schemaType),
         read.schema,

@@ -1,6 +1,6 @@
-"""Encryption keys and associations as lines of an export, and back.
+"""Encryption keys and associations in an export.
 
-KMS credentials are not exported: whoever may read the registry may export it.
+KMS credentials are not exported, because every reader of the registry may export it.
 """
 
 from collections.abc import Iterator
@@ -54,11 +54,11 @@ class AssociationLine(msgspec.Struct, forbid_unknown_fields=True):
 
 Line: TypeAlias = KekLine | DekLine | AssociationLine
 COUNTS: Final[dict[type[Line], str]] = {KekLine: "keks", DekLine: "deks", AssociationLine: "associations"}
-"""The name of each kind of line in the answer to an import."""
+"""The field that counts each kind of line in the response to an import."""
 
 
 def exported(store: StoreReader, selection: Selection, *, deleted: bool) -> Iterator[dict[str, Any]]:
-    """KEKs, DEKs and associations of the selected subjects. KEKs without a DEK belong to a full export."""
+    """Yield KEKs, DEKs and associations of the selected subjects. Only a full export contains KEKs without a DEK."""
     deks = [dek for dek in store.keys.all_deks() if _selects(selection, Subject.parse(dek.subject))]
     used = {dek.kek for dek in deks}
     everything = selection == Selection(None)
@@ -105,7 +105,7 @@ def _association_line(association: Association) -> AssociationLine:
 
 
 def put(store: StoreWriter, line: Line) -> None:
-    """Store the line. A key or association that is stored with other content stays, and the line is refused."""
+    """Store the line. Raises if the key or association is already stored with other content."""
     if isinstance(line, KekLine):
         _put_kek(store, line)
     elif isinstance(line, DekLine):
@@ -170,7 +170,7 @@ def _put_association(store: StoreWriter, line: AssociationLine) -> None:
 
 
 def check(store: StoreReader, line: Line) -> None:
-    """After all lines: what the line refers to must be there."""
+    """After all lines: check that the objects to which the line refers exist."""
     if isinstance(line, DekLine):
         encryption_keys.get_kek(store.keys, line.kekName, deleted=True)
     elif isinstance(line, AssociationLine):

@@ -1,7 +1,9 @@
-"""Registering a schema.
+"""Registers schemas, like Confluent's registry.
 
-Follows Confluent's registry: content decides the id (one per context), a subject numbers its versions, metadata and
-rules are inherited from the latest version and merged with the configured ones, what is known is answered in any mode.
+- The content determines the id. An id belongs to one context.
+- A subject numbers its versions.
+- Metadata and rules are inherited from the latest version and merged with the configured ones.
+- A schema that is already registered is returned in any mode.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +22,7 @@ from headgate.registry.subjects import Subject
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A schema that may be added, and all that adding it needs."""
+    """A checked schema, with all data for storing it."""
 
     submitted: SubmittedSchema
     content: Content
@@ -41,7 +43,7 @@ def register(
     now_ms: int,
     work_limits: WorkLimits | None = None,
 ) -> StoredVersion:
-    """The version of `subject` that is this schema, added if it is new. Raises the error that says why not."""
+    """Register the schema if it is new, and return its version. Raises the error that prevents it."""
     examined = examine(environment, store, subject, submitted, normalize=normalize, work_limits=work_limits)
     return examined if isinstance(examined, StoredVersion) else _add(store, subject, examined, now_ms)
 
@@ -55,10 +57,10 @@ def examine(
     normalize: bool,
     work_limits: WorkLimits | None = None,
 ) -> StoredVersion | Examined:
-    """All of registering but the writing: the version that is known already, or what would be added.
+    """Do everything except writing: return the registered version, or the data for storing it.
 
-    With an environment that remembers, examining first and registering then does the costly part once, and not while
-    others wait to write.
+    With `Environment.remembering`, `register` after `examine` does not repeat the expensive work while it blocks
+    writers.
     """
     config = config_in_scope(store, environment.settings, subject)
     normalize = normalize or bool(config.normalize)
@@ -81,7 +83,7 @@ def examine(
         submitted = _populated(environment, store, config, submitted, latest, next_version)
     elif not submitted.text.strip():
         raise InvalidSchema("Empty schema")
-    # A schema that comes with its id was accepted by another registry: its text stays as it is.
+    # A schema with an id was accepted by another registry, so its text is not changed.
     verbatim = importing and submitted.id is not None
     strict = not verbatim and config.validates(submitted.type)
     submission = parse_submitted(
@@ -116,7 +118,7 @@ def _known(
     config: Config,
     normalize: bool,
 ) -> StoredVersion | None:
-    """The version that is this schema already; asked before the mode is, so that producers of known schemas go on."""
+    """The version that already has this schema. It is returned in any mode, so that producers of known schemas work."""
     if submitted.version > 0 or config.merges_content or submitted.propagate_tags or not submitted.text.strip():
         return None
     if not store.last_version(subject):
@@ -137,7 +139,7 @@ def _tagged(
     text = schema_tags.retagged(
         submitted.type, submission.content.text, submitted.tags_to_add, submitted.tags_to_remove
     )
-    # Without a version asked for, it is the next one: the metadata must say which.
+    # Without a requested version, this is the next version, and the metadata must contain its number.
     return replace(submitted, text=text, version=submitted.version or -1, tags_to_add=(), tags_to_remove=())
 
 
@@ -162,7 +164,7 @@ def _populated(
     latest: StoredVersion | None,
     next_version: int,
 ) -> SubmittedSchema:
-    """With what it leaves to the latest version and to the configuration."""
+    """The schema with inherited and configured metadata and rules."""
     if not submitted.text.strip():
         if latest is None:
             raise InvalidSchema("Empty schema")
@@ -186,7 +188,7 @@ def _add(store: StoreWriter, subject: Subject, examined: Examined, now_ms: int) 
     if version != examined.next_version and not examined.importing:
         raise InvalidSchema("Version is not one more than previous version")
     if version > limits.VERSION_MAX:
-        raise OperationNotPermitted(f"Versions end at {limits.VERSION_MAX}")
+        raise OperationNotPermitted(f"The highest version is {limits.VERSION_MAX}")
     if id is None:
         id = store.retired_id_of_content(subject.context, fingerprint, content.type)
     if id is None:
@@ -198,7 +200,7 @@ def _add(store: StoreWriter, subject: Subject, examined: Examined, now_ms: int) 
                 f"Overwrite new schema with id {id} in context {subject.qualified_context} is not permitted."
             )
     for key in examined.same:
-        # The new version replaces its soft-deleted twins, unless a schema refers to one by its number.
+        # The new version replaces soft-deleted versions with the same content, unless another schema refers to them.
         replaceable = key.deleted and key.id == id and key.version < version
         if replaceable and not store.referrers(subject, key.version):
             store.remove_version(subject, key.version)

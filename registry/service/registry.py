@@ -1,4 +1,4 @@
-"""The registry as one object: a store, the languages, the operator's settings and a clock."""
+"""The registry as one object: store, languages, settings and clock."""
 
 import time
 from collections.abc import Callable

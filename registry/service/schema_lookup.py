@@ -1,4 +1,4 @@
-"""Which version of a subject is this schema? With the metadata and rules that it would inherit, if need be."""
+"""Finds the version of a subject that has a given schema, with or without inherited metadata and rules."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def find(
     normalize: bool,
     deleted: bool = False,
 ) -> StoredVersion | None:
-    """The version of `subject` that is this schema, the latest first; with inherited metadata and rules if need be."""
+    """The newest version of `subject` that has this schema, if necessary with inherited metadata and rules."""
     if not submitted.text.strip():
         return None
     config = config_in_scope(store, environment.settings, subject)
@@ -71,13 +71,13 @@ def find_as_is(
         return latest if latest is not None and _same(environment, store, submission, latest) else None
     fingerprints = [content.fingerprint()]
     if content.text != submitted.text:
-        # An imported schema keeps its text as it came.
+        # An imported schema keeps its original text.
         fingerprints.append(replace(content, text=submitted.text).fingerprint())
     for fingerprint in fingerprints:
         for key in store.versions_with_content(subject, fingerprint, content.type):
             if deleted or not key.deleted:
                 return store.version(subject, key.version)
-    # The same schema has another fingerprint when it is written with references or names its version in metadata.
+    # The same schema has another fingerprint if it contains references or has its version in the metadata.
     for key in store.lookalikes(subject, content.text):
         if key.deleted and not deleted:
             continue
@@ -88,7 +88,9 @@ def find_as_is(
 
 
 def _same(environment: Environment, store: StoreReader, submission: ParsedSubmission, stored: StoredVersion) -> bool:
-    """Whether a stored version is the schema but for the version in its metadata, or written with references."""
+    """Whether a stored version has the same schema, ignoring the version in its metadata and how references are
+    written.
+    """
     ours, theirs = submission.content, stored.content
     if ours.type is not theirs.type or ours.rule_set != theirs.rule_set:
         return False
@@ -98,7 +100,7 @@ def _same(environment: Environment, store: StoreReader, submission: ParsedSubmis
         return True
     if ours.references or not theirs.references:
         return False
-    # What was normalized is compared as such, its properties in order.
+    # Compare normalized texts, with sorted properties.
     parsed = environment.languages.parse(ours.type, ours.text, strict=False)
     resolved = environment.languages.resolved(parsed)
     return resolved is not None and resolved == environment.languages.resolved(

@@ -1,6 +1,6 @@
-"""Answers about what is registered: by id, by guid, by subject and version, in lists.
+"""Queries for registered schemas: by id, guid, subject and version, and lists.
 
-A bare subject that the default context does not have is looked for in the others, as Confluent's registry does.
+If the default context does not have a subject, the query searches the other contexts, as Confluent's registry does.
 """
 
 import uuid
@@ -24,7 +24,7 @@ LATEST: Final = -1
 
 
 def version_number(text: str) -> int:
-    """1 to 2^31-1, or `LATEST` for "latest" and -1."""
+    """Parse 1 to 2^31-1, or return `LATEST` for "latest" and -1."""
     stripped = text.strip()
     if stripped.lower() == "latest" or stripped == "-1":
         return LATEST
@@ -41,7 +41,7 @@ def _get(store: StoreReader, subject: Subject, version: int, *, deleted: bool) -
 
 
 def _namesakes(store: StoreReader, subject: Subject) -> Iterator[Subject]:
-    """The subjects of the same name in other contexts, for a bare name."""
+    """Subjects with the same name in other contexts, if the name has no context."""
     if subject.in_default_context and subject.name:
         for context in store.contexts()[1:]:
             yield subject.moved_to(context)
@@ -61,7 +61,7 @@ def get_version(store: StoreReader, subject: Subject, version: int, *, deleted: 
 
 
 def list_versions(store: StoreReader, subject: Subject, deleted: Deleted, *, as_negative: bool = False) -> list[int]:
-    """Ascending; `as_negative` shows soft-deleted ones among the others with a minus."""
+    """The versions, ascending. With `as_negative`, the numbers of soft-deleted versions are negative."""
     if not store.has_subject(subject, deleted=deleted is not Deleted.HIDDEN or as_negative):
         raise SubjectNotFound(subject.qualified)
     keys = store.versions(subject)
@@ -72,7 +72,7 @@ def list_versions(store: StoreReader, subject: Subject, deleted: Deleted, *, as_
 
 
 def by_id(store: StoreReader, id: int, subject: Subject | None) -> StoredVersion:
-    """The schema of an id: in the subject's context, in the version of that subject if it uses it."""
+    """The schema of an id in the context of the subject, preferably the version of that subject."""
     wanted = subject or Subject.parse("")
     found = _by_id(store, id, wanted)
     if found is None:
@@ -131,7 +131,7 @@ def look_up(
     normalize: bool,
     deleted: bool,
 ) -> StoredVersion:
-    """The version of the subject that is this schema."""
+    """The version of the subject that has this schema."""
     for place in (subject, *_namesakes(store, subject)):
         if not store.has_subject(place, deleted=True):
             continue
@@ -160,7 +160,7 @@ def latest_with_metadata(
 
 
 def referenced_by(store: StoreReader, subject: Subject, version: int, *, deleted: bool) -> list[int]:
-    """The ids of schemas that refer to the version; with `deleted`, of those in soft-deleted versions only too."""
+    """The ids of schemas that refer to the version. `deleted` includes soft-deleted versions."""
     target = get_version(store, subject, version, deleted=True)
     return sorted({r.id for r in store.referrers(target.subject, target.version) if r.live or deleted})
 
@@ -182,7 +182,7 @@ def list_schemas(
     offset: int,
     limit: int,
 ) -> list[Listed]:
-    """A page of versions by subject; with `aliases`, also those of subjects that a matching alias stands for."""
+    """A page of versions, by subject. `aliases` includes the subjects of matching aliases."""
     if not aliases and not rule_type:
         page = islice(store.walk(selection, deleted, latest_only=latest_only, skip=offset), limit)
         return [Listed(version) for version in page]
@@ -223,14 +223,14 @@ def _has_rule_type(content: Content, rule_type: str) -> bool:
 
 
 def formatted(environment: Environment, store: StoreReader, version: StoredVersion, form: str) -> str:
-    """The text of a version, in the form asked for."""
+    """The text of a version in the requested format."""
     if not form.strip():
         return version.content.text
     return environment.languages.formatted(stored_schema(environment, store, version), form.strip().lower())
 
 
 def qualified_references(version: StoredVersion) -> StoredVersion:
-    """With its references naming their contexts."""
+    """The version with contexts in all its references."""
     references = tuple(
         replace(reference, subject=version.subject.sibling(reference.subject).qualified)
         for reference in version.content.references
@@ -244,5 +244,5 @@ def tags_found(version: StoredVersion, wanted: Sequence[str]) -> tuple[TagChange
 
 
 def subject_of(store: StoreReader, text: str) -> Subject:
-    """The subject that a path names, through its alias if it is one."""
+    """The subject of a path, with its alias resolved."""
     return unaliased(store, Subject.parse(text))

@@ -1,7 +1,10 @@
-"""Tags inside a schema (`confluent:tags`): which entity has which, and a text with some added and removed.
+"""Reads and changes tags inside a schema (`confluent:tags`).
 
-An entity is a record or a field, named by a path: `namespace.Record`, `namespace.Record.field` for Avro, dotted
-property names below `object` for JSON Schema, names below the package for Protobuf, which keeps them in options.
+An entity is a record or a field. Its path depends on the language:
+
+- Avro: `namespace.Record`, `namespace.Record.field`
+- JSON Schema: property names below `object`, joined by dots
+- Protobuf: names below the package; the tags are options
 """
 
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ TAGS: Final = "confluent:tags"
 RECORD: Final = "sr_record"
 FIELD: Final = "sr_field"
 _PROTOBUF_META: Final = "_meta"
-"""No Protobuf schema without it has tags."""
+"""A Protobuf schema without this text has no tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class TagChange:
 
 
 def tags_of(type: SchemaType, text: str) -> tuple[TagChange, ...]:
-    """The tagged entities of a schema, in its order."""
+    """The tagged entities of a schema, in order."""
     if type is SchemaType.PROTOBUF:
         return _protobuf_tags_of(text)
     if TAGS not in text:
@@ -42,7 +45,7 @@ def tags_of(type: SchemaType, text: str) -> tuple[TagChange, ...]:
 
 
 def retagged(type: SchemaType, text: str, add: tuple[TagChange, ...], remove: tuple[TagChange, ...]) -> str:
-    """The text with tags changed. Raises `InvalidSchema` when a path leads nowhere."""
+    """The text with the tags changed. Raises `InvalidSchema` for an unknown path."""
     if type is SchemaType.PROTOBUF:
         return _protobuf_retagged(text, add, remove)
     document = load(text)
@@ -63,7 +66,7 @@ def retagged(type: SchemaType, text: str, add: tuple[TagChange, ...], remove: tu
 
 
 def with_tags_of(type: SchemaType, text: str, tags: tuple[TagChange, ...]) -> str:
-    """The text with the tags of an earlier version, as far as it still has their entities."""
+    """The text with the tags of an earlier version, for entities that still exist."""
     entities = _paths(type, text)
     kept = tuple(change for change in tags if (change.entity_type, change.path) in entities)
     return retagged(type, text, kept, ()) if kept else text
@@ -81,7 +84,7 @@ def _paths(type: SchemaType, text: str) -> set[tuple[str, str]]:
 def _protobuf_tags_of(text: str) -> tuple[TagChange, ...]:
     if _PROTOBUF_META not in text:
         return ()
-    # Imported with the first schema of the language, as elsewhere.
+    # Import the language only with its first schema.
     from headgate.registry.formats.protobuf import tags
     from headgate.registry.formats.protobuf.parser import parse_text
 

@@ -1,4 +1,4 @@
-"""Which configuration and mode hold for a subject: its own, its context's, `:.__GLOBAL:`'s, the operator's default."""
+"""Finds the configuration and mode of a subject: subject, context, `:.__GLOBAL:`, then the defaults of the settings."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ def context_scope(subject: Subject) -> Subject:
 
 
 def config_in_scope(store: StoreReader, settings: RegistrySettings, subject: Subject) -> Config:
-    """Field by field, the nearest scope that sets it."""
+    """Each field comes from the nearest scope that sets it."""
     config = store.config(subject) or Config()
     for scope in _wider(subject):
         found = store.config(scope)
@@ -30,7 +30,7 @@ def _wider(subject: Subject) -> tuple[Subject, ...]:
 
 
 def mode_in_scope(store: StoreReader, subject: Subject) -> Mode:
-    """READONLY_OVERRIDE of a wider scope beats what narrower scopes say."""
+    """The mode of the nearest scope. READONLY_OVERRIDE of a wider scope has precedence."""
     found: Mode | None = None
     for scope in dict.fromkeys((subject, *_wider(subject), _DEFAULT_SCOPE)):
         mode = store.mode(scope)
@@ -42,7 +42,7 @@ def mode_in_scope(store: StoreReader, subject: Subject) -> Mode:
 
 
 def overriding_mode(store: StoreReader, subject: Subject) -> Mode | None:
-    """READONLY_OVERRIDE of a wider scope beats what narrower scopes say."""
+    """READONLY_OVERRIDE if a wider scope sets it."""
     for scope in (GLOBAL_SCOPE, _DEFAULT_SCOPE, context_scope(subject)):
         if store.mode(scope) is Mode.READONLY_OVERRIDE:
             return Mode.READONLY_OVERRIDE
@@ -50,7 +50,7 @@ def overriding_mode(store: StoreReader, subject: Subject) -> Mode | None:
 
 
 def unaliased(store: StoreReader, subject: Subject) -> Subject:
-    """The subject that a name stands for: its alias, if it is configured to be one. Aliases do not chain."""
+    """The alias target of the subject, or the subject. An alias of an alias is not followed."""
     if not subject.name:
         return subject
     config = store.config(subject)
@@ -60,7 +60,10 @@ def unaliased(store: StoreReader, subject: Subject) -> Subject:
 
 
 def unaliased_for_deks(store: StoreReader, subject: Subject) -> Subject:
-    """The subject whose DEKs a subject uses: its `aliasForDeks`, if it is configured. Aliases do not chain."""
+    """The subject that has the DEKs: the configured `aliasForDeks`, or the subject.
+
+    An alias of an alias is not followed.
+    """
     config = store.config(subject) if subject.name else None
     if config is None or not config.alias_for_deks:
         return subject

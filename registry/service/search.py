@@ -1,4 +1,4 @@
-"""Finding schemas by field name, field type, tag and text. Looks at texts, so it needs no index and finds anything."""
+"""Searches schemas by field name, field type, tag and text. It reads the texts, so it needs no index."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +14,15 @@ from headgate.registry.subjects import Subject
 class Match:
     version: StoredVersion
     fields: tuple[str, ...] = ()
-    """Paths of the fields that were asked for."""
+    """Paths of the matching fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Every part that is given must hold. Only the latest version of a subject is looked at, unless `all_versions`."""
+    """All given criteria must match.
+
+    Searches the latest version of each subject, or all versions with `all_versions`.
+    """
 
     text: str = ""
     field: str = ""
@@ -82,7 +85,7 @@ def _has_tag(content: Content, tag: str) -> bool:
 
 
 def fields_of(content: Content) -> list[tuple[str, str, str]]:
-    """Path, name and type of every field, as the text has them."""
+    """Path, name and type of each field, as written in the text."""
     found: list[tuple[str, str, str]] = []
     if content.type is SchemaType.PROTOBUF:
         _protobuf_fields(content.text, found)

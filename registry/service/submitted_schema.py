@@ -1,4 +1,4 @@
-"""A schema as a client sends it, and what it is once submission: parsed, canonical, its references followed."""
+"""A schema in a request, and its parsed form with resolved references."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from headgate.registry.subjects import Subject
 
 @dataclass(frozen=True, slots=True)
 class SubmittedSchema:
-    """A schema as a client sent it. An empty text stands for that of the latest version."""
+    """A schema as submitted by a client. An empty text means the text of the latest version."""
 
     type: SchemaType
     text: str
@@ -23,7 +23,7 @@ class SubmittedSchema:
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     version: int = 0
-    """0: any; -1: the next, if it is not the latest already; else exactly this one."""
+    """0: any version. -1: the next version, unless the schema is the latest version. Otherwise exactly this version."""
     id: int | None = None
     tags_to_add: tuple[TagChange, ...] = ()
     tags_to_remove: tuple[TagChange, ...] = ()
@@ -32,19 +32,19 @@ class SubmittedSchema:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What every use case needs besides the store."""
+    """The dependencies of all use cases besides the store."""
 
     languages: Languages
     settings: RegistrySettings
 
     def remembering(self) -> "Environment":
-        """For one request that goes through the same work twice."""
+        """A copy with a cache for one request that does the same work twice."""
         return Environment(self.languages.remembering(), self.settings)
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedSubmission:
-    """A submitted, parsed, in the form in which it is stored and compared."""
+    """A submitted schema: parsed, and as it is stored and compared."""
 
     parsed: ParsedSchema
     content: Content
@@ -60,9 +60,9 @@ def parse_submitted(
     strict: bool,
     verbatim: bool = False,
 ) -> ParsedSubmission:
-    """Parse a submitted that has a text. A `strict` one is new: its references must be live.
+    """Parse a submitted schema that has a text.
 
-    A `verbatim` one keeps its text as it came.
+    `strict` is for new schemas: references must be live. `verbatim` keeps the original text.
     """
     if len(submitted.text) > limits.SCHEMA_CHARS_MAX:
         raise SchemaTooLarge(len(submitted.text), limits.SCHEMA_CHARS_MAX)
@@ -87,6 +87,6 @@ def _nothing_if_empty(metadata: Metadata | None) -> Metadata | None:
 
 
 def stored_schema(environment: Environment, store: StoreReader, version: StoredVersion) -> ParsedSchema:
-    """A stored version, parsed. It was accepted once, so it is taken as it is."""
+    """Parse a stored version, without the checks for new schemas."""
     texts = references.resolve(store, version.subject, version.content.references, deleted=True)
     return environment.languages.parse(version.content.type, version.content.text, texts, strict=False)

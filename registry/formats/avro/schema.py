@@ -1,7 +1,6 @@
-"""Avro schemas: parsed, checked, in canonical and normalized form.
+"""A parsed Avro schema, in canonical and normalized form.
 
-The checks are those of Java's Avro 1.12 as Confluent's registry runs it; `avro_reader` lists where ours are stricter.
-Reading data with the schema is `serdes`, comparing two schemas is `registry.compatibility.avro`.
+The checks are those of Java's Avro 1.12 in Confluent's registry. `reader` lists the stricter checks.
 """
 
 from collections.abc import Mapping
@@ -18,20 +17,20 @@ from headgate.registry.model import SchemaType
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AvroSchema:
-    """One Avro schema, understood."""
+    """A parsed Avro schema."""
 
     text: str
     root: AvroType
     canonical: str
     referenced: tuple[Named, ...] = ()
-    """The types that its references define: written by name in its canonical form."""
+    """The types that its references define. The canonical text contains their names only."""
     type: SchemaType = field(default=SchemaType.AVRO)
 
     def normalized(self) -> str:
         return write(self.root, self.referenced, normalize=True)
 
     def formatted(self, name: str) -> str:
-        """Another form of the text: `resolved` writes references out. An unknown form is the canonical one."""
+        """The text in another format: `resolved` inlines references. An unknown format returns the canonical text."""
         return write(self.root) if name == "resolved" else self.canonical
 
     @property
@@ -44,14 +43,14 @@ class AvroSchema:
 
 
 def parse(text: str, references: Mapping[str, str], *, strict: bool = True) -> AvroSchema:
-    """Understand `text`; see `registry.formats.base.Parser`.
+    """Parse a schema.
 
-    `strict=False` takes a schema that was accepted once, by this registry or another, with its names and defaults.
+    `strict=False` accepts a stored schema, of this or another registry, with its names and defaults.
     """
     try:
         return _parsed(text, references, Reader(strict=strict))
     except RecursionError:
-        raise InvalidSchema("types, defaults or properties are nested too deep") from None
+        raise InvalidSchema("types, defaults or properties are nested too deeply") from None
 
 
 def _parsed(text: str, references: Mapping[str, str], reader: Reader) -> AvroSchema:
@@ -68,9 +67,9 @@ def _parsed(text: str, references: Mapping[str, str], reader: Reader) -> AvroSch
         canonical = write(root, referenced)
         canonical.encode()
     except UnicodeEncodeError as error:
-        raise InvalidSchema(f"a lone surrogate (half of a character) stands in the text: {error.reason}") from None
+        raise InvalidSchema(f"the text contains an unpaired surrogate: {error.reason}") from None
     except ValueError:
-        raise InvalidSchema("a default or a property is nested too deep") from None
+        raise InvalidSchema("a default or a property is nested too deeply") from None
     return AvroSchema(text, root, canonical, tuple(referenced))
 
 

@@ -1,7 +1,7 @@
-"""The type tree of an Avro schema, as section "Schema Declaration" of the Avro 1.12 specification has it.
+"""The type tree of an Avro schema (Avro 1.12, "Schema Declaration").
 
-Nodes are built by `avro_reader` and never changed afterwards. They compare by identity: a recursive type is one node
-that is met again.
+`reader` builds the nodes, and nothing changes them afterwards. Nodes compare by identity: a recursive type refers to
+the same node again.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Properties: TypeAlias = Mapping[str, Any]
 
 
 class _NoDefault:
-    """The absence of a default: None is a default like any other."""
+    """Marks a field without a default. None is a valid default."""
 
     def __repr__(self) -> str:
         return "NO_DEFAULT"
@@ -52,7 +52,7 @@ class Union:
 
 @dataclass(slots=True, eq=False)
 class Name:
-    """A name and the namespace it stands in; "" is the null namespace."""
+    """A name and its namespace; "" is the null namespace."""
 
     simple: str
     namespace: str
@@ -62,7 +62,7 @@ class Name:
         return f"{self.namespace}.{self.simple}" if self.namespace else self.simple
 
     def relative_to(self, namespace: str) -> str:
-        """As short as it can be written there; a name that is also a type's name needs its namespace."""
+        """The shortest name inside the given namespace. A name that equals a type name needs its namespace."""
         if self.namespace == namespace and self.simple not in TYPE_NAMES:
             return self.simple
         return self.full

@@ -1,4 +1,4 @@
-"""Which JSON values an Avro type takes as defaults, and which attributes make a decimal."""
+"""Checks default values against their Avro type, and the attributes of decimals."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ from headgate.registry.formats.json_text import brief
 
 
 def decimal_problem(kind: str, size: int, properties: Properties) -> str:
-    """Why these properties make no decimal, "" if they do."""
+    """The error in the attributes of a decimal, or ""."""
     precision, scale = properties.get("precision"), properties.get("scale", 0)
     if kind not in ("bytes", "fixed"):
         return f"Logical type decimal must be backed by fixed or bytes, not {kind}"
@@ -26,7 +26,7 @@ def decimal_problem(kind: str, size: int, properties: Properties) -> str:
 
 
 def fits(avro_type: AvroType, value: Any) -> bool:
-    """Whether `value` can be a default of `avro_type`: for a union, of any of its branches (Avro 1.12)."""
+    """Whether `value` is a valid default of `avro_type`. For a union: of any branch (Avro 1.12)."""
     match avro_type:
         case Primitive(kind=kind):
             return _fits_primitive(kind, value)

@@ -1,8 +1,8 @@
-"""An Avro type tree as JSON text: the form that is stored and compared, and the normalized one.
+"""Writes an Avro type tree as JSON text, in canonical or normalized form.
 
-Follows `Schema.toString` of Java's Avro 1.12 (attribute order: type, name, namespace, doc, the type's own, properties,
-aliases) because two registries must agree on which texts are one schema. Normalizing sorts properties and aliases,
-drops empty docs and writes defaults the way their type has them.
+Follows `Schema.toString` of Java's Avro 1.12, because registries must agree on which texts are the same schema. The
+order of attributes is: type, name, namespace, doc, attributes of the type, properties, aliases. Normalization sorts
+properties and aliases, removes empty docs and writes defaults in the format of their type.
 """
 
 from collections.abc import Callable, Iterable
@@ -41,14 +41,14 @@ _LOGICAL_BASES: Final = {
 
 
 def write(avro_type: AvroType, known: Iterable[Named] = (), *, normalize: bool = False) -> str:
-    """The text of `avro_type`; types in `known` are referred to by name instead of being written out."""
+    """The text of `avro_type`. Types in `known` are written as names."""
     writer = _Writer({id(named) for named in known}, normalize)
     writer.type(avro_type, "")
     return "".join(writer.parts)
 
 
 def beginning(avro_type: AvroType, chars_max: int) -> str:
-    """The start of the text of `avro_type`, at the cost of that start: types that follow are not written."""
+    """The first `chars_max` characters of the text. The cost depends on `chars_max` only."""
     writer = _Writer(set(), normalize=False)
     room = chars_max
 
@@ -67,7 +67,7 @@ def beginning(avro_type: AvroType, chars_max: int) -> str:
 
 
 class _Enough(Exception):
-    """The beginning is written."""
+    """Stops the writer after enough characters."""
 
 
 class _Writer:
@@ -179,7 +179,7 @@ class _Writer:
 
 
 def _sorted_keys(properties: Properties, kind: str, size: int) -> list[str]:
-    """A valid logical type and its attributes first, the rest by name."""
+    """A valid logical type and its attributes first, then the other keys by name."""
     leading: list[str] = []
     logical = properties.get("logicalType")
     if logical == "decimal" and not decimal_problem(kind, size, properties):
@@ -196,7 +196,7 @@ def _sorted_keys(properties: Properties, kind: str, size: int) -> list[str]:
 
 
 def _typed(avro_type: AvroType, value: Any) -> Any:
-    """A default as its type has it: 1 for a double is 1.0."""
+    """A default in the format of its type: 1 for a double is 1.0."""
     match avro_type:
         case Primitive(kind="float" | "double") if isinstance(value, int) and not isinstance(value, bool):
             return float(value)

@@ -1,6 +1,6 @@
-"""JSON Schema: text to a schema that can be validated with and compared.
+"""JSON Schema: parse schemas and validate values.
 
-Compatibility between two of them is `registry.compatibility.json_schema`.
+`registry.compatibility.json_schema` compares two schemas.
 """
 
 from headgate.registry.formats.json_schema.parsing import JsonSchema, parse

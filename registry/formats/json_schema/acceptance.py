@@ -1,10 +1,10 @@
-"""A second, compiled opinion that can only say yes: `jsonschema-rs`, a hundred times faster than `jsonschema`.
+"""Fast path for valid values, with `jsonschema-rs`, which is 100 times faster than `jsonschema`.
 
-Most values are valid, and for those the question is answered here. A no is not taken from it: `validation` then asks
-`jsonschema`, which has the last word and the better explanation. A test holds the two against each other.
+Only a positive result is used. For a negative result, `validation` runs `jsonschema`, which decides and explains the
+errors. A test compares both libraries.
 
-The compiled code recurses on the machine's stack, where too deep means the end of the process. So schemas and values
-are measured first, and those beyond the bounds are left to Python.
+The compiled code recurses on the native stack, where a stack overflow ends the process. Therefore schemas and values
+with too much nesting are left to `jsonschema`.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ import jsonschema_rs
 from headgate.registry.formats.json_schema.drafts import Draft
 from headgate.registry.formats.json_schema.subschema import Subschema
 
-# Together: some thousand frames of machine stack, where a thread of 1 MB holds more than ten times as many.
+# Both limits together use some thousand frames of native stack. A thread with 1 MB has space for ten times as many.
 SUBSCHEMAS_MAX: Final = 1_000
 IN_PLACE_LEVELS_MAX: Final = 16
 VALUE_LEVELS_MAX: Final = 64
@@ -32,29 +32,29 @@ _CLASSES: dict[Draft, Callable[..., Any]] = {
 
 
 def compiled(root: Subschema, value: Any) -> Callable[[Any], bool] | None:
-    """A function that is True for values that surely are valid; None when the schema is not made for it.
+    """A function that returns True for values that are certainly valid. None if the schema is not suitable.
 
-    `value` is the document of `root` with numbers as Python's own JSON reader makes them.
+    `value` is the document of `root` with numbers as parsed by the `json` module.
     """
     if not _is_within_bounds(root):
         return None
     try:
         validator = _CLASSES[root.draft](value, validate_formats=False, offline=True)
-    except Exception:  # whatever it does not like about the schema, `jsonschema` is there
+    except Exception:  # the library rejects the schema, so leave it to `jsonschema`
         return None
     is_valid: Callable[[Any], bool] = validator.is_valid
 
     def accepts(instance: Any) -> bool:
         try:
             return is_plain(instance) and is_valid(instance)
-        except Exception:  # a type or a number that it does not know
+        except Exception:  # the library does not support this type or number
             return False
 
     return accepts
 
 
 def is_plain(value: Any) -> bool:
-    """Not too deep, and with whole numbers that fit a machine's: longer ones are rounded by the compiled code."""
+    """Whether the nesting is limited and all integers fit 64 bits. The compiled code rounds longer integers."""
     level = [value]
     for _ in range(VALUE_LEVELS_MAX + 1):
         inner: list[Any] = []
@@ -72,7 +72,7 @@ def is_plain(value: Any) -> bool:
 
 
 def _is_within_bounds(root: Subschema) -> bool:
-    """Small, in one document and of one draft, so that both libraries understand it the same way."""
+    """Whether the schema is small, in one document and of one draft, so that both libraries agree on its meaning."""
     reached = {root}
     queue = [root]
     for node in queue:
@@ -82,7 +82,7 @@ def _is_within_bounds(root: Subschema) -> bool:
             if other not in reached:
                 reached.add(other)
                 queue.append(other)
-    # Chains of schemas that judge the same value: no longer than the bound when they are used up within as many rounds.
+    # Chains of schemas that apply to the same value are at most as long as the number of rounds until none is left.
     following = {node: list(node.in_place()) for node in reached}
     for _ in range(IN_PLACE_LEVELS_MAX):
         following = {node: others for node, others in following.items() if any(other in following for other in others)}

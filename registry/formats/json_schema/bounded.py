@@ -1,8 +1,7 @@
-"""Keywords whose judgement by `jsonschema` has no bound, judged with one.
+"""Replacements for keywords of `jsonschema` that take unlimited time.
 
-Patterns there may backtrack without end, unique items are compared each with each, alternatives collect every fault of
-every branch, and the multiples of decimals are computed with floats. Each function here has the form that
-`jsonschema.validators.extend` asks for.
+In `jsonschema`, patterns can backtrack without limit, unique items are compared pairwise, alternatives collect all
+errors of all branches, and `multipleOf` uses floats. Each function has the signature of `jsonschema.validators.extend`.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from headgate.registry.formats.json_schema.unevaluated import unevaluated_items,
 
 
 def _multiple_of(validator: Any, factor: float, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    """By the decimal digits as they are written: 0.3 is a multiple of 0.1, and no number is too large."""
+    """Uses decimal digits as written: 0.3 is a multiple of 0.1, and numbers may be arbitrarily large."""
     if validator.is_type(instance, "number") and _fraction(instance) % _fraction(factor):
         yield ValidationError(f"is not a multiple of {factor}")
 
@@ -92,7 +91,7 @@ def _one_of(validator: Any, members: list[Any], instance: Any, schema: Any) -> I
 
 
 def _none_of(faults: list[ValidationError]) -> ValidationError:
-    """The first fault of each alternative says why, as far as there is room."""
+    """The message contains the first error of each alternative, up to a limit."""
     reasons = "; ".join(fault.message[:100] for fault in faults[:5])
     return ValidationError(f"is valid under none of the alternatives ({reasons})", context=faults)
 

@@ -1,8 +1,8 @@
-"""JSON text to values and back, exactly: numbers keep their digits, objects their order.
+"""Reads and writes JSON without loss: numbers keep their digits, objects their order.
 
-Python's own parser recurses and rounds, so the nesting is measured before it runs and every number is read as `int` or
-`Decimal`. What a value means is left to the other modules. Follows RFC 8259; the compact form is the one Confluent's
-registry stores (Jackson's: no spaces, no escapes that JSON does not need, decimals as `BigDecimal` prints them).
+Python's parser recurses and rounds. Therefore this module checks the nesting first, and reads numbers as `int` or
+`Decimal`. Follows RFC 8259. The compact text equals the text that Confluent's registry stores (Jackson: no spaces, only
+required escapes, decimals like `BigDecimal`).
 """
 
 import json
@@ -13,14 +13,13 @@ from typing import Any, Final, NoReturn
 
 from headgate.registry.errors import InvalidSchema
 
-# Deeper than any schema written by hand or by a generator, and half of what Python's stack holds: its JSON reader and
-# writer take one frame for each level.
+# More than schemas need, and half of Python's stack: its JSON reader and writer use one frame per level.
 DEPTH_LEVELS_MAX: Final = 500
 
-# Longer integers cost quadratic time to convert, and no data type holds them.
+# The conversion of longer integers takes quadratic time.
 NUMBER_DIGITS_MAX: Final = 1_000
 
-# Keeps the exact arithmetic of `multipleOf` small: 10 to this power still has only a thousand digits.
+# Limits the exact arithmetic of `multipleOf` to numbers of about a thousand digits.
 EXPONENT_MAX: Final = 1_000
 
 _STRUCTURE: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?+|[\[\]{}]', re.DOTALL)
@@ -37,14 +36,14 @@ _ESCAPES: Final = {code: f"\\u{code:04X}" for code in range(0x20)} | {
 
 
 def read(text: str) -> Any:
-    """The value of a JSON text. Of members with the same name the last one counts, as with Confluent's reader."""
+    """Parse a JSON text. The last of duplicate members wins, as in Confluent's registry."""
     check_depth(text)
     try:
         value = json.loads(text, parse_int=_integer, parse_float=_decimal, parse_constant=_constant)
     except json.JSONDecodeError as error:
         raise InvalidSchema(f"not JSON: {error.msg}, line {error.lineno} column {error.colno}") from None
     except RecursionError:
-        raise InvalidSchema("nested too deep") from None
+        raise InvalidSchema("nested too deeply") from None
     return value
 
 
@@ -63,16 +62,18 @@ def check_depth(text: str) -> None:
 
 
 def compact(value: Any, *, sort: bool = False) -> str:
-    """The shortest text of a value; with `sort`, members stand in the order of their names (UTF-16, as Java sorts)."""
+    """The compact text. `sort` orders members by name in UTF-16, like Java."""
     try:
         text = json.dumps(_sorted(value) if sort else value, separators=(",", ":"), ensure_ascii=False)
-    except TypeError:  # a Decimal, which the C writer does not know
+    except TypeError:  # a Decimal, which the C encoder does not support
         return _write(_sorted(value) if sort else value)
     return _write(_sorted(value) if sort else value) if _CONTROL_ESCAPE.search(text) else text
 
 
 def same_key(value: Any) -> str:
-    """Equal for values that JSON Schema calls equal: members in any order, 1 and 1.0 alike, true unlike 1."""
+    """A key that is equal for values that JSON Schema treats as equal: any order of members, 1 equals 1.0, true differs
+    from 1.
+    """
     return _write(_sorted(value), by_value=True)
 
 
@@ -82,10 +83,10 @@ def shortened(value: Any, characters_max: int = 120) -> str:
 
 
 def _write(root: Any, *, by_value: bool = False, characters_max: float = math.inf) -> str:
-    """Without recursion. Stops soon after `characters_max`."""
+    """Write without recursion. Stops soon after `characters_max`."""
     parts: list[str] = []
     written = 0
-    # Either a finished piece of text (in a tuple, to tell it from a JSON string) or a value still to write.
+    # Either a finished text (in a tuple, to distinguish it from a JSON string) or a value that is not written yet.
     stack: list[Any] = [root]
     while stack and written <= characters_max:
         item = stack.pop()
@@ -130,12 +131,12 @@ def _scalar(value: Any, by_value: bool) -> str:
 
 
 def _numeral(value: Decimal) -> str:
-    """One spelling for each number. `Decimal.normalize` would round to its context's precision."""
+    """The unique text of a number. `Decimal.normalize` would round to the precision of its context."""
     if value == value.to_integral_value():
         return str(int(value))
     sign, digits, exponent = value.as_tuple()
     significant = "".join(map(str, digits)).rstrip("0")
-    assert isinstance(exponent, int)  # NaN and the infinities are not read
+    assert isinstance(exponent, int)  # the parser rejects NaN and infinities
     return f"{'-' if sign else ''}{significant}e{exponent + len(digits) - len(significant)}"
 
 
@@ -144,7 +145,7 @@ def _quoted(text: str) -> str:
 
 
 def _sorted(root: Any) -> Any:
-    """A copy with sorted members, made level by level so that depth costs no stack."""
+    """A copy with sorted members. It works level by level, without recursion."""
     holder: list[Any] = [root]
     todo: list[tuple[Any, Any]] = [(holder, 0)]
     while todo:
@@ -177,10 +178,10 @@ def _decimal(text: str) -> Decimal:
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise InvalidSchema(f"a number beyond any range: {text[:40]}") from None
+        raise InvalidSchema(f"a number out of range: {text[:40]}") from None
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or abs(exponent) > EXPONENT_MAX or abs(value.adjusted()) > EXPONENT_MAX:
-        raise InvalidSchema(f"a number beyond 10 to the power of {EXPONENT_MAX}: {text[:40]}")
+        raise InvalidSchema(f"a number outside 10 to the power of {EXPONENT_MAX}: {text[:40]}")
     return value
 
 

@@ -1,11 +1,11 @@
-"""The five drafts of JSON Schema, and how a schema says which one it follows."""
+"""The five drafts of JSON Schema, and the detection of a schema's draft."""
 
 from enum import IntEnum
 from typing import Any, Final
 
 
 class Draft(IntEnum):
-    """In order of age, so that `draft >= Draft.DRAFT_2019` reads as it should."""
+    """Ordered by age, so that drafts can be compared with `>=`."""
 
     DRAFT_4 = 4
     DRAFT_6 = 6
@@ -19,11 +19,11 @@ class Draft(IntEnum):
 
     @property
     def reference_stands_alone(self) -> bool:
-        """Up to draft-07 everything beside `$ref` is ignored."""
+        """Whether keywords next to `$ref` are ignored (up to draft-07)."""
         return self <= Draft.DRAFT_7
 
 
-# What Confluent's registry assumes of a schema that does not say.
+# The default of Confluent's registry for a schema without `$schema`.
 DEFAULT: Final = Draft.DRAFT_7
 
 META_SCHEMAS: Final = {
@@ -36,7 +36,7 @@ META_SCHEMAS: Final = {
 
 
 def declared(value: Any) -> Draft | None:
-    """The draft that `$schema` names; None when it is absent or names a meta-schema of someone's own."""
+    """The draft of `$schema`. None if it is absent or a custom meta-schema."""
     if not isinstance(value, dict):
         return None
     name = value.get("$schema")

@@ -1,8 +1,7 @@
-"""What each draft demands of each keyword: its meta-schema, as a table.
+"""The requirements of each draft for each keyword (the meta-schemas), as a table.
 
-The meta-schemas describe one keyword at a time, so a schema can be checked level by level, without recursion, and the
-error names the keyword. A test holds this table against the published meta-schemas. Which subschemas a keyword holds is
-said here too; following them is `subschema`'s.
+With this table, a schema is checked level by level, without recursion, and errors name the keyword. A test compares the
+table with the published meta-schemas. The table also describes which keywords contain subschemas.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,13 +17,13 @@ from headgate.registry.formats.json_schema.drafts import Draft
 from headgate.registry.formats.json_schema.patterns import translate
 
 Check = Callable[[Any], str | None]
-"""A complaint about a value, or None."""
+"""An error message, or None."""
 
 SIMPLE_TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 
 
 class Holds(Enum):
-    """Where subschemas stand in the value of a keyword."""
+    """Where the value of a keyword contains subschemas."""
 
     NOTHING = "nothing"
     SCHEMA = "a schema"
@@ -250,9 +249,9 @@ KEYWORDS: Mapping[Draft, Mapping[str, Keyword]] = {draft: _table(draft) for draf
 
 
 def complaint(value: dict[str, Any], draft: Draft, *, strict: bool = True) -> tuple[str, str] | None:
-    """The first keyword of this level that breaks its rule, and how. Levels below are not looked at.
+    """The first keyword of this level that violates its requirement, with the error. Nested levels are not checked.
 
-    Unless `strict`, an array may be empty where the draft wants one or more entries.
+    Without `strict`, arrays may be empty where the draft requires at least one entry.
     """
     table = KEYWORDS[draft]
     for name, content in value.items():

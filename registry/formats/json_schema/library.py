@@ -1,8 +1,8 @@
-"""Documents taken apart, addressed, and their references followed.
+"""Splits documents into subschemas, indexes their addresses and resolves references.
 
-Follows the drafts' rules of identification: `$id` (`id` in draft-04) sets the base address, `$anchor` and its kin name
-a place, JSON pointers (RFC 6901) lead anywhere in a document. Addresses are never fetched: what is neither in the
-schema, nor among the references of the registry, nor a published meta-schema, does not exist.
+Follows the identification rules of the drafts: `$id` (`id` in draft-04) sets the base URI, `$anchor` names a position,
+and JSON pointers (RFC 6901) address any position. No URI is fetched: a target must be in the schema, in a registry
+reference or in a published meta-schema.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,10 +17,10 @@ from headgate.registry.formats.json_schema.drafts import Draft, declared
 from headgate.registry.formats.json_schema.keywords import KEYWORDS, Holds, complaint
 from headgate.registry.formats.json_schema.subschema import Subschema, escaped, pointer_keys
 
-# A text of 10 MB could hold millions of `{}`; no schema of people or generators comes near this.
+# A text of 10 MB can contain millions of `{}`. Real schemas have far fewer subschemas.
 SUBSCHEMAS_MAX: Final = 200_000
 
-# Different ones together: they are all compiled, at 10 microseconds a character.
+# Total of all distinct patterns. Compiling takes about 10 microseconds per character.
 PATTERNS_CHARACTERS_MAX: Final = 100_000
 
 _REFERENCES: dict[Draft, tuple[str, ...]] = dict.fromkeys(Draft, ("$ref",)) | {
@@ -30,7 +30,7 @@ _REFERENCES: dict[Draft, tuple[str, ...]] = dict.fromkeys(Draft, ("$ref",)) | {
 
 
 class Library:
-    """All documents of one schema while it is taken apart."""
+    """All documents of one schema during parsing."""
 
     def __init__(self, draft: Draft, strict: bool) -> None:
         self._strict = strict
@@ -45,7 +45,7 @@ class Library:
         self._patterns_characters = 0
 
     def add(self, name: str, value: Any, base: str) -> Subschema:
-        """Take a document apart. References stay open until `resolve`."""
+        """Split a document into subschemas. `resolve` resolves the references later."""
         if not isinstance(value, (dict, bool)):
             raise InvalidSchema("a schema is an object or a boolean", f"{name}#" if name else "/")
         self._documents[name] = value
@@ -56,7 +56,7 @@ class Library:
         return root
 
     def resolve(self) -> None:
-        """Follow every reference. Places reached only by pointer are taken apart on the way."""
+        """Resolve all references. This also adds subschemas that only a pointer reaches."""
         while self._unresolved:
             node = self._unresolved.pop()
             for keyword in _REFERENCES[node.draft]:
@@ -70,7 +70,7 @@ class Library:
         while todo:
             node = todo.pop()
             if len(self._places) >= SUBSCHEMAS_MAX:
-                raise InvalidSchema(f"holds more than {SUBSCHEMAS_MAX} subschemas", node.place())
+                raise InvalidSchema(f"contains more than {SUBSCHEMAS_MAX} subschemas", node.place())
             self._places[node.document, node.path] = node
             if isinstance(node.value, dict):
                 self._identify(node)
@@ -110,7 +110,7 @@ class Library:
         try:
             return urljoin(node.base, address)
         except ValueError as error:
-            raise InvalidSchema(f"not an address: {address[:200]!r} ({error})", node.place()) from None
+            raise InvalidSchema(f"not a valid URI: {address[:200]!r} ({error})", node.place()) from None
 
     def _target(self, node: Subschema, keyword: str, reference: str) -> Subschema:
         place = node.place(keyword)
@@ -120,7 +120,7 @@ class Library:
             address, fragment = urldefrag(self._joined(node, reference))
         resource = self._resource(address, reference)
         if resource is None:
-            raise InvalidSchema(f"nothing is known by the reference {reference[:200]!r}", place)
+            raise InvalidSchema(f"the reference {reference[:200]!r} cannot be resolved", place)
         fragment = unquote(fragment)
         if not fragment:
             return resource
@@ -135,7 +135,7 @@ class Library:
                 pointer = _other_spelling(fragment)
                 found = self._at_pointer(resource, pointer)
         if found is None:
-            raise InvalidSchema(f"the reference {reference[:200]!r} leads to no schema", place)
+            raise InvalidSchema(f"the target of the reference {reference[:200]!r} is not a schema", place)
         if pointer is not None:
             node.standard_references = (node.standard_references or {}) | {
                 keyword: f"{reference.partition('#')[0]}#{quote(pointer)}"
@@ -177,7 +177,7 @@ class Library:
         return self._take_apart(value, draft, base, resource.document, path)
 
     def _refuse_endless_references(self) -> None:
-        """No schema may apply itself to the very value it is judging: no validator could ever answer."""
+        """Reject a schema that applies itself to the same value: validation would never end."""
         done: set[Subschema] = set()
         for start in list(self._places.values()):
             if start in done:
@@ -187,7 +187,7 @@ class Library:
                 node, following = next(reversed(open_nodes.items()))
                 for child in following:
                     if child in open_nodes:
-                        raise InvalidSchema("refers to itself without end", node.place())
+                        raise InvalidSchema("refers to itself endlessly", node.place())
                     if child not in done:
                         open_nodes[child] = child.in_place()
                         break
@@ -197,7 +197,7 @@ class Library:
 
 
 def _divide(node: Subschema) -> Iterator[Subschema]:
-    """Make the children of a node, keyword by keyword."""
+    """Create the children of a node, keyword by keyword."""
     table = KEYWORDS[node.draft]
     for name, content in node.value.items():
         keyword = table.get(name)
@@ -209,7 +209,7 @@ def _divide(node: Subschema) -> Iterator[Subschema]:
             node.children[name] = items
             yield from items
         elif isinstance(content, dict) and keyword.holds in (Holds.SCHEMA_MAP, Holds.DEPENDENCIES):
-            # A dependency may be a list of names, which is no schema.
+            # A dependency may be a list of names instead of a schema.
             members = {
                 key: _below(node, each, f"{prefix}/{escaped(key)}")
                 for key, each in content.items()
@@ -228,13 +228,13 @@ def _below(node: Subschema, value: Any, path: str) -> Subschema:
 
 
 def has_misplaced_anchor(node: Subschema) -> bool:
-    """Whether `$id` is a fragment, which names an anchor up to draft-07 and is no longer allowed since 2019-09."""
+    """Whether `$id` is a fragment. Up to draft-07 this is an anchor; since 2019-09 it is not allowed."""
     own = node.value.get("$id") if isinstance(node.value, dict) else None
     return node.draft >= Draft.DRAFT_2019 and isinstance(own, str) and own.startswith("#")
 
 
 def _other_spelling(pointer: str) -> str:
-    """`definitions` became `$defs` in 2019-09. Kafka Connect's converters write references for one with the other."""
+    """2019-09 renamed `definitions` to `$defs`. Kafka Connect's converters mix both names."""
     for one, other in (("/$defs/", "/definitions/"), ("/definitions/", "/$defs/")):
         if pointer.startswith(one):
             return other + pointer.removeprefix(one)
@@ -242,7 +242,7 @@ def _other_spelling(pointer: str) -> str:
 
 
 def assemble(value: Any, references: Mapping[str, Any], draft: Draft, *, strict: bool = True) -> Subschema:
-    """The schema with everything it refers to. `references` are by the name used for them, already read."""
+    """The schema with all its targets. `references` contains parsed documents by reference name."""
     library = Library(draft, strict)
     root = library.add("", value, "")
     for name, referenced in references.items():

@@ -1,6 +1,6 @@
-"""The text of a JSON Schema understood: checked against its draft, references followed.
+"""Parses JSON Schema: checks the schema against its draft and resolves references.
 
-Drafts 04, 06, 07, 2019-09 and 2020-12, by `$schema`; draft-07 when it does not say, as in Confluent's registry.
+Supports drafts 04, 06, 07, 2019-09 and 2020-12 by `$schema`. The default is draft-07, as in Confluent's registry.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from headgate.registry.model import SchemaType
 
 @dataclass(frozen=True, slots=True)
 class JsonSchema:
-    """`registry.formats.base.ParsedSchema` for JSON Schema."""
+    """A parsed JSON Schema (`registry.formats.base.ParsedSchema`)."""
 
     text: str
     canonical: str
@@ -26,7 +26,7 @@ class JsonSchema:
     root: Subschema = field(repr=False, compare=False)
     value: Any = field(repr=False, compare=False)
     references: Mapping[str, Any] = field(repr=False)
-    """The documents it refers to, read, by the name used for them."""
+    """The parsed documents of its references, by name."""
 
     @property
     def type(self) -> SchemaType:
@@ -36,18 +36,18 @@ class JsonSchema:
         return compact(self.value, sort=True)
 
     def says_the_same_as(self, other: "JsonSchema") -> bool:
-        """Letter by letter, spaces aside, with everything referred to."""
+        """The compact texts of the schema and its references, which determine equality."""
         return self.canonical == other.canonical and _texts(self.references) == _texts(other.references)
 
     def validator(self) -> Validator:
-        """Made anew at each call: keep it."""
+        """A new validator. Callers cache it."""
         return Validator(self.root, self.references)
 
 
 def parse(text: str, references: Mapping[str, str], *, strict: bool = True) -> JsonSchema:
-    """`registry.formats.base.Parser` for JSON Schema.
+    """Parse a JSON Schema.
 
-    `strict=False` takes a schema that was accepted once, by this registry or another, with arrays that are empty.
+    `strict=False` accepts a stored schema, of this or another registry, with empty arrays.
     """
     value, canonical = _document(text, "")
     documents = {name: _document(referenced, name)[0] for name, referenced in references.items()}
@@ -61,7 +61,7 @@ def _texts(documents: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _document(text: str, name: str) -> tuple[Any, str]:
-    """The value of a text, and its compact form."""
+    """The value of a text, and its compact text."""
     place = f"{name}#" if name else ""
     try:
         value = read(text)
@@ -70,5 +70,5 @@ def _document(text: str, name: str) -> tuple[Any, str]:
     except InvalidSchema as error:
         raise InvalidSchema(error.reason, place or error.path) from None
     except UnicodeEncodeError:
-        raise InvalidSchema("holds half of a surrogate pair, which is no character", place) from None
+        raise InvalidSchema("contains an unpaired surrogate", place) from None
     return value, canonical

@@ -1,7 +1,7 @@
-"""Regular expressions of ECMA-262, which JSON Schema uses, matched in bounded time.
+"""Regular expressions of ECMA-262 (JSON Schema) with a time limit.
 
-`regex` takes the place of `re` because it knows `\\p{…}` and because a search can be given a time limit: a pattern such
-as `(a+)+$` would otherwise hold the process for as long as an attacker likes.
+Uses `regex` instead of `re`, because it supports `\\p{…}` and timeouts. Without a timeout, a pattern such as `(a+)+$`
+could block the process for any time.
 """
 
 import functools
@@ -9,12 +9,12 @@ from typing import Final
 
 import regex
 
-# A sane pattern over a short text takes microseconds; one that takes longer is backtracking without end.
+# Normal patterns take microseconds on a short text. Patterns that exceed this limit backtrack excessively.
 SEARCH_SECONDS_MAX: Final = 0.25
 
 PATTERN_CHARACTERS_MAX: Final = 10_000
 
-# Compiling takes some 10 microseconds and 250 bytes a character: this many keep a hundred megabytes at the very most.
+# Compiling takes about 10 microseconds and 250 bytes per character. The cache uses at most about 100 MB.
 _KEPT_CHARACTERS_MAX: Final = 200
 _KEPT_SHORT_MAX: Final = 2_048
 _KEPT_LONG_MAX: Final = 16
@@ -23,17 +23,17 @@ _TOKEN: Final = regex.compile(
     r"\\u\{([0-9A-Fa-f]+)\}|\\c([A-Za-z])|\\k<(\w+)>|\\(.)|(\[\^?\]?)|(\])|(\(\?<(?![=!]))|(\$)", regex.DOTALL
 )
 
-# Where the two languages give one escape two meanings, ECMA-262's is kept: digits and word characters are ASCII.
+# Escapes with different meanings follow ECMA-262: digits and word characters are ASCII.
 _ESCAPES: Final = {"d": "[0-9]", "D": "[^0-9]", "w": "[A-Za-z0-9_]", "W": "[^A-Za-z0-9_]"}
 _ESCAPES_IN_CLASS: Final = {"d": "0-9", "w": "A-Za-z0-9_"}
 
 
 class TooCostly(Exception):
-    """The search was given up: the pattern backtracks without end on this text."""
+    """The search exceeded the time limit: the pattern backtracks excessively on this text."""
 
 
 def translate(pattern: str) -> "regex.Pattern[str]":
-    """Raises `regex.error` for what is no regular expression."""
+    """Compile a pattern. Raises `regex.error` for an invalid one."""
     return _short(pattern) if len(pattern) <= _KEPT_CHARACTERS_MAX else _long(pattern)
 
 
@@ -51,7 +51,7 @@ _long = functools.lru_cache(maxsize=_KEPT_LONG_MAX)(_compiled)
 
 
 def found(pattern: str, text: str) -> bool:
-    """Whether the pattern matches anywhere in the text, which is what `pattern` and `patternProperties` ask."""
+    """Whether the pattern matches anywhere in the text, as `pattern` and `patternProperties` require."""
     try:
         return translate(pattern).search(text, timeout=SEARCH_SECONDS_MAX) is not None
     except TimeoutError:
@@ -73,11 +73,11 @@ def _rewritten(pattern: str) -> str:
         if escaped is not None:
             return _escape(escaped, in_class)
         if opening is not None:
-            if in_class:  # only the first bracket opens a class; this one is a character of it
+            if in_class:  # only the first bracket opens a class; this one is a literal
                 in_class = not opening.endswith("]")
                 return f"\\{opening}"
             if opening == "[]":
-                return "(?!)"  # ECMA-262: the empty class, which matches nothing
+                return "(?!)"  # the empty class of ECMA-262, which never matches
             if opening == "[^]":
                 return "(?s:.)"
             in_class = True

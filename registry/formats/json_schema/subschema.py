@@ -1,6 +1,6 @@
-"""A schema taken apart: one `Subschema` for each place of a document that holds a schema.
+"""One `Subschema` per schema position in a document.
 
-Built by `library` and never changed afterwards, so that threads can share it.
+`library` builds the objects, and nothing changes them afterwards, so that threads can share them.
 """
 
 from collections.abc import Iterator
@@ -11,37 +11,37 @@ from headgate.registry.formats.json_schema.drafts import Draft
 
 Children = dict[str, "list[Subschema] | dict[str, Subschema] | Subschema"]
 
-# Keywords whose subschemas judge the same value as the schema they stand in, rather than a part of it.
+# Keywords whose subschemas apply to the same value as the enclosing schema, not to a part of it.
 IN_PLACE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependencies", "dependentSchemas")
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Subschema:
     value: Any
-    """The object or boolean as it was read."""
+    """The parsed object or boolean."""
     draft: Draft
     base: str
-    """The address that references in here are relative to."""
+    """The base URI for references."""
     document: str
-    """The name of the reference this comes from; "" for the schema itself."""
+    """The name of the registry reference that contains it; "" for the schema itself."""
     path: str
-    """JSON pointer inside the document."""
+    """The JSON pointer inside the document."""
     children: Children = field(default_factory=dict)
-    """By keyword, in the shape the keyword gives them."""
+    """Children by keyword, in the structure of the keyword."""
     targets: list["Subschema"] = field(default_factory=list)
-    """Where `$ref` leads, and `$dynamicRef` or `$recursiveRef` as far as that can be told without an instance."""
+    """The target of `$ref`, and of `$dynamicRef` or `$recursiveRef` as far as it is known without a value."""
 
     standard_references: dict[str, str] | None = None
-    """By keyword: references that only this library can follow, in the spelling that any validator can follow."""
+    """By keyword: references that only this library resolves, rewritten for other validators."""
 
     def place(self, *keys: str) -> str:
-        """This place, or one below it, for an error message."""
+        """The position of this schema or of a part of it, for error messages."""
         pointer = self.path + "".join(f"/{escaped(key)}" for key in keys)
         return f"{self.document}#{pointer}" if self.document else pointer or "/"
 
     @property
     def is_reference(self) -> bool:
-        """Stands for its target and for nothing else."""
+        """Whether it consists of a reference only."""
         return bool(self.targets) and self.draft.reference_stands_alone
 
     def all_children(self) -> Iterator["Subschema"]:

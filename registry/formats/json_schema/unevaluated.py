@@ -1,7 +1,7 @@
-"""Which properties and items of a value some keyword has judged already: what `unevaluated…` leaves alone.
+"""Finds the properties and items that `unevaluatedProperties` and `unevaluatedItems` ignore.
 
-`jsonschema` has this too, with lists where sets are due and with patterns that may run forever. Follows section 11 of
-the core specification of 2020-12, and 9.3 of 2019-09, where `contains` judges nothing.
+`jsonschema` uses lists instead of sets, and patterns without a time limit. Follows section 11 of the 2020-12 core
+specification and section 9.3 of 2019-09, where `contains` does not evaluate items.
 """
 
 from collections.abc import Iterator
@@ -72,7 +72,7 @@ def _indexes(validator: Any, instance: Any, schema: Any, *, nested: bool = True)
 
 
 def _applied(validator: Any, instance: Any, schema: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """The schemas that judge the same value beside this one and accept it, each with the validator to go on with."""
+    """The schemas that also apply to the same value and accept it, each with its validator."""
     for keyword in ("$ref", "$dynamicRef"):
         if keyword in schema:
             resolved = validator._resolver.lookup(schema[keyword])

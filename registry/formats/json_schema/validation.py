@@ -1,6 +1,6 @@
-"""Judging values by a schema: `jsonschema`'s validators, with bounded patterns and no way to the network.
+"""Validates values with `jsonschema`, with time limits for patterns and without network access.
 
-Values that are valid need no explanation: `acceptance` finds them faster.
+`acceptance` is the fast path for valid values.
 """
 
 import json
@@ -22,7 +22,7 @@ from headgate.registry.formats.json_schema.library import has_misplaced_anchor
 from headgate.registry.formats.json_schema.patterns import TooCostly
 from headgate.registry.formats.json_schema.subschema import Subschema, escaped, pointer_keys
 
-# A value that breaks the schema in thousands of places is told by the first ones.
+# The first errors are enough to explain a value with thousands of errors.
 FAULTS_MAX: Final = 100
 
 # Messages quote the value, which may be large.
@@ -39,24 +39,24 @@ _SPECIFICATIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One place of a value that breaks the schema."""
+    """One error in a value."""
 
     path: str
-    """JSON pointer into the value; "" for the whole."""
+    """JSON pointer into the value; "" is the whole value."""
     message: str
     keyword: str
-    """The keyword that is broken, as a JSON pointer into the schema."""
+    """JSON pointer into the schema, to the violated keyword."""
 
 
 class Validator:
-    """A schema ready to judge values. Safe to share between threads."""
+    """A schema that is ready for validation. Safe to share between threads."""
 
     __slots__ = ("_surely_accepts", "_validator")
 
     def __init__(self, root: Subschema, references: Mapping[str, Any]) -> None:
         draft = root.draft
         specification = specification_with(_SPECIFICATIONS[draft])
-        # The validators compute with floats; the exact numbers of the parsed document would not mix with them.
+        # The validators compute with floats. These do not mix with the exact numbers of the parsed document.
         documents = {name: json.loads(compact(document)) for name, document in references.items()}
         value = json.loads(compact(root.value))
         _standardize(root, {**documents, "": value})
@@ -82,7 +82,7 @@ class Validator:
         return next(self.faults(instance), None) is None
 
     def faults(self, instance: object) -> Iterator[Fault]:
-        """What is wrong with a value (of `dict`, `list`, `str`, numbers, `bool`, None), at most `FAULTS_MAX` places."""
+        """The errors of a value (`dict`, `list`, `str`, numbers, `bool`, None), at most `FAULTS_MAX`."""
         if self._surely_accepts is not None and self._surely_accepts(instance):
             return
         try:
@@ -97,14 +97,14 @@ class Validator:
         except TooCostly as error:
             yield Fault("", f"the pattern {error} takes too long to match", "")
         except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
-            # A value that JSON does not have, such as a name that is no string, or a number beyond all measure.
+            # The value is not JSON, for example because a key is not a string, or a number is too large.
             yield Fault("", f"cannot be judged: {error}"[:MESSAGE_CHARACTERS_MAX], "")
         except Unresolvable as error:
             yield Fault("", f"the schema refers to what is not there: {error}", "")
 
 
 def _standardize(root: Subschema, documents: Mapping[str, Any]) -> None:
-    """Respell, in copies of the documents, the references and anchors that only `library` understands."""
+    """Rewrite references and anchors that only `library` resolves, in copies of the documents."""
     reached = {root}
     queue = [root]
     for node in queue:

@@ -1,6 +1,6 @@
-"""Protobuf: proto2, proto3 and editions, as text or as a serialized descriptor.
+"""Protobuf: proto2, proto3 and editions, as text or serialized descriptor.
 
-`parse` is the one way in. Compatibility of two schemas is `registry.compatibility.protobuf`'s business.
+`parse` is the entry point. `registry.compatibility.protobuf` compares two schemas.
 """
 
 from headgate.registry.formats.protobuf.known_files import KNOWN_FILES

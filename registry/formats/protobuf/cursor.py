@@ -1,4 +1,4 @@
-"""A position in the tokens of a text: look, take, expect, and fail naming line and column."""
+"""The position of the parser in the tokens of a text: peek, take, expect, and errors with line and column."""
 
 from typing import Final, NoReturn
 
@@ -6,15 +6,15 @@ from headgate.registry.errors import InvalidSchema
 from headgate.registry.formats.protobuf.lexer import Kind, literal, tokenize
 
 NESTING_MAX: Final = 32
-"""protoc's own limit for messages in messages; serialized descriptors deeper than 100 do not parse at all."""
+"""protoc's limit for nested messages. Serialized descriptors with more than 100 levels cannot be parsed."""
 
 INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
 DIGITS_MAX: Final = 400
-"""A double has at most 309 digits before its point; longer numbers only cost time."""
+"""A double has at most 309 digits before the point. Longer numbers only take time."""
 
 
 class Cursor:
-    """What the grammar is written with; the grammar itself is in the classes that build on this one."""
+    """Basic operations for the grammar. Subclasses implement the grammar."""
 
     def __init__(self, text: str) -> None:
         self._tokens = tokenize(text)
@@ -84,7 +84,7 @@ class Cursor:
             self._fail(f"Nested more than {NESTING_MAX} deep")
 
     def _here(self) -> int:
-        """The current line, counted on from the last one asked for so that a file is scanned once."""
+        """The current line. Counts from the last result, so that the text is scanned only once."""
         offset = self._tokens.offsets[self._at]
         self._line += self._tokens.source.count("\n", self._line_offset, offset)
         self._line_offset = offset

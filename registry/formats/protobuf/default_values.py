@@ -1,4 +1,4 @@
-"""The default value of a proto2 field, spelled the one way protoc spells it in descriptors."""
+"""Default values of proto2 fields, in protoc's format."""
 
 import contextlib
 import math
@@ -32,7 +32,7 @@ _C_ESCAPES: Final = {10: "\\n", 13: "\\r", 9: "\\t", 34: '\\"', 39: "\\'", 92: "
 
 
 def default_value(field: FieldProto, value: Value, view: View, path: str) -> str:
-    """Raises InvalidSchema when the value is not one of the field's type."""
+    """The default in the format of a descriptor. Raises InvalidSchema if it does not match the type."""
     kind = field.type
     if kind in _SIGNED:
         bits = _SIGNED[kind]
@@ -47,7 +47,7 @@ def default_value(field: FieldProto, value: Value, view: View, path: str) -> str
         enum = view.enum(field.type_name[1:])
         if enum is not None and any(constant.name == value.text for constant in enum.value):
             return value.text
-        raise InvalidSchema(f"{value.text!r} is no constant of {field.type_name}", path)
+        raise InvalidSchema(f"{value.text!r} is not a constant of {field.type_name}", path)
     if kind == FieldProto.TYPE_BYTES and isinstance(value, Text):
         return escape_bytes(value.data)
     if kind == FieldProto.TYPE_STRING and isinstance(value, Text):
@@ -59,7 +59,7 @@ def default_value(field: FieldProto, value: Value, view: View, path: str) -> str
 
 
 def default_literal(field: FieldProto) -> Value:
-    """The way back: what a text says for the default that a descriptor holds."""
+    """The inverse: the source text of a default in a descriptor."""
     text = field.default_value
     if field.type == FieldProto.TYPE_STRING:
         return Text(text.encode())
@@ -75,12 +75,12 @@ def number_literal(text: str) -> Value:
 
 
 def escape_bytes(data: bytes) -> str:
-    """C escapes: printable ASCII stays, the rest is octal."""
+    """C escapes: printable ASCII stays, other bytes become octal."""
     return "".join(_C_ESCAPES.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in data)
 
 
 def number_of(text: str) -> int | None:
-    """The whole number a token stands for: decimal, 0x hexadecimal or 0 octal; None when it is none."""
+    """The value of an integer token (decimal, 0x hexadecimal or 0 octal), or None."""
     negative, digits = text.startswith("-"), text.lstrip("-")
     try:
         octal = len(digits) > 1 and digits[0] == "0" and digits[1] not in "xX"
@@ -93,7 +93,7 @@ def number_of(text: str) -> int | None:
 def _integer(value: Value, lowest: int, highest: int, path: str) -> int:
     number = number_of(value.text) if isinstance(value, Number) else None
     if number is None:
-        raise InvalidSchema("The default of a whole number is a whole number", path)
+        raise InvalidSchema("The default of an integer field must be an integer", path)
     if not lowest <= number <= highest:
         raise InvalidSchema(f"The default {number} is not between {lowest} and {highest}", path)
     return number
@@ -108,7 +108,7 @@ def _float(value: Value, path: str) -> float:
             return float(number) if abs(number) < 1 << 1024 - 54 else math.copysign(math.inf, number)
         with contextlib.suppress(ValueError):
             return float(value.text.rstrip("fF"))
-    raise InvalidSchema("The default of a float is a number, inf or nan", path)
+    raise InvalidSchema("The default of a float field must be a number, inf or nan", path)
 
 
 def _floating(number: float, single: bool) -> str:

@@ -1,9 +1,9 @@
-"""A syntax tree as a FileDescriptorProto, before any name in it is resolved.
+"""Converts a syntax tree to a FileDescriptorProto with unresolved names.
 
-What protoc generates is generated here: entries of maps, messages of groups, synthetic oneofs of optional fields, JSON
-names. One deviation from protoc: generated messages come after the written ones, whatever the order of the text. The
-canonical text does not keep that order, and message indexes on the wire must not depend on it. Type names stay as
-written and options wait in `PendingOptions`, for `linker` and `options` to finish.
+It generates what protoc generates: map entry messages, group messages, synthetic oneofs of optional fields, JSON names.
+One deviation: generated messages follow all written messages. The canonical text does not keep protoc's order, and
+message indexes on the wire must not depend on it. `linker` resolves type names, and `options` sets the options
+collected in `PendingOptions`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _VISIBILITY: Final = {"local": 1, "export": 2}
 
 @dataclass(frozen=True, slots=True)
 class PendingOptions:
-    """Options of one element, to be set on `target.options` once names can be resolved from `scope`."""
+    """Options of one element. They are set on `target.options` when names can be resolved from `scope`."""
 
     target: ProtoMessage
     options: tuple[tree.Option, ...]
@@ -50,20 +50,20 @@ class PendingOptions:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A descriptor whose names and options are not resolved yet."""
+    """A descriptor with unresolved names and options."""
 
     proto: descriptor_pb2.FileDescriptorProto
     options: list[PendingOptions] = field(default_factory=list)
 
 
 def json_name(name: str) -> str:
-    """protoc's lowerCamelCase: underscores go, the letter after one is capital, nothing else changes."""
+    """protoc's lowerCamelCase: removes underscores and capitalizes the letter after each."""
     first, *rest = name.split("_")
     return first + "".join(part[:1].upper() + part[1:] if part[:1].isascii() else part for part in rest)
 
 
 def map_entry_name(field_name: str) -> str:
-    """protoc's name for the message that carries the entries of a map field."""
+    """protoc's name for the entry message of a map field."""
     return "".join(part[:1].upper() + part[1:] for part in field_name.split("_")) + "Entry"
 
 
@@ -90,7 +90,7 @@ def _imports(proto: descriptor_pb2.FileDescriptorProto, imports: Sequence[tree.I
             if one.path not in proto.option_dependency:
                 proto.option_dependency.append(one.path)
             continue
-        # Confluent accepts a file imported twice; a descriptor lists it once.
+        # Confluent accepts duplicate imports. A descriptor lists each import once.
         if one.path not in seen:
             seen[one.path] = len(proto.dependency)
             proto.dependency.append(one.path)
@@ -161,7 +161,7 @@ class _Drafter:
         index = len(proto.oneof_decl)
         declared = proto.oneof_decl.add(name=oneof.name)
         if not oneof.fields:
-            raise InvalidSchema("A oneof has at least one field", join(path, oneof.name))
+            raise InvalidSchema("A oneof must have at least one field", join(path, oneof.name))
         self._later(declared, oneof.options, path, join(path, oneof.name))
         for one in oneof.fields:
             member = proto.field.add(oneof_index=index)
@@ -236,7 +236,7 @@ class _Drafter:
 
 
 def _add_synthetic_oneofs(proto: descriptor_pb2.DescriptorProto) -> None:
-    """Each `optional` field of proto3 is the one member of a oneof that nobody wrote; those come last."""
+    """proto3 puts each `optional` field into a synthetic oneof. Synthetic oneofs come last."""
     names: set[str] | None = None
     for one in proto.field:
         if not one.proto3_optional:
@@ -254,7 +254,7 @@ def _add_synthetic_oneofs(proto: descriptor_pb2.DescriptorProto) -> None:
 def walk_messages(
     messages: Iterable[descriptor_pb2.DescriptorProto], scope: str
 ) -> Iterator[tuple[str, descriptor_pb2.DescriptorProto]]:
-    """Every message with its full name, outer ones first."""
+    """All messages with full names, outer messages first."""
     for message in messages:
         path = join(scope, message.name)
         yield path, message

@@ -1,7 +1,7 @@
-"""From one schema and its references to linked, checked descriptors of every file it needs, dependencies first.
+"""Parses a schema and its references into linked, checked descriptors of all required files, dependencies first.
 
-The order of work for each file: draft, declare its names, link, built-in options, rules, then a build in the protobuf
-library itself, so that whatever is accepted can be turned into message classes later.
+Steps for each file: parse, declare names, link, set built-in options, validate. At the end the protobuf library builds
+the files, so that every accepted schema has message classes.
 """
 
 import base64
@@ -34,21 +34,21 @@ from headgate.registry.limits import REFERENCES_MAX, SCHEMA_CHARS_MAX
 FileProto = descriptor_pb2.FileDescriptorProto
 
 MAIN_FILE: Final = "default"
-"""The name of the schema's own file in descriptors; Confluent's choice, which clients replace by their own."""
+"""The file name of the schema in descriptors. Confluent uses the same name, and clients replace it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """A file whose names are resolved."""
+    """A file with resolved names."""
 
     proto: FileProto
     view: View
     tree: tree.File | None
-    """None for files of the runtime, which nobody prints."""
+    """None for files of the protobuf library, which are never printed."""
 
 
 def read(text: str) -> tree.File | FileProto:
-    """Text of the language, or base64 of a FileDescriptorProto; the first error counts when it is neither."""
+    """Parse a .proto text or a base64 FileDescriptorProto. If both fail, the error of the text is raised."""
     if not text or text.isspace():
         raise InvalidSchema("The schema is empty")
     try:
@@ -71,19 +71,19 @@ def _read_serialized(text: str) -> FileProto | None:
             return None
     except (binascii.Error, ValueError, DecodeError):
         return None
-    # Whoever sends a descriptor sends it as its compiler left it: comments and all. Only the schema counts.
+    # A descriptor may contain source code info such as comments. Remove it.
     proto.ClearField("source_code_info")
     return proto
 
 
 def _is_text(proto: ProtoMessage) -> bool:
-    """Whether every string is UTF-8: the library hands out bytes where one is not."""
+    """Whether all strings are UTF-8. The library returns bytes for other strings."""
     waiting = [proto]
     while waiting:
         for field, value in waiting.pop().ListFields():
             values = value if field.is_repeated else [value]
             if field.message_type is not None and field.message_type.GetOptions().map_entry:
-                # No descriptor has a map, but an option can have one that some module of this process defines.
+                # Descriptors have no maps, but an option can have one, if a module of this process defines it.
                 parts = [part for pair in value.items() for part in pair]
                 if any(isinstance(part, bytes) for part in parts):
                     return False
@@ -98,7 +98,7 @@ def _is_text(proto: ProtoMessage) -> bool:
 
 
 def load(text: str, references: Mapping[str, str], *, strict: bool = True) -> list[Linked]:
-    """Every file of the schema, itself last. See `validation.validate` for `strict`."""
+    """All files of the schema; the schema itself is last. See `validation.validate` for `strict`."""
     sources = _closure(read(text), references)
     linked: dict[str, Linked] = {}
     pool = DescriptorPool()
@@ -116,7 +116,7 @@ Source = tree.File | FileProto
 
 
 def _closure(main: Source, references: Mapping[str, str]) -> dict[str, Source]:
-    """All files reached by imports, each after those it imports. Iterative: the chain may be long."""
+    """All imported files, dependencies first. Iterative, because import chains may be long."""
     done: dict[str, Source] = {}
     open_files: dict[str, Iterator[tuple[str, int]]] = {MAIN_FILE: _imports(main)}
     sources: dict[str, Source] = {MAIN_FILE: main}
@@ -132,7 +132,7 @@ def _closure(main: Source, references: Mapping[str, str]) -> dict[str, Source]:
             continue
         place = (f"line {line}" if line else "imports") if name == MAIN_FILE else name
         if path in open_files:
-            raise InvalidSchema(f"The files import each other in a circle, through {path!r}", place)
+            raise InvalidSchema(f"The imports are circular, through {path!r}", place)
         if len(sources) >= REFERENCES_MAX:
             raise InvalidSchema(f"The schema imports more than {REFERENCES_MAX} files", place)
         sources[path] = _source(path, references, place)
@@ -182,7 +182,8 @@ def _finish(
     try:
         _build(proto, pool)
     except InvalidSchema:
-        # The library is as strict as protoc. Without it, such a schema can be served and compared, but reads no data.
+        # The library is as strict as protoc. Without its build, a schema can be served and compared, but cannot read
+        # data.
         if strict:
             raise
     set_custom(custom, view, lambda: pool)
@@ -190,7 +191,7 @@ def _finish(
 
 
 def _text_of(proto: FileProto, linked: Mapping[str, Linked], strict: bool) -> tree.File:
-    """What a serialized schema says. Its descriptor is then made from that, so that both always agree."""
+    """The syntax tree of a serialized schema. Its descriptor is rebuilt from the tree, so that both agree."""
     _prepare_serialized(proto)
     validate(proto, _linked_view(proto, linked), strict=strict)
 
@@ -233,9 +234,9 @@ def _build(proto: FileProto, pool: DescriptorPool) -> None:
 
 
 def _prepare_serialized(proto: FileProto) -> None:
-    """Bring a descriptor of any compiler to the form our own have, and refuse what has no text."""
+    """Convert the descriptor of any compiler to our form. Raises for content that has no text form."""
     if proto.syntax not in ("", "proto2", "proto3", "editions"):
-        raise InvalidSchema(f"Syntax {proto.syntax!r} is not one of Protobuf", "syntax")
+        raise InvalidSchema(f"Syntax {proto.syntax!r} is not a Protobuf syntax", "syntax")
     if proto.syntax == "editions" and proto.edition not in (
         descriptor_pb2.EDITION_2023,
         descriptor_pb2.EDITION_2024,
@@ -243,7 +244,7 @@ def _prepare_serialized(proto: FileProto) -> None:
         raise InvalidSchema(f"Edition {proto.edition} is not supported", "edition")
     for index in (*proto.public_dependency, *proto.weak_dependency):
         if not 0 <= index < len(proto.dependency):
-            raise InvalidSchema(f"Import {index} is called public or weak but does not exist", "imports")
+            raise InvalidSchema(f"Import {index} is marked as public or weak but does not exist", "imports")
     for path, message in walk_messages(proto.message_type, proto.package):
         if path.count(".") - proto.package.count(".") > NESTING_MAX + 1:
             raise InvalidSchema(f"Nested more than {NESTING_MAX} deep", path)

@@ -1,7 +1,7 @@
-"""A linked FileDescriptorProto as a syntax tree, so that a schema given in serialized form has a text too.
+"""Converts a linked FileDescriptorProto to a syntax tree, so that a serialized schema also has a text.
 
-The reverse of `descriptors`, except for maps: like Confluent's registry it shows their entry messages, because the
-position of a message among its neighbours is what serialized records carry.
+The inverse of `descriptors`, except for maps: the tree contains their entry messages, as in Confluent's registry.
+Serialized records contain the position of a message among its siblings.
 """
 
 import re
@@ -31,7 +31,7 @@ _VISIBILITY: Final = {1: "local", 2: "export"}
 
 
 def to_tree(proto: descriptor_pb2.FileDescriptorProto, pool: Callable[[], DescriptorPool]) -> tree.File:
-    """`pool` makes one of the file and what it imports: the definitions of its custom options, if there are any."""
+    """`pool` creates a descriptor pool with the file and its imports, which defines custom options."""
     return _Reader(proto, pool).file()
 
 
@@ -64,7 +64,7 @@ class _Reader:
     def _split_groups(
         self, messages: Iterable[descriptor_pb2.DescriptorProto], extensions: Iterable[FieldProto]
     ) -> tuple[list[descriptor_pb2.DescriptorProto], list[tree.Extend]]:
-        """Messages that are not bodies of group extensions, and the extensions, gathered by what they extend."""
+        """Messages except bodies of group extensions, and extensions grouped by extended type."""
         by_name = {message.name: message for message in messages}
         extends: dict[str, list[tree.Field]] = {}
         for extension in extensions:
@@ -116,7 +116,7 @@ class _Reader:
         if field.type == FieldProto.TYPE_GROUP:
             message = nested.pop(field.type_name.rpartition(".")[2], None)
             if message is None or message.name.lower() != field.name or not message.name[0].isupper():
-                raise InvalidSchema(f"The group {field.type_name} does not stand beside its field", field.name)
+                raise InvalidSchema(f"The group {field.type_name} must be next to its field", field.name)
             group = self._message(message)
             return tree.Field(label, message.name, field.name, field.number, options, None, group)
         type_name = field.type_name or _SCALAR_NAMES[field.type]
@@ -184,7 +184,7 @@ class _Reader:
         return tuple(found)
 
     def _with_extensions(self, plain: ProtoMessage) -> ProtoMessage:
-        """The same options, in a class that knows the custom ones, where there are any."""
+        """The options in a class that knows the custom options, if there are any."""
         if not len(UnknownFieldSet(plain)):
             return plain
         if self._pool is None:

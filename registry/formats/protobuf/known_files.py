@@ -1,7 +1,7 @@
-"""The files a schema may import without a reference, as Confluent's registry has them.
+"""Files that a schema may import without a reference, as in Confluent's registry.
 
-google/protobuf comes from the installed protobuf library; google/type and confluent are kept beside this module, in the
-layout of our own printer and without comments: names and numbers only.
+google/protobuf comes from the installed protobuf library. google/type and confluent are stored next to this module, in
+the format of our printer and without comments.
 """
 
 from functools import cache
@@ -31,7 +31,7 @@ KNOWN_FILES: Final = frozenset(
 
 @cache
 def known_descriptor(path: str) -> bytes | None:
-    """The serialized FileDescriptorProto of a file of the runtime; None for the files that are kept as text."""
+    """The serialized FileDescriptorProto of a library file. None for files that are stored as text."""
     directory, _, name = path.rpartition("/")
     if directory != "google/protobuf":
         return None

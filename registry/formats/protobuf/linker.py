@@ -1,6 +1,6 @@
-"""Resolves every name in a FileDescriptorProto, in place, and says which one does not exist.
+"""Resolves all names in a FileDescriptorProto, in place. An unknown name is an error.
 
-Comes after `descriptors`; what a resolved file may contain is `validation`'s business.
+Runs after `descriptors` and before `validation`.
 """
 
 from typing import Final
@@ -16,7 +16,7 @@ _MESSAGE: Final = frozenset({Kind.MESSAGE})
 
 
 def link(proto: descriptor_pb2.FileDescriptorProto, view: View) -> None:
-    """Make each type name full, with its leading dot, and each field's type known."""
+    """Replace type names by full names with a leading dot, and set the type of each field."""
     scope = proto.package
     for message in proto.message_type:
         _message(message, scope, view)

@@ -1,8 +1,14 @@
-"""The tree of a schema with everything that has no order sorted and every name in full.
+"""Normalizes the syntax tree: sorts everything that has no order and writes full names.
 
-Follows Confluent's normalization: imports and options sorted, reserved and extension ranges one per statement, fields
-by number, oneofs by their lowest number, entries of maps as `map<>`, a proto2 file without its syntax line. Messages
-keep their order, because serialized records name them by position.
+Follows Confluent's normalization:
+
+- Imports and options are sorted.
+- Each reserved or extension range is one statement.
+- Fields are sorted by number, oneofs by their lowest number.
+- Map entry messages become `map<>`.
+- A proto2 file has no syntax line.
+
+Messages keep their order, because serialized records contain their positions.
 """
 
 from collections.abc import Iterable
@@ -96,7 +102,7 @@ class _Normalizer:
         return replace(field, label=label, type=type_name, key_type=key, options=options)
 
     def _pseudo_options(self, field: tree.Field, scope: str) -> tuple[tree.Option, ...]:
-        """A default as the descriptor spells it; no JSON name that would be the same unsaid."""
+        """Write defaults in the format of descriptors. Remove JSON names that equal the default."""
         found: list[tree.Option] = []
         for option in field.options:
             if option.spelled == "json_name" and option.value == tree.Text(json_name(field.name).encode()):
@@ -153,7 +159,7 @@ class _Normalizer:
         return f".{full}" if full is not None else type_name
 
     def _options(self, options: tuple[tree.Option, ...], scope: str) -> tuple[tree.Option, ...]:
-        """Sorted by name; parts of one custom option, given one by one, become one message literal."""
+        """Sort options by name. Merge separate parts of a custom option into one message literal."""
         if not options:
             return options
         merged: dict[str, list[tree.Option]] = {}
@@ -236,10 +242,10 @@ def _number(field: tree.Field) -> int:
 
 
 def _sorted_constants(constants: list[tree.EnumConstant]) -> tuple[tree.EnumConstant, ...]:
-    """By number, without a change of meaning.
+    """Sort constants by number without a change of meaning.
 
-    - The first constant is the default and, in proto3, zero. It stays first, also before negative ones.
-    - Of constants with the same number, the first gives the number its name in JSON. They keep their order.
+    - The first constant is the default and, in proto3, zero. It stays first, also before negative constants.
+    - Of constants with the same number, the first is the name in JSON. They keep their order.
 
     Confluent's registry sorts all constants by number and name.
     """
@@ -265,7 +271,7 @@ def _with_single(statements: Iterable[tree.Extensions]) -> Iterable[tree.Extensi
 
 
 def _plain_number(text: str) -> str:
-    """One spelling for one number, with all its digits (Confluent's keeps three behind the point)."""
+    """The unique text of a number, with all digits. Confluent's registry keeps three decimal places."""
     whole = number_of(text)
     if whole is not None:
         return str(whole)

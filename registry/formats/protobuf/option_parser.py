@@ -1,4 +1,4 @@
-"""Options and their values: `name.(extension) = value`, message literals and lists."""
+"""Parses options and their values: `name.(extension) = value`, message literals and lists."""
 
 from headgate.registry.formats.protobuf.cursor import DIGITS_MAX, Cursor
 from headgate.registry.formats.protobuf.lexer import Kind
@@ -15,12 +15,12 @@ from headgate.registry.formats.protobuf.syntax_tree import (
 
 
 def parse_value(text: str) -> Value:
-    """A value of an option on its own."""
+    """Parse a single option value."""
     return OptionParser(text).value()
 
 
 class OptionParser(Cursor):
-    """The part of the grammar that statements and brackets share."""
+    """The part of the grammar that option statements and option lists share."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -60,7 +60,7 @@ class OptionParser(Cursor):
             if not self._take("."):
                 break
         self._expect("=")
-        # protoc takes lists inside of { } only. Confluent's registry takes and prints them here too.
+        # protoc accepts lists only inside { }. Confluent's registry also accepts and prints them here.
         value = self._sequence() if self._texts[self._at] == "[" else self._value()
         return Option(tuple(parts), value, line)
 

@@ -1,8 +1,8 @@
-"""Sets options on descriptors: the ones Protobuf defines, the pseudo-options of fields, and custom ones.
+"""Sets options on descriptors: built-in options, pseudo-options of fields, and custom options.
 
-Built-in options go straight into their fields. A custom option is encoded through the message classes of the files in
-question, as protoc does. One that no visible file defines is kept as an `uninterpreted_option`: Confluent's registry
-accepts those too, and the text must survive.
+Built-in options are set directly. Custom options are encoded with the message classes of the files, as in protoc. An
+option that no visible file defines becomes an `uninterpreted_option`: Confluent's registry accepts it, and the text
+must not change.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ _TEXT_FORMAT_ERRORS: Final = (text_format.ParseError, ValueError, TypeError, Key
 
 
 def set_built_in(pending: list[PendingOptions], view: View) -> list[PendingOptions]:
-    """Set all options that need no custom definition; returns the others."""
+    """Set all options that need no custom definition. Returns the other options."""
     custom: list[PendingOptions] = []
     for one in pending:
         left = []
@@ -58,7 +58,7 @@ def set_built_in(pending: list[PendingOptions], view: View) -> list[PendingOptio
 
 
 def set_custom(custom: list[PendingOptions], view: View, pool: Callable[[], DescriptorPool]) -> None:
-    """Encode custom options with the message classes of `pool`, asked for only when there are any."""
+    """Encode custom options with the message classes of `pool`. Calls `pool` only if there are custom options."""
     for one in custom:
         known: list[tuple[Option, str]] = []
         for option in one.options:
@@ -88,7 +88,7 @@ def _encode(one: PendingOptions, known: list[tuple[Option, str]], view: View, po
     try:
         text_format.Merge("\n".join(texts), dynamic, descriptor_pool=pool)
     except _TEXT_FORMAT_ERRORS:
-        # One by one, to learn which.
+        # Parse one by one, to find the invalid option.
         for (option, _), text in zip(known, texts, strict=True):
             _merge(text, dynamic, pool, one, option)
         raise
@@ -111,7 +111,7 @@ def _built_in(one: PendingOptions, option: Option) -> None:
             raise InvalidSchema("uninterpreted_option cannot be set", _place(one, option))
         if isinstance(option.value, Word) and field.type == FieldDescriptor.TYPE_BOOL:
             if option.value.text not in ("true", "false"):
-                raise InvalidSchema(f"The option {option.spelled} is true or false", _place(one, option))
+                raise InvalidSchema(f"The option {option.spelled} must be true or false", _place(one, option))
             setattr(target, field.name, option.value.text == "true")
             return
         if isinstance(option.value, Text) and field.type == FieldDescriptor.TYPE_STRING:
@@ -123,19 +123,19 @@ def _built_in(one: PendingOptions, option: Option) -> None:
         if field.type == FieldDescriptor.TYPE_STRING or (
             field.type in (FieldDescriptor.TYPE_BOOL, FieldDescriptor.TYPE_ENUM) and not isinstance(option.value, Word)
         ):
-            raise InvalidSchema(f"The option {option.spelled} has a value of the wrong kind", _place(one, option))
+            raise InvalidSchema(f"The option {option.spelled} has a value of the wrong type", _place(one, option))
     _merge(_text_format(option.name, option.value, one.scope, None), target, None, one, option)
 
 
 def _pseudo(one: PendingOptions, option: Option, view: View) -> bool:
-    """`default` and `json_name` look like options of a field but are fields of its descriptor."""
+    """Set `default` and `json_name`, which are fields of the descriptor, not options."""
     if not isinstance(one.target, descriptor_pb2.FieldDescriptorProto):
         return False
     if option.spelled == "json_name":
         if not isinstance(option.value, Text):
-            raise InvalidSchema("json_name is a string", _place(one, option))
+            raise InvalidSchema("json_name must be a string", _place(one, option))
         if one.target.extendee:
-            raise InvalidSchema("An extension has no json_name", _place(one, option))
+            raise InvalidSchema("An extension cannot have a json_name", _place(one, option))
         with contextlib.suppress(UnicodeDecodeError):
             one.target.json_name = option.value.data.decode("utf-8")
             return True
@@ -205,7 +205,7 @@ def _repeats(target: ProtoMessage, option: Option, view: View, scope: str) -> bo
     if option.spelled in ("default", "json_name"):
         return False
     if option.name[0].extension:
-        # A nested name may repeat below a message; what is wrong there, the text format reports.
+        # A nested name may repeat below a message. The text format reports errors there.
         full = view.resolve(option.name[0].text, scope, _EXTENSION)
         extension = view.extension(full) if full is not None else None
         return extension is None or extension.label == 3 or len(option.name) > 1

@@ -1,7 +1,6 @@
-"""Text to a `syntax_tree.File`: the grammar of proto2, proto3 and editions, by recursive descent.
+"""Recursive descent parser for proto2, proto3 and editions. Creates a `syntax_tree.File`.
 
-It leaves the meaning to others: which names exist (`linker`), which combinations are allowed (`validation`). Depth is
-bounded by the cursor's `NESTING_MAX`, so Python's own stack is never the limit.
+`linker` resolves names, and `validation` checks combinations. `NESTING_MAX` of the cursor limits the recursion.
 """
 
 from typing import Final
@@ -32,7 +31,7 @@ _EDITIONS: Final = ("2023", "2024")
 
 
 def parse_text(text: str) -> File:
-    """The file that `text` describes. Raises InvalidSchema with line and column."""
+    """Parse `text`. Raises InvalidSchema with line and column."""
     return _Parser(text).file()
 
 
@@ -201,7 +200,7 @@ class _Parser(OptionParser):
         number = self._integer(0, INT32_MAX)
         options = self._bracket_options()
         if len(options) > 1:
-            # Where Confluent's canonical form puts them: they are no options of the descriptor.
+            # Confluent's canonical form puts them here, although they are not options of the descriptor.
             options = tuple(sorted(options, key=lambda one: {"default": 1, "json_name": 2}.get(one.spelled, 0)))
         self._expect(";")
         return Field(label, type_name, name, number, options, key, None, line)

@@ -1,8 +1,7 @@
-"""A `syntax_tree.File` as text, laid out as Confluent's registry lays it out, so that canonical forms are equal.
+"""Prints a `syntax_tree.File` in the format of Confluent's registry, so that canonical texts are equal.
 
-Comments go, order within each kind of declaration stays, kinds stand in a fixed order: reserved, options, fields,
-oneofs, groups, extension ranges, extensions, messages, enums. A blank line stands between kinds, indented
-like its neighbours.
+Comments are removed. The order of kinds is fixed: reserved, options, fields, oneofs, groups, extension ranges,
+extensions, messages, enums. The order within each kind does not change. An indented blank line separates kinds.
 """
 
 from collections.abc import Iterable
@@ -124,7 +123,7 @@ def _bracketed(options: tuple[Option, ...]) -> str:
 
 
 class _Sections:
-    """A block whose header line stays open until the first section, so that an empty one reads `message M {}`."""
+    """A block. The header line stays open until the first section, so that an empty block is `message M {}`."""
 
     def __init__(self, out: list[str], header: str, indent: str) -> None:
         self._out = out

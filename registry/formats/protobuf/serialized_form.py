@@ -1,7 +1,7 @@
-"""The FileDescriptorProto that `format=serialized` returns.
+"""The FileDescriptorProto of `format=serialized`.
 
-Confluent's descriptors have a `json_name` only where the source has one. protoc, and the descriptors that schemas are
-checked and compared with, have one in every field.
+Confluent's descriptors contain a `json_name` only if the source does. protoc, and the descriptors for checks and
+comparisons, set it in every field.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ from headgate.registry.formats.protobuf.names import join
 def without_derived_json_names(
     proto: descriptor_pb2.FileDescriptorProto, file: tree.File
 ) -> descriptor_pb2.FileDescriptorProto:
-    """A copy of the descriptor of `file` in which only the JSON names that the source sets remain."""
+    """A copy of the descriptor of `file` with only the JSON names of the source."""
     copy = descriptor_pb2.FileDescriptorProto()
     copy.CopyFrom(proto)
     named = set(_named_fields(file.body, file.package))

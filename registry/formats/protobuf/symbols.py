@@ -1,7 +1,7 @@
-"""What every full name in a set of files stands for, and which of them a file can see.
+"""The symbols of a set of files, and their visibility.
 
-Follows protoc's scoping: a name is looked up from the innermost scope outwards by its first part, and only the files a
-file imports (and what those import publicly) are visible to it.
+Follows protoc's scoping: a lookup starts in the innermost scope and uses the first part of the name. A file sees its
+imports and their public imports.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ _AGGREGATES: Final = frozenset({Kind.PACKAGE, Kind.MESSAGE, Kind.ENUM, Kind.SERV
 
 @dataclass(frozen=True, slots=True)
 class FileSymbols:
-    """The names one file declares, by full name."""
+    """The symbols that one file declares, by full name."""
 
     file: str
     kinds: dict[str, Kind]
@@ -45,7 +45,7 @@ class FileSymbols:
 
 
 def declare(proto: FileProto) -> FileSymbols:
-    """Collect the names of a file; the same name twice is an error."""
+    """Collect the symbols of a file. Raises InvalidSchema for a duplicate."""
     symbols = FileSymbols(proto.name, {})
     join("", proto.package)
     parts = proto.package.split(".") if proto.package else []
@@ -86,7 +86,7 @@ def _declare_enum(symbols: FileSymbols, enum: descriptor_pb2.EnumDescriptorProto
     path = _add(symbols, scope, enum.name, Kind.ENUM)
     symbols.enums[path] = enum
     for value in enum.value:
-        # Constants live beside their enum, as in C++, not inside it.
+        # Constants belong to the scope of their enum, as in C++.
         _add(symbols, scope, value.name, Kind.CONSTANT)
 
 
@@ -94,13 +94,13 @@ def _add(symbols: FileSymbols, scope: str, name: str, kind: Kind) -> str:
     path = join(scope, name)
     known = symbols.kinds.get(path)
     if known is not None:
-        raise InvalidSchema(f"The name {name!r} of the {kind} is taken by another {known}", path)
+        raise InvalidSchema(f"The name {name!r} of the {kind} is already used by another {known}", path)
     symbols.kinds[path] = kind
     return path
 
 
 class View:
-    """What one file sees: its own names and those of the files it imports."""
+    """The symbols that one file sees: its own and those of its imports."""
 
     def __init__(self, own: FileSymbols, imported: Iterable[FileSymbols]) -> None:
         self.own = own
@@ -132,7 +132,7 @@ class View:
         return None
 
     def resolve(self, name: str, scope: str, wanted: frozenset[Kind]) -> str | None:
-        """The full name, without leading dot, that `name` means inside `scope`."""
+        """The full name, without the leading dot, of `name` inside `scope`."""
         if name.startswith("."):
             return name[1:] if self.kind(name[1:]) in wanted else None
         first, _, rest = name.partition(".")
@@ -146,7 +146,8 @@ class View:
                 elif kind in _AGGREGATES:
                     full = f"{candidate}.{rest}"
                     found = self.kind(full)
-                    # A package of the same first name does not hide a type further out unless it holds the rest.
+                    # A package with the same first part does not hide an outer type, unless it contains the rest of the
+                    # name.
                     if found in wanted:
                         return full
                     if kind is not Kind.PACKAGE:
@@ -157,7 +158,7 @@ class View:
 
 
 def check_no_clash(view: View, imported: Mapping[str, FileSymbols]) -> None:
-    """A full name is declared by one file only (packages excepted)."""
+    """Check that only one file declares each full name, except packages."""
     for name, kind in view.own.kinds.items():
         for other in imported.values():
             known = other.kinds.get(name)

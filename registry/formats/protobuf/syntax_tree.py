@@ -1,7 +1,7 @@
-"""What a .proto file says, as frozen values in the order it says it.
+"""The content of a .proto file as frozen dataclasses, in source order.
 
-Nothing here is resolved: type names stand as written. `parser` and `from_descriptor` build these trees, `printer`
-writes them back, `descriptors` turns them into a FileDescriptorProto.
+Names are not resolved. `parser` and `from_descriptor` build trees, `printer` prints them, and `descriptors` converts
+them to a FileDescriptorProto.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 TAG_MAX: Final = (1 << 29) - 1
-"""The highest field number: a key on the wire has 32 bits, three of them for the wire type."""
+"""The highest field number: a key on the wire has 32 bits, and the wire type takes three of them."""
 
 SCALARS: Final = frozenset(
     {
@@ -29,21 +29,21 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """As written, sign included: 0x10 and 16 are the same value but not the same text."""
+    """A number as written, with its sign: 0x10 and 16 have the same value but different texts."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A string literal after its escapes; the language allows any bytes."""
+    """A string literal with resolved escapes. It may contain any bytes."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A message literal `{ key: value }`; the key of an extension keeps its brackets."""
+    """A message literal `{ key: value }`. The key of an extension includes its brackets."""
 
     entries: tuple[tuple[str, Value], ...]
 
@@ -60,7 +60,7 @@ Value = Word | Number | Text | Aggregate | Sequence
 
 @dataclass(frozen=True, slots=True)
 class NamePart:
-    """One step of an option's name; `(my.option)` is an extension, `deprecated` is not."""
+    """One part of an option name. `(my.option)` is an extension, `deprecated` is not."""
 
     text: str
     extension: bool
@@ -79,7 +79,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field, a map field (`key_type` set, `type` is the value's) or a group (`group` set)."""
+    """A field, a map field (`key_type` is set, `type` is the value type) or a group (`group` is set)."""
 
     label: str | None
     type: str
@@ -101,7 +101,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers from start to end, both included; `single` when written as one number."""
+    """A range of numbers, including both ends. `single` means that it is written as one number."""
 
     start: int
     end: int
@@ -110,11 +110,11 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """One `reserved` statement: ranges and names in their order (a statement has one of the two)."""
+    """One `reserved` statement: ranges or names, in source order."""
 
     values: tuple[Range | str, ...]
     quoted: bool = True
-    """Names stand in quotes, except in editions."""
+    """Names are quoted, except in editions."""
     line: int = 0
 
 
@@ -152,7 +152,7 @@ class Enum:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`body` keeps the order of what a descriptor orders: fields, oneofs, nested types and extensions."""
+    """`body` contains fields, oneofs, nested types and extensions in source order."""
 
     name: str
     body: tuple[Field | OneOf | Message | Enum | Extend, ...] = ()
@@ -193,7 +193,7 @@ class Import:
 @dataclass(frozen=True, slots=True)
 class File:
     syntax: str | None
-    """"proto2", "proto3", or None when the file does not say (then proto2) or says an edition."""
+    """"proto2", "proto3", or None for an edition or no syntax line (then it is proto2)."""
     edition: str | None = None
     package: str = ""
     imports: tuple[Import, ...] = ()

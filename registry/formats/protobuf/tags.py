@@ -1,8 +1,8 @@
-"""Tags of messages and fields, which Confluent's `confluent/meta.proto` keeps in options.
+"""Tags of messages and fields, in the options of Confluent's `confluent/meta.proto`.
 
-An entity is named by its path below the package: `Order` is a message, `Order.id` a field, `Order.Item` a nested
-message. All spellings of the option (`(confluent.field_meta).tags = "PII"`, an aggregate, several of both) are read;
-what is changed is written as one aggregate, as Confluent's registry does.
+An entity has a path below the package: `Order` is a message, `Order.id` a field, `Order.Item` a nested message. All
+forms of the option are read, such as `(confluent.field_meta).tags = "PII"` or a message literal. A change writes one
+message literal, as Confluent's registry does.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ class Tagged:
 
 
 def tags_of(file: File) -> Iterator[Tagged]:
-    """Every message and field with its tags, most of them with none, in the order of the text."""
+    """All messages and fields with their tags, in source order."""
     for part in file.body:
         if isinstance(part, Message):
             yield from _of_message(part, part.name)
@@ -56,7 +56,7 @@ def _of_message(message: Message, path: str) -> Iterator[Tagged]:
 
 
 def with_tags(file: File, changes: Mapping[tuple[str, bool], tuple[str, ...]]) -> File:
-    """The file where each entity in `changes`, by path and whether it is a field, has these tags and no others."""
+    """The file with new tags. `changes` maps the path of an entity and whether it is a field to all its tags."""
     body = tuple(_changed(part, part.name, changes) if isinstance(part, Message) else part for part in file.body)
     return replace(file, body=body)
 
@@ -113,7 +113,7 @@ def _read(options: tuple[Option, ...], meta: str) -> tuple[str, ...]:
 
 
 def _write(options: tuple[Option, ...], meta: str, tags: tuple[str, ...]) -> tuple[Option, ...]:
-    """The options with one aggregate where the first of the entity's metadata stood, its other entries kept."""
+    """The options with one message literal at the first metadata option. Other metadata entries are kept."""
     kept = [entry for one in options if _names(one, meta) for entry in _entries(one) if entry[0] != _TAGS]
     if tags:
         kept.append((_TAGS, Sequence(tuple(Text(tag.encode("utf-8", "surrogatepass")) for tag in tags))))

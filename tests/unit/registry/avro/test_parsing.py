@@ -99,7 +99,7 @@ REFUSED = {
     '{"type":"int"} x': ("not JSON", ""),
     "": ("not JSON", ""),
     "{'type':'int'}": ("not JSON", ""),
-    record(field("string", default="\ud800")): ("a lone surrogate", ""),
+    record(field("string", default="\ud800")): ("an unpaired surrogate", ""),
 }
 
 

@@ -148,7 +148,7 @@ def test_a_reference_to_nothing_is_named_with_its_place(reference: str) -> None:
     ],
 )
 def test_a_reference_that_leads_back_to_the_same_value_without_end_is_refused(schema: dict[str, Any]) -> None:
-    assert "without end" in fault(schema).reason
+    assert "endlessly" in fault(schema).reason
 
 
 def test_a_reference_may_lead_anywhere_in_the_document() -> None:

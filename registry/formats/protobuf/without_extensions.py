@@ -1,6 +1,6 @@
-"""A tree without extensions and custom options: what Confluent's API calls `format=ignore_extensions`.
+"""Removes extensions and custom options (`format=ignore_extensions` of Confluent's API).
 
-Confluent's own options stay: they carry tags and rules that its clients look for.
+Confluent's options stay, because clients read tags and rules from them.
 """
 
 from dataclasses import replace
