@@ -16,7 +16,7 @@ import httpx
 import pytest
 import uvicorn
 
-from headgate.openapi import heads
+from headgate.web import http_protocol
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 from tests.live.installation import ROOT
@@ -220,12 +220,13 @@ def test_frames_that_nobody_should_send_end_the_socket_or_change_nothing(
 
 
 def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heads, "head_seconds_max", 0.1)
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS_MAX", 0.1)
 
     async def app(scope: object, receive: object, send: object) -> None: ...
 
     port = free_port()
-    server = uvicorn.Server(uvicorn.Config(app, http=heads.BoundedHeads, port=port, lifespan="off", log_level="error"))
+    protocol = http_protocol.BoundedHttpProtocol
+    server = uvicorn.Server(uvicorn.Config(app, http=protocol, port=port, lifespan="off", log_level="error"))
     serving = threading.Thread(target=lambda: asyncio.run(server.serve()))
     serving.start()
     try:
