@@ -133,7 +133,7 @@ def test_records_of_any_shape_have_an_answer(
     lines = "\n".join(json.dumps(row) for row in rows) or "{}"
     answer = client.post(stream, content=lines, headers={"content-type": "application/json"})
     check(answer)
-    for line in answer.text.splitlines():
+    for line in answer.content.splitlines():
         assert json.loads(line)["error_code"] < 50000, line
 
 
