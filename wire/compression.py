@@ -10,8 +10,8 @@ from typing import Final
 
 import cramjam
 
-from headgate.wire.errors import DecompressedTooLarge, DecompressionFailed, TargetTooSmall
-from headgate.wire.varint import Buffer
+from headgate.wire.buffer import Buffer
+from headgate.wire.errors import DecompressedTooLarge, DecompressionFailed, TargetTooSmall, WireError
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 """Codecs: the lowest three bits of a batch's attributes."""
@@ -25,6 +25,7 @@ FIRST_BUFFER_RATIO: Final = 8
 HEAP_BUFFER_BYTES_MAX: Final = 1024 * 1024
 """Larger buffers are anonymous mappings, because clearing 128 MiB on the heap holds the GIL."""
 
+_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16
 _BUFFER_IS_FULL: Final = "failed to write whole buffer"
@@ -41,7 +42,7 @@ def decompress_into(codec: int, data: Buffer, target: memoryview) -> int:
     except cramjam.DecompressionError as error:
         if str(error) == _BUFFER_IS_FULL:
             raise TargetTooSmall(len(target)) from None
-        raise DecompressionFailed(str(error)) from None
+        raise DecompressionFailed(f"invalid {_NAMES[codec]} data: {error}") from None
 
 
 def decompress(codec: int, data: Buffer, limit_bytes: int = DECOMPRESSED_BYTES_MAX) -> Buffer:
@@ -60,7 +61,10 @@ def decompress(codec: int, data: Buffer, limit_bytes: int = DECOMPRESSED_BYTES_M
             with memoryview(buffer) as target:
                 size = decompress_into(codec, data, target)
             return memoryview(buffer)[:size]
-        except TargetTooSmall:
+        except WireError as error:
+            del buffer  # the traceback must not keep the memory
+            if not isinstance(error, TargetTooSmall):
+                raise
             if capacity >= limit_bytes:
                 raise DecompressedTooLarge(limit_bytes) from None
             capacity = limit_bytes
@@ -80,7 +84,7 @@ def _snappy_size(data: memoryview) -> int:
     try:
         return sum(cramjam.snappy.decompress_raw_len(block) for block in _snappy_blocks(data))
     except cramjam.DecompressionError as error:
-        raise DecompressionFailed(str(error)) from None
+        raise DecompressionFailed(f"invalid snappy data: {error}") from None
 
 
 def _snappy_blocks(data: memoryview) -> Iterator[memoryview]:

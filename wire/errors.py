@@ -1,6 +1,7 @@
 """Errors of the byte formats.
 
 WireError
+├── CorruptBatch                    the bytes are not a batch, or changed after the producer wrote them
 ├── InvalidBatch                    the batch violates the format
 │   ├── MalformedVarint             a varint is truncated or too long
 │   └── DecompressionFailed         the codec rejects the bytes
@@ -11,6 +12,10 @@ WireError
 
 class WireError(Exception):
     pass
+
+
+class CorruptBatch(WireError):
+    """The bytes are not a batch, or the checksum does not match. Brokers answer with CORRUPT_MESSAGE."""
 
 
 class InvalidBatch(WireError):

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from headgate.wire.varint import Buffer
+from headgate.wire.buffer import Buffer
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES: Final = HEADER.size

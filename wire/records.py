@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from headgate.wire.buffer import Buffer
 from headgate.wire.compression import DECOMPRESSED_BYTES_MAX, decompress
 from headgate.wire.errors import InvalidBatch
 from headgate.wire.record_batch import (
@@ -18,7 +19,7 @@ from headgate.wire.record_batch import (
     read_header,
     seal,
 )
-from headgate.wire.varint import Buffer, encode_varint, read_varint
+from headgate.wire.varint import encode_varint, read_varint
 
 RECORD_BYTES_MIN: Final = 7
 """Length, attributes, timestamp delta, offset delta, key length, value length and header count."""

@@ -3,11 +3,10 @@
 The compiled kernel in `headgate.serdes.columnar` has its own readers, because Numba compiles them into their callers.
 """
 
-from typing import Final, TypeAlias
+from typing import Final
 
+from headgate.wire.buffer import Buffer
 from headgate.wire.errors import MalformedVarint
-
-Buffer: TypeAlias = bytes | bytearray | memoryview
 
 VARINT_BYTES_MAX: Final = 5
 """32 bits, seven per byte."""

@@ -8,16 +8,11 @@ from typing import NamedTuple
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.handlers.record_rules import Refused, check_records
-from headgate.broker.protocol.record_batch import (
-    TRANSACTIONAL_FLAG,
-    BatchHeader,
-    Buffer,
-    CorruptBatch,
-    UnsupportedCodec,
-    validate_produced,
-)
-from headgate.broker.protocol.record_walk import InvalidBatch
+from headgate.broker.protocol.produced_batch import UnsupportedCodec, validate_produced
 from headgate.broker.state.configs.effective import TopicSettings
+from headgate.wire.buffer import Buffer
+from headgate.wire.errors import CorruptBatch, InvalidBatch
+from headgate.wire.record_batch import TRANSACTIONAL_FLAG, BatchHeader
 
 ZSTD_SINCE_VERSION = 7
 

@@ -31,8 +31,8 @@ from headgate.broker.log.partition_log import OffsetOutOfRange
 from headgate.broker.log.region import Region
 from headgate.broker.protocol.entities import Request, milliseconds
 from headgate.broker.protocol.payload import Chunk, Payload
-from headgate.broker.protocol.record_batch import CorruptBatch
 from headgate.broker.state.topics import Partition, Topic
+from headgate.wire.errors import CorruptBatch
 
 API_KEY = 1
 VERSIONS = range(4, 19)

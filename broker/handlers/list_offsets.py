@@ -22,8 +22,8 @@ from headgate.broker.log.page_cache import ColdRead
 from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.payload import Disconnect
-from headgate.broker.protocol.record_walk import InvalidBatch
 from headgate.broker.turns import WaitingWork, in_turns
+from headgate.wire.errors import InvalidBatch
 
 API_KEY = 2
 VERSIONS = range(1, 12)

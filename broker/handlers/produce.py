@@ -42,9 +42,10 @@ from headgate.broker.handlers.produce_response import produce_layout
 from headgate.broker.handlers.record_rules import Refused, TooLargeInline, inline_records_max
 from headgate.broker.protocol.entities import Request
 from headgate.broker.protocol.payload import NO_REPLY, Disconnect, NoReply
-from headgate.broker.protocol.record_batch import BatchHeader, Buffer
 from headgate.broker.state.producers import OutOfOrderSequence, StaleProducerEpoch
 from headgate.broker.state.topics import Partition, Topic
+from headgate.wire.buffer import Buffer
+from headgate.wire.record_batch import BatchHeader
 
 logger = logging.getLogger("headgate.broker.produce")
 

@@ -9,16 +9,13 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.compression import decompressed_bytes_max
-from headgate.broker.protocol.record_batch import (
-    LOG_APPEND_TIME_FLAG,
-    BatchHeader,
-    OversizedBatch,
-    inflate,
-    record_fields,
-)
-from headgate.broker.protocol.record_walk import InvalidBatch, records_without_key, walk
+from headgate.broker.protocol.record_walk import records_without_key, walk
 from headgate.broker.state.configs.effective import TopicSettings
+from headgate.wire.buffer import Buffer
+from headgate.wire.compression import DECOMPRESSED_BYTES_MAX
+from headgate.wire.errors import DecompressedTooLarge, InvalidBatch
+from headgate.wire.record_batch import LOG_APPEND_TIME_FLAG, BatchHeader
+from headgate.wire.records import decompress_records, record_fields
 
 _UNLIMITED = 2**63 - 1
 _REJECTED_TIMESTAMPS = "One or more records have been rejected due to invalid timestamp"
@@ -63,7 +60,7 @@ class RecordError:
 
 
 def check_records(
-    batch: bytes | memoryview,
+    batch: Buffer,
     header: BatchHeader,
     settings: TopicSettings,
     partition: str,
@@ -75,7 +72,7 @@ def check_records(
     `inline_records` is the number of records that may be checked on the event loop; None if this is a thread. With
     LogAppendTime the broker sets the timestamps. A batch is then refused only if it claims to have such timestamps.
     """
-    data: bytes | memoryview | None = None
+    data: Buffer | None = None
     if settings.uses_log_append_time:
         if header.attributes & LOG_APPEND_TIME_FLAG:
             raise _claims_log_append_time(header.records_count)
@@ -104,7 +101,7 @@ def _check_count(header: BatchHeader) -> None:
         raise Refused(ErrorCode.invalid_record, f"{count} records in a batch; this topic takes {looked_at_records_max}")
 
 
-def _inflated(batch: bytes | memoryview, header: BatchHeader, inline_records: int | None) -> bytes | memoryview:
+def _inflated(batch: Buffer, header: BatchHeader, inline_records: int | None) -> Buffer:
     """The decompressed records. This is expensive, so a batch is decompressed once for all checks."""
     _check_count(header)
     is_inline = inline_records is not None
@@ -114,8 +111,8 @@ def _inflated(batch: bytes | memoryview, header: BatchHeader, inline_records: in
     ):
         raise TooLargeInline
     try:
-        return inflate(batch, header, inline_bytes_max if is_inline else decompressed_bytes_max)
-    except OversizedBatch as error:
+        return decompress_records(batch, header, inline_bytes_max if is_inline else DECOMPRESSED_BYTES_MAX)
+    except DecompressedTooLarge as error:
         if is_inline:
             raise TooLargeInline from error
         raise Refused(ErrorCode.invalid_record, str(error)) from error
@@ -123,7 +120,7 @@ def _inflated(batch: bytes | memoryview, header: BatchHeader, inline_records: in
         raise Refused(ErrorCode.invalid_record, str(error)) from error
 
 
-def _check_timestamps(data: bytes | memoryview, header: BatchHeader, earliest: int, latest: int) -> None:
+def _check_timestamps(data: Buffer, header: BatchHeader, earliest: int, latest: int) -> None:
     try:
         faults = [
             RecordError(
@@ -140,7 +137,7 @@ def _check_timestamps(data: bytes | memoryview, header: BatchHeader, earliest: i
         raise Refused(ErrorCode.invalid_timestamp, _REJECTED_TIMESTAMPS, faults[:record_errors_max])
 
 
-def _check_keys(data: bytes | memoryview, header: BatchHeader, partition: str) -> None:
+def _check_keys(data: Buffer, header: BatchHeader, partition: str) -> None:
     try:
         walk(data, header.records_count)
     except InvalidBatch as error:

@@ -22,8 +22,9 @@ from headgate.broker.log.group_commit import GroupCommit
 from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.log.scan import Scanned, scan
 from headgate.broker.log.segment import Segment
-from headgate.broker.protocol.record_batch import Record, encode_batch, read_header, records
-from headgate.broker.protocol.record_walk import InvalidBatch
+from headgate.wire.errors import InvalidBatch
+from headgate.wire.record_batch import read_header
+from headgate.wire.records import Record, encode_batch, read_records
 
 logger = logging.getLogger("headgate.broker.log")
 
@@ -65,7 +66,7 @@ class Journal:
             self._report(f"{where}: {found.end - found.position} bytes are damaged; the entries in them are skipped")
             return []
         try:
-            return list(records(segment.file.read(found.position, found.header.size_bytes)))
+            return list(read_records(segment.file.read(found.position, found.header.size_bytes)))
         except InvalidBatch as error:
             self._report(f"{where}, offset {found.header.base_offset}: the batch is skipped: {error}")
             return []

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from headgate.broker.errors import StorageError
 from headgate.broker.log.files import LogFile
 from headgate.broker.log.high_watermark import HiddenBatch, HiddenBatches
@@ -27,15 +25,18 @@ from headgate.broker.log.segment import Segment
 from headgate.broker.log.segment_manifest import write_manifest
 from headgate.broker.log.snapshots import write_snapshot
 from headgate.broker.log.time_search import find_largest_timestamp, find_timestamp
-from headgate.broker.protocol.record_batch import (
-    CHECKSUMMED_FROM,
-    LOG_APPEND_TIME_FLAG,
-    BatchHeader,
-    CorruptBatch,
-    read_header,
-)
 from headgate.broker.state.configs.effective import TopicSettings
 from headgate.broker.state.producers import ProducerStates
+from headgate.wire.buffer import Buffer
+from headgate.wire.errors import CorruptBatch
+from headgate.wire.record_batch import (
+    ATTRIBUTES_AT,
+    LOG_APPEND_TIME_FLAG,
+    MAX_TIMESTAMP_AT,
+    BatchHeader,
+    read_header,
+    seal,
+)
 
 _HEAD = struct.Struct(">qii")
 _HEAD_BYTES = 16
@@ -116,7 +117,7 @@ class PartitionLog:
         self._base_offsets = [segment.base_offset for segment in segments]
         self._tail_offset = -1
 
-    def append(self, batch: bytes | memoryview, header: BatchHeader, now_ms: int, *, awaits_flush: bool = False) -> int:
+    def append(self, batch: Buffer, header: BatchHeader, now_ms: int, *, awaits_flush: bool = False) -> int:
         """Write a validated batch to the page cache; its base offset.
 
         With `awaits_flush`, consumers see the batch when it is on the disk. So they do if `flush.messages` asks for it.
@@ -383,10 +384,9 @@ class PartitionLog:
             segment.discard()
 
 
-def _stamped(batch: bytes | memoryview, attributes: int, max_timestamp: int) -> tuple[bytes, BatchHeader]:
-    """The batch with another kind of time in its header (message.timestamp.type), checksummed again."""
+def _stamped(batch: Buffer, attributes: int, max_timestamp: int) -> tuple[bytes, BatchHeader]:
+    """The batch with another timestamp type (message.timestamp.type) and a new checksum."""
     stamped = bytearray(batch)
-    struct.pack_into(">h", stamped, 21, attributes)
-    struct.pack_into(">q", stamped, 35, max_timestamp)
-    struct.pack_into(">I", stamped, 17, crc32c(memoryview(stamped)[CHECKSUMMED_FROM:]))
-    return bytes(stamped), read_header(stamped)
+    struct.pack_into(">h", stamped, ATTRIBUTES_AT, attributes)
+    struct.pack_into(">q", stamped, MAX_TIMESTAMP_AT, max_timestamp)
+    return seal(stamped), read_header(stamped)

@@ -11,14 +11,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from headgate.broker.log.files import LogFile
-from headgate.broker.protocol.record_batch import (
-    CHECKSUMMED_FROM,
-    HEADER_BYTES,
-    LOG_OVERHEAD_BYTES,
-    MAGIC,
-    BatchHeader,
-    read_header,
-)
+from headgate.wire.record_batch import ATTRIBUTES_AT, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, BatchHeader, read_header
 
 # Read ahead in pieces of this size: large enough that the walk is not syscalls, small enough to stay in the cache.
 chunk_bytes = 1024 * 1024
@@ -77,7 +70,7 @@ def scan(
                 chunk, chunk_start, inside = file.read(position, max(size, chunk_bytes)), position, 0
             sound = (
                 len(chunk) - inside >= size
-                and crc32c(memoryview(chunk)[inside + CHECKSUMMED_FROM : inside + size]) == header.crc
+                and crc32c(memoryview(chunk)[inside + ATTRIBUTES_AT : inside + size]) == header.crc
             )
         if sound:
             end = position + header.size_bytes
@@ -117,5 +110,5 @@ def _is_sound(file: LogFile, position: int, limit: int, offset_min: int) -> bool
     header = read_header(head)
     if not plausible(header, position, limit) or header.base_offset < offset_min:
         return False
-    body = file.read(position + CHECKSUMMED_FROM, header.size_bytes - CHECKSUMMED_FROM)
+    body = file.read(position + ATTRIBUTES_AT, header.size_bytes - ATTRIBUTES_AT)
     return crc32c(body) == header.crc

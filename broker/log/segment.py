@@ -7,7 +7,6 @@ disk is never served.
 
 import errno
 import logging
-import struct
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,13 +18,8 @@ from headgate.broker.log.index import OffsetIndex, TimeIndex, read_entries, requ
 from headgate.broker.log.page_cache import ColdRead
 from headgate.broker.log.region import Region
 from headgate.broker.log.scan import chunk_bytes, scan
-from headgate.broker.protocol.record_batch import (
-    HEADER_BYTES,
-    LOG_OVERHEAD_BYTES,
-    BatchHeader,
-    CorruptBatch,
-    read_header,
-)
+from headgate.wire.errors import CorruptBatch
+from headgate.wire.record_batch import BOUNDS, HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, read_header
 
 logger = logging.getLogger("headgate.broker.log")
 
@@ -35,9 +29,7 @@ lookup_bytes = 4096 + HEADER_BYTES
 # Checksums of this many bytes are verified per fetch, or of one batch that is larger. Verifying blocks the event loop.
 verified_bytes_max = 1024 * 1024
 
-# Of a batch's header, what a search needs: base offset, length, last offset delta.
-_bounds = struct.Struct(">qi11xi").unpack_from
-
+_bounds = BOUNDS.unpack_from
 
 IndexChecksums: TypeAlias = tuple[int, int] | None
 """CRC-32C of the offset index and of the time index on disk; None if they are not known."""

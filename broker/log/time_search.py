@@ -9,8 +9,9 @@ Without `wait`, a search raises ColdRead where it would wait for the disk. It st
 
 from typing import TYPE_CHECKING
 
-from headgate.broker.protocol.record_batch import BatchHeader, records
-from headgate.broker.protocol.record_walk import InvalidBatch
+from headgate.wire.errors import InvalidBatch
+from headgate.wire.record_batch import BatchHeader
+from headgate.wire.records import read_records
 
 if TYPE_CHECKING:
     from headgate.broker.log.partition_log import PartitionLog
@@ -95,7 +96,7 @@ def first_at(batch: bytes, header: BatchHeader, timestamp: int, offset_min: int)
     if header.records_count > searched_records_max:
         return batch_as_a_whole(header, offset_min)
     try:
-        for record in records(batch, inflated_bytes_max):
+        for record in read_records(batch, inflated_bytes_max):
             if record.timestamp >= timestamp and record.offset >= offset_min:
                 return record.offset, record.timestamp
     except InvalidBatch:

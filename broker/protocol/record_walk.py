@@ -1,7 +1,7 @@
-"""The records inside a batch, looked at without being read: are they as many as the header says, in order, and whole?
+"""Structural check of the records of a batch: their number, their order and their lengths.
 
-Runs for every small batch that is produced, so it is written for speed: records of one size, which is what most small
-batches hold, are checked column by column in a few slices; others are walked with the short numbers read in place.
+The broker runs this check for every small produced batch, so it is optimized for speed. Most small batches contain
+records of equal size: these are checked column by column, with a few slices. Other records are walked one by one.
 
 Layout: Kafka documentation, "Record".
 """
@@ -11,48 +11,38 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
-# A record needs a length, attributes, two deltas, two lengths and a header count: seven bytes at the least.
-record_bytes_min = 7
+from headgate.wire.buffer import Buffer
+from headgate.wire.errors import InvalidBatch
+from headgate.wire.records import RECORD_BYTES_MIN, RECORD_HEADER_BYTES_MIN
+from headgate.wire.varint import VARLONG_BYTES_MAX, read_unsigned_varint, read_varint
 
-# 64 bits, seven to a byte.
-varint_bytes_max = 10
+WALKED_SINGLY_MAX = 3
+"""Up to this number of records, walking each record is faster than comparing columns."""
+COPIED_BYTES_MAX = 1024 * 1024
+"""Smaller buffers are copied to `bytes`, which Python indexes faster. Copying more holds the GIL for too long."""
+LAYOUTS_MAX = 256
+"""Cached column layouts. A producer sends batches of few layouts, again and again."""
 
-# Up to so many, walking each costs less than comparing columns.
-walked_singly_max = 3
-
-# Larger views are walked in place: copying them takes long and holds the interpreter lock.
-copied_bytes_max = 1024 * 1024
-
-# Kinds of batches whose columns are remembered; a producer sends few of them, over and over.
-remembered_kinds_max = 256
-
-# Offset deltas of one byte each, as records that follow one another carry them.
 _OFFSET_DELTAS = bytes(range(0, 128, 2))
+"""The offset deltas of the first 64 records: one byte each."""
 
 
-class InvalidBatch(Exception):
-    """A well-formed batch that breaks a rule: INVALID_RECORD."""
-
-
-def walk(data: bytes | memoryview, count: int) -> None:
-    """Check that inflated records are `count`, in order, and fill their bytes. Raises InvalidBatch.
-
-    Small views are worth a copy: bytes are walked faster.
-    """
-    if len(data) <= copied_bytes_max:
+def walk(data: Buffer, count: int) -> None:
+    """Check that decompressed records are `count`, in order, and fill the buffer. Raises InvalidBatch."""
+    if len(data) <= COPIED_BYTES_MAX:
         data = bytes(data)
-    if count <= walked_singly_max or isinstance(data, memoryview) or not _are_plain_and_alike(data, count):
+    if count <= WALKED_SINGLY_MAX or not isinstance(data, bytes) or not _are_uniform(data, count):
         _walk_each(data, count)
 
 
-def _are_plain_and_alike(data: bytes, count: int) -> bool:
-    """Whether the records differ in nothing but their keys, values, offsets and small timestamp deltas.
+def _are_uniform(data: bytes, count: int) -> bool:
+    """Whether the records differ only in keys, values, offset deltas and timestamp deltas of one byte.
 
-    False says nothing: the records have to be walked.
+    If False, the records may still be valid: walk them.
     """
-    if len(data) < count * record_bytes_min:
+    if len(data) < count * RECORD_BYTES_MIN:
         return False
-    # The length, attributes, two deltas and the key's length: all that tells one kind from another.
+    # Length, attributes, two deltas and the key length determine the layout.
     head_bytes = 5 if data[0] < 0x80 else 6
     if data[head_bytes - 1] > 0x7F:
         head_bytes += 1
@@ -61,18 +51,18 @@ def _are_plain_and_alike(data: bytes, count: int) -> bool:
 
 
 class _Columns(NamedTuple):
-    """The bytes at certain places of every record, and what they are where all are alike."""
+    """Takes the bytes at certain positions of every record; `expected` are their values in uniform records."""
 
     take: Callable[[bytes], tuple[bytes, ...]]
     expected: tuple[bytes, ...]
     timestamps: slice
 
 
-@lru_cache(remembered_kinds_max)
+@lru_cache(LAYOUTS_MAX)
 def _columns(size: int, count: int, head: bytes) -> _Columns | None:
-    """For `count` records in `size` bytes that begin with `head`; None for others than plain ones of one size."""
+    """The columns of `count` records in `size` bytes that begin with `head`. None if they cannot be uniform."""
     stride, rest = divmod(size, count)
-    if rest or count > len(_OFFSET_DELTAS) or stride <= record_bytes_min:
+    if rest or count > len(_OFFSET_DELTAS) or stride <= RECORD_BYTES_MIN:
         return None
     length = _short_number(head, 0)
     if length is None or length.value & 1 or length.end + (length.value >> 1) != stride:
@@ -97,9 +87,9 @@ def _columns(size: int, count: int, head: bytes) -> _Columns | None:
 
 
 def _length_of_rest(rest: int) -> bytes | None:
-    """What a value's length looks like if it and the value take `rest` bytes.
+    """The encoded length of a value if the length and the value take `rest` bytes.
 
-    None where that is no short number, and where it could be nothing as well as null.
+    None if the length takes more than two bytes, or if the value can be either null or empty.
     """
     if 2 <= rest <= 64:
         return bytes(((rest - 1) << 1,))
@@ -109,29 +99,29 @@ def _length_of_rest(rest: int) -> bytes | None:
     return None
 
 
-def say_alike_lengths(data: memoryview, count: int) -> bool:
-    """Whether the lengths that records say of themselves fill the bytes, found out by comparing columns.
+def have_equal_lengths(data: memoryview, count: int) -> bool:
+    """Whether `count` records of equal length fill the buffer. Compares columns instead of reading each record.
 
-    So it is for records of one size, up to the 65th, whose offset delta takes a byte more, and from there on. False
-    says nothing.
+    From the 65th record on, the offset delta takes one more byte, so the length may change there. If False, the records
+    may still be valid.
     """
     first = min(count, len(_OFFSET_DELTAS))
-    end = _end_of_alike(data, 0, first)
+    end = _end_of_equal(data, 0, first)
     if count > first and end > 0:
-        end = _end_of_alike(data, end, count - first)
+        end = _end_of_equal(data, end, count - first)
     return end == len(data)
 
 
-def _end_of_alike(data: memoryview, position: int, count: int) -> int:
-    """Where `count` records that say the same length end; -1 if they do not."""
-    if position + record_bytes_min > len(data):
+def _end_of_equal(data: memoryview, position: int, count: int) -> int:
+    """The end of `count` records with the same length; -1 if the lengths differ."""
+    if position + RECORD_BYTES_MIN > len(data):
         return -1
     length = _short_number(data, position)
     if length is None or length.value & 1:
         return -1
     stride = length.end - position + (length.value >> 1)
     end = position + stride * count
-    if stride < record_bytes_min or end > len(data):
+    if stride < RECORD_BYTES_MIN or end > len(data):
         return -1
     for column in range(position, length.end):
         if bytes(data[column:end:stride]) != bytes(data[column : column + 1]) * count:
@@ -140,13 +130,13 @@ def _end_of_alike(data: memoryview, position: int, count: int) -> int:
 
 
 class _ShortNumber(NamedTuple):
-    """A number of one or two bytes, still zigzag, and the position behind it."""
+    """A varint of one or two bytes, before zigzag decoding, and the position after it."""
 
     value: int
     end: int
 
 
-def _short_number(data: bytes | memoryview, position: int) -> _ShortNumber | None:
+def _short_number(data: Buffer, position: int) -> _ShortNumber | None:
     first = data[position]
     if first < 0x80:
         return _ShortNumber(first, position + 1)
@@ -156,30 +146,30 @@ def _short_number(data: bytes | memoryview, position: int) -> _ShortNumber | Non
     return None
 
 
-def _walk_each(data: bytes | memoryview, count: int) -> None:
+def _walk_each(data: Buffer, count: int) -> None:
     size = len(data)
     position = 0
     try:
         for index in range(count):
-            # Numbers of one or two bytes, nearly all of them, are read in place.
+            # Nearly all varints have one or two bytes. Read these inline.
             length = data[position]
             start = position + 1
             if length > 0x7F:
                 second = data[start]
                 if second > 0x7F:
-                    length, start = _read_zigzag(data, position)
+                    length, start = read_unsigned_varint(data, position)
                 else:
                     length = length & 0x7F | second << 7
                     start += 1
             length = (length >> 1) ^ -(length & 1)
             position = start + length
-            if length < record_bytes_min - 1 or position > size:
-                raise InvalidBatch(f"record {index} says {length} bytes and {size - start} are left")
+            if length < RECORD_BYTES_MIN - 1 or position > size:
+                raise InvalidBatch(f"record {index} claims {length} bytes; {size - start} bytes are left")
             inside = start + 1
             while data[inside] > 0x7F:
                 inside += 1
-            if inside - start > varint_bytes_max:
-                raise InvalidBatch(f"the timestamp of record {index} is longer than {varint_bytes_max} bytes")
+            if inside - start > VARLONG_BYTES_MAX:
+                raise InvalidBatch(f"the timestamp delta of record {index} is longer than {VARLONG_BYTES_MAX} bytes")
             inside += 1
             byte = data[inside]
             if byte > 0x7F or byte & 1:
@@ -188,34 +178,34 @@ def _walk_each(data: bytes | memoryview, count: int) -> None:
                 offset_delta = byte >> 1
                 inside += 1
             if offset_delta != index:
-                raise InvalidBatch(f"record {index} carries offset delta {offset_delta}")
-            # The key and the value: odd is negative, which is to say null.
+                raise InvalidBatch(f"record {index} has offset delta {offset_delta}")
+            # Key and value. An odd zigzag number is negative: null.
             for _ in (0, 1):
                 length = data[inside]
                 inside += 1
                 if length > 0x7F:
                     second = data[inside]
                     if second > 0x7F:
-                        length, inside = _read_zigzag(data, inside - 1)
+                        length, inside = read_unsigned_varint(data, inside - 1)
                     else:
                         length = length & 0x7F | second << 7
                         inside += 1
                 if not length & 1:
                     inside += length >> 1
             if inside >= position:
-                raise InvalidBatch(f"record {index} ends before the number of its headers")
+                raise InvalidBatch(f"record {index} ends before its header count")
             inside = inside + 1 if data[inside] == 0 else _skip_headers(data, inside, position)
             if inside != position:
                 raise InvalidBatch(f"the fields of record {index} do not fill its bytes")
     except IndexError:
-        raise InvalidBatch("a record is cut off") from None
+        raise InvalidBatch("a record is truncated") from None
     if position != size:
         raise InvalidBatch(f"{size - position} bytes are left after {count} records")
 
 
-def records_without_key(data: bytes | memoryview, count: int) -> list[int]:
-    """The indexes of records whose key is null. `walk` must have accepted the records."""
-    if len(data) <= copied_bytes_max:
+def records_without_key(data: Buffer, count: int) -> list[int]:
+    """The indexes of the records with a null key. Call `walk` first."""
+    if len(data) <= COPIED_BYTES_MAX:
         data = bytes(data)
     found = []
     position = 0
@@ -223,9 +213,9 @@ def records_without_key(data: bytes | memoryview, count: int) -> list[int]:
         length = data[position]
         start = position + 1
         if length > 0x7F:
-            length, start = _read_zigzag(data, position)
+            length, start = read_unsigned_varint(data, position)
         position = start + (length >> 1)
-        # Behind the attributes: the timestamp, the offset, then the length of the key. Odd means negative: null.
+        # After the attributes: timestamp delta, offset delta and key length. An odd zigzag number is negative: null.
         inside = start + 1
         while data[inside] > 0x7F:
             inside += 1
@@ -237,38 +227,16 @@ def records_without_key(data: bytes | memoryview, count: int) -> list[int]:
     return found
 
 
-def _skip_headers(data: bytes | memoryview, position: int, end: int) -> int:
+def _skip_headers(data: Buffer, position: int, end: int) -> int:
     count, position = read_varint(data, position)
-    if not 0 <= 2 * count <= end - position:
-        raise InvalidBatch(f"a record claims {count} headers and {end - position} bytes are left")
+    if not 0 <= RECORD_HEADER_BYTES_MIN * count <= end - position:
+        raise InvalidBatch(f"a record claims {count} headers; {end - position} bytes are left")
     for _ in range(count):
         length, position = read_varint(data, position)
         if length < 0:
-            raise InvalidBatch("a header without a key")
+            raise InvalidBatch("a record header has no key")
         length, position = read_varint(data, position + length)
         position += max(length, 0)
         if position > end:
-            raise InvalidBatch("a header goes beyond its record")
+            raise InvalidBatch("a header exceeds its record")
     return position
-
-
-def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """A zigzag varint and the position after it."""
-    value, position = _read_zigzag(data, position)
-    return (value >> 1) ^ -(value & 1), position
-
-
-def _read_zigzag(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    result = shift = 0
-    while True:
-        try:
-            byte = data[position]
-        except IndexError:
-            raise InvalidBatch("a record is cut off") from None
-        position += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return result, position
-        shift += 7
-        if shift > 63:
-            raise InvalidBatch(f"a number in a record is longer than {varint_bytes_max} bytes")

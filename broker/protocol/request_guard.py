@@ -20,6 +20,8 @@ from kio.index import load_request_schema
 from kio.static.protocol import Entity
 
 from headgate.wire.entities import shape_of
+from headgate.wire.errors import MalformedVarint
+from headgate.wire.varint import VARINT_BYTES_MAX, read_unsigned_varint
 
 # Topics, partitions, groups, configs … of one request, all together. Reading, handling and answering one takes some
 # ten microseconds in which nobody else is served. Clients stay far below: a consumer of ten thousand partitions names
@@ -32,9 +34,6 @@ _GROUP_APIS = frozenset({8, 9, 10, 11, 13, 14, 15, 16, 42, 47})
 
 _FIXED, _STRING, _BYTES, _COMPACT, _OPTIONAL, _TAGS = range(6)
 _ARRAY, _NULLABLE_ARRAY, _COMPACT_ARRAY, _NULLABLE_COMPACT_ARRAY = range(6, 10)
-
-# A varint of 32 bits has at most five bytes.
-_varint_shift_max = 28
 
 _known_tag_max = 31
 
@@ -96,7 +95,9 @@ def guarded(api_key: int, version: int, frame: bytes | memoryview) -> bytes | me
     except TooManyItems:
         raise TooManyItems(f"more than {most} items in one request") from None
     except (IndexError, struct.error) as error:
-        raise ImpossibleCount(f"the frame of {len(frame)} bytes is cut off") from error
+        raise ImpossibleCount(f"the frame of {len(frame)} bytes is truncated") from error
+    except MalformedVarint as error:
+        raise ImpossibleCount(str(error)) from error
     return _edited(frame, edits) if edits else frame
 
 
@@ -108,7 +109,7 @@ def _walk(plan: _Plan, data: bytes | memoryview, position: int, left: int, edits
         elif kind == _COMPACT:
             length = data[position]
             if length > 0x7F:
-                length, position = _varint(data, position)
+                length, position = read_unsigned_varint(data, position, VARINT_BYTES_MAX)
             else:
                 position += 1
             if length:
@@ -134,7 +135,7 @@ def _walk(plan: _Plan, data: bytes | memoryview, position: int, left: int, edits
                 count = _read_int32(data, position)[0]
                 position += 4
             else:
-                count, position = _varint(data, position)
+                count, position = read_unsigned_varint(data, position, VARINT_BYTES_MAX)
                 count -= 1
             if count > 0:
                 if count * size > len(data) - position:
@@ -153,23 +154,9 @@ def _walk(plan: _Plan, data: bytes | memoryview, position: int, left: int, edits
     return position, left
 
 
-def _varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """An unsigned varint and the position behind it."""
-    result = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return result, position
-        shift += 7
-        if shift > _varint_shift_max:
-            raise ImpossibleCount("a number is longer than 32 bits")
-
-
 def _walk_tags(data: bytes | memoryview, start: int, known: int, left: int, edits: _Edits) -> tuple[int, int]:
     """The same for tagged fields. They carry their size, and none that kio knows in a request has an array inside."""
-    count, position = _varint(data, start)
+    count, position = read_unsigned_varint(data, start, VARINT_BYTES_MAX)
     if 2 * count > len(data) - position:
         raise ImpossibleCount(f"{count} tagged fields and {len(data) - position} bytes are left")
     left -= count
@@ -179,8 +166,8 @@ def _walk_tags(data: bytes | memoryview, start: int, known: int, left: int, edit
     tag = -1
     for _ in range(count):
         field_start, last_tag = position, tag
-        tag, position = _varint(data, position)
-        size, position = _varint(data, position)
+        tag, position = read_unsigned_varint(data, position, VARINT_BYTES_MAX)
+        size, position = read_unsigned_varint(data, position, VARINT_BYTES_MAX)
         position += size
         if position > len(data):
             raise ImpossibleCount(

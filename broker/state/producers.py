@@ -7,7 +7,7 @@ restarts by snapshots and by replaying batch headers.
 from collections import deque
 from dataclasses import dataclass, field
 
-from headgate.broker.protocol.record_batch import BatchHeader
+from headgate.wire.record_batch import BatchHeader
 
 # Kafka's own window: an idempotent producer has at most five requests in flight to a partition.
 window_batches = 5

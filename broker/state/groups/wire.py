@@ -2,6 +2,9 @@
 
 import struct
 
+from headgate.wire.errors import MalformedVarint
+from headgate.wire.varint import VARINT_BYTES_MAX, read_unsigned_varint
+
 
 class Malformed(ValueError):
     """The bytes are not the record that they claim to be."""
@@ -55,13 +58,11 @@ class Reader:
                 self._take(self._unsigned_varint())
 
     def _unsigned_varint(self) -> int:
-        value = 0
-        for shift in range(0, 35, 7):
-            byte = self._take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise Malformed("a varint of more than five bytes")
+        try:
+            value, self._position = read_unsigned_varint(self._data, self._position, VARINT_BYTES_MAX)
+        except MalformedVarint as error:
+            raise Malformed(str(error)) from error
+        return value
 
     def _take(self, length: int) -> bytes:
         end = self._position + length

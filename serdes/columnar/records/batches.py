@@ -20,6 +20,7 @@ from headgate.serdes.columnar.errors import BatchTooLarge
 from headgate.serdes.columnar.kernels.records import CREATE_TIME
 from headgate.serdes.columnar.records.decompression import RECORDS_BYTES_MAX, DecompressedRecords
 from headgate.serdes.columnar.records.record_rows import RecordRows
+from headgate.wire.buffer import Buffer
 from headgate.wire.compression import NONE
 from headgate.wire.errors import InvalidBatch
 from headgate.wire.record_batch import (
@@ -33,7 +34,6 @@ from headgate.wire.record_batch import (
     read_header,
 )
 from headgate.wire.records import RECORD_BYTES_MIN
-from headgate.wire.varint import Buffer
 
 ABORT = 0
 """Type of a control record: abort marker."""

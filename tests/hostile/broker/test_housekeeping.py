@@ -17,12 +17,12 @@ from headgate.broker.errors import StorageError
 from headgate.broker.log.checked_file import read_checked
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.payload import Disconnect
-from headgate.broker.protocol.record_batch import read_header
 from headgate.broker.server import server as server_module
 from headgate.broker.server.server import Server
 from headgate.broker.settings import BrokerSettings
 from headgate.broker.state.producers import ProducerStates, producers_max
 from headgate.broker.turns import in_turns, slice_ms_max
+from headgate.wire.record_batch import read_header
 from tests.faults.in_process import InProcessBroker
 from tests.wire.entities import API_KEYS, encode_request
 from tests.wire.raw_client import request_header

@@ -5,8 +5,10 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.handlers import record_rules
 from headgate.broker.handlers.record_rules import Refused, check_records
-from headgate.broker.protocol.record_batch import BatchHeader, inflate, read_header
 from headgate.broker.settings import BrokerSettings
+from headgate.wire.buffer import Buffer
+from headgate.wire.record_batch import BatchHeader, read_header
+from headgate.wire.records import decompress_records
 from tests.wire.record_batches import Batch, NewRecord
 
 NOW_MS = 1_700_000_000_000
@@ -16,11 +18,11 @@ NOW_MS = 1_700_000_000_000
 def test_a_batch_is_decompressed_once_for_all_checks(monkeypatch: pytest.MonkeyPatch, key: bytes | None) -> None:
     decompressed: list[int] = []
 
-    def counted(batch: bytes | memoryview, header: BatchHeader, limit_bytes: int) -> bytes | memoryview:
+    def counted(batch: Buffer, header: BatchHeader, limit_bytes: int) -> Buffer:
         decompressed.append(len(batch))
-        return inflate(batch, header, limit_bytes)
+        return decompress_records(batch, header, limit_bytes)
 
-    monkeypatch.setattr(record_rules, "inflate", counted)
+    monkeypatch.setattr(record_rules, "decompress_records", counted)
     configs = {"cleanup.policy": "compact", "message.timestamp.before.max.ms": "1000"}
     settings = BrokerSettings({}).topic_settings(configs)
     batch = Batch([NewRecord(b"value" * 100, key=key, timestamp=NOW_MS)], codec="gzip").encode()

@@ -4,8 +4,11 @@ from pathlib import Path
 
 from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.log.recovery import LastRun, open_log
-from headgate.broker.protocol.record_batch import CorruptBatch, read_header, records, validate_produced
+from headgate.broker.protocol.produced_batch import validate_produced
 from headgate.broker.settings import BrokerSettings
+from headgate.wire.errors import CorruptBatch
+from headgate.wire.record_batch import read_header
+from headgate.wire.records import read_records
 from tests.wire.record_batches import Batch, NewRecord
 
 NOW_MS = 1_700_000_000_000
@@ -50,7 +53,7 @@ def values_from(log: PartitionLog, offset: int, max_bytes: int = 1 << 20) -> lis
             header = read_header(data, position)
             if position + header.size_bytes > len(data):
                 break
-            batch = records(data[position : position + header.size_bytes])
+            batch = read_records(data[position : position + header.size_bytes])
             found += [(record.offset, record.value) for record in batch if record.offset >= offset]
             offset = header.last_offset + 1
             position += header.size_bytes
@@ -68,7 +71,7 @@ def readable_offsets(log: PartitionLog) -> set[int]:
             continue
         assert region is not None
         batch = region.file.read(region.position, region.length)
-        readable |= {record.offset for record in records(batch)}
+        readable |= {record.offset for record in read_records(batch)}
     return readable
 
 

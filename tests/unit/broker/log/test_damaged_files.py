@@ -14,7 +14,7 @@ from headgate.broker.log.identity import read_identity
 from headgate.broker.log.log_deletion import confirm_times
 from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.log.recovery import LastRun
-from headgate.broker.protocol.record_batch import read_header
+from headgate.wire.record_batch import read_header
 from tests.unit.broker.log.logs import (
     CLEAN,
     KILLED,

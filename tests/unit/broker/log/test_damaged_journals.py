@@ -16,10 +16,12 @@ from headgate.broker.broker import Broker
 from headgate.broker.clock import ManualClock
 from headgate.broker.log.checked_file import read_checked
 from headgate.broker.log.journal import Journal
-from headgate.broker.protocol.record_batch import encode_batch, read_header, validate_produced
+from headgate.broker.protocol.produced_batch import validate_produced
 from headgate.broker.settings import BrokerSettings
 from headgate.broker.state.groups.messages import CommitRequest, PartitionCommit
 from headgate.broker.state.metadata_image import replay
+from headgate.wire.record_batch import read_header
+from headgate.wire.records import encode_batch
 from tests.unit.broker.log.logs import NOW_MS, open_at
 from tests.wire.record_batches import Batch, NewRecord
 

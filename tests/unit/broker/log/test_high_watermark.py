@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from headgate.broker.log.partition_log import OffsetOutOfRange, PartitionLog
-from headgate.broker.protocol.record_batch import read_header, validate_produced
+from headgate.broker.protocol.produced_batch import validate_produced
+from headgate.wire.record_batch import read_header
 from tests.unit.broker.log.logs import NOW_MS, numbered, open_at
 
 

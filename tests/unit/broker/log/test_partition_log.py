@@ -9,7 +9,8 @@ import pytest
 from headgate.broker.errors import StorageError
 from headgate.broker.log.files import LogFile
 from headgate.broker.log.partition_log import OffsetOutOfRange, PartitionLog
-from headgate.broker.protocol.record_batch import LOG_APPEND_TIME_FLAG, checksum, read_header, records
+from headgate.wire.record_batch import LOG_APPEND_TIME_FLAG, checksum, read_header
+from headgate.wire.records import read_records
 from tests.unit.broker.log.logs import NOW_MS, append, assert_dense, fill, numbered, open_at, values_from
 from tests.wire.record_batches import Batch, NewRecord
 
@@ -278,7 +279,7 @@ def test_a_client_cannot_claim_the_brokers_time(tmp_path: Path) -> None:
     batch = region.file.read(region.position, region.length)
     assert not read_header(batch).attributes & LOG_APPEND_TIME_FLAG
     assert checksum(batch) == read_header(batch).crc
-    assert [record.timestamp for record in records(batch)] == [NOW_MS, NOW_MS + 1]
+    assert [record.timestamp for record in read_records(batch)] == [NOW_MS, NOW_MS + 1]
 
 
 def test_a_file_that_cannot_be_opened_is_named_with_its_partition(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from headgate.broker.log.recovery import LastRun
-from headgate.broker.protocol.record_batch import CorruptBatch, read_header
+from headgate.wire.errors import CorruptBatch
+from headgate.wire.record_batch import read_header
 from tests.unit.broker.log.logs import (
     CLEAN,
     KILLED,

@@ -5,8 +5,9 @@ import random
 import pytest
 
 from headgate.broker.protocol import record_walk
-from headgate.broker.protocol.record_batch import encode_varint
-from headgate.broker.protocol.record_walk import InvalidBatch, read_varint, say_alike_lengths, walk
+from headgate.broker.protocol.record_walk import have_equal_lengths, walk
+from headgate.wire.errors import InvalidBatch
+from headgate.wire.varint import encode_varint, read_varint
 from tests.wire.record_batches import Batch, NewRecord
 
 
@@ -20,7 +21,7 @@ def records_of(count: int, key: bytes | None, value: bytes | None) -> bytes:
 @pytest.mark.parametrize("value", [b"v", b"v" * 63, b"v" * 64, b"v" * 100, b"v" * 7_000])
 def test_records_that_are_alike_are_recognised(count: int, key: bytes | None, value: bytes) -> None:
     data = records_of(count, key, value)
-    assert record_walk._are_plain_and_alike(data, count)
+    assert record_walk._are_uniform(data, count)
     record_walk._walk_each(data, count)
 
 
@@ -31,7 +32,7 @@ def test_values_whose_length_cannot_be_told_beforehand_are_walked(
     count: int, key: bytes | None, value: bytes | None
 ) -> None:
     data = records_of(count, key, value)
-    assert not record_walk._are_plain_and_alike(data, count)
+    assert not record_walk._are_uniform(data, count)
     walk(data, count)
 
 
@@ -41,9 +42,7 @@ def test_batches_are_of_one_kind_whatever_their_keys_and_values(key_bytes: int, 
     record_walk._columns.cache_clear()
     for seed in range(20):
         draw = random.Random(seed)
-        assert record_walk._are_plain_and_alike(
-            records_of(8, draw.randbytes(key_bytes), draw.randbytes(value_bytes)), 8
-        )
+        assert record_walk._are_uniform(records_of(8, draw.randbytes(key_bytes), draw.randbytes(value_bytes)), 8)
     assert record_walk._columns.cache_info().misses == 1
 
 
@@ -55,7 +54,7 @@ def test_no_change_of_a_byte_passes_where_the_walk_finds_a_fault() -> None:
         for position in range(len(data)):
             for byte in range(256):
                 changed = data[:position] + bytes((byte,)) + data[position + 1 :]
-                short = record_walk._are_plain_and_alike(changed, count)
+                short = record_walk._are_uniform(changed, count)
                 seen[short] += 1
                 if short:
                     record_walk._walk_each(changed, count)
@@ -65,7 +64,7 @@ def test_no_change_of_a_byte_passes_where_the_walk_finds_a_fault() -> None:
 @pytest.mark.parametrize("count", [1, 33, 64, 65, 200, 1_024])
 @pytest.mark.parametrize("value", [None, b"v", b"v" * 57, b"v" * 58, b"v" * 100, b"v" * 7_000])
 def test_lengths_that_are_alike_are_recognised(count: int, value: bytes | None) -> None:
-    assert say_alike_lengths(memoryview(records_of(count, b"k", value)), count)
+    assert have_equal_lengths(memoryview(records_of(count, b"k", value)), count)
 
 
 def test_no_change_of_a_byte_passes_where_the_lengths_do_not_fill_the_bytes() -> None:
@@ -76,7 +75,7 @@ def test_no_change_of_a_byte_passes_where_the_lengths_do_not_fill_the_bytes() ->
             for byte in {0, 1, 2, 0x7F, 0x80, 0xFF, data[position] ^ 1, data[position] + 2 & 0xFF}:
                 changed = data[:position] + bytes((byte,)) + data[position + 1 :]
                 for claimed in (count, count + 1):
-                    short = say_alike_lengths(memoryview(changed), claimed)
+                    short = have_equal_lengths(memoryview(changed), claimed)
                     seen[short] += 1
                     assert not short or lengths_fill(changed, claimed)
     assert min(seen.values()) > 1_000
@@ -97,7 +96,7 @@ def test_random_bytes_raise_nothing_but_the_fault() -> None:
     for _ in range(5_000):
         count = draw.randrange(1, 5)
         data = draw.randbytes(count * draw.randrange(0, 12))
-        if say_alike_lengths(memoryview(data), count):
+        if have_equal_lengths(memoryview(data), count):
             assert lengths_fill(data, count)
         try:
             walk(data, count)
@@ -111,7 +110,7 @@ def test_numbers_in_more_bytes_than_they_need_are_read() -> None:
     length, rest = plain[0], plain[1:]
     wide = bytes((length | 0x80, 0x80, 0x00)) + rest
     walk(wide, 1)
-    assert not record_walk._are_plain_and_alike(wide, 1)
+    assert not record_walk._are_uniform(wide, 1)
 
 
 def test_offsets_out_of_order_are_refused() -> None:
@@ -130,5 +129,5 @@ def test_a_header_count_beyond_the_record_is_refused() -> None:
 def test_a_record_that_ends_before_the_number_of_its_headers_is_invalid(count: int) -> None:
     whole = b"".join(bytes((0x0C, 0, 0, 2 * index, 1, 1, 0)) for index in range(count - 1))
     walk(whole + bytes((0x0C, 0, 0, 2 * (count - 1), 1, 1, 0)), count)
-    with pytest.raises(InvalidBatch, match="headers"):
+    with pytest.raises(InvalidBatch, match="header count"):
         walk(whole + bytes((0x0C, 0, 0, 2 * (count - 1), 0, 2, 0)), count)

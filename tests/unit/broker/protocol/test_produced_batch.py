@@ -5,18 +5,12 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.protocol.record_batch import (
-    CorruptBatch,
-    counted_records_max,
-    encode_batch,
-    records,
-    validate_produced,
-    walked_records_max,
-)
-from headgate.broker.protocol.record_walk import InvalidBatch
+from headgate.broker.protocol.produced_batch import COUNTED_RECORDS_MAX, WALKED_RECORDS_MAX, validate_produced
+from headgate.wire.errors import CorruptBatch, InvalidBatch
+from headgate.wire.records import encode_batch, read_records
 from tests.wire.record_batches import Batch, NewRecord
 
-SIZES = [1, 2, walked_records_max, walked_records_max + 1, 300, counted_records_max - 7]
+SIZES = [1, 2, WALKED_RECORDS_MAX, WALKED_RECORDS_MAX + 1, 300, COUNTED_RECORDS_MAX - 7]
 
 
 def batch_of(size: int, **fields: Any) -> Batch:
@@ -25,7 +19,7 @@ def batch_of(size: int, **fields: Any) -> Batch:
     return dataclasses.replace(Batch(records=rows), **fields)
 
 
-@pytest.mark.parametrize("count", [*SIZES, counted_records_max, counted_records_max + 1])
+@pytest.mark.parametrize("count", [*SIZES, COUNTED_RECORDS_MAX, COUNTED_RECORDS_MAX + 1])
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_a_true_batch_of_any_size_is_taken(count: int, codec: str) -> None:
     payload = batch_of(count, codec=codec).encode()
@@ -62,5 +56,5 @@ def test_bytes_between_and_behind_records_are_refused(count: int) -> None:
 def test_what_the_broker_encodes_it_also_reads() -> None:
     entries = [(b"k", b"v"), (None, b""), (b"", None), (b"x" * 300, b"y" * 70_000)]
     batch, header = validate_produced(encode_batch(entries, 1_700_000_000_000))
-    assert [(record.key, record.value) for record in records(batch)] == entries
+    assert [(record.key, record.value) for record in read_records(batch)] == entries
     assert header.max_timestamp == 1_700_000_000_000
