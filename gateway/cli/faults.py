@@ -21,7 +21,7 @@ _NEXT_STEP = {
     ErrorCode.invalid_topic_exception: "use up to 249 letters, digits, dots, dashes and underscores",
     ErrorCode.invalid_config: "headgate topic describe TOPIC --all lists the configs and their values",
     ErrorCode.invalid_partitions: "headgate topic describe TOPIC shows its partitions; their number can only grow",
-    ErrorCode.invalid_replication_factor: "use -r with at most the number of brokers; a single broker needs -r 1",
+    ErrorCode.invalid_replication_factor: "use -r with at most the number of brokers",
     ErrorCode.non_empty_group: "stop the group's consumers first; headgate group describe GROUP lists them",
     ErrorCode.unknown_member_id: "stop the group's consumers first; headgate group describe GROUP lists them",
     ErrorCode.topic_authorization_failed: "ask the administrator of the cluster for permission",
@@ -60,6 +60,15 @@ def explained(fault: KafkaClientError | ProxyError) -> CommandError:
             return _refused(fault.subject, fault.kafka_code, fault.kafka_message or "")
         case _:
             return CommandError(str(fault))
+
+
+def too_many_replicas(fault: ProxyError, brokers: int) -> CommandError:
+    """The replication factor does not fit a cluster with so many brokers."""
+    error = explained(fault)
+    noun = "broker" if brokers == 1 else "brokers"
+    limit = "1" if brokers == 1 else f"{brokers} or less"
+    error.next_step = f"the cluster has {brokers} {noun}; use -r {limit}"
+    return error
 
 
 def _lowered(advice: str) -> str:

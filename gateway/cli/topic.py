@@ -81,7 +81,8 @@ def create(
     """Create topics."""
     from kio.schema.errors import ErrorCode
 
-    from headgate.proxy.admin.topics import NewTopic, create_topic
+    from headgate.gateway.cli.faults import too_many_replicas
+    from headgate.proxy.admin.topics import NewTopic, create_topic, describe_cluster
     from headgate.proxy.errors import KafkaBadRequest
 
     configs = dict(_pair(pair, "--config") for pair in config or [])
@@ -95,6 +96,8 @@ def create(
                 created[name] = not validate_only
                 say(f"topic {name} {'could be created' if validate_only else 'created'}")
             except KafkaBadRequest as error:
+                if error.kafka_code is ErrorCode.invalid_replication_factor:
+                    raise too_many_replicas(error, len((await describe_cluster(cluster)).brokers)) from error
                 if not if_not_exists or error.kafka_code is not ErrorCode.topic_already_exists:
                     raise
                 created[name] = False
