@@ -36,6 +36,7 @@ class Workload:
     requests: int
     """In all, shared among the connections."""
     partitions: int = 1
+    replicas: int = 1
     disturbances: Mapping[float, Callable[[], None]] = field(default_factory=dict)
     """Share of the requests that have been sent → what to do then, in a thread."""
 
@@ -84,7 +85,7 @@ def kill_and_restart(server: HeadgateBroker | HeadgateProxy | KafkaNode) -> None
 
 
 def run(workload: Workload, proxy_url: str, bootstrap: str) -> Outcome:
-    create_topic(bootstrap, workload.topic, workload.partitions)
+    create_topic(bootstrap, workload.topic, workload.partitions, workload.replicas)
     history, unfinished = asyncio.run(_produce(workload, proxy_url))
     return Outcome(history, history.violations(read_back(bootstrap, workload.topic)), unfinished)
 

@@ -12,9 +12,9 @@ WAITING_MAX = 100_000
 """Records in the producer's queue before it is asked to send on."""
 
 
-def create_topic(address: str, topic: str, partitions: int = 1) -> None:
+def create_topic(address: str, topic: str, partitions: int = 1, replicas: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": address})
-    for made in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+    for made in admin.create_topics([NewTopic(topic, partitions, replicas)]).values():
         made.result(30)
     # Kafka answers before the partitions have a leader.
     deadline = time.monotonic() + 30
