@@ -2,6 +2,8 @@
 
 Every acknowledged record is read back once, offsets are dense, an idempotent producer that retries through the crashes
 leaves no duplicate, acknowledged commits stay, and a second restart shows the same.
+
+A client needs a second to reconnect. The kills alternate between two brokers, so the test waits for no client.
 """
 
 import os
@@ -14,11 +16,17 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from tests.live.headgate import HeadgateBroker
 
-ROUNDS = int(os.environ.get("HEADGATE_KILL_ROUNDS", "100"))
+KILLS = int(os.environ.get("HEADGATE_KILL_ROUNDS", "100"))
+BROKERS = 2
 TOPIC = "killed"
 PARTITIONS = 3
 SEED = 20261116
 PROGRESS_SECONDS_MAX = 60.0
+
+
+def value_of(number: int) -> bytes:
+    """Padded, so that a few thousand records per second fill segments."""
+    return f"{number:010}".encode().ljust(300, b".")
 
 
 class Writer(threading.Thread):
@@ -48,14 +56,12 @@ class Writer(threading.Thread):
         number = 0
         while not self.stopping.is_set():
             for _ in range(20):
-                self._producer.produce(
-                    TOPIC, str(number).encode(), partition=number % PARTITIONS, on_delivery=self._done
-                )
+                self._producer.produce(TOPIC, value_of(number), partition=number % PARTITIONS, on_delivery=self._done)
                 number += 1
             self._producer.poll(0)
             while len(self._producer) > 2000 and not self.stopping.is_set():
                 self._producer.poll(0.01)
-            time.sleep(0.001)
+            time.sleep(0.01)
         if self._producer.flush(60):
             self.failures.append("records were still waiting after a minute")
 
@@ -74,7 +80,7 @@ class Writer(threading.Thread):
         assert isinstance(value, bytes)
         assert offset is not None
         assert partition is not None
-        self.acknowledged[int(value)] = (partition, offset)
+        self.acknowledged[int(value[:10])] = (partition, offset)
 
 
 class Committer(threading.Thread):
@@ -107,6 +113,7 @@ class Committer(threading.Thread):
                 time.sleep(0.02)
                 continue
             self.acknowledged = offset
+            time.sleep(0.01)
         self._consumer.close()
 
 
@@ -140,41 +147,61 @@ def committed(address: str) -> int:
     return answer.offset
 
 
+class Target:
+    """A broker to kill, with a producer and a committing consumer that never pause."""
+
+    def __init__(self, folder: Path) -> None:
+        # Small segments, so that kills fall into rolls too.
+        self.broker = HeadgateBroker(folder, {"num.partitions": str(PARTITIONS), "log.segment.bytes": "1048576"})
+        self.broker.start()
+        self.writer, self.committer = Writer(self.broker.address), Committer(self.broker.address)
+        self.writer.start()
+        self.committer.start()
+
+    def stop_clients(self) -> None:
+        self.writer.stopping.set()
+        self.committer.stopping.set()
+        self.writer.join(90)
+        self.committer.join(30)
+
+    def check(self) -> None:
+        writer, committer, broker = self.writer, self.committer, self.broker
+        assert not writer.failures
+        broker.kill()
+        broker.start()
+        first = read_all(broker.address)
+        for partition, rows in first.items():
+            offsets = [offset for offset, _ in rows]
+            assert offsets == list(range(len(rows))), f"offsets of partition {partition} have gaps"
+            values = [value for _, value in rows]
+            assert len(set(values)) == len(values), f"partition {partition} holds duplicates"
+        for number, (partition, offset) in writer.acknowledged.items():
+            assert first[partition][offset] == (offset, value_of(number))
+        assert committed(broker.address) >= committer.acknowledged
+        assert committer.acknowledged > 10, "too little was committed for the kills to matter"
+        assert broker.stop() == 0
+        broker.start()
+        assert read_all(broker.address) == first
+        assert committed(broker.address) >= committer.acknowledged
+        broker.stop()
+
+
 def test_nothing_acknowledged_is_lost_or_doubled_by_a_hundred_kills(tmp_path: Path) -> None:
     randomness = random.Random(SEED)
-    # Small segments, so that kills fall into rolls too.
-    broker = HeadgateBroker(tmp_path, {"num.partitions": str(PARTITIONS), "log.segment.bytes": "1048576"})
-    broker.start()
-    writer, committer = Writer(broker.address), Committer(broker.address)
-    writer.start()
-    committer.start()
+    targets = [Target(tmp_path / str(number)) for number in range(BROKERS)]
     try:
-        for _ in range(ROUNDS):
-            writer.wait_until_more_is_acknowledged()
+        for kill in range(KILLS):
+            target = targets[kill % BROKERS]
+            target.writer.wait_until_more_is_acknowledged()
             time.sleep(randomness.uniform(0, 0.1))
-            broker.kill()
-            broker.start()
-        writer.wait_until_more_is_acknowledged()
+            target.broker.kill()
+            target.broker.start()
+        for target in targets:
+            target.writer.wait_until_more_is_acknowledged()
     finally:
-        writer.stopping.set()
-        committer.stopping.set()
-        writer.join(90)
-        committer.join(30)
-    print(f"{len(writer.acknowledged)} records and {committer.acknowledged} commits acknowledged in {ROUNDS} rounds")
-    assert not writer.failures
-    broker.kill()
-    broker.start()
-    first = read_all(broker.address)
-    for partition, rows in first.items():
-        assert [offset for offset, _ in rows] == list(range(len(rows))), f"offsets of partition {partition} have gaps"
-        values = [value for _, value in rows]
-        assert len(set(values)) == len(values), f"partition {partition} holds duplicates"
-    for number, (partition, offset) in writer.acknowledged.items():
-        assert first[partition][offset] == (offset, str(number).encode())
-    assert committed(broker.address) >= committer.acknowledged
-    assert committer.acknowledged > 10, "too little was committed for the kills to matter"
-    assert broker.stop() == 0
-    broker.start()
-    assert read_all(broker.address) == first
-    assert committed(broker.address) >= committer.acknowledged
-    broker.stop()
+        for target in targets:
+            target.stop_clients()
+    for target in targets:
+        records, commits = len(target.writer.acknowledged), target.committer.acknowledged
+        print(f"{records} records and {commits} commits acknowledged by {target.broker.address}")
+        target.check()
