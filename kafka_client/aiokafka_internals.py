@@ -79,6 +79,9 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
             except (TimeoutError, OSError, kafka.KafkaError) as error:
                 raise kafka.KafkaConnectionError(f"Unable to bootstrap from {hosts}: {error}") from error
         await super().bootstrap()
+        if self._sasl_mechanism == "OAUTHBEARER" and not self.cluster.brokers():
+            # aiokafka ignores the error of RFC 7628, section 3.2.2. Kafka then sends empty responses.
+            raise kafka.SaslAuthenticationFailed("the token is not valid")
 
     async def _handshake(self, address: Any) -> None:
         """Connect, exchange ApiVersions and authenticate. Raises aiokafka's errors."""

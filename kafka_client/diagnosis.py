@@ -77,11 +77,14 @@ async def diagnose(
     reasons = "; ".join(f"{each.address}: {each.reason}" for each in findings)
     if not findings:
         reasons = (str(error) or type(error).__name__) if error is not None else "the connection failed a moment ago"
-    advice = next((each.advice for each in findings if each.advice), "") or (
+    elif len(options.servers) == 1:
+        reasons = findings[0].reason
+    advice = next((each.advice for each in findings if each.advice), "")
+    usual = (
         "Check that the address is right, that the broker is running, and that "
         f"{options.security.prefix}security.protocol matches the listener (now {options.security.protocol})"
     )
-    text = f"No Kafka broker responded at {options.address}: {reasons}. {advice}."
+    text = f"No Kafka broker responded at {options.address}: {reasons}. {advice or usual}."
     return _described(BrokerUnavailable(text), options, reasons, advice)
 
 
@@ -113,15 +116,15 @@ async def _probe(options: ConnectionOptions, address: Address) -> Finding | None
     except ssl.SSLCertVerificationError as error:
         return _certificate(options, address, error)
     except ssl.SSLError as error:
-        advice = f"Check that the port uses TLS; for a listener without TLS, set {security.prefix}security.protocol to "
-        advice += "SASL_PLAINTEXT" if security.uses_sasl else "PLAINTEXT"
-        return Finding(address, f"the TLS handshake failed ({error.reason or error})", advice)
+        return _without_tls(options, address, f"the TLS handshake failed ({error.reason or error})")
     except TimeoutError:
         return await _silent(options, address)
     except (kafka.KafkaError, OSError) as error:
         return await _closed(options, address, error)
     try:
-        await connection.send(MetadataRequest([]))
+        metadata = await connection.send(MetadataRequest([]))
+        if security.oauth is not None and not metadata.brokers:
+            return _credentials(options, address, kafka.SaslAuthenticationFailed("it is not valid"))
     except (kafka.KafkaError, OSError):
         if security.uses_sasl:
             return Finding(address, "the broker closed the connection after the authentication")
@@ -167,9 +170,7 @@ def _certificate(options: ConnectionOptions, address: Address, error: ssl.SSLCer
 
 async def _silent(options: ConnectionOptions, address: Address) -> Finding:
     if options.security.uses_tls and not await _accepts_tls(address):
-        protocol = "SASL_PLAINTEXT" if options.security.uses_sasl else "PLAINTEXT"
-        advice = f"The listener may not use TLS: try {options.security.prefix}security.protocol {protocol}"
-        return Finding(address, "no response to the TLS handshake", advice)
+        return _without_tls(options, address, "no response to the TLS handshake")
     if not options.security.uses_tls and await _accepts_tls(address):
         return _requires_tls(options, address)
     return Finding(address, "no response")
@@ -182,6 +183,8 @@ async def _closed(options: ConnectionOptions, address: Address, error: Exception
         # asyncio's text repeats the address. The numbers of name resolution errors are negative.
         has_number = error.errno is not None and error.errno > 0
         return Finding(address, os.strerror(error.errno or 0) if has_number else error.strerror or str(error))
+    if security.uses_tls and not await _accepts_tls(address):
+        return _without_tls(options, address, "the server closed the connection during the TLS handshake")
     if security.uses_tls:
         advice = (
             f"The broker may require a client certificate: set {security.prefix}ssl.certificate.location and "
@@ -193,6 +196,12 @@ async def _closed(options: ConnectionOptions, address: Address, error: Exception
     if await _accepts_tls(address):
         return _requires_tls(options, address)
     return Finding(address, "the server does not respond as a Kafka broker")
+
+
+def _without_tls(options: ConnectionOptions, address: Address, reason: str) -> Finding:
+    protocol = "SASL_PLAINTEXT" if options.security.uses_sasl else "PLAINTEXT"
+    advice = f"The listener may not use TLS: try {options.security.prefix}security.protocol {protocol}"
+    return Finding(address, reason, advice)
 
 
 def _requires_tls(options: ConnectionOptions, address: Address) -> Finding:

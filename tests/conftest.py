@@ -11,6 +11,7 @@ from xdist.remote import Producer
 from tests.live.apache_kafka import SHORT_LIVED, KafkaNode, install
 from tests.live.headgate import HeadgateBroker
 from tests.live.maven import JarsUnavailable
+from tests.live.secured_kafka import SecuredKafka, new_secured_kafka
 from tests.one_name import reject_top_level_names
 from tests.scheduling import GroupScheduling, turn_of
 
@@ -57,6 +58,15 @@ def java_tools() -> None:
         install()
     except JarsUnavailable as error:
         unavailable(str(error))
+
+
+@pytest.fixture(scope="session")
+def secured_kafka(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    """An Apache Kafka node with TLS and SASL."""
+    secured = new_secured_kafka(tmp_path_factory.mktemp("secured"))
+    secured.node.start()
+    yield secured
+    secured.node.stop()
 
 
 @pytest.fixture(scope="session")
