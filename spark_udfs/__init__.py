@@ -1,10 +1,10 @@
-"""Registered payloads as Spark columns.
+"""Decode and encode registered payloads as Spark columns.
 
     from headgate.spark_udfs import decode_topic, from_registry_avro, to_registry_avro
 
     good, poison = decode_topic(df, subject="orders-value")
 
-Importing it needs neither pyspark nor pyarrow; using it does (`pip install 'headgate[spark]'`).
+The import needs neither pyspark nor pyarrow. The functions need `pip install 'headgate[spark]'`.
 """
 
 from headgate.spark_udfs.batches import decode_each_batch

@@ -1,7 +1,7 @@
-"""Decoding inside `foreachBatch`: each micro-batch parted into good rows and dead letters, read once.
+"""Decode inside `foreachBatch`: each micro-batch is read once and split into good rows and dead letters.
 
-Here a new version of the schema needs no restart: with RESTART the reader is chosen anew for every micro-batch, and the
-function that gets the rows sees the new columns from the next one on.
+A new schema version needs no restart here: with RESTART, each micro-batch chooses the reader schema again, and the
+handler gets the new columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,10 +29,10 @@ def decode_each_batch(
     schema: str | SchemaDefinition | None = None,
     on_new_version: str = "KEEP",
 ) -> "Callable[[DataFrame, int], None]":
-    """For `writeStream.foreachBatch(…)`: calls `handle(good, poison, batch_id)` for each micro-batch.
+    """A function for `writeStream.foreachBatch(…)` that calls `handle(good, poison, batch_id)` for each micro-batch.
 
-    The decoded rows are kept in Spark's cache while `handle` runs, so that good rows and dead letters cost one
-    decoding. With RESTART and a registry that does not answer, the reader stays what it was.
+    The decoded rows are cached while `handle` runs, so they are decoded once. With RESTART, the reader schema stays
+    unchanged while the registry does not respond.
     """
     need_spark()
     from headgate.spark_udfs.driver.planning import choice_of, plan_decoding, with_reader
@@ -42,9 +42,9 @@ def decode_each_batch(
 
     choice = choice_of(subject, version, schema_id, schema, fields)
     policy = OnNewVersion.of(on_new_version)
-    # The executors need not watch for what is looked up here before each batch.
-    watched = OnNewVersion.KEEP if policy is OnNewVersion.RESTART else policy
-    decoding = plan_decoding(choice, registry, column=column, on_new_version=watched)
+    # The reader schema is refreshed before each batch, so executors need not check for new versions.
+    executor_policy = OnNewVersion.KEEP if policy is OnNewVersion.RESTART else policy
+    decoding = plan_decoding(choice, registry, column=column, on_new_version=executor_policy)
 
     def each(batch: "DataFrame", batch_id: int) -> None:
         nonlocal decoding

@@ -1,16 +1,16 @@
-"""Spark's Python daemon with the decoder loaded: workers are forked from it ready, instead of loading it each.
+"""Spark's Python daemon with the decoder preloaded. Workers are forked from it and need not load the decoder.
 
     spark.python.daemon.module  headgate.spark_udfs.daemon
 
-A fresh worker takes seconds of processor time to load Arrow, Numba and the compiled decoder; Spark starts one for every
-core, and a new one after every task that failed. All the daemon does otherwise is PySpark's own. It makes no
-thread; those of the libraries (OpenBLAS, jemalloc) are prepared for a fork.
+A fresh worker takes seconds of CPU time to load Arrow, Numba and the compiled decoder. Spark starts one per core, and a
+new one after every failed task. Otherwise this is PySpark's daemon. It starts no thread; the threads of the libraries
+(OpenBLAS, jemalloc) are fork-safe.
 """
 
 import importlib
 import sys
 
-# Other modules load these when they first need them; here they are loaded before the fork, once for all workers.
+# Other modules import these lazily. Here they are loaded before the fork, once for all workers.
 import httpx  # noqa: F401
 from pyarrow import lib as pa
 
@@ -27,7 +27,7 @@ _SMALLEST = SchemaText("AVRO", '{"type": "record", "name": "R", "fields": [{"nam
 
 
 def warm() -> None:
-    """Read no record and decode one payload, so that everything on the way is loaded."""
+    """Decode one payload, so that all modules on the way are loaded."""
     read_batches(b"", 0)
     decoding = Decoding(Reader(_SMALLEST, writers=((1, _SMALLEST),)), RegistryOptions())
     payloads = pa.array([b"\0\0\0\0\1\2", b""], pa.binary())
@@ -35,7 +35,7 @@ def warm() -> None:
 
 
 def load_worker() -> None:
-    """What Spark names as the worker's module, as PySpark's daemon does after each fork."""
+    """Import the worker module that Spark passes. PySpark's daemon imports it after each fork."""
     if len(sys.argv) > 1 and sys.argv[1].startswith("pyspark"):
         importlib.import_module(sys.argv[1])
 

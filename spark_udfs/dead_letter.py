@@ -1,9 +1,8 @@
-"""Dead letters in Spark: poison as a table, and as records for a dead-letter topic, in Spark's own expressions.
+"""Dead letters in Spark: poison as a table, and as records for a dead-letter topic, in Spark expressions.
 
-The table has a fixed head, whatever the source: topic, partition, offset, timestamp, key, headers, raw, reason, detail,
-schema_id; null where the source has no such column. What else the frame has follows, so that a row of a table can be
-found again. The headers of the records are those of `serdes.dead_letter`, so that everything which reads and re-drives
-dead letters takes them.
+The first columns of the table are fixed: topic, partition, offset, timestamp, key, headers, raw, reason, detail,
+schema_id. They are null if the source does not have them. All other columns of the DataFrame follow, so that the
+original row can be found. The record headers are those of `serdes.dead_letter`, which every tool for dead letters uses.
 """
 
 from typing import TYPE_CHECKING
@@ -25,33 +24,34 @@ COLUMNS: dict[str, str] = {
     "detail": "string",
     "schema_id": "bigint",
 }
-"""The head of the table and its types."""
+"""The fixed columns and their types."""
 
-_LEFT_OUT = ("value", "timestampType")
-"""Of a decoded frame: the value of a bad row is null, and the kind of a timestamp says nothing here."""
+_REMOVED = ("value", "timestampType")
+"""Columns of a decoded DataFrame that contain no information about a bad row."""
 
 
 def dead_letters(decoded: "DataFrame") -> "DataFrame":
-    """The bad rows of a decoded frame, as the dead-letter table."""
+    """The dead-letter table: the bad rows of a decoded DataFrame."""
     from pyspark.sql import functions as f
 
     poison = decoded.where("reason IS NOT NULL")
     names = set(decoded.columns)
     head = [
-        (f.col(name).cast(kind) if name in names else _absent(name, kind)).alias(name) for name, kind in COLUMNS.items()
+        (f.col(name).cast(kind) if name in names else _default(name, kind)).alias(name)
+        for name, kind in COLUMNS.items()
     ]
-    others = [f.col(f"`{name}`") for name in decoded.columns if name not in COLUMNS and name not in _LEFT_OUT]
+    others = [f.col(f"`{name}`") for name in decoded.columns if name not in COLUMNS and name not in _REMOVED]
     return poison.select(*head, *others)
 
 
-def _absent(name: str, kind: str) -> "Column":
+def _default(name: str, kind: str) -> "Column":
     from pyspark.sql import functions as f
 
-    return sentence_of(f.col("reason")) if name == "detail" else f.lit(None).cast(kind)
+    return message_of(f.col("reason")) if name == "detail" else f.lit(None).cast(kind)
 
 
-def sentence_of(reason: "Column") -> "Column":
-    """What a reason means, where nothing more was said about the row."""
+def message_of(reason: "Column") -> "Column":
+    """The general message of a reason."""
     from pyspark.sql import functions as f
 
     from headgate.spark_udfs.executor.decoding import REASON_SENTENCES
@@ -61,15 +61,15 @@ def sentence_of(reason: "Column") -> "Column":
 
 
 def to_dead_letter_records(letters: "DataFrame", dead_letter_topic: str, *, application: str) -> "DataFrame":
-    """The table as records for a topic: columns `topic`, `key`, `value`, `headers`, as Kafka's sink and ours take them.
+    """Convert the table to records: columns `topic`, `key`, `value` and `headers`, for `format("headgate")` or `kafka`.
 
-    Key and value are the record's own bytes; its headers follow ours, as `serdes.dead_letter` has it.
+    Key and value are the original bytes. The original headers follow the dead-letter headers.
     """
     from pyspark.sql import functions as f
 
     own = f.coalesce(f.col("headers"), f.array().cast(COLUMNS["headers"]))
     attempts = _first_of(own, layout.REDRIVE_ATTEMPT).cast("string")
-    # What is no number counts as none, as it does where serdes reads it.
+    # An invalid number counts as 0, as in `serdes.dead_letter`.
     attempt = f.greatest(f.coalesce(attempts.try_cast("bigint"), f.lit(0)), f.lit(0)) + 1
     facts: dict[str, Column] = {
         layout.TOPIC: f.col("topic"),
@@ -84,19 +84,19 @@ def to_dead_letter_records(letters: "DataFrame", dead_letter_topic: str, *, appl
         layout.ATTEMPT: attempt,
         layout.FAILED_AT: f.unix_millis(f.current_timestamp()),
     }
-    ours = f.array(
+    facts_headers = f.array(
         *(
             f.struct(f.lit(name).alias("key"), f.encode(fact.cast("string"), "UTF-8").alias("value"))
             for name, fact in facts.items()
         )
     )
-    said = f.filter(ours, lambda header: header["value"].isNotNull())
+    present = f.filter(facts_headers, lambda header: header["value"].isNotNull())
     kept = f.filter(own, lambda header: ~f.startswith(header["key"], f.lit(layout.PREFIX)))
     return letters.select(
         f.lit(dead_letter_topic).alias("topic"),
         f.col("key"),
         f.col("raw").alias("value"),
-        f.concat(said, kept).cast(COLUMNS["headers"]).alias("headers"),
+        f.concat(present, kept).cast(COLUMNS["headers"]).alias("headers"),
     )
 
 

@@ -1,4 +1,4 @@
-"""What `spark_udfs` needs beyond the base installation, and the error that says so."""
+"""Check that the optional dependencies of `spark_udfs` are installed."""
 
 from importlib.util import find_spec
 
@@ -6,11 +6,11 @@ NEEDED = ("pyspark", "pyarrow", "numpy")
 
 
 class MissingExtra(ImportError):
-    """The Spark side was not installed."""
+    """The extra `headgate[spark]` is not installed."""
 
 
 def need_spark() -> None:
-    """Called first by whatever a user calls. Raises `MissingExtra`."""
+    """Every public function calls this first. Raises `MissingExtra`."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise MissingExtra(f"{' and '.join(missing)} not installed; pip install 'headgate[spark]'")
+        raise MissingExtra(f"{' and '.join(missing)} not installed; run pip install 'headgate[spark]'")

@@ -1,34 +1,32 @@
-"""Whole frames decoded: the fast form, by `mapInArrow`, and a topic parted into what is good and what is poison.
+"""Decode whole DataFrames with `mapInArrow`, and split them into good rows and dead letters.
 
-Only the payloads and the columns that are kept travel to Python and back, in Arrow batches. What is set for a session
-matters as much as what is asked for: `spark_udfs.session_settings`.
+Only the payloads and the kept columns travel to Python and back, in Arrow batches. The session settings affect the
+speed (`spark_udfs.driver.session_settings`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.serdes import SchemaDefinition
 from headgate.spark_udfs.extra import need_spark
 
 if TYPE_CHECKING:
-    from pyarrow import lib as pa
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField
 
     from headgate.spark_udfs.driver.planning import Registry
     from headgate.spark_udfs.executor.decoding import Decoding
 
 HEADERS = "headers"
 OUTCOME = ("value", "reason", "schema_id", "raw")
-"""The columns of a decoded frame, as the data source makes them too."""
-DETAIL = "detail"
+"""The columns of a decoded DataFrame, also of the data source."""
 
 
 class FrameError(ValueError):
-    """The frame has not the columns that it should have; the text names them."""
+    """The DataFrame lacks required columns. The message lists them."""
 
 
-class Parted(NamedTuple):
+class SplitFrame(NamedTuple):
     good: "DataFrame"
     poison: "DataFrame"
 
@@ -49,12 +47,12 @@ def decode_frame(
     details: bool = False,
     flat: bool = False,
 ) -> "DataFrame":
-    """The frame with its payloads decoded: the columns kept, then `value`, `reason`, `schema_id` and, in the mode
-    DEAD_LETTER, `raw`; with `details` also `detail`, a sentence about each bad row.
+    """Decode the payloads of a DataFrame.
 
-    `keep` names the other columns that stay, all of them if None; the fewer, the faster. `flat` gives the fields of the
-    value as columns of their own in its place, null in bad rows: faster than taking them out of the struct afterwards.
-    A column `headers` is looked at for schema ids whether it is kept or not.
+    The result has the kept columns, `value`, `reason`, `schema_id`, in the mode DEAD_LETTER `raw`, and with `details`
+    the column `detail`, which explains each bad row. `keep` lists the other columns to keep, all by default; fewer are
+    faster. `flat` returns the fields of the value as columns, which is faster than a later `select("value.*")`.
+    Schema ids in a column `headers` are used even if it is not kept.
     """
     need_spark()
     from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
@@ -74,39 +72,34 @@ def apply_decoding(
     details: bool = False,
     flat: bool = False,
 ) -> "DataFrame":
-    """`decode_frame` for a decoding that is planned already."""
-    from pyspark.sql import types as spark
+    """`decode_frame` for a planned decoding."""
+    from pyspark.sql.types import StructType
+
+    from headgate.spark_udfs.executor.arrow_functions import DecodeFrame
 
     _check_binary(df, column)
     kept = [name for name in df.columns if name != column] if keep is None else list(keep)
-    made = outcome_schema(decoding, details=details, flat=flat)
-    _check_names(df, column, kept, made.names)
+    added = _outcome_fields(decoding, details=details, flat=flat)
+    _check_names(df, column, kept, [field.name for field in added])
     has_headers = _has_headers(df)
-    travelling = [*kept, *([HEADERS] if has_headers and HEADERS not in kept else []), column]
-    form = FrameDecoding(decoding, len(kept), travelling.index(HEADERS) if has_headers else None, details, flat)
-    return df.select(*(quoted(name) for name in travelling)).mapInArrow(
-        form, spark.StructType([*(df.schema[name] for name in kept), *made.fields])
+    inputs = [*kept, *([HEADERS] if has_headers and HEADERS not in kept else []), column]
+    decode = DecodeFrame(decoding, len(kept), inputs.index(HEADERS) if has_headers else None, details, flat)
+    return df.select(*(quoted(name) for name in inputs)).mapInArrow(
+        decode, StructType([*(df.schema[name] for name in kept), *added])
     )
 
 
-def outcome_schema(decoding: "Decoding", *, details: bool = False, flat: bool = False) -> "StructType":
-    """The columns that decoding adds. Raises `FrameError` where a value has no fields to take out."""
-    from pyspark.sql import types as spark
+def _outcome_fields(decoding: "Decoding", *, details: bool, flat: bool) -> "list[StructField]":
+    from pyspark.sql.types import StructField, StructType
 
-    from headgate.spark_udfs.executor.spark_types import spark_type
+    from headgate.spark_udfs.driver.outcome_schema import outcome_fields, spark_value_type
 
-    value = spark_type(decoding.decoder().type)
-    if flat and not isinstance(value, spark.StructType):
-        raise FrameError(f"only records have fields to make columns of; this schema is {value.simpleString()}")
-    fields = list(value.fields) if flat and isinstance(value, spark.StructType) else [spark.StructField("value", value)]
-    kinds: dict[str, spark.DataType] = {
-        "reason": spark.StringType(),
-        "schema_id": spark.LongType(),
-        "raw": spark.BinaryType(),
-        DETAIL: spark.StringType(),
-    }
-    names = (*decoding.outcome_names[1:], *((DETAIL,) if details else ()))
-    return spark.StructType([*fields, *(spark.StructField(name, kinds[name]) for name in names)])
+    value = spark_value_type(decoding)
+    if not flat:
+        return [StructField("value", value), *outcome_fields(decoding, details=details)]
+    if not isinstance(value, StructType):
+        raise FrameError(f"flat=True needs a record schema; this schema is {value.simpleString()}")
+    return [*value.fields, *outcome_fields(decoding, details=details)]
 
 
 def decode_topic(
@@ -120,13 +113,12 @@ def decode_topic(
     schema: str | SchemaDefinition | None = None,
     fields: Sequence[str] | None = None,
     on_new_version: str = "KEEP",
-) -> Parted:
-    """The good rows, decoded, and the dead letters: `good, poison = decode_topic(df, subject="orders-value")`.
+) -> SplitFrame:
+    """Split a topic into good rows and dead letters: `good, poison = decode_topic(df, subject="orders-value")`.
 
-    `good` has the frame's columns, `value` decoded and `schema_id`; `poison` is the dead-letter table
-    (`spark_udfs.dead_letter`). Each row of the frame is in exactly one of them. A frame that the data source has
-    decoded already is only parted. Both come from one plan: where both are wanted, `decode_frame` and `part`
-    around a `persist()` save the second reading.
+    `good` has the columns of the DataFrame with the decoded `value`, and `schema_id`. `poison` is the dead-letter table
+    (`spark_udfs.dead_letter`). Each row is in exactly one of them. A DataFrame that the data source has decoded is only
+    split. Both results share one lazy plan: to use both, call `decode_frame`, `persist()` and `part`, which read once.
     """
     need_spark()
     if is_decoded(df):
@@ -140,84 +132,51 @@ def decode_topic(
 
 
 def is_decoded(df: "DataFrame") -> bool:
-    """Whether the frame has the columns of an outcome."""
+    """Whether the DataFrame has the columns of a decoded one."""
     return set(OUTCOME) <= set(df.columns)
 
 
-def part(decoded: "DataFrame") -> Parted:
-    """A decoded frame, parted by its reasons."""
+def part(decoded: "DataFrame") -> SplitFrame:
+    """Split a decoded DataFrame by its reasons."""
     from headgate.spark_udfs.dead_letter import dead_letters
 
     if not is_decoded(decoded):
-        raise FrameError(f"a decoded frame has the columns {', '.join(OUTCOME)}; this one {', '.join(decoded.columns)}")
-    good = decoded.where("reason IS NULL").drop("reason", "raw", DETAIL)
-    return Parted(good, dead_letters(decoded))
-
-
-class FrameDecoding:
-    """What runs in the executors: batches of the travelling columns in, the payloads last; the outcome out."""
-
-    def __init__(self, decoding: "Decoding", kept: int, headers_at: int | None, details: bool, flat: bool) -> None:
-        self._decoding = decoding
-        self._kept = kept
-        self._headers_at = headers_at
-        self._details = details
-        self._flat = flat
-
-    def __call__(self, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        from pyarrow import lib as pa
-
-        for batch in batches:
-            payloads = batch.column(batch.num_columns - 1)
-            headers = None if self._headers_at is None else batch.column(self._headers_at)
-            for start, columns in self._decoding.in_pieces(payloads, headers):
-                rows = len(columns.reasons)
-                value, *others = self._decoding.outcome(
-                    columns,
-                    payloads.slice(start, rows),
-                    None if headers is None else headers.slice(start, rows),
-                    details=self._details,
-                )
-                kept = [batch.column(at).slice(start, rows) for at in range(self._kept)]
-                names = [*batch.schema.names[: self._kept], *self._names(value)]
-                values = value.flatten() if self._flat else [value]
-                yield pa.RecordBatch.from_arrays([*kept, *values, *others], names)
-
-    def _names(self, value: "pa.Array") -> list[str]:
-        fields = [field.name for field in value.type] if self._flat else ["value"]
-        return [*fields, *self._decoding.outcome_names[1:], *((DETAIL,) if self._details else ())]
+        raise FrameError(
+            f"a decoded DataFrame has the columns {', '.join(OUTCOME)}; this one has {', '.join(decoded.columns)}"
+        )
+    good = decoded.where("reason IS NULL").drop("reason", "raw", "detail")
+    return SplitFrame(good, dead_letters(decoded))
 
 
 def quoted(name: str) -> str:
-    """The name of a column as Spark's expressions and SQL take it, whatever is in it."""
+    """The column name as a quoted SQL identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def _check_binary(df: "DataFrame", column: str) -> None:
     if column not in df.columns:
-        raise FrameError(f"there is no column {column}; the frame has {', '.join(df.columns)}")
+        raise FrameError(f"there is no column {column}; the DataFrame has {', '.join(df.columns)}")
     kind = df.schema[column].dataType.typeName()
     if kind != "binary":
-        raise FrameError(f"the column {column} holds {kind}, not binary payloads")
+        raise FrameError(f"the column {column} is {kind}, and must be binary")
 
 
-def _check_names(df: "DataFrame", column: str, kept: Sequence[str], made: Sequence[str]) -> None:
+def _check_names(df: "DataFrame", column: str, kept: Sequence[str], added: Sequence[str]) -> None:
     unknown = [name for name in kept if name not in df.columns]
     if unknown:
-        raise FrameError(f"there is no column {', '.join(unknown)} to keep; the frame has {', '.join(df.columns)}")
+        raise FrameError(f"there is no column {', '.join(unknown)} to keep; the DataFrame has {', '.join(df.columns)}")
     lower = [name.lower() for name in kept]
-    made = [name.lower() for name in made]
-    taken = [name for name in kept if name.lower() in made or lower.count(name.lower()) > 1 or name == column]
-    taken += [name for name in made if made.count(name) > 1]
+    added = [name.lower() for name in added]
+    taken = [name for name in kept if name.lower() in added or lower.count(name.lower()) > 1 or name == column]
+    taken += [name for name in added if added.count(name) > 1]
     if taken:
         raise FrameError(
-            f"the columns {', '.join(taken)} would stand beside others of the same name; rename them, or leave them "
-            "out with keep=[…]"
+            f"the result would have duplicate columns: {', '.join(taken)}; rename them, or exclude them with keep=[…]"
         )
 
 
 def _has_headers(df: "DataFrame") -> bool:
-    """Whether there is a column of record headers as Spark's Kafka source gives it."""
+    """Whether there is a column of record headers, as in Spark's Kafka source."""
     if HEADERS not in df.columns:
         return False
     return df.schema[HEADERS].dataType.simpleString() == "array<struct<key:string,value:binary>>"

@@ -1,22 +1,22 @@
-"""The functions by name, for SQL: `install(spark)` once, then
+"""SQL functions. After `install(spark)`:
 
     SELECT headgate_schema_id(value), count(*) FROM orders GROUP BY 1
     SELECT * FROM headgate_decode(TABLE(SELECT value FROM orders), 'orders-value')
 
-and, where a subject shall have a function of its own, `register_function(spark, "decode_order", "orders-value")`:
+After `register_function(spark, "decode_order", "orders-value")`:
 
     SELECT d.value.id, d.reason FROM (SELECT decode_order(value) AS d FROM orders)
 
-`headgate_decode` takes a table whose payloads are its column `value`, or its only column, and gives the other columns,
-then `value`, `reason`, `schema_id` and `raw`. Its columns are found when the query is analyzed, by the subject that it
-names; Spark moves its rows one by one, so it is for looking around, and the other functions are for work.
+`headgate_decode` decodes the column `value` of a table, or its only column. The result has the other columns, `value`,
+`reason`, `schema_id` and `raw`. Spark finds its columns when it analyzes the query, and passes the rows one by one. Use
+it for ad-hoc queries, and the other functions for production.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headgate.serdes import SchemaDefinition
-from headgate.spark_udfs.driver.session_settings import feed_functions_by_rows
+from headgate.spark_udfs.driver.session_settings import disable_columnar_input
 from headgate.spark_udfs.extra import need_spark
 from headgate.spark_udfs.frame import FrameError
 
@@ -30,9 +30,9 @@ DECODE_FUNCTION = "headgate_decode"
 
 
 def install(spark: "SparkSession | None" = None, *, registry: "Registry" = None) -> None:
-    """Make the SQL functions and the data source `headgate` known to a session, the active one if none is given.
+    """Register the SQL functions and the data source `headgate` in a session, by default the active one.
 
-    `registry` is the one that `headgate_decode` asks; what Spark's configuration says by now if None.
+    `headgate_decode` uses `registry`, by default the one of the current Spark configuration.
     """
     need_spark()
     from pyspark.sql import SparkSession as Session
@@ -42,7 +42,7 @@ def install(spark: "SparkSession | None" = None, *, registry: "Registry" = None)
 
     session = spark if spark is not None else Session.getActiveSession()
     if session is None:
-        raise FrameError("there is no active Spark session; give one: install(spark)")
+        raise FrameError("there is no active Spark session; pass one: install(spark)")
     _register_source(session)
     session.sql(
         f"CREATE OR REPLACE TEMPORARY FUNCTION {SCHEMA_ID_FUNCTION}(payload BINARY) RETURNS BIGINT RETURN "
@@ -65,7 +65,7 @@ def register_function(
     on_poison: str = "DEAD_LETTER",
     on_new_version: str = "KEEP",
 ) -> None:
-    """`from_registry_avro` for one subject, under a name of its own in SQL."""
+    """Register `from_registry_avro` for one subject as a SQL function."""
     need_spark()
     from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
     from headgate.spark_udfs.driver.registry_resolution import resolve
@@ -74,7 +74,7 @@ def register_function(
     choice = choice_of(subject, version, schema_id, schema, fields)
     options = resolve(registry, None, spark)
     decoding = plan_decoding(choice, options, on_poison=on_poison, on_new_version=on_new_version)
-    feed_functions_by_rows(spark)
+    disable_columnar_input(spark)
     spark.udf.register(name, decoding_function(decoding))
 
 
@@ -86,6 +86,6 @@ def _register_source(spark: "SparkSession") -> None:
     try:
         spark.dataSource.register(HeadgateDataSource)
     except PySparkException as error:
-        # PySpark 4.0 has found it by itself, and takes no other of that name.
+        # PySpark 4.0 has found the data source already, and rejects a second one.
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise

@@ -1,4 +1,4 @@
-"""On the driver: what a user asks for becomes a `Decoding` that can travel. Everything that can fail, fails here."""
+"""Build a `Decoding` from the arguments of the public functions. All configuration errors are raised here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Registry: TypeAlias = RegistryOptions | Mapping[str, str] | str | None
-"""An address, options by name, or None for what the frame, Spark's configuration or the environment says."""
+"""An address, options by name, or None to use the DataFrame, the Spark configuration or the environment."""
 
 RECURSION_MAX_LIMIT = 20
-"""Levels of a record inside itself: the columns double with each where it holds itself twice."""
+"""Levels of a recursive record. If it contains itself twice, each level doubles the number of columns."""
 
 
 def choice_of(
@@ -31,7 +31,7 @@ def choice_of(
     fields: Sequence[str] | None = None,
 ) -> ReaderChoice:
     if isinstance(fields, str):
-        raise ReaderError(f"fields is a list of field names, not the text {fields!r}")
+        raise ReaderError(f"fields must be a list of field names, not the string {fields!r}")
     return ReaderChoice(subject, version, schema_id, schema, None if fields is None else tuple(fields))
 
 
@@ -45,12 +45,12 @@ def plan_decoding(
     on_new_version: str = OnNewVersion.KEEP,
     recursion_max: int = RECURSION_MAX_DEFAULT,
 ) -> Decoding:
-    """Ask the registry for the reader and make sure that it can be laid out as columns.
+    """Fetch the reader schema, and check that it can be represented as columns.
 
-    Raises `ReaderError`, `OptionError` or `PolicyError`, each with advice.
+    Raises `ReaderError`, `OptionError` or `PolicyError`.
     """
     if not 0 <= recursion_max <= RECURSION_MAX_LIMIT:
-        raise ReaderError(f"recursion_max is between 0 and {RECURSION_MAX_LIMIT}, not {recursion_max}")
+        raise ReaderError(f"recursion_max must be between 0 and {RECURSION_MAX_LIMIT}, not {recursion_max}")
     poison, new_version = OnPoison.for_columns(on_poison), OnNewVersion.of(on_new_version)
     options = resolve(registry, df, column=column)
     with options.client() as client:
@@ -64,6 +64,6 @@ def plan_decoding(
 
 
 def with_reader(decoding: Decoding, choice: ReaderChoice) -> Decoding:
-    """The same with the reader that the choice gives by now; the very same where nothing changed."""
+    """The decoding with the current reader schema of the choice."""
     with decoding.registry.client() as client:
         return replace(decoding, reader=choice.resolve(client))

@@ -1,4 +1,4 @@
-"""Avro payloads to Spark's columns through `serdes.columnar`: no Python per row."""
+"""Decode Avro payloads to Spark columns with `serdes.columnar`, without Python code per row."""
 
 import numpy as np
 from pyarrow import lib as pa
@@ -7,15 +7,15 @@ from headgate.serdes import Poison, Reason
 from headgate.serdes.avro import Schema, parse
 from headgate.serdes.columnar import ColumnarDecoder, Spans, project
 from headgate.spark_udfs.executor.decoding import Columns, Decoding, reason_names
-from headgate.spark_udfs.executor.row_reading import Headers, RowReading
+from headgate.spark_udfs.executor.row_reading import Headers, RowReader
 from headgate.spark_udfs.executor.schema_id_headers import HeaderSchemas, header_schemas
 from headgate.spark_udfs.executor.spark_types import spark_arrow_type, to_spark
-from headgate.spark_udfs.executor.writer_schemas import Writers
+from headgate.spark_udfs.executor.writer_schemas import WriterSchemas
 from headgate.spark_udfs.spec.reader import Reader
 
 
 def reader_schema(reader: Reader) -> Schema:
-    """The Avro schema of the columns. Raises `InvalidSchema` or `UnknownField`."""
+    """The projected reader schema. Raises `InvalidSchema` or `UnknownField`."""
     schema = parse(reader.schema.text, dict(reader.schema.references))
     return schema if reader.fields is None else project(schema, reader.fields)
 
@@ -23,42 +23,43 @@ def reader_schema(reader: Reader) -> Schema:
 class AvroColumns:
     def __init__(self, spec: Decoding) -> None:
         schema = reader_schema(spec.reader)
-        self._writers = Writers(spec.reader, spec.registry, spec.on_new_version)
+        self._writers = WriterSchemas(spec.reader, spec.registry, spec.on_new_version)
         self._decoder = ColumnarDecoder(schema, self._writers, recursion_max=spec.recursion_max)
-        self._rows = RowReading(spec.reader, self._writers, schema)
+        self._rows = RowReader(spec.reader, self._writers, schema)
         self.type = spark_arrow_type(self._decoder.type)
 
     def explain(self, payload: bytes | None, headers: Headers) -> str:
         outcome = self._rows.read(payload, headers)
-        # The columns have bounds that a row by itself does not have; then there is nothing to quote.
+        # The columnar decoder has limits that the row reader does not have. Then there is no specific message.
         return outcome.detail if isinstance(outcome, Poison) else ""
 
     def decode(self, payloads: pa.Array | Spans, headers: pa.Array | None = None) -> Columns:
-        form = None if headers is None else header_schemas(headers, self._writers)
-        if form is None:
+        in_headers = None if headers is None else header_schemas(headers, self._writers)
+        if in_headers is None:
             batch = self._decoder.decode(payloads)
             return self._columns(batch.values, batch.reasons, batch.schema_ids)
-        return self._mixed(payloads, form)
+        return self._decode_mixed(payloads, in_headers)
 
-    def _mixed(self, payloads: pa.Array, form: HeaderSchemas) -> Columns:
-        """Rows that name a schema in a header, rows whose header is bad, and rows without: each its own way."""
-        named = [at for at, number in enumerate(form.numbers) if not isinstance(number, Reason)]
-        faulty = [at for at, number in enumerate(form.numbers) if isinstance(number, Reason)]
-        without = np.setdiff1d(np.arange(len(payloads)), form.rows)
+    def _decode_mixed(self, payloads: pa.Array, in_headers: HeaderSchemas) -> Columns:
+        """Decode rows with a schema id in a header, rows with a bad header, and framed rows, and merge the results."""
+        named = [at for at, number in enumerate(in_headers.numbers) if not isinstance(number, Reason)]
+        faulty = [at for at, number in enumerate(in_headers.numbers) if isinstance(number, Reason)]
+        without = np.setdiff1d(np.arange(len(payloads)), in_headers.rows)
         bodies = self._decoder.decode_bodies(
-            payloads.take(pa.array(form.rows[named])), pa.array([form.numbers[at] for at in named], pa.int64())
+            payloads.take(pa.array(in_headers.rows[named])),
+            pa.array([in_headers.numbers[at] for at in named], pa.int64()),
         )
         framed = self._decoder.decode(payloads.take(pa.array(without)))
-        is_there = payloads.is_valid().to_numpy(zero_copy_only=False)[form.rows[faulty]]
-        # That there is no payload at all comes before what its header says.
-        reasons = [form.numbers[at] if there else Reason.NULL for at, there in zip(faulty, is_there, strict=True)]
-        schema_ids = [form.schema_ids[at] for at in (*named, *faulty)]
+        is_there = payloads.is_valid().to_numpy(zero_copy_only=False)[in_headers.rows[faulty]]
+        # A null payload is NULL, regardless of its header.
+        reasons = [in_headers.numbers[at] if there else Reason.NULL for at, there in zip(faulty, is_there, strict=True)]
+        schema_ids = [in_headers.schema_ids[at] for at in (*named, *faulty)]
         together = self._columns(
             pa.concat_arrays([bodies.values, pa.nulls(len(faulty), self._decoder.type), framed.values]),
             pa.concat_arrays([bodies.reasons, pa.array(reasons, pa.uint8()), framed.reasons]),
             pa.concat_arrays([pa.array(schema_ids, pa.int64()), framed.schema_ids]),
         )
-        places = np.concatenate([form.rows[named], form.rows[faulty], without])
+        places = np.concatenate([in_headers.rows[named], in_headers.rows[faulty], without])
         order = pa.array(np.argsort(places, kind="stable"))
         return Columns(together.values.take(order), together.reasons.take(order), together.schema_ids.take(order))
 

@@ -1,6 +1,6 @@
-"""A schema of JSON or Protobuf as columns: the Arrow type, and how a value of the language becomes one of it.
+"""Convert values of JSON Schema or Protobuf to an Arrow type.
 
-A value that its column cannot hold without being falsified is a `ConversionError`, so that the row is poison instead.
+A value that the column cannot represent exactly raises `ConversionError`, so that the row becomes poison.
 """
 
 from collections.abc import Callable
@@ -12,18 +12,18 @@ from pyarrow import lib as pa
 LONG_MAX = 2**63 - 1
 LONG_MIN = -(2**63)
 DEPTH_MAX = 8
-"""Objects inside objects that become columns; what lies deeper is its JSON text."""
+"""Nesting levels that become columns. Deeper values become JSON text or bytes."""
 COLUMNS_MAX = 5000
-"""Of one schema: definitions that name one another in pairs double with every level."""
+"""Columns of one schema. Definitions that reference each other twice double with every level."""
 
 
 class ConversionError(ValueError):
-    """A value that its column cannot hold; the text says which."""
+    """The column cannot represent a value. The message describes it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """`convert` takes a value that is not None, and raises `ConversionError`."""
+class ColumnConverter:
+    """`convert` takes a value other than None. Raises `ConversionError`."""
 
-    arrow: pa.DataType
+    arrow_type: pa.DataType
     convert: Callable[[Any], Any]

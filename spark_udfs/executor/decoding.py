@@ -1,16 +1,15 @@
-"""Framed payloads to Spark's columns, in an executor: the one step that the functions, the frames and the source share.
+"""Decode framed payloads to Spark columns. Column functions, DataFrames and the data source share this module.
 
-A `Decoding` is plain data that travels with the plan. Each Python worker makes one decoder of it and keeps it: writers'
-schemas that the plan did not bring are asked for once per worker, and what the registry did not know is remembered too.
-Avro goes through `serdes.columnar` (`spark_udfs.avro_columns`), JSON Schema and Protobuf row by row
-(`spark_udfs.row_columns`).
+A `Decoding` is plain data in the query plan. Each Python worker creates one decoder from it and caches it. The decoder
+fetches unknown writer schemas once per worker, and caches unknown ids as well. Avro is decoded by `serdes.columnar`
+(`avro_columns`), JSON Schema and Protobuf row by row (`row_columns`).
 """
 
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,30 +24,32 @@ from headgate.spark_udfs.spec.reader import Reader
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
 DECODERS_MAX = 32
-"""Decoders that one Python worker keeps: as many queries can share it."""
+"""Decoders that one Python worker caches, for that many queries."""
 
 PIECE_BYTES_MAX = 8 * 1024 * 1024
-"""Payload bytes decoded at once. A null in a list takes one byte, and a slot in every column below it, so that what is
-decoded can be a hundred times larger."""
+"""Payload bytes that are decoded at once. The result can be a hundred times larger: a null in a list is one byte, and a
+slot in every nested column."""
 
 JOINED_BYTES_MAX = 2**31 - 1
-"""Of one Arrow array with 32-bit offsets, at the most pessimistic."""
+"""Size limit of one Arrow array with 32-bit offsets."""
 
 DETAILS_MAX = 200
-"""Rows of a piece whose fault is described in full: each is read once more, by itself. The others have a general
-sentence, so that a topic of nothing but garbage costs little more than a good one."""
+"""Bad rows of a piece that get a specific message, because each is decoded again individually. The others get a general
+message, so that a topic full of poison costs little more than a good one."""
 
 DETAIL_CHARS_MAX = 2000
 HEX_BYTES_MAX = 16
-"""Of a payload, in the text of an error."""
+"""Bytes of a payload in an error message."""
+DETAIL = "detail"
+"""The column with the message of a bad row."""
 
 REASON_SENTENCES: dict[str, str] = {reason.name: reason.message for reason in Reason}
-"""What a reason means, where nothing more is known of the row."""
+"""The general message of each reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Row for row: the value as Spark takes it, the name of the reason (null where good), the schema id if any."""
+    """One entry per row: the value in a Spark type, the name of the reason (null if good), and the schema id."""
 
     values: pa.Array
     reasons: pa.Array
@@ -58,25 +59,25 @@ class Columns:
 class Decoder(Protocol):
     @property
     def type(self) -> pa.DataType:
-        """The Arrow type of the values, as Spark takes it."""
+        """The Arrow type of the values, which Spark accepts."""
         ...
 
     def decode(self, payloads: pa.Array | Spans, headers: pa.Array | None = None) -> Columns:
-        """`headers` are the records' own, lists of key and value, in which the newer form names the schema.
+        """`headers` are lists of key and value; a record header can contain the schema id.
 
-        Raises nothing for any payload, but `BatchTooLarge` where the rows should come in smaller pieces, and
-        `NewVersionError` where the policy asks for it.
+        No payload raises an exception. Raises `BatchTooLarge` if the rows must be split, and `NewVersionError` if the
+        policy requires it.
         """
         ...
 
     def explain(self, payload: bytes | None, headers: list[tuple[str, bytes | None]]) -> str:
-        """What is wrong with a payload that `decode` gave a reason for; "" where that cannot be said."""
+        """A message for a payload with a reason; "" if there is no specific one."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """Picklable and hashable."""
+    """The plan of decoding one column. Picklable and hashable."""
 
     reader: Reader
     registry: RegistryOptions
@@ -85,65 +86,64 @@ class Decoding:
     recursion_max: int = RECURSION_MAX_DEFAULT
 
     def decoder(self) -> Decoder:
-        """The decoder of this process; the same for an equal spec."""
+        """The cached decoder of this process."""
         return decoder_of(self)
 
     def decode(
         self, payloads: pa.Array | pa.ChunkedArray, headers: pa.Array | pa.ChunkedArray | None = None
     ) -> Columns:
-        """All rows in one piece, whatever the mode. Raises nothing for any payload.
+        """Decode all rows into one array per column, in any mode. No payload raises an exception.
 
-        Rows past two gigabytes of values, which one Arrow array cannot hold, are INVALID_VALUE; `in_pieces` has no such
-        bound.
+        Rows beyond two gigabytes of values, the limit of an Arrow array, are INVALID_VALUE. `in_pieces` has no limit.
         """
         parts: list[Columns] = []
         size = 0
         for _, part in self.in_pieces(payloads, headers):
             size += part.values.nbytes
-            parts.append(part if size <= JOINED_BYTES_MAX else _refused(part))
-        return _joined(parts, self.decoder().type)
+            parts.append(part if size <= JOINED_BYTES_MAX else _all_poison(part))
+        return _concatenated(parts, self.decoder().type)
 
     def in_pieces(
         self, payloads: pa.Array | pa.ChunkedArray, headers: pa.Array | pa.ChunkedArray | None = None
     ) -> Iterator[tuple[int, Columns]]:
-        """The columns of runs of rows, each with the number of its first row."""
+        """The columns of consecutive slices, each with the index of its first row."""
         payloads = _one_array(payloads)
         headers = None if headers is None else _one_array(headers)
         for start, rows in pieces(payloads):
             taken = None if headers is None else headers.slice(start, rows)
-            yield from self._halved(start, payloads.slice(start, rows), taken)
+            yield from self._decode_halves(start, payloads.slice(start, rows), taken)
 
     @property
     def is_in_place(self) -> bool:
-        """Whether payloads are read where they lie, without a column made of them."""
+        """Whether payloads can be decoded in their fetch buffer, without an Arrow array."""
         return self.reader.language == "AVRO"
 
     def in_place(self, payloads: Spans) -> Iterator[tuple[int, Columns]]:
-        """As `in_pieces`, for payloads of bounded bytes."""
-        return self._halved(0, payloads, None)
+        """Like `in_pieces`, for payloads in a fetch buffer of limited size."""
+        return self._decode_halves(0, payloads, None)
 
-    def _halved(
+    def _decode_halves(
         self, start: int, payloads: pa.Array | Spans, headers: pa.Array | None
     ) -> Iterator[tuple[int, Columns]]:
-        work = [(start, payloads, headers)]
-        while work:
-            start, payloads, headers = work.pop()
+        pending = [(start, payloads, headers)]
+        while pending:
+            start, payloads, headers = pending.pop()
             try:
                 columns = self.decoder().decode(payloads, headers)
             except BatchTooLarge:
                 half = len(payloads) // 2
                 if half == 0:
-                    yield start, _nothing(payloads, self.decoder().type)
+                    yield start, _all_invalid(payloads, self.decoder().type)
                     continue
                 for at, rows in ((half, len(payloads) - half), (0, half)):
                     taken = None if headers is None else headers.slice(at, rows)
-                    work.append((start + at, payloads.slice(at, rows), taken))
+                    pending.append((start + at, payloads.slice(at, rows), taken))
             else:
                 yield start, columns
 
     @property
     def outcome_names(self) -> tuple[str, ...]:
-        """The names of the columns that `outcome` gives."""
+        """The names of the columns of `outcome`."""
         return (
             ("value", "reason", "schema_id", "raw")
             if self.on_poison is OnPoison.DEAD_LETTER
@@ -153,7 +153,7 @@ class Decoding:
     def outcome(
         self, columns: Columns, payloads: pa.Array, headers: pa.Array | None = None, *, details: bool = False
     ) -> list[pa.Array]:
-        """Value, reason, schema id; the raw bytes of poison in the mode DEAD_LETTER; the detail of it if asked for.
+        """Value, reason, schema id, in the mode DEAD_LETTER the raw bytes of bad rows, and optionally their details.
 
         Raises `PoisonError` in the mode FAIL.
         """
@@ -183,36 +183,36 @@ class Decoding:
             return pa.nulls(len(payloads), pa.string())
         texts: list[str | None] = [None] * len(payloads)
         for place, (row, reason) in enumerate(zip(bad.tolist(), columns.reasons.take(bad).to_pylist(), strict=True)):
-            said = self._explained(payloads[row].as_py(), _headers_of(headers, row)) if place < DETAILS_MAX else ""
-            texts[row] = said or REASON_SENTENCES[reason]
+            message = self._explained(payloads[row].as_py(), _headers_of(headers, row)) if place < DETAILS_MAX else ""
+            texts[row] = message or REASON_SENTENCES[reason]
         return pa.array(texts, pa.string())
 
     def _explained(self, payload: bytes | None, headers: list[tuple[str, bytes | None]]) -> str:
         text = self.decoder().explain(payload, headers)[:DETAIL_CHARS_MAX]
-        # It can quote the payload: what is no text in UTF-8 would fail the column.
+        # The message can quote the payload, and invalid UTF-8 would fail the column.
         return text.encode("utf-8", "backslashreplace").decode()
 
 
 @lru_cache(maxsize=DECODERS_MAX)
 def decoder_of(spec: Decoding) -> Decoder:
-    """Kept per process: Spark's Python workers are reused from task to task."""
-    made: Decoder
+    """Cached per process, because Spark reuses its Python workers."""
+    decoder: Decoder
     if spec.reader.language == "AVRO":
         from headgate.spark_udfs.executor.avro_columns import AvroColumns
 
-        made = AvroColumns(spec)
+        decoder = AvroColumns(spec)
     else:
         from headgate.spark_udfs.executor.row_columns import RowColumns
 
-        made = RowColumns(spec)
-    if _is_in_a_task():
+        decoder = RowColumns(spec)
+    if _is_worker():
         keep_freed_buffers()
         freeze_loaded_objects()
-    return made
+    return decoder
 
 
-def _is_in_a_task() -> bool:
-    """Whether this process is a Python worker of Spark's, whose memory is ours to arrange; a driver's is not."""
+def _is_worker() -> bool:
+    """Whether this process is a Python worker. The memory settings of a driver belong to the user."""
     if "pyspark" not in sys.modules:
         return False
     from pyspark import TaskContext
@@ -222,12 +222,12 @@ def _is_in_a_task() -> bool:
 
 @cache
 def reason_names() -> pa.Array:
-    """By the number of the reason; null for 0. Made late: with its first array, Arrow imports pandas."""
+    """Reason names by number; null for 0. Created lazily: the first array makes Arrow import pandas."""
     return pa.array([None, *(reason.name for reason in sorted(Reason))], pa.string())
 
 
 def poison_rows(columns: Columns) -> NDArray[np.int64]:
-    """The rows that have a reason."""
+    """The indexes of the bad rows."""
     return poison_rows_of(columns.reasons)
 
 
@@ -238,7 +238,7 @@ def poison_rows_of(reasons: pa.Array) -> NDArray[np.int64]:
 
 
 def raw_of(payloads: pa.Array, bad: NDArray[np.int64]) -> pa.Array:
-    """The payloads of the bad rows, null elsewhere."""
+    """The payloads of the bad rows, and null for good rows."""
     if not len(bad):
         return pa.nulls(len(payloads), pa.binary())
     is_good = np.ones(len(payloads), bool)
@@ -247,7 +247,7 @@ def raw_of(payloads: pa.Array, bad: NDArray[np.int64]) -> pa.Array:
 
 
 def pieces(payloads: pa.Array, bytes_max: int = PIECE_BYTES_MAX) -> Iterator[tuple[int, int]]:
-    """Start and length of runs of rows with so many bytes at most, or one row with more."""
+    """Start and length of slices of up to `bytes_max` bytes, or of one larger row."""
     rows = len(payloads)
     if payloads.nbytes <= bytes_max or rows <= 1:
         yield 0, rows
@@ -268,12 +268,12 @@ def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     if column.type == pa.binary():
-        # Several chunks together may be more than 32-bit offsets can count.
+        # Several chunks together may exceed 32-bit offsets.
         column = column.cast(pa.large_binary())
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _joined(parts: list[Columns], kind: pa.DataType) -> Columns:
+def _concatenated(parts: list[Columns], kind: pa.DataType) -> Columns:
     if len(parts) == 1:
         return parts[0]
     return Columns(
@@ -283,18 +283,22 @@ def _joined(parts: list[Columns], kind: pa.DataType) -> Columns:
     )
 
 
-def _refused(part: Columns) -> Columns:
-    """Every good row as poison."""
+def _all_poison(part: Columns) -> Columns:
+    """The part with every good row marked as poison."""
     reasons = part.reasons.fill_null(Reason.INVALID_VALUE.name)
     return Columns(pa.nulls(len(reasons), part.values.type), reasons, part.schema_ids)
 
 
-def _nothing(payloads: pa.Array | Spans, kind: pa.DataType) -> Columns:
+def _all_invalid(payloads: pa.Array | Spans, kind: pa.DataType) -> Columns:
     rows = len(payloads)
     reasons = pa.array([Reason.INVALID_VALUE.name] * rows, pa.string())
     return Columns(pa.nulls(rows, kind), reasons, pa.nulls(rows, pa.int64()))
 
 
 def _headers_of(headers: pa.Array | None, row: int) -> list[tuple[str, bytes | None]]:
-    entries = None if headers is None else headers[row].as_py()
+    return [] if headers is None else header_pairs(headers[row].as_py())
+
+
+def header_pairs(entries: list[dict[str, Any] | None] | None) -> list[tuple[str, bytes | None]]:
+    """The headers of one record, from a row of the column `headers`."""
     return [(entry["key"], entry["value"]) for entry in entries or () if entry is not None]

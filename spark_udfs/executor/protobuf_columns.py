@@ -1,4 +1,4 @@
-"""A Protobuf message as columns.
+"""Spark columns of a Protobuf message.
 
 | field | column |
 |---|---|
@@ -6,12 +6,12 @@
 | `int32`, `sint32`, `sfixed32` | int |
 | `uint32`, `fixed32`, `int64`, `sint64`, `sfixed64` | bigint |
 | `uint64`, `fixed64` | decimal(20,0) |
-| enum | string: the name, or the number where the schema has no name for it |
-| message | struct; `google.protobuf.Timestamp` a timestamp, the wrappers (`StringValue`, …) their value |
+| enum | string: the name, or the number if the schema has no name for it |
+| message | struct; `google.protobuf.Timestamp` is a timestamp, and a wrapper (`StringValue`, …) is its value |
 | `repeated`, `map` | array, map |
 
-A field that says whether it is there (a message, `optional`, one of a `oneof`) is null where it is not; any other has
-its default, as Protobuf means it. A message inside itself is laid out once more; what lies deeper is its bytes.
+A missing field with presence (a message, `optional`, a member of a `oneof`) is null. Any other missing field has its
+Protobuf default. A recursive message has one more level of columns. Deeper levels are bytes.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from pyarrow import lib as pa
 
-from headgate.spark_udfs.executor.column_converter import COLUMNS_MAX, DEPTH_MAX, ConversionError, Shape
+from headgate.spark_udfs.executor.column_converter import COLUMNS_MAX, DEPTH_MAX, ColumnConverter, ConversionError
 
 TIMESTAMP = "google.protobuf.Timestamp"
 WRAPPERS = frozenset(
@@ -29,66 +29,66 @@ WRAPPERS = frozenset(
     for kind in ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64")
 )
 RECURSION_MAX = 1
-"""Times that a message lies inside itself as columns; what lies deeper is its bytes."""
+"""Levels of a recursive message that become columns. Deeper levels are bytes."""
 SECONDS_MIN, SECONDS_END = -62_135_596_800, 253_402_300_800
-"""Years 1 to 9999: Protobuf's own range, and Spark's."""
+"""Years 1 to 9999: the range of Protobuf and Spark."""
 
 
-def protobuf_shape(message: Descriptor) -> Shape:
-    return _Shaping().message(message, ())
+def protobuf_converter(message: Descriptor) -> ColumnConverter:
+    return _Converters().message(message, ())
 
 
-class _Shaping:
+class _Converters:
     def __init__(self) -> None:
         self._columns = 0
 
-    def message(self, message: Descriptor, inside: tuple[str, ...]) -> Shape:
+    def message(self, message: Descriptor, inside: tuple[str, ...]) -> ColumnConverter:
         self._columns += 1
         if message.full_name == TIMESTAMP:
-            return Shape(pa.timestamp("us", "UTC"), _timestamp)
+            return ColumnConverter(pa.timestamp("us", "UTC"), _timestamp)
         if message.full_name in WRAPPERS:
             wrapped = self._single(message.fields_by_name["value"], inside)
-            return Shape(wrapped.arrow, lambda value: wrapped.convert(value.value))
+            return ColumnConverter(wrapped.arrow_type, lambda value: wrapped.convert(value.value))
         if inside.count(message.full_name) > RECURSION_MAX or len(inside) > DEPTH_MAX or self._columns > COLUMNS_MAX:
-            return Shape(pa.binary(), lambda value: value.SerializeToString(deterministic=True))
+            return ColumnConverter(pa.binary(), lambda value: value.SerializeToString(deterministic=True))
         fields = [(field, self._field(field, (*inside, message.full_name))) for field in message.fields]
 
         def convert(value: Any) -> Any:
             return {
-                field.name: shape.convert(getattr(value, field.name))
+                field.name: converter.convert(getattr(value, field.name))
                 if not _has_presence(field) or value.HasField(field.name)
                 else None
-                for field, shape in fields
+                for field, converter in fields
             }
 
-        return Shape(pa.struct([(field.name, shape.arrow) for field, shape in fields]), convert)
+        return ColumnConverter(pa.struct([(field.name, converter.arrow_type) for field, converter in fields]), convert)
 
-    def _field(self, field: FieldDescriptor, inside: tuple[str, ...]) -> Shape:
+    def _field(self, field: FieldDescriptor, inside: tuple[str, ...]) -> ColumnConverter:
         if not _is_repeated(field):
             return self._single(field, inside)
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             return self._map(field.message_type, inside)
         item = self._single(field, inside)
-        return Shape(pa.list_(item.arrow), lambda value: [item.convert(entry) for entry in value])
+        return ColumnConverter(pa.list_(item.arrow_type), lambda value: [item.convert(entry) for entry in value])
 
-    def _map(self, entry: Descriptor, inside: tuple[str, ...]) -> Shape:
+    def _map(self, entry: Descriptor, inside: tuple[str, ...]) -> ColumnConverter:
         key = self._single(entry.fields_by_name["key"], inside)
         item = self._single(entry.fields_by_name["value"], inside)
 
         def convert(value: Any) -> Any:
             return [(key.convert(name), item.convert(value[name])) for name in value]
 
-        return Shape(pa.map_(key.arrow, item.arrow), convert)
+        return ColumnConverter(pa.map_(key.arrow_type, item.arrow_type), convert)
 
-    def _single(self, field: FieldDescriptor, inside: tuple[str, ...]) -> Shape:
+    def _single(self, field: FieldDescriptor, inside: tuple[str, ...]) -> ColumnConverter:
         if field.message_type is not None:
             return self.message(field.message_type, inside)
         if field.enum_type is not None:
             names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
-            return Shape(pa.string(), lambda value: names.get(value, str(value)))
+            return ColumnConverter(pa.string(), lambda value: names.get(value, str(value)))
         if field.type == FieldDescriptor.TYPE_BYTES:
-            return Shape(pa.binary(), _same)
-        return Shape(*_SCALARS[field.cpp_type])
+            return ColumnConverter(pa.binary(), _same)
+        return ColumnConverter(*_SCALARS[field.cpp_type])
 
 
 def _is_repeated(field: FieldDescriptor) -> bool:
@@ -105,7 +105,7 @@ def _same(value: Any) -> Any:
 
 def _timestamp(value: Any) -> int:
     if not SECONDS_MIN <= value.seconds < SECONDS_END or not 0 <= value.nanos < 10**9:
-        raise ConversionError(f"a timestamp of {value.seconds} seconds and {value.nanos} nanoseconds is no time")
+        raise ConversionError(f"a timestamp of {value.seconds} seconds and {value.nanos} nanoseconds is out of range")
     micros: int = value.seconds * 1_000_000 + value.nanos // 1000
     return micros
 

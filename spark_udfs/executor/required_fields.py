@@ -1,9 +1,8 @@
-"""Which fields of a decoded record are never null, told to Spark.
+"""Mark the fields of a decoded record that are never null.
 
-The decoder's Arrow types leave every field nullable, since a bad row has no values at all. In the struct of
-`from_registry_avro` that is said once, by the value itself; of a field below it Spark asks "is it null?" for every row
-unless the type says that it never is, and that takes a twentieth to a tenth of the column's whole time. A field
-that Avro gives a union is left nullable, and so is whatever lies in a map or in a union of several types.
+The decoder's Arrow types are nullable, because a bad row has no values. In the struct of `from_registry_avro` the value
+itself is null then. For every nullable field below it Spark checks each row, which takes 5 to 10 % of the time. Avro
+unions, and everything inside maps and unions of several types, stay nullable.
 """
 
 import pyarrow.types as kinds
@@ -13,11 +12,11 @@ from headgate.serdes.avro.schema import Array, Primitive, Record, Schema, Union
 from headgate.serdes.columnar.layout import is_null
 
 ITEM = "element"
-"""What PySpark calls the items of a list, in the types that it compares with."""
+"""PySpark's name for the items of a list. PySpark compares the names."""
 
 
 def with_required(kind: pa.DataType, schema: Schema) -> pa.DataType:
-    """The Arrow type of values of a schema, as Spark takes it, with the fields that are always there marked as such."""
+    """The Arrow type with the required fields of the Avro schema marked as not nullable."""
     if isinstance(schema, Union):
         members = [branch for branch in schema.branches if not is_null(branch)]
         return with_required(kind, members[0]) if len(members) == 1 else kind
@@ -39,17 +38,17 @@ def is_nullable(schema: Schema) -> bool:
     return isinstance(schema, Union) or (isinstance(schema, Primitive) and schema.kind == "null")
 
 
-def retyped(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The same buffers under a type that differs in nothing but in what may be null."""
+def with_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The same buffers with a type that differs only in nullability."""
     if array.type == kind:
         return array
     if kinds.is_list(kind):
-        own, children = array.buffers()[:2], [retyped(array.values, kind.value_type)]
+        own, children = array.buffers()[:2], [with_type(array.values, kind.value_type)]
     else:
         if array.offset:
-            # Its fields would be given from there on, its own validity from the beginning.
+            # Copy: `field` applies the offset, and the validity buffer does not.
             array = pa.concat_arrays([array])
         own = array.buffers()[:1]
-        children = [retyped(array.field(at), kind.field(at).type) for at in range(kind.num_fields)]
-    # The fields of a null row are null in spite of their type; nobody looks at them. Arrow's other ways would refuse.
+        children = [with_type(array.field(at), kind.field(at).type) for at in range(kind.num_fields)]
+    # The fields of a null row are null despite their type, and never read. Other Arrow functions would reject them.
     return pa.Array.from_buffers(kind, len(array), own, array.null_count, array.offset, children=children)

@@ -1,4 +1,4 @@
-"""JSON Schema and Protobuf payloads to Spark's columns, row by row: the slower way, with the same outcome."""
+"""Decode JSON Schema and Protobuf payloads to Spark columns, row by row."""
 
 from typing import Any
 
@@ -6,25 +6,25 @@ from pyarrow import lib as pa
 
 from headgate.serdes import Poison, Reason
 from headgate.serdes.protobuf.messages import Messages
-from headgate.spark_udfs.executor.column_converter import ConversionError, Shape
-from headgate.spark_udfs.executor.decoding import Columns, Decoding
-from headgate.spark_udfs.executor.json_schema_columns import json_shape
-from headgate.spark_udfs.executor.protobuf_columns import protobuf_shape
-from headgate.spark_udfs.executor.row_reading import Headers, RowReading
+from headgate.spark_udfs.executor.column_converter import ColumnConverter, ConversionError
+from headgate.spark_udfs.executor.decoding import Columns, Decoding, header_pairs
+from headgate.spark_udfs.executor.json_schema_columns import json_schema_converter
+from headgate.spark_udfs.executor.protobuf_columns import protobuf_converter
+from headgate.spark_udfs.executor.row_reading import Headers, RowReader
 from headgate.spark_udfs.executor.spark_types import spark_arrow_type, to_spark
-from headgate.spark_udfs.executor.writer_schemas import Writers
+from headgate.spark_udfs.executor.writer_schemas import WriterSchemas
 from headgate.spark_udfs.spec.reader import Reader
 
 NO_MESSAGE = ""
-"""JSON has only one kind of value."""
+"""JSON Schema has no message name."""
 
 
 class RowColumns:
     def __init__(self, spec: Decoding) -> None:
         """Raises `InvalidSchema`."""
-        self._rows = RowReading(spec.reader, Writers(spec.reader, spec.registry, spec.on_new_version))
-        self._shape, self._message = _shape_of(spec.reader)
-        self.type = spark_arrow_type(self._shape.arrow)
+        self._rows = RowReader(spec.reader, WriterSchemas(spec.reader, spec.registry, spec.on_new_version))
+        self._converter, self._message = _converter_of(spec.reader)
+        self.type = spark_arrow_type(self._converter.arrow_type)
 
     def explain(self, payload: bytes | None, headers: Headers) -> str:
         outcome = self._outcome(payload, headers)
@@ -46,7 +46,7 @@ class RowColumns:
             reasons.append(reason)
             schema_ids.append(schema_id)
         return Columns(
-            to_spark(pa.array(values, self._shape.arrow)),
+            to_spark(pa.array(values, self._converter.arrow_type)),
             pa.array(reasons, pa.string()),
             pa.array(schema_ids, pa.int64()),
         )
@@ -57,26 +57,21 @@ class RowColumns:
             return outcome
         value: Any = outcome.value
         if self._message and value.DESCRIPTOR.full_name != self._message:
-            detail = f"a {value.DESCRIPTOR.full_name}, where the columns are those of {self._message}"
+            detail = f"the message is {value.DESCRIPTOR.full_name}, and the columns are those of {self._message}"
             return Poison(Reason.UNRESOLVABLE, detail, payload, outcome.schema_id, outcome.schema_guid)
         try:
-            return (None if value is None else self._shape.convert(value)), outcome.schema_id
+            return (None if value is None else self._converter.convert(value)), outcome.schema_id
         except (ConversionError, RecursionError) as error:
             return Poison(Reason.INVALID_VALUE, str(error), payload, outcome.schema_id, outcome.schema_guid)
 
 
-def _shape_of(reader: Reader) -> tuple[Shape, str]:
+def _converter_of(reader: Reader) -> tuple[ColumnConverter, str]:
     texts = dict(reader.schema.references)
     if reader.language == "JSON":
-        return json_shape(reader.schema.text, texts), NO_MESSAGE
+        return json_schema_converter(reader.schema.text, texts), NO_MESSAGE
     message = Messages(reader.schema.text, texts).first()
-    return protobuf_shape(message), message.full_name
+    return protobuf_converter(message), message.full_name
 
 
 def _headers(headers: pa.Array | None, rows: int) -> list[Headers]:
-    if headers is None:
-        return [[]] * rows
-    return [
-        [(entry["key"], entry["value"]) for entry in entries or () if entry is not None]
-        for entries in headers.to_pylist()
-    ]
+    return [[]] * rows if headers is None else [header_pairs(entries) for entries in headers.to_pylist()]

@@ -1,6 +1,6 @@
-"""The header form of the wire format, in columns: which rows name their schema in a record header, and which schema.
+"""Find schema ids in record headers (`__value_schema_id`), for a whole column of headers.
 
-`docs/wire-format.md` describes it. Most topics have no such header; then nothing is done for any row.
+`docs/wire-format.md` describes the format. Most topics have no such header and skip this work.
 """
 
 from dataclasses import dataclass
@@ -9,34 +9,34 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
-from headgate.serdes.framing import VALUE_HEADER, Frame, unframe_record
+from headgate.serdes.framing import VALUE_HEADER, unframe_record
 from headgate.serdes.outcome import Poison, Reason
-from headgate.spark_udfs.executor.writer_schemas import Writers
+from headgate.spark_udfs.executor.writer_schemas import WriterSchemas
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderSchemas:
-    """The rows in question, and for each a number that the writers know, or the reason why there is none."""
+    """The rows with a schema header. `numbers` are those of `WriterSchemas`, or reasons."""
 
     rows: NDArray[np.int64]
     numbers: list[int | Reason]
     schema_ids: list[int | None]
 
 
-def header_schemas(headers: pa.Array, writers: Writers, name: str = VALUE_HEADER) -> HeaderSchemas | None:
-    """None where no row has the header. `headers` is a list column of structs, key and value first."""
+def header_schemas(headers: pa.Array, writers: WriterSchemas, name: str = VALUE_HEADER) -> HeaderSchemas | None:
+    """None if no row has the header. `headers` is a list column of structs of key and value."""
     found = _first_of_name(headers, name)
     if found is None:
         return None
     rows, values = found
     distinct = values.dictionary_encode()
-    known = [_named_by(header, name, writers) for header in distinct.dictionary.to_pylist()]
+    known = [_schema_of(header, name, writers) for header in distinct.dictionary.to_pylist()]
     places = distinct.indices.to_pylist()
     return HeaderSchemas(rows, [known[place][0] for place in places], [known[place][1] for place in places])
 
 
 def _first_of_name(headers: pa.Array, name: str) -> tuple[NDArray[np.int64], pa.Array] | None:
-    """The rows that have such a header, and its value; one without a value does not count, as in `serdes.framing`."""
+    """The rows with the header, and its first value. A header without value is ignored, as in `serdes.framing`."""
     entries = headers.values
     keys = entries.field(0).dictionary_encode()
     names = keys.dictionary.to_pylist()
@@ -56,15 +56,8 @@ def _first_of_name(headers: pa.Array, name: str) -> tuple[NDArray[np.int64], pa.
     return rows[keep].astype(np.int64), values.filter(pa.array(keep)).cast(pa.binary())
 
 
-def _named_by(header: bytes, name: str, writers: Writers) -> tuple[int | Reason, int | None]:
+def _schema_of(header: bytes, name: str, writers: WriterSchemas) -> tuple[int | Reason, int | None]:
     frame = unframe_record(b"", [(name, header)], name != VALUE_HEADER)
     if isinstance(frame, Poison):
         return frame.reason, None
-    return _number_of(frame, writers), frame.schema_id
-
-
-def _number_of(frame: Frame, writers: Writers) -> int | Reason:
-    if frame.schema_guid is not None:
-        return writers.number_of(frame.schema_guid)
-    assert frame.schema_id is not None
-    return frame.schema_id
+    return writers.number_of_frame(frame), frame.schema_id

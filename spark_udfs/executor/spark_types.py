@@ -1,4 +1,4 @@
-"""What Spark calls the columns that the decoder makes, and the casts where Spark has no such type.
+"""Map Arrow types of the decoder to Spark types, and cast columns whose type Spark does not support.
 
 | the decoder's Arrow type | Spark |
 |---|---|
@@ -6,14 +6,14 @@
 | string, binary, date32 | string, binary, date |
 | fixed_size_binary | binary |
 | decimal128 | decimal |
-| decimal256 (39 to 76 digits) | string: the number in decimal notation, nothing lost |
-| time32[ms], time64[us] | int, bigint: milliseconds, microseconds since midnight, as `from_avro` has it |
-| timestamp with a zone; without | timestamp; timestamp_ntz. Microseconds: nanoseconds are rounded down |
+| decimal256 (39 to 76 digits) | string in decimal notation, without loss |
+| time32[ms], time64[us] | int, bigint: milliseconds, microseconds since midnight, as in `from_avro` |
+| timestamp with a time zone; without | timestamp; timestamp_ntz. Nanoseconds are rounded down to microseconds |
 | uint32 (the parts of a duration) | bigint |
 | null | void |
-| list, map, struct | array, map, struct. Equal keys of a map are all kept; Python sees the last |
+| list, map, struct | array, map, struct. Duplicate keys of a map are kept; Python sees the last |
 
-Most columns pass as they are. Nothing here looks at a row on its own.
+Most columns need no cast. All functions work on whole columns.
 """
 
 from typing import TYPE_CHECKING, Any, cast
@@ -29,7 +29,7 @@ NANOSECONDS_PER_MICROSECOND = 1000
 
 
 def spark_arrow_type(kind: pa.DataType) -> pa.DataType:
-    """The Arrow type that Spark takes for a column of this one."""
+    """The Arrow type that Spark accepts for a column of this type."""
     if kinds.is_struct(kind):
         return pa.struct([pa.field(field.name, spark_arrow_type(field.type), field.nullable) for field in kind])
     if kinds.is_map(kind):
@@ -52,8 +52,8 @@ def spark_arrow_type(kind: pa.DataType) -> pa.DataType:
 
 
 def to_spark(array: pa.Array, wanted: pa.DataType | None = None) -> pa.Array:
-    """The column as Spark takes it: the same array where nothing is to do. `wanted` is its type, where that is known:
-    finding it costs as much as decoding a few hundred rows."""
+    """Cast a column to the type that Spark accepts. Pass `wanted` if that type is known: computing it costs as much as
+    decoding a few hundred rows."""
     return _converted(array, spark_arrow_type(array.type) if wanted is None else wanted)
 
 
@@ -81,7 +81,7 @@ def _converted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _with_items(array: pa.Array, wanted: pa.DataType, items: pa.Array) -> pa.Array:
-    """The same lists over other items."""
+    """The same lists with other items."""
     return pa.Array.from_buffers(
         wanted, len(array), array.buffers()[:2], array.null_count, array.offset, children=[items]
     )
@@ -92,17 +92,17 @@ def _microseconds(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _divided(array: pa.Array, by: int) -> pa.Array:
-    """As int64, rounded down, also before 1970, where Arrow's own cast would round up."""
+    """int64, rounded down. Arrow's cast would round up before 1970."""
     numbers = array.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     mask = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     return pa.array(np.floor_divide(numbers, by), mask=mask)
 
 
-def cut_times(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The column with its times cut off to what a schema's Arrow type holds, as Confluent's serializers do.
+def truncate_timestamps(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Truncate timestamps to the precision of the schema, as Confluent's serializers do.
 
-    Arrow refuses to cast a time that is finer than its type, and with it the whole column. What lies in a null struct
-    becomes null, since Arrow would cast that too. Everything else stays.
+    Arrow rejects a cast that loses precision, for the whole column. Values inside a null struct become null, because
+    Arrow would cast them too. Other columns stay unchanged.
     """
     kind = array.type
     if kinds.is_timestamp(kind) and kinds.is_timestamp(wanted) and (kind.unit, wanted.unit) == ("us", "ms"):
@@ -112,7 +112,7 @@ def cut_times(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         places = [wanted.get_field_index(field.name) for field in fields]
         given = array.flatten() if array.null_count else [array.field(at) for at in range(kind.num_fields)]
         children = [
-            child if place < 0 else cut_times(child, wanted.field(place).type)
+            child if place < 0 else truncate_timestamps(child, wanted.field(place).type)
             for child, place in zip(given, places, strict=True)
         ]
         if not array.null_count and all(
@@ -122,20 +122,20 @@ def cut_times(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(children, names=[field.name for field in fields], mask=mask)
     if kinds.is_map(kind) and kinds.is_map(wanted):
-        items = cut_times(array.items, wanted.item_type)
+        items = truncate_timestamps(array.items, wanted.item_type)
         if items.type == kind.item_type:
             return array
         cut = pa.map_(kind.key_type, items.type)
         entries = pa.StructArray.from_arrays([array.keys, items], fields=[cut.key_field, cut.item_field])
         return _with_items(array, cut, entries)
     if kinds.is_list(kind) and kinds.is_list(wanted):
-        values = cut_times(array.values, wanted.value_type)
+        values = truncate_timestamps(array.values, wanted.value_type)
         return array if values.type == kind.value_type else _with_items(array, pa.list_(values.type), values)
     return array
 
 
 def spark_type(kind: pa.DataType) -> "DataType":
-    """Spark's type for a column of an Arrow type, the decoder's own or one that `spark_arrow_type` gives."""
+    """The Spark type of an Arrow type."""
     from pyspark.sql import types as spark
 
     kind = spark_arrow_type(kind)
@@ -165,5 +165,5 @@ def spark_type(kind: pa.DataType) -> "DataType":
         pa.date32(): spark.DateType,
     }
     if kind not in scalars:
-        raise TypeError(f"Spark has no type for a column of {kind}")
+        raise TypeError(f"Spark has no type for the Arrow type {kind}")
     return cast("DataType", scalars[kind]())

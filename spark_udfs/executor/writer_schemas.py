@@ -1,4 +1,4 @@
-"""Writers' schemas in an executor: those that came with the plan, and the registry for what was registered since."""
+"""Writer schemas in an executor: those of the query plan, and later ones from the registry."""
 
 import time
 import weakref
@@ -9,26 +9,26 @@ from uuid import UUID
 from headgate.serdes import InvalidSchema, RegisteredSchema
 from headgate.serdes.avro import Schema, parse
 from headgate.serdes.client import RegistryClient, RegistryClientError, UnknownSchema
+from headgate.serdes.framing import Frame
 from headgate.serdes.outcome import Reason
 from headgate.spark_udfs.spec.policy import NewVersionError, OnNewVersion
 from headgate.spark_udfs.spec.reader import Reader, SchemaText
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
 UNKNOWN_IDS_FEW = 5
-"""Unknown ids after which the client is shown one that there is: by it, it learns where the registry's ids end, and
-does not ask for garbage id by id. What came with the plan it has never seen."""
+"""After this many unknown ids, fetch a known one. From it the client learns the range of the registry's ids, and does
+not request every invalid id. It has not seen the schemas of the query plan."""
 
 UNKNOWN_GUIDS_MAX = 50
 UNKNOWN_GUIDS_SECONDS = 30.0
-"""Unknown guids that are asked for in so much time. Guids have no end that could be learnt; what is not asked for is
-REGISTRY_UNAVAILABLE, since nobody knows."""
+"""Rate limit for requests of unknown guids, which have no range. Beyond it the reason is REGISTRY_UNAVAILABLE."""
 
 
-class Writers:
-    """A `SchemaSource`. The client is made when an id is met that the plan did not bring; it remembers the answers,
-    unknown ids and outages for a while too, so that neither garbage nor an outage becomes load.
+class WriterSchemas:
+    """A `SchemaSource`. It creates a registry client for the first id that is not in the plan. The client caches
+    responses, unknown ids and outages, so that neither poison nor an outage overloads the registry.
 
-    Schemas that record headers name by guid have numbers of their own below 0, which `number_of` gives.
+    Schemas that record headers identify by guid get negative numbers (`number_of`).
     """
 
     def __init__(
@@ -45,27 +45,27 @@ class Writers:
     @cached_property
     def client(self) -> RegistryClient:
         client = self._registry.client()
-        # A worker lets go of decoders that it has not used for long; their connections end with them.
+        # The worker evicts unused decoders. That closes their connections.
         weakref.finalize(self, client.close)
         return client
 
     def text(self, schema_id: int) -> SchemaText | Reason:
-        """The schema, or why there is none. Raises `NewVersionError` where the policy asks for it, and nothing else."""
+        """The schema, or a reason. Raises only `NewVersionError`, if the policy requires it."""
         known = self._known.get(schema_id)
         if known is not None:
-            return self._unless_rules(known)
+            return self._checked(known)
         try:
-            learnt = self._learnt(self.client.schema_by_id(schema_id), f"id {schema_id}")
+            fetched = self._fetched(self.client.schema_by_id(schema_id), f"id {schema_id}")
         except UnknownSchema:
-            self._note_unknown(schema_id)
+            self._count_unknown(schema_id)
             return Reason.UNKNOWN_SCHEMA
         except RegistryClientError:
             return Reason.REGISTRY_UNAVAILABLE
-        self._known[schema_id] = learnt
-        return self._unless_rules(learnt)
+        self._known[schema_id] = fetched
+        return self._checked(fetched)
 
     def rule_of(self, schema_id: int) -> str | None:
-        """The rule that keeps payloads of a known schema from being read."""
+        """The rule that prevents reading payloads of a known schema."""
         known = self._known.get(schema_id)
         return None if known is None else self._rule_for(known)
 
@@ -75,10 +75,10 @@ class Writers:
         on_migration = (known.migration_rule or schema.migration_rule) if is_migrated else None
         return known.read_rule or schema.read_rule or on_migration
 
-    def _unless_rules(self, known: SchemaText) -> SchemaText | Reason:
+    def _checked(self, known: SchemaText) -> SchemaText | Reason:
         return known if self._rule_for(known) is None else Reason.RULES_NOT_EXECUTED
 
-    def _note_unknown(self, schema_id: int) -> None:
+    def _count_unknown(self, schema_id: int) -> None:
         if len(self._unknown_ids) >= UNKNOWN_IDS_FEW:
             return
         self._unknown_ids.add(schema_id)
@@ -89,7 +89,7 @@ class Writers:
                     self.client.schema_by_id(known)
 
     def number_of(self, guid: UUID) -> int | Reason:
-        """A number below 0 by which `text` knows the schema from now on."""
+        """The negative number of a guid, for `text`."""
         number = self._numbers.get(guid)
         if number is not None:
             return number
@@ -98,15 +98,22 @@ class Writers:
         if len(self._unknown_guids) >= UNKNOWN_GUIDS_MAX:
             return Reason.REGISTRY_UNAVAILABLE
         try:
-            learnt = self._learnt(self.client.schema_by_guid(guid), f"guid {guid}")
+            fetched = self._fetched(self.client.schema_by_guid(guid), f"guid {guid}")
         except UnknownSchema:
             self._unknown_guids.append(now)
             return Reason.UNKNOWN_SCHEMA
         except RegistryClientError:
             return Reason.REGISTRY_UNAVAILABLE
         number = self._numbers[guid] = -1 - len(self._numbers)
-        self._known[number] = learnt
+        self._known[number] = fetched
         return number
+
+    def number_of_frame(self, frame: Frame) -> int | Reason:
+        """The schema id of a frame, or the number of its guid."""
+        if frame.schema_guid is not None:
+            return self.number_of(frame.schema_guid)
+        assert frame.schema_id is not None
+        return frame.schema_id
 
     def writer_schema(self, schema_id: int) -> Schema | Reason:
         found = self.text(schema_id)
@@ -119,16 +126,16 @@ class Writers:
         except InvalidSchema:
             return Reason.UNRESOLVABLE
 
-    def _learnt(self, registered: RegisteredSchema, name: str) -> SchemaText:
-        learnt, definition = SchemaText.fetch(self.client, registered), registered.definition
+    def _fetched(self, registered: RegisteredSchema, name: str) -> SchemaText:
+        fetched, definition = SchemaText.fetch(self.client, registered), registered.definition
         reader = self._reader
         if self._on_new_version is OnNewVersion.KEEP or reader.subject is None or reader.newest_version is None:
-            return learnt
+            return fetched
         try:
             version = self.client.lookup(reader.subject, definition).version
         except UnknownSchema:
-            # Of another subject: several record types share a topic. It is no version of ours.
-            return learnt
+            # A schema of another subject: several record types can share a topic.
+            return fetched
         if version is not None and version > reader.newest_version:
             raise NewVersionError(reader.subject, reader.newest_version, version, name, self._on_new_version)
-        return learnt
+        return fetched

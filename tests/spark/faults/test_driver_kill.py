@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+import pyarrow.parquet
 import pytest
-from pyarrow.parquet import ParquetFile
 
 from headgate.serdes import RegistryClient
 from tests.conftest import unavailable
@@ -25,6 +25,8 @@ from tests.live.topics import create_topic, produce
 from tests.spark.faults.driver import COLUMNS
 from tests.spark.faults.notes import FIRST, SECOND, note, payloads
 from tests.spark.registering import registered
+
+parquet_file: Any = pyarrow.parquet.ParquetFile
 
 KILLS = int(os.environ.get("HEADGATE_DRIVER_KILLS", "1"))
 ROWS = int(os.environ.get("HEADGATE_DRIVER_ROWS", "1500"))
@@ -79,7 +81,7 @@ def in_files(folder: Path) -> list[Place]:
     for batch in (folder / "_spark_metadata").glob("[0-9]*"):
         _, *entries = batch.read_text(encoding="utf-8").splitlines()
         named |= {unquote(urlsplit(json.loads(entry)["path"]).path) for entry in entries}
-    tables = [ParquetFile(path).read(columns=list(COLUMNS)) for path in sorted(named)]
+    tables = [parquet_file(path).read(columns=list(COLUMNS)) for path in sorted(named)]
     return [tuple(row[name] for name in COLUMNS) for table in tables for row in table.to_pylist()]
 
 

@@ -51,7 +51,7 @@ def test_a_registry_that_is_down_at_the_start_fails_at_once_with_advice(
     nobody = f"http://127.0.0.1:{free_port()}"
     started = time.monotonic()
     # Spark wraps what a source raises in an exception of its own, which is no subclass of it.
-    with pytest.raises(Exception, match="Check that the registry runs") as caught:
+    with pytest.raises(Exception, match="Check that the registry is running") as caught:
         load(spark, headgate_broker.address, nobody)
     assert time.monotonic() - started < SOON_SECONDS_MAX
     assert nobody.removeprefix("http://") in str(caught.value)

@@ -91,7 +91,7 @@ def test_what_the_registry_refuses_is_refused_on_the_driver_in_its_words(
         to_registry_avro("value", "refused-value", registry=registry.url, schema=json.dumps(second))
     with pytest.raises(EncodingError, match="refused-value"):
         to_registry_avro("value", "refused-value", registry=registry.url, schema=json.dumps(second), register=False)
-    with pytest.raises(RegistryNotReady, match="does not answer"):
+    with pytest.raises(RegistryNotReady, match="does not respond"):
         to_registry_avro("value", "s", registry={"registry.url": "http://127.0.0.1:9", "registry.retries": "0"})
 
 

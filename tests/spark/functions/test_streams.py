@@ -107,7 +107,7 @@ def test_a_new_version_fails_the_query_with_advice_where_that_is_asked_for(drops
     try:
         query.processAllAvailable()
         drops.drop_second(2)
-        with pytest.raises(Exception, match=r"NewVersionError: version 2 .* Start the query again"):
+        with pytest.raises(Exception, match=r"NewVersionError: version 2 .* restart the query"):
             query.processAllAvailable()
     finally:
         query.stop()

@@ -34,8 +34,8 @@ from headgate.serdes.rules import parse_rules
 from headgate.spark_udfs.driver.reader_choice import ReaderChoice
 from headgate.spark_udfs.driver.writer_choice import WriterChoice
 from headgate.spark_udfs.executor.encoding import EncodingError
-from headgate.spark_udfs.executor.row_reading import RowReading
-from headgate.spark_udfs.executor.writer_schemas import Writers
+from headgate.spark_udfs.executor.row_reading import RowReader
+from headgate.spark_udfs.executor.writer_schemas import WriterSchemas
 from headgate.spark_udfs.spec.registry_options import OptionError, RegistryOptions
 from tests.unit.serdes.stub_registry import ADDRESS, StubRegistry
 
@@ -188,8 +188,8 @@ def test_spark_plans_carry_the_rules_along() -> None:
     newer: dict[str, object] = {"schema": WIDER, "ruleSet": {"domainRules": [ENCRYPT]}}
     with client(registry({"schema": TEXT}, newer)) as registry_client:
         reader = ReaderChoice(subject="t-value", version=1).resolve(registry_client)
-    writers = Writers(reader, RegistryOptions())
-    rows = RowReading(reader, writers)
+    writers = WriterSchemas(reader, RegistryOptions())
+    rows = RowReader(reader, writers)
     assert writers.writer_schema(2) is Reason.RULES_NOT_EXECUTED
     outcome = rows.read(frame(2, b"\x02\x06123"), [])
     assert isinstance(outcome, Poison)

@@ -15,7 +15,7 @@ from headgate.serdes.framing import VALUE_HEADER, guid_header
 from headgate.spark_udfs.driver.restarts import is_new_version
 from headgate.spark_udfs.executor.avro_columns import AvroColumns
 from headgate.spark_udfs.executor.decoding import DETAILS_MAX, Columns, Decoding, pieces
-from headgate.spark_udfs.executor.writer_schemas import UNKNOWN_GUIDS_MAX, Writers
+from headgate.spark_udfs.executor.writer_schemas import UNKNOWN_GUIDS_MAX, WriterSchemas
 from headgate.spark_udfs.spec.policy import NewVersionError, OnNewVersion, OnPoison
 from headgate.spark_udfs.spec.reader import Reader, SchemaText
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
@@ -213,7 +213,7 @@ def test_a_decoder_that_is_let_go_closes_its_connections(stub: StubRegistry, mon
         closed.append(self)
 
     monkeypatch.setattr(RegistryClient, "close", close)
-    writers = Writers(Reader(SchemaText("AVRO", '"int"')), RegistryOptions())
+    writers = WriterSchemas(Reader(SchemaText("AVRO", '"int"')), RegistryOptions())
     client = writers.client
     del writers
     assert closed == [client]

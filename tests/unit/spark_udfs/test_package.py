@@ -19,7 +19,7 @@ def test_importing_the_package_needs_neither_spark_nor_arrow() -> None:
 
 def test_what_is_missing_is_named_with_the_way_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.spark_udfs.extra.find_spec", lambda name: None if name == "pyspark" else name)
-    with pytest.raises(MissingExtra, match=r"pyspark not installed; pip install 'headgate\[spark\]'"):
+    with pytest.raises(MissingExtra, match=r"pyspark not installed; run pip install 'headgate\[spark\]'"):
         need_spark()
 
 

@@ -7,7 +7,7 @@ import pytest
 from pyarrow import lib as pa
 
 from headgate.serdes.avro import parse
-from headgate.spark_udfs.executor.required_fields import retyped, with_required
+from headgate.spark_udfs.executor.required_fields import with_required, with_type
 from headgate.spark_udfs.executor.spark_types import spark_type
 
 ADDRESS = {"type": "record", "name": "Address", "fields": [{"name": "city", "type": "string"}]}
@@ -85,7 +85,7 @@ def test_spark_is_told_the_same(required: pa.DataType) -> None:
 @pytest.mark.parametrize("rows", [[ROW, ROW], [ROW, None, ROW], [None, None], []])
 def test_values_stay_what_they_are_under_the_new_type(required: pa.DataType, rows: list[Any]) -> None:
     array = pa.array(rows, KIND)
-    made = retyped(array, required)
+    made = with_type(array, required)
     assert made.type == required
     assert made.to_pylist() == array.to_pylist()
 
@@ -93,7 +93,7 @@ def test_values_stay_what_they_are_under_the_new_type(required: pa.DataType, row
 def test_a_part_of_an_array_keeps_its_place(required: pa.DataType) -> None:
     rows = [None, ROW, {**ROW, "id": 7, "tags": []}, None, {**ROW, "id": 8, "tags": ["z"]}]
     part = pa.array(rows, KIND).slice(1, 3)
-    assert retyped(part, required).to_pylist() == part.to_pylist()
+    assert with_type(part, required).to_pylist() == part.to_pylist()
 
 
 def test_a_record_inside_itself_is_marked_as_deep_as_it_is_laid_out() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pyarrow import lib as pa
 
-from headgate.spark_udfs.executor.spark_types import cut_times, spark_arrow_type, to_spark
+from headgate.spark_udfs.executor.spark_types import spark_arrow_type, to_spark, truncate_timestamps
 
 NESTED = pa.struct(
     [
@@ -89,7 +89,7 @@ def test_times_are_cut_off_to_what_a_schema_holds() -> None:
     rows = [{"at": 1999, "list": [-1, None], "map": [("x", 2001)], "id": 1}, None]
     coarse = pa.timestamp("ms", "UTC")
     wanted = pa.struct([("map", pa.map_(pa.string(), coarse)), ("at", coarse), ("list", pa.list_(coarse))])
-    cut = cut_times(pa.array(rows, kind), wanted)
+    cut = truncate_timestamps(pa.array(rows, kind), wanted)
     cut.validate(full=True)
     assert cut.type == pa.struct(
         [("at", coarse), ("list", pa.list_(coarse)), ("map", pa.map_(pa.string(), coarse)), ("id", pa.int64())]
@@ -97,4 +97,4 @@ def test_times_are_cut_off_to_what_a_schema_holds() -> None:
     at = cut.field("at").cast(pa.int64()).to_pylist()
     assert (at[0], cut.field("list").values.cast(pa.int64()).to_pylist()) == (1, [-1, None])
     same = pa.array([{"id": 1}], pa.struct([("id", pa.int64())]))
-    assert cut_times(same, wanted) is same
+    assert truncate_timestamps(same, wanted) is same

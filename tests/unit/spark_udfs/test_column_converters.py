@@ -9,14 +9,14 @@ from pyarrow import lib as pa
 from headgate.serdes.framing import frame
 from headgate.serdes.protobuf.messages import Messages
 from headgate.spark_udfs.executor.column_converter import ConversionError
-from headgate.spark_udfs.executor.json_schema_columns import json_shape
-from headgate.spark_udfs.executor.protobuf_columns import protobuf_shape
+from headgate.spark_udfs.executor.json_schema_columns import json_schema_converter
+from headgate.spark_udfs.executor.protobuf_columns import protobuf_converter
 from tests.unit.spark_udfs.plans import binary, decoding
 
 
 def kind_of(schema: Any, references: dict[str, Any] | None = None) -> str:
     texts = {name: json.dumps(text) for name, text in (references or {}).items()}
-    return str(json_shape(json.dumps(schema), texts).arrow)
+    return str(json_schema_converter(json.dumps(schema), texts).arrow_type)
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_recursion_ends_in_text() -> None:
 )
 def test_a_value_that_its_column_would_falsify_is_a_misfit(schema: Any, value: Any) -> None:
     with pytest.raises(ConversionError):
-        json_shape(json.dumps(schema), {}).convert(value)
+        json_schema_converter(json.dumps(schema), {}).convert(value)
 
 
 def test_values_become_those_of_their_column() -> None:
-    assert json_shape('{"type": "integer"}', {}).convert(5.0) == 5
-    assert json_shape("{}", {}).convert({"ö": [1, None]}) == '{"ö":[1,null]}'
+    assert json_schema_converter('{"type": "integer"}', {}).convert(5.0) == 5
+    assert json_schema_converter("{}", {}).convert({"ö": [1, None]}) == '{"ö":[1,null]}'
 
 
 def test_json_payloads_are_decoded_with_reasons() -> None:
@@ -128,6 +128,6 @@ def test_protobuf_payloads_are_decoded_with_reasons() -> None:
 
 
 def test_a_message_inside_itself_ends_in_bytes() -> None:
-    shape = protobuf_shape(Messages(PROTO, {}).first())
-    inner = shape.arrow.field("more").type.value_type
+    shape = protobuf_converter(Messages(PROTO, {}).first())
+    inner = shape.arrow_type.field("more").type.value_type
     assert inner.field("more").type.value_type == pa.binary()

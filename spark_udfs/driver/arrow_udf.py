@@ -1,0 +1,37 @@
+"""Create column functions on Arrow arrays, for every supported PySpark version."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyarrow import lib as pa
+
+from headgate.spark_udfs.driver.session_settings import disable_columnar_input
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
+
+
+def has_arrow_functions() -> bool:
+    """Whether PySpark supports functions on Arrow arrays: 4.1 and later."""
+    from pyspark.sql.pandas import functions
+
+    return hasattr(functions, "arrow_udf")
+
+
+def arrow_function(function: Callable[[Iterator[pa.Array]], Iterator[pa.Array]], kind: "DataType") -> Any:
+    """A column function from Arrow arrays to Arrow arrays. PySpark 4.0 goes through pandas."""
+    if not has_arrow_functions():
+        from headgate.spark_udfs.executor.pandas_bridge import pandas_function
+
+        return pandas_function(function, kind)
+    from pyspark.sql import SparkSession
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    disable_columnar_input(SparkSession.getActiveSession())
+
+    # PySpark reads the kind of function from the annotations.
+    def call(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        yield from function(arrays)
+
+    make: Any = arrow_udf
+    return make(call, returnType=kind)
