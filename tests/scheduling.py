@@ -1,30 +1,58 @@
-"""Which tests one worker runs together, and which go first.
+"""Which tests one worker runs together, and in which order.
 
-The tests of a file share servers, those of `tests/spark` a Spark session: kept together, each is started once and not
-once per worker. pytest-xdist has groups for this, but hides them in the names of tests, which pytest 9 does not let it.
+The tests of a file share servers, and most tests in `tests/spark` share a Spark session. Kept together, each of these
+starts once instead of once per worker. pytest-xdist has groups for this, but it writes them into the names of tests,
+which pytest 9 does not allow.
 """
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-ONE_SESSION = "tests/spark/"
-LONGEST = (ONE_SESSION, "tests/faults/test_kill.py", "tests/clients/")
-"""What takes longest in one piece goes first, so that no worker is left alone with it at the end."""
+SPARK_SESSION = "tests/spark/"
+WITHOUT_SESSION = ("tests/spark/faults/test_driver_kill.py", "tests/spark/source/", "tests/spark/test_demo.py")
+"""Tests in `tests/spark` that use no session of this process. Another worker runs them beside the session."""
+SESSION_OF_SOURCE = "tests/spark/source/test_spark.py"
 
-
-def turn_of(nodeid: str) -> int:
-    return next((turn for turn, start in enumerate(LONGEST) if nodeid.startswith(start)), len(LONGEST))
+LONGEST = (
+    SPARK_SESSION,
+    "tests/spark/faults/test_driver_kill.py",
+    "tests/faults/test_kill.py",
+    "tests/wire/test_answers.py",
+    "tests/faults/test_history.py",
+    "tests/clients/test_java_tools.py",
+    "tests/spark/test_demo.py",
+    "tests/clients/test_groups.py",
+    "tests/packaging/",
+    "tests/hostile/test_web_pages.py",
+    "tests/hostile/columnar/test_mutations.py",
+    "tests/clients/",
+    "tests/spark/source/",
+    "tests/hostile/",
+    "tests/faults/",
+)
+"""Groups in order of duration. A long group that starts last leaves the other worker idle."""
 
 
 def group_of(nodeid: str) -> str:
-    return ONE_SESSION if nodeid.startswith(ONE_SESSION) else nodeid.partition("::")[0]
+    file = nodeid.partition("::")[0]
+    if file == SESSION_OF_SOURCE:
+        return SPARK_SESSION
+    return SPARK_SESSION if file.startswith(SPARK_SESSION) and not file.startswith(WITHOUT_SESSION) else file
+
+
+def turn_of(nodeid: str) -> int:
+    group = group_of(nodeid)
+    if group == SPARK_SESSION:
+        return 0
+    turns = (turn for turn, start in enumerate(LONGEST) if start != SPARK_SESSION and group.startswith(start))
+    return next(turns, len(LONGEST))
 
 
 class GroupScheduling(LoadScopeScheduling):
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         super().__init__(config, log)
-        # In the order of collection, which is the one above, and not by the number of tests in a group.
+        # Keep the order of collection, which is the order of LONGEST. The default is the number of tests in a group.
         config.option.loadscopereorder = False
 
     def _split_scope(self, nodeid: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduling import group_of, turn_of
+from tests.scheduling import SPARK_SESSION, group_of, turn_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (
@@ -143,6 +143,20 @@ def test_no_package_gives_out_a_name_that_one_of_its_modules_has(package: str) -
 def test_a_worker_gets_the_tests_of_a_file_and_of_spark_together() -> None:
     assert group_of("tests/wire/test_a.py::test_one[x]") == group_of("tests/wire/test_a.py::test_two")
     assert group_of("tests/wire/test_a.py::test_one") != group_of("tests/wire/test_b.py::test_one")
-    assert group_of("tests/spark/test_a.py::test_one") == group_of("tests/spark/source/test_b.py::test_two[y]")
+    assert group_of("tests/spark/test_a.py::test_one") == group_of("tests/spark/functions/test_b.py::test_two[y]")
+    assert group_of("tests/spark/test_a.py::test_one") != group_of("tests/spark/test_demo.py::test_one")
     assert turn_of("tests/spark/test_a.py::test_one") < turn_of("tests/faults/test_kill.py::test_one")
     assert turn_of("tests/faults/test_kill.py::test_one") < turn_of("tests/unit/test_a.py::test_one")
+
+
+def test_what_runs_beside_the_spark_session_uses_none() -> None:
+    beside = []
+    for path in sorted((ROOT / "tests" / "spark").rglob("test_*.py")):
+        if group_of(str(path.relative_to(ROOT))) == SPARK_SESSION:
+            continue
+        beside.append(path.name)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                arguments = {argument.arg for argument in node.args.args}
+                assert "spark" not in arguments, f"{path}:{node.lineno}"
+    assert "test_demo.py" in beside
