@@ -7,10 +7,10 @@ import os
 import sys
 from pathlib import Path
 
-from headgate.broker.errors import BrokerError
+from headgate.broker.runtime.errors import BrokerError
 from headgate.broker.server.run import run
-from headgate.broker.settings import BrokerSettings
 from headgate.broker.state.configs.values import InvalidConfig
+from headgate.broker.state.settings import BrokerSettings
 
 
 def main() -> int:

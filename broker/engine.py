@@ -14,12 +14,10 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.serial.errors import DecodeError
 
-from headgate.broker.broker import Broker
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
-from headgate.broker.handlers.fetch_again import RepeatedFetch
-from headgate.broker.handlers.produce_again import RepeatedProduce
-from headgate.broker.handlers.table import HANDLERS
+from headgate.broker.dispatch.fetch_fast_path import RepeatedFetch
+from headgate.broker.dispatch.handler_table import HANDLERS
+from headgate.broker.dispatch.produce_fast_path import RepeatedProduce
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import (
     Answer,
     ApiVersionRange,
@@ -28,8 +26,11 @@ from headgate.broker.protocol.entities import (
     response_header_is_flexible,
     response_writer,
 )
-from headgate.broker.protocol.payload import Disconnect, NoReply, Payload
+from headgate.broker.protocol.outcomes import Disconnect, NoReply
+from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.protocol.request_guard import guarded
+from headgate.broker.requests.payload import Payload
+from headgate.broker.runtime.deferred import Deferred
 
 logger = logging.getLogger("headgate.broker.engine")
 

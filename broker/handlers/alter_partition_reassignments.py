@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
 from headgate.broker.protocol.entities import Answer, Request
-from headgate.broker.protocol.payload import Disconnect
-from headgate.broker.turns import Work, in_turns
+from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.time_slicing import Work
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 45
 VERSIONS = range(2)
 
 
 def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
-    return in_turns(broker, _judge_all(broker, request))
+    return broker.slices.run(_judge_all(broker, request))
 
 
-def _judge_all(broker: "Broker", request: Request) -> Work:
+def _judge_all(broker: "Broker", request: Request) -> Work[Answer]:
     responses: list[Answer] = []
     for asked in request.topics:
         partitions: list[Answer] = []

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.broker import Broker
-from headgate.broker.context import RequestContext
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer, ApiVersionRange, Request, response_writer
+from headgate.broker.protocol.request_context import RequestContext
 
 API_KEY = 18
 VERSIONS = range(5)

@@ -8,11 +8,11 @@ group.protocol=classic, which is their default.
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.broker import Broker
-from headgate.broker.context import RequestContext
+from headgate.broker.node.broker import Broker
+from headgate.broker.node.unsupported_features import Feature
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.messages import clipped
-from headgate.broker.unsupported_features import Feature
+from headgate.broker.protocol.request_context import RequestContext
 
 API_KEY = 68
 VERSIONS = range(2)

@@ -17,31 +17,31 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
+from headgate.broker.node.topic_creation import REQUEST_PARTITIONS_MAX, TopicCreation
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.messages import clipped
-from headgate.broker.protocol.payload import Disconnect
-from headgate.broker.refusal import Refusal
+from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.protocol.refusal import Refusal
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.assignments import InvalidAssignment, partition_count_of
 from headgate.broker.state.configs.describing import topic_entries
 from headgate.broker.state.configs.effective import check_topic_overrides
 from headgate.broker.state.configs.values import InvalidConfig
-from headgate.broker.topic_creation import REQUEST_PARTITIONS_MAX, TopicCreation
-from headgate.broker.turns import Work, in_turns
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 19
 VERSIONS = range(2, 8)
 
 
 def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
-    return in_turns(broker, _create_all(broker, request), is_exclusive=True)
+    return broker.slices.run(_create_all(broker, request), is_exclusive=True)
 
 
-def _create_all(broker: "Broker", request: Request) -> Work:
+def _create_all(broker: "Broker", request: Request) -> Work[Answer]:
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}
     excessive = _partitions_asked(broker, distinct) > REQUEST_PARTITIONS_MAX

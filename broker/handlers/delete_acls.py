@@ -3,10 +3,10 @@
 Deviations: there is no authorizer to configure yet.
 """
 
-from headgate.broker.broker import Broker
-from headgate.broker.context import RequestContext
-from headgate.broker.handlers.acl_errors import SECURITY_DISABLED
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.requests.acl_errors import SECURITY_DISABLED
 
 API_KEY = 31
 VERSIONS = range(1, 4)

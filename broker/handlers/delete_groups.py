@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
-from headgate.broker.handlers.item_limits import refuse_items
 from headgate.broker.protocol.entities import Answer, Request
-from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.requests.item_limits import refuse_items
+from headgate.broker.runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 42
 VERSIONS = range(3)

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
-from headgate.broker.errors import StorageError
 from headgate.broker.log.log_deletion import remove_deleted_tail
 from headgate.broker.log.partition_log import OffsetOutOfRange
 from headgate.broker.protocol.entities import Answer, Request
-from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.errors import StorageError
+from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.topics import Topic
-from headgate.broker.turns import Work, in_turns
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 21
 VERSIONS = range(3)
 
 
 def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
-    return in_turns(broker, _delete_all(broker, request))
+    return broker.slices.run(_delete_all(broker, request))
 
 
-def _delete_all(broker: "Broker", request: Request) -> Work:
+def _delete_all(broker: "Broker", request: Request) -> Work[Answer]:
     # A partition that is named twice is cut at the last offset given, and a topic that is named twice answered once.
     offsets: dict[str, dict[int, int]] = {}
     for asked in request.topics:

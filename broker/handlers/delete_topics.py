@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
-from headgate.broker.errors import StorageError
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.messages import clipped
-from headgate.broker.protocol.payload import Disconnect
-from headgate.broker.refusal import Refusal
+from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.protocol.refusal import Refusal
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.errors import StorageError
+from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.topics import Topic
-from headgate.broker.turns import Work, in_turns
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 20
 VERSIONS = range(1, 7)
@@ -34,10 +34,10 @@ UNKNOWN_ID = "This server does not host this topic ID."
 
 
 def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
-    return in_turns(broker, _delete_all(broker, request), is_exclusive=True)
+    return broker.slices.run(_delete_all(broker, request), is_exclusive=True)
 
 
-def _delete_all(broker: "Broker", request: Request) -> Work:
+def _delete_all(broker: "Broker", request: Request) -> Work[Answer]:
     asked = list(_asked(request))
     names = Counter(name for name, _ in asked if name is not None)
     ids = Counter(topic_id for name, topic_id in asked if name is None and topic_id is not None)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.context import RequestContext
 from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.state.operations import CLUSTER_OPERATIONS, UNASKED_OPERATIONS
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 60
 VERSIONS = range(3)

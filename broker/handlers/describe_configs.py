@@ -22,18 +22,18 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker import loggers
-from headgate.broker.config_resources import ResourceType, node_id
-from headgate.broker.context import RequestContext
+from headgate.broker.node import loggers
+from headgate.broker.node.config_resources import ResourceType, node_id
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.messages import clipped
-from headgate.broker.refusal import Refusal
-from headgate.broker.settings import Scope
+from headgate.broker.protocol.refusal import Refusal
+from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.state.configs.describing import ConfigEntry, Source, broker_entries, cluster_entries, topic_entries
+from headgate.broker.state.settings import Scope
 from headgate.broker.state.topic_names import topic_name_fault
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 32
 VERSIONS = range(1, 5)

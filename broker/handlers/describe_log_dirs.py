@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.context import RequestContext
 from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.state.topics import Partition, Topic
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 35
 VERSIONS = range(1, 6)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.context import RequestContext
+from headgate.broker.log.producer_state import ProducerState
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.messages import clipped
-from headgate.broker.state.producers import ProducerState
+from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.state.topic_names import topic_name_fault
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 61
 VERSIONS = range(1)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.context import RequestContext
 from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.state.operations import TOPIC_OPERATIONS, UNASKED_OPERATIONS
 from headgate.broker.state.topic_names import topic_name_fault
 from headgate.broker.state.topics import Partition
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 75
 VERSIONS = range(1)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
 from headgate.broker.protocol.entities import Answer, Request
-from headgate.broker.protocol.payload import Disconnect
-from headgate.broker.turns import Work, in_turns
+from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.time_slicing import Work
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 43
 VERSIONS = range(3)
@@ -26,10 +26,10 @@ _PREFERRED, _UNCLEAN = 0, 1
 
 
 def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
-    return in_turns(broker, _judge_all(broker, request))
+    return broker.slices.run(_judge_all(broker, request))
 
 
-def _judge_all(broker: "Broker", request: Request) -> Work:
+def _judge_all(broker: "Broker", request: Request) -> Work[Answer]:
     election = getattr(request, "election_type", _PREFERRED)
     is_known = election in (_PREFERRED, _UNCLEAN)
     wanted = request.topic_partitions

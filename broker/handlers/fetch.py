@@ -20,17 +20,17 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.broker import Broker
-from headgate.broker.clock import Timer
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
-from headgate.broker.errors import StorageError
-from headgate.broker.handlers.fetch_response import Diverged, FetchLayout, Refused, fetch_layout
 from headgate.broker.log.page_cache import ColdRead, cold_read_bytes
 from headgate.broker.log.partition_log import OffsetOutOfRange
 from headgate.broker.log.region import Region
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Request, milliseconds
-from headgate.broker.protocol.payload import Chunk, Payload
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.requests.fetch_response import Diverged, FetchLayout, Refused, fetch_layout
+from headgate.broker.requests.payload import Chunk, Payload
+from headgate.broker.runtime.clock import Timer
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.errors import StorageError
 from headgate.broker.state.topics import Partition, Topic
 from headgate.wire.errors import CorruptBatch
 

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from headgate.broker.context import RequestContext
 from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.request_context import RequestContext
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 12
 VERSIONS = range(5)

@@ -14,15 +14,14 @@ Deviations:
 
 from typing import TYPE_CHECKING
 
-from headgate.broker.config_resources import ResourceChange, change_resources
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
+from headgate.broker.node.config_resources import ResourceChange, change_resources
 from headgate.broker.protocol.entities import Answer, Request
-from headgate.broker.protocol.payload import Disconnect
-from headgate.broker.turns import in_turns
+from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.runtime.deferred import Deferred
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 44
 VERSIONS = range(2)
@@ -38,4 +37,4 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
         )
         for resource in request.resources
     ]
-    return in_turns(broker, change_resources(broker, changes, validate_only=request.validate_only))
+    return broker.slices.run(change_resources(broker, changes, validate_only=request.validate_only))

@@ -9,12 +9,12 @@ broker logs that transactions are not supported.
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.broker import Broker
-from headgate.broker.context import RequestContext
-from headgate.broker.errors import StorageError
+from headgate.broker.node.broker import Broker
+from headgate.broker.node.unsupported_features import Feature
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.messages import clipped
-from headgate.broker.unsupported_features import Feature
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.runtime.errors import StorageError
 
 API_KEY = 22
 VERSIONS = range(6)

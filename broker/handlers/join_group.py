@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
 from headgate.broker.protocol.entities import Answer, Request, milliseconds
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import JoinRequest, JoinResult
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 11
 VERSIONS = range(10)

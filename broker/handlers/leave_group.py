@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.context import RequestContext
-from headgate.broker.handlers.item_limits import REQUEST_ITEMS_MAX
 from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.requests.item_limits import REQUEST_ITEMS_MAX
 from headgate.broker.state.groups.messages import MemberIdentity
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 13
 VERSIONS = range(6)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.config_resources import ResourceType
-from headgate.broker.context import RequestContext
+from headgate.broker.node.config_resources import ResourceType
 from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.request_context import RequestContext
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 74
 VERSIONS = range(2)

@@ -14,15 +14,15 @@ from functools import partial
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.broker import Broker
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
-from headgate.broker.errors import StorageError
 from headgate.broker.log.page_cache import ColdRead
 from headgate.broker.log.partition_log import PartitionLog
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer, Request
-from headgate.broker.protocol.payload import Disconnect
-from headgate.broker.turns import WaitingWork, in_turns
+from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.errors import StorageError
+from headgate.broker.runtime.time_slicing import WaitingWork
 from headgate.wire.errors import InvalidBatch
 
 API_KEY = 2
@@ -46,10 +46,10 @@ _UNKNOWN = {"timestamp": -1, "offset": -1, "leader_epoch": -1}
 
 
 def handle(broker: Broker, context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
-    return in_turns(broker, _find_all(broker, context, request))
+    return broker.slices.run(_find_all(broker, context, request))
 
 
-def _find_all(broker: Broker, context: RequestContext, request: Request) -> WaitingWork:
+def _find_all(broker: Broker, context: RequestContext, request: Request) -> WaitingWork[Answer]:
     times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     # A topic that is named twice is answered once.
     topics: dict[str, dict[int, Answer]] = {}
@@ -66,7 +66,7 @@ def _find_all(broker: Broker, context: RequestContext, request: Request) -> Wait
     return {"topics": [{"name": name, "partitions": tuple(answers.values())} for name, answers in topics.items()]}
 
 
-def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) -> WaitingWork:
+def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) -> WaitingWork[Answer]:
     """The answer about one partition. Cold data is read by threads, and then the lookup starts again."""
     for cold_round in range(cold_rounds_max + 1):
         try:

@@ -14,17 +14,17 @@ from collections.abc import Iterable, Mapping
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.broker import Broker
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
+from headgate.broker.node.broker import Broker
+from headgate.broker.node.topic_creation import TopicCreation
 from headgate.broker.protocol.entities import Answer, Request
-from headgate.broker.protocol.payload import Disconnect
-from headgate.broker.refusal import Refusal
+from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.protocol.refusal import Refusal
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, UNASKED_OPERATIONS
 from headgate.broker.state.topic_names import INTERNAL_TOPICS, topic_name_fault
 from headgate.broker.state.topics import Topic
-from headgate.broker.topic_creation import TopicCreation
-from headgate.broker.turns import Work, in_turns
 
 API_KEY = 3
 VERSIONS = range(14)
@@ -37,7 +37,7 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Answer 
     if context.api_version < IDS_SINCE_VERSION and any(_names_by_id(wanted) for wanted in request.topics or ()):
         return _refused(request)
     if _creates_topics(broker, request):
-        return in_turns(broker, _create_then_answer(broker, context, request), is_exclusive=True)
+        return broker.slices.run(_create_then_answer(broker, context, request), is_exclusive=True)
     return _answer(broker, context, request, {})
 
 
@@ -52,7 +52,7 @@ def _creates_topics(broker: Broker, request: Request) -> bool:
     return any(find(wanted.name) is None for wanted in asked)
 
 
-def _create_then_answer(broker: Broker, context: RequestContext, request: Request) -> Work:
+def _create_then_answer(broker: Broker, context: RequestContext, request: Request) -> Work[Answer]:
     creation = TopicCreation(broker)
     refused: dict[str, ErrorCode] = {}
     for name in dict.fromkeys(wanted.name for wanted in request.topics):

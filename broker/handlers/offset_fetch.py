@@ -17,16 +17,16 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
-from headgate.broker.handlers.item_limits import REQUEST_ITEMS_MAX, refuse_items
 from headgate.broker.protocol.entities import Answer, Request
-from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.requests.item_limits import REQUEST_ITEMS_MAX, refuse_items
+from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.offsets import OffsetsByTopic
 from headgate.broker.state.groups.records import CommittedOffset
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 API_KEY = 9
 VERSIONS = range(1, 11)

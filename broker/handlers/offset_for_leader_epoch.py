@@ -5,9 +5,9 @@ The epoch grows each time the broker starts after a crash.
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.broker import Broker
-from headgate.broker.context import RequestContext
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.request_context import RequestContext
 
 API_KEY = 23
 VERSIONS = range(2, 5)

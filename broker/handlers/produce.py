@@ -33,16 +33,16 @@ from typing import TypeAlias
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.broker import Broker
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
-from headgate.broker.errors import PartitionDeleted, StorageError
-from headgate.broker.handlers.batch_verification import LargeBatch, Verified, verify
-from headgate.broker.handlers.produce_response import produce_layout
-from headgate.broker.handlers.record_rules import Refused, TooLargeInline, inline_records_max
+from headgate.broker.log.producer_state import OutOfOrderSequence, StaleProducerEpoch
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Request
-from headgate.broker.protocol.payload import NO_REPLY, Disconnect, NoReply
-from headgate.broker.state.producers import OutOfOrderSequence, StaleProducerEpoch
+from headgate.broker.protocol.outcomes import NO_REPLY, Disconnect, NoReply
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.requests.batch_verification import LargeBatch, Verified, verify
+from headgate.broker.requests.produce_response import produce_layout
+from headgate.broker.requests.record_rules import Refused, TooLargeInline, inline_records_max
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.errors import PartitionDeleted, StorageError
 from headgate.broker.state.topics import Partition, Topic
 from headgate.wire.buffer import Buffer
 from headgate.wire.record_batch import BatchHeader

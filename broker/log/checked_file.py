@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from headgate.broker.errors import StorageError
 from headgate.broker.log.files import replace_file
 from headgate.broker.log.open_files import open_files
+from headgate.broker.runtime.errors import StorageError
 
 _MARK = b"headgate-crc32c "
 _HEAD_BYTES = len(_MARK) + 8 + 1

@@ -14,11 +14,11 @@ import uuid
 from pathlib import Path
 from typing import NamedTuple
 
-from headgate.broker.errors import DataDirectoryLocked, StorageError
 from headgate.broker.log.checked_file import DamagedFile, Stored, read_checked, write_checked
 from headgate.broker.log.disk_reserve import DiskReserve
 from headgate.broker.log.files import remove_file, sync_directory
 from headgate.broker.log.recovery import LastRun
+from headgate.broker.runtime.errors import DataDirectoryLocked, StorageError
 
 logger = logging.getLogger("headgate.broker.log")
 

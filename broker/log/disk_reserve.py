@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from headgate.broker.errors import StorageError
 from headgate.broker.log.open_files import open_files
+from headgate.broker.runtime.errors import StorageError
 
 # Size of the reserve: about a thousand blocks. On a small file system it is a sixteenth of that.
 reserve_bytes_max = 4 * 1024 * 1024

@@ -8,9 +8,9 @@ import errno
 import os
 from pathlib import Path
 
-from headgate.broker.errors import StorageError
 from headgate.broker.log.open_files import Descriptor, open_files
 from headgate.broker.log.page_cache import ColdRead, cached_bytes, read_cached
+from headgate.broker.runtime.errors import StorageError
 
 # How much is read and written again at once after a crash.
 rewrite_bytes = 1024 * 1024

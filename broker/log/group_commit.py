@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from headgate.broker.deferred import Deferred
-from headgate.broker.errors import PartitionDeleted, StorageError
 from headgate.broker.log.files import LogFile
 from headgate.broker.log.partition_log import PartitionLog
-from headgate.broker.worker_threads import Post, WorkerThreads
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.errors import PartitionDeleted, StorageError
+from headgate.broker.runtime.worker_threads import Post, WorkerThreads
 
 # The disk overlaps a few syncs of different files; more threads only wait on its journal.
 worker_threads = 4

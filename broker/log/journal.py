@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.clock import Clock
-from headgate.broker.deferred import Deferred
-from headgate.broker.errors import StorageError
 from headgate.broker.log.disk_reserve import DiskReserve
 from headgate.broker.log.group_commit import GroupCommit
 from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.log.scan import Scanned, scan
 from headgate.broker.log.segment import Segment
+from headgate.broker.runtime.clock import Clock
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.errors import StorageError
 from headgate.wire.errors import InvalidBatch
 from headgate.wire.record_batch import read_header
 from headgate.wire.records import Record, encode_batch, read_records

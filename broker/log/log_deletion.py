@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headgate.broker.errors import StorageError
 from headgate.broker.log.files import sync_directory
 from headgate.broker.log.scan import scan
 from headgate.broker.log.start_offset import write_start_offset
+from headgate.broker.runtime.errors import StorageError
 
 if TYPE_CHECKING:
     from headgate.broker.log.partition_log import PartitionLog

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from headgate.broker.log.open_files import Descriptor
-from headgate.broker.worker_threads import Post, WorkerThreads
+from headgate.broker.runtime.worker_threads import Post, WorkerThreads
 
 # Distance between two probes of a range: the default readahead window of Linux. Pages arrive in such groups.
 probe_step_bytes = 128 * 1024

@@ -13,20 +13,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from headgate.broker.errors import StorageError
 from headgate.broker.log.files import LogFile
 from headgate.broker.log.high_watermark import HiddenBatch, HiddenBatches
 from headgate.broker.log.index import OFFSET_ENTRY_BYTES
 from headgate.broker.log.leader_epochs import end_of_epoch, epoch_at, write_epochs
 from headgate.broker.log.log_deletion import move_start, remove_old_segments
+from headgate.broker.log.producer_state import ProducerStates
 from headgate.broker.log.region import Region
 from headgate.broker.log.scan import scan
 from headgate.broker.log.segment import Segment
 from headgate.broker.log.segment_manifest import write_manifest
 from headgate.broker.log.snapshots import write_snapshot
 from headgate.broker.log.time_search import find_largest_timestamp, find_timestamp
+from headgate.broker.runtime.errors import StorageError
 from headgate.broker.state.configs.effective import TopicSettings
-from headgate.broker.state.producers import ProducerStates
 from headgate.wire.buffer import Buffer
 from headgate.wire.errors import CorruptBatch
 from headgate.wire.record_batch import (

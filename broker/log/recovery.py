@@ -22,7 +22,6 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.broker.errors import StorageError
 from headgate.broker.log.checked_file import DamagedFile
 from headgate.broker.log.files import list_directory, remove_file, sync_directory
 from headgate.broker.log.index import OffsetIndex, TimeIndex
@@ -33,6 +32,7 @@ from headgate.broker.log.segment import Segment
 from headgate.broker.log.segment_manifest import describe, read_manifest
 from headgate.broker.log.snapshots import drop_after, load_newest, newest_offset
 from headgate.broker.log.start_offset import StoredStart, read_start_offset, write_start_offset
+from headgate.broker.runtime.errors import StorageError
 from headgate.broker.state.configs.effective import TopicSettings
 from headgate.wire.record_batch import HEADER_BYTES, BatchHeader, read_header
 

@@ -11,9 +11,9 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from headgate.broker.errors import StorageError
 from headgate.broker.log.checked_file import DamagedFile, read_checked, write_checked
 from headgate.broker.log.files import remove_file
+from headgate.broker.runtime.errors import StorageError
 
 logger = logging.getLogger("headgate.broker.log")
 

@@ -12,12 +12,12 @@ from typing import TypeAlias
 
 from crc32c import crc32c
 
-from headgate.broker.errors import StorageError
 from headgate.broker.log.files import LogFile, remove_file
 from headgate.broker.log.index import OffsetIndex, TimeIndex, read_entries, require_cached, write_entries
 from headgate.broker.log.page_cache import ColdRead
 from headgate.broker.log.region import Region
 from headgate.broker.log.scan import chunk_bytes, scan
+from headgate.broker.runtime.errors import StorageError
 from headgate.wire.errors import CorruptBatch
 from headgate.wire.record_batch import BOUNDS, HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, read_header
 

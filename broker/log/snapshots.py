@@ -11,7 +11,7 @@ import msgspec
 from crc32c import crc32c
 
 from headgate.broker.log.files import list_directory, read_file, remove_file, replace_file
-from headgate.broker.state.producers import ProducerStates
+from headgate.broker.log.producer_state import ProducerStates
 
 logger = logging.getLogger("headgate.broker.log")
 

@@ -10,13 +10,14 @@ import socket
 from collections import deque
 from collections.abc import Callable
 
-from headgate.broker.deferred import Deferred
 from headgate.broker.engine import Engine, Reply
-from headgate.broker.protocol.payload import Disconnect, NoReply, Payload
+from headgate.broker.protocol.outcomes import Disconnect, NoReply
+from headgate.broker.requests.payload import Payload
+from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.server.other_protocols import other_protocol
 from headgate.broker.server.output import Output
+from headgate.broker.server.partial_frame import SIZE, Memory, NoRoom, UnfinishedFrame
 from headgate.broker.server.readiness import Readiness
-from headgate.broker.server.unfinished import SIZE, Memory, NoRoom, UnfinishedFrame
 
 logger = logging.getLogger("headgate.broker.server")
 

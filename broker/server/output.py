@@ -12,7 +12,7 @@ from typing import Protocol
 
 from headgate.broker.log.page_cache import ColdRead, ColdReads, PendingRead, cold_read_bytes
 from headgate.broker.log.region import Region
-from headgate.broker.protocol.payload import Chunk, Payload
+from headgate.broker.requests.payload import Chunk, Payload
 from headgate.broker.server.readiness import Readiness
 
 # Below this size, copying records costs less than the extra system call of sendfile.

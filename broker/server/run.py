@@ -12,7 +12,7 @@ import uvloop
 
 from headgate.broker.log.open_files import raise_descriptor_limit
 from headgate.broker.server.server import Server
-from headgate.broker.settings import BrokerSettings
+from headgate.broker.state.settings import BrokerSettings
 from headgate.wire.allocator import set_malloc_thresholds
 
 # A request needs buffers of about 1 MiB.

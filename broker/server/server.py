@@ -8,13 +8,13 @@ import os
 import socket
 from pathlib import Path
 
-from headgate.broker.broker import Broker
 from headgate.broker.engine import Engine
-from headgate.broker.line_limit import LineLimit, interval_ms
 from headgate.broker.log.open_files import descriptors_max, open_files
+from headgate.broker.node.broker import Broker
+from headgate.broker.runtime.log_rate_limit import LogRateLimit, interval_ms
 from headgate.broker.server.connection import Connection
 from headgate.broker.server.readiness import Readiness
-from headgate.broker.settings import BrokerSettings
+from headgate.broker.state.settings import BrokerSettings
 
 logger = logging.getLogger("headgate.broker.server")
 
@@ -52,7 +52,7 @@ class Server:
         self._numbers = itertools.count(1)
         self._timer: asyncio.TimerHandle | None = None
         self._accepting_paused = False
-        self._line_limit = LineLimit()
+        self._log_rate_limit = LogRateLimit()
         self._reserved_bytes = 0
         self.receive_buffer = memoryview(bytearray(receive_buffer_bytes))
         self.received = self.receive_buffer.toreadonly()
@@ -78,8 +78,8 @@ class Server:
         self._listener = listener
         self._loop.add_reader(listener.fileno(), self._accept)
         self.broker.timers.on_earlier = self._schedule
-        self._line_limit.install()
-        self.broker.timers.after(interval_ms, self._tell_left_out)
+        self._log_rate_limit.install()
+        self.broker.timers.after(interval_ms, self._next_log_interval)
         self._close_idle()
         self._schedule()
         return self.broker.address
@@ -95,7 +95,7 @@ class Server:
             connection.close(None)
         self._readiness.close()
         self.broker.timers.on_earlier = None
-        self._line_limit.uninstall()
+        self._log_rate_limit.uninstall()
         self.broker.close()
 
     def reserve(self, size_bytes: int, holder: int) -> bool:
@@ -195,9 +195,9 @@ class Server:
         else:
             del self._per_host[connection.host]
 
-    def _tell_left_out(self) -> None:
-        self.broker.timers.after(interval_ms, self._tell_left_out)
-        self._line_limit.next_interval()
+    def _next_log_interval(self) -> None:
+        self.broker.timers.after(interval_ms, self._next_log_interval)
+        self._log_rate_limit.next_interval()
 
     def _close_idle(self) -> None:
         idle_ms_max = self.broker.settings.connections_max_idle_ms

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from headgate.broker.settings import Scope
+from headgate.broker.state.settings import Scope
 from headgate.broker.state.topic_names import topic_name_fault
 
 _TOPIC_KEY = b"topic\x00"

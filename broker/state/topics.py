@@ -10,8 +10,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from headgate.broker.clock import Clock
-from headgate.broker.errors import StorageError
 from headgate.broker.log.checked_file import DamagedFile
 from headgate.broker.log.directory import DataDirectory, topic_of
 from headgate.broker.log.journal import Journal
@@ -19,7 +17,8 @@ from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.log.producer_id_block import write_block_end
 from headgate.broker.log.recovery import LastRun, open_log
 from headgate.broker.protocol.templates import NumbersTemplate
-from headgate.broker.settings import BrokerSettings, Scope
+from headgate.broker.runtime.clock import Clock
+from headgate.broker.runtime.errors import StorageError
 from headgate.broker.state.configs.effective import TopicSettings
 from headgate.broker.state.configs.values import InvalidConfig
 from headgate.broker.state.metadata_image import (
@@ -31,6 +30,7 @@ from headgate.broker.state.metadata_image import (
     topic_entry,
     topic_key,
 )
+from headgate.broker.state.settings import BrokerSettings, Scope
 from headgate.broker.state.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, topic_name_fault
 
 logger = logging.getLogger("headgate.broker.topics")

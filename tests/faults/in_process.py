@@ -9,12 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from headgate.broker.broker import Broker
-from headgate.broker.deferred import Deferred
 from headgate.broker.engine import Engine, Reply
 from headgate.broker.log.region import Region
-from headgate.broker.protocol.payload import Payload
-from headgate.broker.settings import BrokerSettings
+from headgate.broker.node.broker import Broker
+from headgate.broker.requests.payload import Payload
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.state.settings import BrokerSettings
 from tests.wire.entities import (
     API_KEYS,
     Plain,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker.errors import DataDirectoryLocked
 from headgate.broker.log.directory import DataDirectory
+from headgate.broker.runtime.errors import DataDirectoryLocked
 from tests.faults.in_process import Asker, InProcessBroker
 from tests.live.headgate import HeadgateBroker
 from tests.wire.raw_client import RawConnection

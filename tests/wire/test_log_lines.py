@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker.line_limit import lines_at_once_max
+from headgate.broker.runtime.log_rate_limit import lines_at_once_max
 from tests.live.headgate import HeadgateBroker
 from tests.wire.raw_client import ConnectionClosed, RawConnection
 
@@ -23,9 +23,9 @@ def test_a_flood_of_bad_frames_is_not_a_flood_of_lines(tmp_path: Path) -> None:
     finally:
         broker.stop()
     lines = (tmp_path / "broker.log").read_text().splitlines()
-    closings = [line for line in lines if "closing connection" in line and "left out" not in line]
-    left_out = [int(line.partition("left out ")[2].split()[0]) for line in lines if "left out" in line]
+    closings = [line for line in lines if "closing connection" in line and "suppressed" not in line]
+    suppressed = [int(line.partition("suppressed ")[2].split()[0]) for line in lines if "suppressed" in line]
     # New intervals may begin in between.
     assert lines_at_once_max <= len(closings) < BAD_CONNECTIONS
-    assert len(closings) + sum(left_out) == BAD_CONNECTIONS
+    assert len(closings) + sum(suppressed) == BAD_CONNECTIONS
     assert "socket.request.max.bytes" in closings[0]

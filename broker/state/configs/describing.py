@@ -4,12 +4,12 @@ import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from headgate.broker.settings import BrokerSettings, Scope
 from headgate.broker.state.configs.broker_definitions import BROKER_CONFIGS
 from headgate.broker.state.configs.definition import Definition, Update
 from headgate.broker.state.configs.effective import SYNONYMS, topic_default
 from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
 from headgate.broker.state.configs.values import Value, text_of
+from headgate.broker.state.settings import BrokerSettings, Scope
 
 
 class Source(enum.IntEnum):

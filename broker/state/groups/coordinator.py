@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.clock import Clock, Timers
-from headgate.broker.deferred import Deferred
+from headgate.broker.runtime.clock import Clock, Timers
+from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.expiry import expired_partitions
 from headgate.broker.state.groups.group import Group
 from headgate.broker.state.groups.joining import Joining

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.clock import Timer
-from headgate.broker.deferred import Deferred
+from headgate.broker.runtime.clock import Timer
+from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.members import Member
 from headgate.broker.state.groups.messages import (
     UNKNOWN_MEMBER_ID,

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.clock import Timers
-from headgate.broker.deferred import Deferred
+from headgate.broker.runtime.clock import Timers
+from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.group import Group
 from headgate.broker.state.groups.journal import GroupJournal, answer_for
 from headgate.broker.state.groups.members import Member

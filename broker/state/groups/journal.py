@@ -9,7 +9,7 @@ from typing import Protocol
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.deferred import Deferred
+from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.group import Group
 from headgate.broker.state.groups.records import encode_group_key, encode_group_value
 from headgate.broker.state.groups.settings import GROUP_RECORD_BYTES_MAX

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from headgate.broker.clock import Timer
-from headgate.broker.deferred import Deferred
+from headgate.broker.runtime.clock import Timer
+from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import JoinedMember, JoinRequest, JoinResult, MemberDescription, SyncResult
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.deferred import Deferred
+from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.journal import Entry
 from headgate.broker.state.groups.records import CommittedOffset, OffsetKey, encode_offset_key, encode_offset_value
 

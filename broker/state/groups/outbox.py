@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from headgate.broker.deferred import Deferred
+from headgate.broker.runtime.deferred import Deferred
 
 T = TypeVar("T")
 

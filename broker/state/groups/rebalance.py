@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.clock import Clock, Timers
+from headgate.broker.runtime.clock import Clock, Timers
 from headgate.broker.state.groups.group import Group
 from headgate.broker.state.groups.journal import GroupJournal
 from headgate.broker.state.groups.members import Member

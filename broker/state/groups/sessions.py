@@ -6,7 +6,7 @@ timer per member looks at it when it fires and goes on waiting if the deadline h
 
 from collections.abc import Callable
 
-from headgate.broker.clock import Clock, Timers
+from headgate.broker.runtime.clock import Clock, Timers
 from headgate.broker.state.groups.group import Group
 from headgate.broker.state.groups.members import Member
 

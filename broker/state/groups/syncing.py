@@ -4,7 +4,7 @@ import logging
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.deferred import Deferred
+from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.group import Group
 from headgate.broker.state.groups.journal import GroupJournal, answer_for
 from headgate.broker.state.groups.messages import SyncRequest, SyncResult

@@ -21,7 +21,7 @@ from crc32c import crc32c
 from kio.index import load_request_schema
 from kio.serial import entity_writer
 
-from headgate.broker.handlers.table import HANDLERS
+from headgate.broker.dispatch.handler_table import HANDLERS
 from headgate.wire.entities import shape_of
 from tests.wire.raw_client import request_header
 from tests.wire.record_batches import Batch, NewRecord

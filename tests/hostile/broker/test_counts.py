@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.handlers.table import HANDLERS
+from headgate.broker.dispatch.handler_table import HANDLERS
 from headgate.broker.protocol.request_guard import group_request_items_max, request_items_max
 from tests.hostile.broker.witness import create_topic, log_of, resident_bytes
 from tests.live.headgate import HeadgateBroker

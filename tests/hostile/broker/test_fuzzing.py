@@ -9,7 +9,7 @@ import struct
 import time
 import uuid
 
-from headgate.broker.handlers.table import HANDLERS
+from headgate.broker.dispatch.handler_table import HANDLERS
 from tests.hostile.broker.request_fuzzing import TOPICS, RequestFuzzer
 from tests.hostile.broker.witness import create_topic
 from tests.live.headgate import HeadgateBroker

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker import clock as clocks
-from headgate.broker.broker import Broker
-from headgate.broker.clock import ManualClock, Timers
-from headgate.broker.deferred import Deferred
 from headgate.broker.engine import Engine
-from headgate.broker.errors import StorageError
 from headgate.broker.log.checked_file import read_checked
+from headgate.broker.log.producer_state import ProducerStates, producers_max
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.runtime import clock as clocks
+from headgate.broker.runtime.clock import ManualClock, Timers
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.errors import StorageError
+from headgate.broker.runtime.time_slicing import slice_ms_max
 from headgate.broker.server import server as server_module
 from headgate.broker.server.server import Server
-from headgate.broker.settings import BrokerSettings
-from headgate.broker.state.producers import ProducerStates, producers_max
-from headgate.broker.turns import in_turns, slice_ms_max
+from headgate.broker.state.settings import BrokerSettings
 from headgate.wire.record_batch import read_header
 from tests.faults.in_process import InProcessBroker
 from tests.wire.entities import API_KEYS, encode_request
@@ -78,7 +78,7 @@ def test_housekeeping_goes_on_after_a_round_that_failed(tmp_path: Path, monkeypa
 @pytest.fixture
 def in_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is."""
-    monkeypatch.setattr("headgate.broker.turns.slice_ms_max", 60_000)
+    monkeypatch.setattr("headgate.broker.runtime.time_slicing.slice_ms_max", 60_000)
 
 
 @pytest.mark.parametrize("acks", [1, -1])
@@ -179,8 +179,8 @@ def test_long_work_is_done_in_turns(tmp_path: Path) -> None:
             yield
         return {"done": steps}
 
-    assert in_turns(broker, work(1)) == {"done": 1}
-    promise = in_turns(broker, work(7))
+    assert broker.slices.run(work(1)) == {"done": 1}
+    promise = broker.slices.run(work(7))
     assert isinstance(promise, Deferred)
     turns = 0
     while not promise.done:
@@ -198,7 +198,7 @@ def test_long_work_that_fails_ends_the_connection(tmp_path: Path) -> None:
         yield
         raise RuntimeError("half way")
 
-    promise = in_turns(broker, work())
+    promise = broker.slices.run(work())
     assert isinstance(promise, Deferred)
     outcomes: list[Answer | Disconnect] = []
     promise.then(outcomes.append)

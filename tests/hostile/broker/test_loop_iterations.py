@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headgate.broker.server.server import Server
-from headgate.broker.settings import BrokerSettings
+from headgate.broker.state.settings import BrokerSettings
 from tests.live.ports import free_port
 from tests.wire.raw_client import RawConnection
 from tests.wire.record_batches import Batch, NewRecord

@@ -121,7 +121,7 @@ def test_a_disk_that_fails_is_told_on_the_short_way_too(
 
 
 def test_what_is_remembered_is_bounded(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.handlers.produce_again.remembered_max", 5)
+    monkeypatch.setattr("headgate.broker.dispatch.produce_fast_path.remembered_max", 5)
     short = sides[0]
     for number in range(40):
         frame = frame_of(9, short.topic_id, batch_of(1, 1))

@@ -6,7 +6,7 @@ import struct
 import pytest
 from kio.index import load_request_schema
 
-from headgate.broker.handlers.table import HANDLERS
+from headgate.broker.dispatch.handler_table import HANDLERS
 from headgate.broker.protocol.entities import MalformedRequest, read_request
 from headgate.broker.protocol.request_guard import ImpossibleCount, TooManyItems, guarded, request_items_max
 from tests.hostile.broker.request_fuzzing import RequestFuzzer

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from headgate.broker.deferred import Deferred
 from headgate.broker.log.region import Region
-from headgate.broker.protocol.payload import Payload
+from headgate.broker.requests.payload import Payload
+from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.topics import Partition
 from tests.faults.in_process import InProcessBroker
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker.broker import Broker
-from headgate.broker.deferred import Deferred
 from headgate.broker.engine import Engine, Reply
-from headgate.broker.errors import StorageError
 from headgate.broker.log.files import LogFile
-from headgate.broker.settings import BrokerSettings
+from headgate.broker.node.broker import Broker
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.errors import StorageError
+from headgate.broker.state.settings import BrokerSettings
 from tests.wire.entities import API_KEYS, Plain, decode_response, encode_request
 from tests.wire.raw_client import request_header
 from tests.wire.record_batches import Batch

@@ -3,9 +3,9 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.handlers import record_rules
-from headgate.broker.handlers.record_rules import Refused, check_records
-from headgate.broker.settings import BrokerSettings
+from headgate.broker.requests import record_rules
+from headgate.broker.requests.record_rules import Refused, check_records
+from headgate.broker.state.settings import BrokerSettings
 from headgate.wire.buffer import Buffer
 from headgate.wire.record_batch import BatchHeader, read_header
 from headgate.wire.records import decompress_records

@@ -9,10 +9,10 @@ from typing import Any
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader
 
-from headgate.broker.broker import Broker
-from headgate.broker.context import RequestContext
 from headgate.broker.handlers import create_topics, describe_configs, incremental_alter_configs
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import response_writer
+from headgate.broker.protocol.request_context import RequestContext
 from headgate.wire.entities import entity_builder
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32

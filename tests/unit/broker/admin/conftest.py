@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker.broker import Broker
-from headgate.broker.clock import ManualClock
-from headgate.broker.settings import BrokerSettings
+from headgate.broker.node.broker import Broker
+from headgate.broker.runtime.clock import ManualClock
+from headgate.broker.state.settings import BrokerSettings
 from tests.unit.broker.admin.asking import Admin
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from headgate.broker.errors import StorageError
 from headgate.broker.handlers import alter_configs, describe_configs, incremental_alter_configs, list_config_resources
-from headgate.broker.settings import Scope
+from headgate.broker.runtime.errors import StorageError
+from headgate.broker.state.settings import Scope
 from tests.unit.broker.admin.asking import (
     APPEND,
     BROKER,

@@ -13,7 +13,7 @@ from headgate.broker.handlers import (
     describe_topic_partitions,
     list_partition_reassignments,
 )
-from headgate.broker.state.producers import BatchMark, ProducerState
+from headgate.broker.log.producer_state import BatchMark, ProducerState
 from tests.unit.broker.admin.asking import Admin
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker.handlers.table import HANDLERS
+from headgate.broker.dispatch.handler_table import HANDLERS
 from headgate.broker.reference.clients import CLIENTS, NEWEST_SENT
 from headgate.broker.reference.handlers import deviations_in, served_apis
 from headgate.broker.reference.pages import pages

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from headgate.broker.errors import StorageError
-from headgate.broker.settings import BrokerSettings, Scope
+from headgate.broker.runtime.errors import StorageError
 from headgate.broker.state.configs.broker_definitions import BROKER_CONFIGS
 from headgate.broker.state.configs.definition import Definition
 from headgate.broker.state.configs.effective import TopicSettings, check_topic_overrides
 from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
 from headgate.broker.state.configs.values import ConfigType, InvalidConfig
+from headgate.broker.state.settings import BrokerSettings, Scope
 
 PYTHON_TYPES: dict[ConfigType, object] = {
     ConfigType.BOOLEAN: bool,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from headgate.broker import topic_creation
-from headgate.broker.broker import Broker
-from headgate.broker.clock import ManualClock
 from headgate.broker.handlers import create_partitions, create_topics, delete_topics, metadata
-from headgate.broker.settings import BrokerSettings
+from headgate.broker.node import topic_creation
+from headgate.broker.node.broker import Broker
+from headgate.broker.runtime.clock import ManualClock
+from headgate.broker.state.settings import BrokerSettings
 from tests.unit.broker.admin.asking import BROKER, SET, TOPIC, Admin, new_topic
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker.clock import ManualClock
-from headgate.broker.unsupported_features import Feature, UnsupportedFeatures, log_interval_ms
+from headgate.broker.node.unsupported_features import Feature, UnsupportedFeatures, log_interval_ms
+from headgate.broker.runtime.clock import ManualClock
 from tests.faults.in_process import InProcessBroker
 
 LOGGER = "headgate.broker.unsupported"

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.clock import ManualClock, Timers
-from headgate.broker.deferred import Deferred
+from headgate.broker.runtime.clock import ManualClock, Timers
+from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.coordinator import GroupCoordinator
 from headgate.broker.state.groups.journal import Entry
 from headgate.broker.state.groups.messages import (

@@ -12,9 +12,6 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from headgate.broker.broker import Broker
-from headgate.broker.context import RequestContext
-from headgate.broker.deferred import Deferred
 from headgate.broker.handlers import (
     delete_groups,
     describe_groups,
@@ -28,9 +25,12 @@ from headgate.broker.handlers import (
     offset_fetch,
     sync_group,
 )
-from headgate.broker.handlers.item_limits import REQUEST_ITEMS_MAX
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import read_request, response_writer
-from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.requests.item_limits import REQUEST_ITEMS_MAX
+from headgate.broker.runtime.deferred import Deferred
 from headgate.wire.entities import entity_builder
 from tests.unit.broker.groups.driver import Cluster, subscription
 

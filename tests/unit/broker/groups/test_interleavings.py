@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.deferred import Deferred
+from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import JoinResult, SyncResult
 from headgate.broker.state.groups.settings import GroupSettings
 from tests.unit.broker.groups.driver import Cluster, subscription

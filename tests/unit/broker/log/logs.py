@@ -5,7 +5,7 @@ from pathlib import Path
 from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.log.recovery import LastRun, open_log
 from headgate.broker.protocol.produced_batch import validate_produced
-from headgate.broker.settings import BrokerSettings
+from headgate.broker.state.settings import BrokerSettings
 from headgate.wire.errors import CorruptBatch
 from headgate.wire.record_batch import read_header
 from headgate.wire.records import read_records

@@ -12,14 +12,14 @@ import pytest
 from crc32c import crc32c
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.broker import Broker
-from headgate.broker.clock import ManualClock
 from headgate.broker.log.checked_file import read_checked
 from headgate.broker.log.journal import Journal
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.produced_batch import validate_produced
-from headgate.broker.settings import BrokerSettings
+from headgate.broker.runtime.clock import ManualClock
 from headgate.broker.state.groups.messages import CommitRequest, PartitionCommit
 from headgate.broker.state.metadata_image import replay
+from headgate.broker.state.settings import BrokerSettings
 from headgate.wire.record_batch import read_header
 from headgate.wire.records import encode_batch
 from tests.unit.broker.log.logs import NOW_MS, open_at

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker.errors import StorageError
 from headgate.broker.log.files import LogFile
 from headgate.broker.log.group_commit import GroupCommit
+from headgate.broker.runtime.errors import StorageError
 from tests.unit.broker.log.logs import append, fill, numbered, open_at
 
 

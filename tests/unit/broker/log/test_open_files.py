@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker.errors import StorageError
 from headgate.broker.log import files
 from headgate.broker.log.files import LogFile, list_directory, read_file, replace_file, sync_directory
 from headgate.broker.log.open_files import OpenFiles
+from headgate.broker.runtime.errors import StorageError
 from tests.unit.broker.log.logs import assert_dense, fill, open_at
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker.errors import StorageError
 from headgate.broker.log.files import LogFile
 from headgate.broker.log.partition_log import OffsetOutOfRange, PartitionLog
+from headgate.broker.runtime.errors import StorageError
 from headgate.wire.record_batch import LOG_APPEND_TIME_FLAG, checksum, read_header
 from headgate.wire.records import read_records
 from tests.unit.broker.log.logs import NOW_MS, append, assert_dense, fill, numbered, open_at, values_from

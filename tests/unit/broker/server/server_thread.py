@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headgate.broker.server.server import Server
-from headgate.broker.settings import BrokerSettings
+from headgate.broker.state.settings import BrokerSettings
 from tests.live.ports import free_port
 
 SECONDS_MAX = 60.0

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.broker.handlers.batch_verification import LargeBatch, Verified
-from headgate.broker.handlers.record_rules import Refused, inline_records_max
 from headgate.broker.log.partition_log import PartitionLog
+from headgate.broker.requests.batch_verification import LargeBatch, Verified
+from headgate.broker.requests.record_rules import Refused, inline_records_max
 from tests.unit.broker.server.server_thread import SECONDS_MAX, ServerThread, eventually, serving
 from tests.wire.entities import Plain
 from tests.wire.raw_client import ConnectionClosed, RawConnection

@@ -4,11 +4,11 @@ from functools import cache, lru_cache
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.handlers.topics_layout import FieldNames, TopicsLayout
 from headgate.broker.log.region import Region
 from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.payload import Payload
 from headgate.broker.protocol.templates import NumbersTemplate, compact_length
+from headgate.broker.requests.payload import Payload
+from headgate.broker.requests.topics_layout import FieldNames, TopicsLayout
 from headgate.broker.state.topics import Partition
 from headgate.wire.entities import entity_encoder
 

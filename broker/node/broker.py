@@ -13,10 +13,6 @@ from pathlib import Path
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.background_calls import BackgroundCalls
-from headgate.broker.clock import Clock, SystemClock, Timers
-from headgate.broker.deferred import Deferred
-from headgate.broker.errors import StorageError
 from headgate.broker.log.checked_file import DamagedFile
 from headgate.broker.log.directory import DataDirectory
 from headgate.broker.log.group_commit import GroupCommit
@@ -28,15 +24,20 @@ from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.log.producer_id_block import read_block_end
 from headgate.broker.log.recovery import open_log
 from headgate.broker.log.retention_hold import RetentionHold
-from headgate.broker.protocol.entities import ApiVersionRange
-from headgate.broker.settings import BrokerSettings
+from headgate.broker.node.unsupported_features import UnsupportedFeatures
+from headgate.broker.protocol.entities import Answer, ApiVersionRange
+from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.runtime.background_calls import BackgroundCalls
+from headgate.broker.runtime.clock import Clock, SystemClock, Timers
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.errors import StorageError
+from headgate.broker.runtime.time_slicing import TimeSlices, Work
+from headgate.broker.runtime.worker_threads import Post
 from headgate.broker.state.groups.coordinator import GroupCoordinator
 from headgate.broker.state.metadata_image import replay
 from headgate.broker.state.producer_ids import ProducerIds, ends_agree, far_ahead
+from headgate.broker.state.settings import BrokerSettings
 from headgate.broker.state.topics import OFFSETS_TOPIC, Topic, Topics
-from headgate.broker.turns import TimeSlices, Work, in_turns
-from headgate.broker.unsupported_features import UnsupportedFeatures
-from headgate.broker.worker_threads import Post
 
 logger = logging.getLogger("headgate.broker")
 
@@ -71,7 +72,7 @@ class Broker:
         self.clock: Clock = clock or SystemClock()
         self.timers = Timers(self.clock)
         self.unsupported = UnsupportedFeatures(self.clock)
-        self.slices = TimeSlices(self.clock, self.timers)
+        self.slices = TimeSlices(self.clock, self.timers, Disconnect("the request failed; see the traceback above"))
         self.directory = DataDirectory(data_directory)
         self.reserve = self.directory.reserve
         self.retention_hold = RetentionHold(data_directory)
@@ -254,7 +255,7 @@ class Broker:
         if not self._is_retaining and not self._clock_has_jumped():
             self._is_retaining = True
             self.retention_hold.refresh()
-            in_turns(self, self._retain())
+            self.slices.run(self._retain())
 
     def _clock_has_jumped(self) -> bool:
         """Whether the wall clock has moved ahead of the monotonic one since the last round: retention then waits for
@@ -265,7 +266,7 @@ class Broker:
             logger.warning("the clock has jumped ahead by %d s: retention waits for one round", jump_ms // 1000)
         return jump_ms > clock_jump_ms_max
 
-    def _retain(self) -> Work:
+    def _retain(self) -> Work[Answer]:
         """Remove old segments one by one: removing a large file takes a while, and other requests come in between."""
         try:
             for partition in [partition for topic in self.topics.all() for partition in topic.partitions]:
@@ -344,9 +345,9 @@ class Broker:
         self.timers.after(checkpoint_interval_ms, self._checkpoint)
         known = self.directory.recovery_points
         logs = [log for log in self._logs() if log.failure is None and known.get(log.name, 0) != log.log_end_offset]
-        in_turns(self, self._checkpoint_each(logs))
+        self.slices.run(self._checkpoint_each(logs))
 
-    def _checkpoint_each(self, logs: Sequence[PartitionLog]) -> Work:
+    def _checkpoint_each(self, logs: Sequence[PartitionLog]) -> Work[Answer]:
         points: dict[PartitionLog, int] = {}
         left = len(logs)
 

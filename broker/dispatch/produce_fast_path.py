@@ -10,10 +10,10 @@ import struct
 from typing import NamedTuple
 from uuid import UUID
 
-from headgate.broker.broker import Broker
-from headgate.broker.deferred import Deferred
 from headgate.broker.handlers.produce import produce_one
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Request
+from headgate.broker.runtime.deferred import Deferred
 
 FLEXIBLE_SINCE_VERSION = 9
 TOPIC_IDS_SINCE_VERSION = 13

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.errors import StorageError
-from headgate.broker.refusal import Refusal
+from headgate.broker.node.unsupported_features import Feature
+from headgate.broker.protocol.refusal import Refusal
+from headgate.broker.runtime.errors import StorageError
 from headgate.broker.state.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, TakenNames, topic_name_fault
 from headgate.broker.state.topics import Topic, finish
-from headgate.broker.unsupported_features import Feature
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 REQUEST_PARTITIONS_MAX = 10_000
 """Kafka's own bound: a request makes its partitions one after the other, and others wait for it."""

@@ -12,22 +12,23 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker import loggers
-from headgate.broker.errors import StorageError
+from headgate.broker.node import loggers
+from headgate.broker.node.topic_creation import report_compaction
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.messages import clipped
-from headgate.broker.refusal import Refusal
-from headgate.broker.settings import Scope
+from headgate.broker.protocol.refusal import Refusal
+from headgate.broker.runtime.errors import StorageError
+from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.configs.alterations import Alteration, Operation, altered
 from headgate.broker.state.configs.broker_definitions import BROKER_CONFIGS
 from headgate.broker.state.configs.effective import check_topic_overrides, topic_default
 from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
 from headgate.broker.state.configs.values import InvalidConfig, text_of
+from headgate.broker.state.settings import Scope
 from headgate.broker.state.topic_names import topic_name_fault
-from headgate.broker.topic_creation import report_compaction
-from headgate.broker.turns import Work
 
 if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+    from headgate.broker.node.broker import Broker
 
 
 class ResourceType(enum.IntEnum):
@@ -48,7 +49,7 @@ class ResourceChange:
     replaces_all: bool
 
 
-def change_resources(broker: "Broker", changes: Sequence[ResourceChange], *, validate_only: bool) -> Work:
+def change_resources(broker: "Broker", changes: Sequence[ResourceChange], *, validate_only: bool) -> Work[Answer]:
     """The answer for each resource, in their order; good ones take effect although others are refused."""
     times = Counter((change.resource_type, change.resource_name) for change in changes)
     answers: list[dict[str, object]] = []

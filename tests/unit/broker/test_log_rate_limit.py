@@ -8,16 +8,22 @@ from pathlib import Path
 import pytest
 
 from headgate import broker
-from headgate.broker.clock import ManualClock, Timers
-from headgate.broker.line_limit import LIMITED_LOGGERS, LineLimit, interval_ms, lines_at_once_max, lines_per_interval
+from headgate.broker.runtime.clock import ManualClock, Timers
+from headgate.broker.runtime.log_rate_limit import (
+    LIMITED_LOGGERS,
+    LogRateLimit,
+    interval_ms,
+    lines_at_once_max,
+    lines_per_interval,
+)
 
-NAME = "headgate.broker.line_limit_test"
+NAME = "headgate.broker.log_rate_limit_test"
 logger = logging.getLogger(NAME)
 
 
 @pytest.fixture
-def limit() -> Iterator[LineLimit]:
-    limit = LineLimit([NAME])
+def limit() -> Iterator[LogRateLimit]:
+    limit = LogRateLimit([NAME])
     limit.install()
     yield limit
     limit.uninstall()
@@ -28,7 +34,7 @@ def flood(lines: int, message: str = "closing connection %d: %s") -> None:
         logger.warning(message, number, "malformed")
 
 
-def test_lines_past_the_limit_are_left_out_and_counted(limit: LineLimit, caplog: pytest.LogCaptureFixture) -> None:
+def test_lines_past_the_limit_are_left_out_and_counted(limit: LogRateLimit, caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
     timers = Timers(clock)
     timers.after(interval_ms, limit.next_interval)
@@ -41,21 +47,21 @@ def test_lines_past_the_limit_are_left_out_and_counted(limit: LineLimit, caplog:
     clock.advance(1)
     timers.run_due()
     assert caplog.messages[lines_at_once_max:] == [
-        "left out 8 more lines of the last 10 s like: closing connection %d: %s"
+        "suppressed 8 similar lines in the last 10 s: closing connection %d: %s"
     ]
 
 
-def test_what_goes_on_gets_so_many_lines_per_interval(limit: LineLimit, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_goes_on_gets_so_many_lines_per_interval(limit: LogRateLimit, caplog: pytest.LogCaptureFixture) -> None:
     flood(lines_at_once_max + 1)
     limit.next_interval()
     caplog.clear()
     flood(lines_per_interval + 5)
     limit.next_interval()
     assert len(caplog.messages) == lines_per_interval + 1
-    assert caplog.messages[-1].startswith("left out 5 more lines")
+    assert caplog.messages[-1].startswith("suppressed 5 similar lines")
 
 
-def test_after_a_pause_a_burst_is_told_again(limit: LineLimit, caplog: pytest.LogCaptureFixture) -> None:
+def test_after_a_pause_a_burst_is_told_again(limit: LogRateLimit, caplog: pytest.LogCaptureFixture) -> None:
     flood(lines_at_once_max)
     for _ in range(lines_at_once_max // lines_per_interval):
         limit.next_interval()
@@ -65,7 +71,7 @@ def test_after_a_pause_a_burst_is_told_again(limit: LineLimit, caplog: pytest.Lo
     assert len(caplog.messages) == lines_at_once_max
 
 
-def test_one_kind_of_line_does_not_hide_another(limit: LineLimit, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_kind_of_line_does_not_hide_another(limit: LogRateLimit, caplog: pytest.LogCaptureFixture) -> None:
     flood(lines_at_once_max + 1)
     caplog.clear()
     flood(1, "%d: the disk failed: %s")
@@ -73,11 +79,11 @@ def test_one_kind_of_line_does_not_hide_another(limit: LineLimit, caplog: pytest
 
 
 def test_what_was_left_out_is_told_when_the_broker_stops(caplog: pytest.LogCaptureFixture) -> None:
-    limit = LineLimit([NAME])
+    limit = LogRateLimit([NAME])
     limit.install()
     flood(lines_at_once_max + 3)
     limit.uninstall()
-    assert caplog.messages[-1].startswith("left out 3 more lines")
+    assert caplog.messages[-1].startswith("suppressed 3 similar lines")
     caplog.clear()
     flood(2 * lines_at_once_max)
     assert len(caplog.messages) == 2 * lines_at_once_max

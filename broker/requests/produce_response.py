@@ -4,9 +4,9 @@ from functools import cache, lru_cache
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.handlers.record_rules import RecordError, Refused
-from headgate.broker.handlers.topics_layout import FieldNames, TopicsLayout
 from headgate.broker.protocol.templates import NumbersTemplate
+from headgate.broker.requests.record_rules import RecordError, Refused
+from headgate.broker.requests.topics_layout import FieldNames, TopicsLayout
 from headgate.broker.state.topics import Partition
 
 API_KEY = 0

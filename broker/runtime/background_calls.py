@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from headgate.broker.deferred import Deferred
-from headgate.broker.worker_threads import Post, WorkerThreads
+from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.runtime.worker_threads import Post, WorkerThreads
 
 logger = logging.getLogger("headgate.broker.background")
 

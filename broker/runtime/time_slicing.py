@@ -1,32 +1,28 @@
 """Time slicing: long work runs in short slices, so that one request does not delay every other client.
 
-A request may create ten thousand partitions or change the configs of as many topics, each on disk before the response.
-Its handler is a generator that yields wherever other requests may be served; its return value is the response. All
-such work shares one slice per event-loop iteration, round robin. Work that yields a Deferred goes on when that is
-complete.
+A request may create ten thousand partitions. Each one must be on disk before the response. The handler of such a
+request is a generator. It yields wherever other requests may run, and it returns the response. All such work shares one
+slice per event-loop iteration, in round-robin order. Work that yields a Deferred continues when the Deferred completes.
 """
 
 import logging
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from headgate.broker.clock import Clock, Timers
-from headgate.broker.deferred import Deferred
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.runtime.clock import Clock, Timers
+from headgate.broker.runtime.deferred import Deferred
 
-if TYPE_CHECKING:
-    from headgate.broker.broker import Broker
+logger = logging.getLogger("headgate.broker.time_slicing")
 
-logger = logging.getLogger("headgate.broker.turns")
-
-# Long enough that the work of ordinary requests is done in the first slice, short enough that clients do not notice.
-# This is for all work together.
+# For all work together. Ordinary requests finish in their first slice, and clients do not notice a slice.
 slice_ms_max = 5
 
-Work: TypeAlias = Generator[None, None, Answer]
-WaitingWork: TypeAlias = Generator[Deferred[None] | None, None, Answer]
+T = TypeVar("T")
+F = TypeVar("F")
+
+Work: TypeAlias = Generator[None, None, T]
+WaitingWork: TypeAlias = Generator[Deferred[None] | None, None, T]
 
 
 class _Job:
@@ -34,10 +30,10 @@ class _Job:
 
     def __init__(
         self,
-        work: WaitingWork,
+        work: WaitingWork[Any],
         *,
         is_exclusive: bool,
-        on_done: Callable[[Answer], None],
+        on_done: Callable[[Any], None],
         on_failure: Callable[[], None],
     ) -> None:
         self.work = work
@@ -46,14 +42,15 @@ class _Job:
         self.on_failure = on_failure
 
 
-class TimeSlices:
-    """The work that goes on after its first slice.
+class TimeSlices(Generic[F]):
+    """The work that needs more than one slice.
 
-    Exclusive work (changes to topics) runs one after the other, as in Kafka's controller: none sees the half-done
-    work of another.
+    Exclusive work (changes to topics) runs one job after the other, as in Kafka's controller. No job sees the
+    unfinished changes of another. Work that raises an exception completes with `failure`.
     """
 
-    def __init__(self, clock: Clock, timers: Timers) -> None:
+    def __init__(self, clock: Clock, timers: Timers, failure: F) -> None:
+        self._failure = failure
         self._clock = clock
         self._timers = timers
         self._running: deque[_Job] = deque()
@@ -61,27 +58,26 @@ class TimeSlices:
         self._has_exclusive = False
         self._is_planned = False
 
-    def run(self, work: WaitingWork, *, is_exclusive: bool = False) -> Answer | Deferred[Answer | Disconnect]:
-        """The response when the first slice is enough, otherwise the promise of it."""
+    def run(self, work: WaitingWork[T], *, is_exclusive: bool = False) -> T | Deferred[T | F]:
+        """The result if the first slice is enough, otherwise a Deferred of it."""
         if not (is_exclusive and self._has_exclusive):
             until_ms = self._clock.monotonic_ms() + slice_ms_max
             while True:
                 try:
                     awaited = next(work)
                 except StopIteration as done:
-                    answer: Answer = done.value
-                    return answer
+                    result: T = done.value
+                    return result
                 if (awaited is not None and not awaited.done) or self._clock.monotonic_ms() >= until_ms:
                     break
         else:
             awaited = None
-        promise: Deferred[Answer | Disconnect] = Deferred()
-        disconnect = Disconnect("the request failed; see the traceback above")
+        promise: Deferred[T | F] = Deferred()
         job = _Job(
             work,
             is_exclusive=is_exclusive,
             on_done=promise.complete,
-            on_failure=lambda: promise.complete(disconnect),
+            on_failure=lambda: promise.complete(self._failure),
         )
         self._add(job, awaited)
         return promise
@@ -96,7 +92,7 @@ class TimeSlices:
                 self._plan()
 
     def _go_on(self, job: _Job, awaited: Deferred[None] | None) -> None:
-        """Run the job's next step in its next turn, or after `awaited` is complete."""
+        """Run the job's next step in the next slice, or after `awaited` completes."""
         if awaited is None or awaited.done:
             self._running.append(job)
         else:
@@ -127,7 +123,7 @@ class TimeSlices:
             self._plan()
 
     def _step(self, job: _Job) -> bool:
-        """Do one step of a job; whether there are more."""
+        """Run one step of a job. Returns whether the job has more steps."""
         try:
             self._go_on(job, next(job.work))
             return True
@@ -137,10 +133,3 @@ class TimeSlices:
             logger.exception("a request failed after its first slice")
             job.on_failure()
         return False
-
-
-def in_turns(
-    broker: "Broker", work: WaitingWork, *, is_exclusive: bool = False
-) -> Answer | Deferred[Answer | Disconnect]:
-    """Run work in slices, together with all other such work of the broker."""
-    return broker.slices.run(work, is_exclusive=is_exclusive)

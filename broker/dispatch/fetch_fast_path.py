@@ -12,11 +12,11 @@ from uuid import UUID
 
 from kio.index import load_request_schema
 
-from headgate.broker.broker import Broker
 from headgate.broker.handlers.fetch import TOPIC_IDS_SINCE_VERSION, AskedPartition, fetch_one
-from headgate.broker.handlers.fetch_response import API_KEY, READ_COMMITTED
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Request
-from headgate.broker.protocol.payload import Payload
+from headgate.broker.requests.fetch_response import API_KEY, READ_COMMITTED
+from headgate.broker.requests.payload import Payload
 from headgate.wire.entities import entity_encoder
 
 # Connections whose last request is remembered, a few hundred bytes each. Past it, all are forgotten and learnt again.

@@ -6,7 +6,7 @@ above what clients send (Java's tools describe all groups of a broker at once). 
 the response has a place for it, and otherwise the end of the connection.
 """
 
-from headgate.broker.protocol.payload import Disconnect
+from headgate.broker.protocol.outcomes import Disconnect
 
 REQUEST_ITEMS_MAX = 100_000
 

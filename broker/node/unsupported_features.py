@@ -7,7 +7,7 @@ however many clients use it.
 import logging
 from enum import Enum
 
-from headgate.broker.clock import Clock
+from headgate.broker.runtime.clock import Clock
 
 logger = logging.getLogger("headgate.broker.unsupported")
 

@@ -1,0 +1,1 @@
+"""The broker node: connects the log, the state and the background work."""

@@ -1,0 +1,1 @@
+"""Parts that several handlers share: response layouts, record checks, item limits."""
