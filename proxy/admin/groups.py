@@ -77,7 +77,11 @@ class ListedGroup:
 
 
 async def list_any_groups(cluster: AdminCluster) -> list[ListedGroup]:
-    """Every broker's groups, of consumers or not."""
+    """Every broker's groups, of consumers or not. Waits while coordinators move between brokers."""
+    return await settled(lambda: _list_any_groups(cluster))
+
+
+async def _list_any_groups(cluster: AdminCluster) -> list[ListedGroup]:
     groups: list[ListedGroup] = []
     for broker in (await describe_cluster(cluster)).brokers:
         answer = await cluster.ask(Api.LIST_GROUPS, {}, broker.id)
@@ -89,9 +93,13 @@ async def list_any_groups(cluster: AdminCluster) -> list[ListedGroup]:
 
 
 async def list_groups(cluster: AdminCluster) -> list[Group]:
-    """Every broker's consumer groups."""
+    """Every broker's consumer groups. Waits while coordinators move between brokers."""
+    return await settled(lambda: _list_groups(cluster))
+
+
+async def _list_groups(cluster: AdminCluster) -> list[Group]:
     ids: dict[int, list[str]] = defaultdict(list)
-    for listed in await list_any_groups(cluster):
+    for listed in await _list_any_groups(cluster):
         # Share and streams groups are not consumer groups.
         if listed.protocol_type in _CONSUMERS and (listed.type or CLASSIC).upper() in (CLASSIC, CONSUMER):
             ids[listed.coordinator].append(listed.id)

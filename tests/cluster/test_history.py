@@ -7,7 +7,7 @@ from tests.cluster.conftest import RunningProxy
 from tests.history.workload import Workload, run
 from tests.live.apache_kafka_cluster import NODE_IDS, ClusterNode, KafkaCluster
 
-REQUESTS = 1500
+REQUESTS = 1000
 
 
 def kill_and_restart(cluster: KafkaCluster, node: ClusterNode) -> None:
