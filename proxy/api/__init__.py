@@ -1,1 +1,1 @@
-"""The HTTP shell of the proxy."""
+"""HTTP API of the proxy."""

@@ -1,7 +1,7 @@
-"""The proxy's own addresses: those that it serves, and the one that a client used, for links in responses.
+"""Addresses of the proxy: the hosts that it serves, and the base URL of links in responses.
 
-Links begin with `advertised.url`. Without this setting they follow the forwarding headers of trusted proxies, else
-the Host header. The access check has removed the forwarding headers of all other peers.
+The base URL is `advertised.url`, else the forwarding headers of trusted proxies, else the Host header. The access
+check removes the forwarding headers of untrusted peers.
 """
 
 import re
@@ -17,7 +17,7 @@ from headgate.web.access import Access
 from headgate.web.hosts import address_of
 from headgate.web.settings import AccessSettings, listed
 
-# What may stand in a link: no header of a client shall write anything else into an answer.
+# Links contain nothing else, so that headers of clients cannot inject text into responses.
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 _PREFIX: Final = re.compile(r"(/[A-Za-z0-9._~-]+)*/?")
 
@@ -45,7 +45,7 @@ def access_of(settings: ProxySettings, listen_host: str) -> Access:
 
 
 def base_url(request: HTTPConnection, advertised: str | None) -> str:
-    """Without a slash at the end. Forwarded is RFC 7239; the first element is the outermost proxy's."""
+    """The base URL without a trailing slash. The first element of Forwarded (RFC 7239) is the outermost proxy."""
     if advertised:
         return advertised.rstrip("/")
     headers = request.headers

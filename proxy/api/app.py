@@ -7,24 +7,23 @@ from fastapi import Depends, FastAPI
 
 from headgate.proxy.api import health
 from headgate.proxy.api.addresses import access_of
-from headgate.proxy.api.connection import AbortableHttpProtocol
 from headgate.proxy.api.errors import error_headers, media_type_of, status_of
 from headgate.proxy.api.escaped_paths import restore_slashes
 from headgate.proxy.api.fast_path import PRODUCE_PATHS, FastPath
 from headgate.proxy.api.forwarding import Forwarding
 from headgate.proxy.api.v2 import consumers as v2_consumers
-from headgate.proxy.api.v2 import records_read as v2_records_read
+from headgate.proxy.api.v2 import read_records as v2_read_records
 from headgate.proxy.api.v2 import topics as v2_topics
 from headgate.proxy.api.v3 import (
     acls,
     brokers,
     clusters,
     configs,
+    consume_websocket,
     group_streams,
     groups,
     partitions,
-    read_socket,
-    records_read,
+    read_records,
     topics,
 )
 from headgate.proxy.errors import ProxyError
@@ -32,6 +31,7 @@ from headgate.proxy.services import open_services
 from headgate.proxy.settings import ProxySettings
 from headgate.web.application import Application, methods_of, routes_of
 from headgate.web.asgi import Scope
+from headgate.web.connection import AbortableHttpProtocol
 from headgate.web.exception_handlers import exception_handlers
 
 
@@ -68,7 +68,7 @@ def create_app(settings: ProxySettings, listen_host: str = "127.0.0.1") -> Appli
         ),
     )
     app.state.services = services
-    for module in (v2_consumers, v2_records_read, records_read, group_streams, read_socket, v2_topics, health):
+    for module in (v2_consumers, v2_read_records, read_records, group_streams, consume_websocket, v2_topics, health):
         app.include_router(module.router)
     for module in (clusters, brokers, configs, topics, partitions, groups, acls):
         app.include_router(module.router)

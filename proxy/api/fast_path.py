@@ -14,7 +14,7 @@ from headgate.proxy.api.escaped_paths import unescape_path
 from headgate.proxy.api.produce_endpoint import ProduceEndpoint
 from headgate.proxy.api.rate_limit import RateLimit, client_of
 from headgate.proxy.api.request_headers import RequestHeaders
-from headgate.proxy.api.v3.produce_socket import ProduceSocket
+from headgate.proxy.api.v3.produce_websocket import ProduceWebSocket
 from headgate.proxy.errors import ProxyError
 from headgate.proxy.services import Services
 from headgate.web.asgi import App, Receive, Scope, Send
@@ -30,7 +30,7 @@ class FastPath:
         self._app = app
         self._limit = RateLimit(services.settings)
         self._produce = ProduceEndpoint(services, self._limit)
-        self._websocket = ProduceSocket(services, self._limit)
+        self._websocket = ProduceWebSocket(services, self._limit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

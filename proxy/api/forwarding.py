@@ -1,7 +1,7 @@
-"""Requests for consumers that live in another worker: passed on to it whole, answers streamed back.
+"""Forwards requests for consumers to the worker that owns them, and streams the response back.
 
-Only to addresses of the configured list (`proxy.consumers.ownership`). A request that was passed on carries a mark and
-is answered where it arrives: it never travels twice.
+Requests go only to the configured worker URLs (`proxy.consumers.ownership`). A header marks forwarded requests, so that
+no request is forwarded twice.
 """
 
 import re
@@ -23,10 +23,10 @@ FORWARDED_HEADER: Final = "x-headgate-forwarded"
 _HOP_BY_HOP: Final = frozenset(
     (b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"content-length", b"host")
 )
-# The worker that the client reached has checked who may send this request and adds the headers of CORS.
-_NOT_PASSED_ON: Final = _HOP_BY_HOP | {b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest"}
-# This worker's server sets its own.
-_NOT_PASSED_BACK: Final = _HOP_BY_HOP | {b"date", b"server"}
+# The first worker has checked access already, and it adds the CORS headers.
+_NOT_FORWARDED: Final = _HOP_BY_HOP | {b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest"}
+# The first worker's server sets these headers.
+_NOT_RETURNED: Final = _HOP_BY_HOP | {b"date", b"server"}
 _OWNED: Final = (
     re.compile(r"/consumers/([^/]+)/instances/([^/]+)(?:/.*)?"),
     re.compile(r"/v3/clusters/[^/]+/consumer-groups/([^/]+)/streams/([^/]+)(?:/.*)?"),
@@ -34,7 +34,7 @@ _OWNED: Final = (
 
 
 class Forwarding:
-    """ASGI, before the routes: what belongs to another worker does not reach them."""
+    """ASGI middleware in front of the routes."""
 
     def __init__(self, app: App, services: Services) -> None:
         self._app = app
@@ -69,35 +69,35 @@ class Forwarding:
 
 
 async def forward(peers: httpx.AsyncClient, owner: str | None, scope: Scope, body: bytes) -> Response | None:
-    """The owner's answer; None where this worker must answer itself. Raises OwnerUnavailable."""
+    """The response of the owner. None if this worker must handle the request. Raises OwnerUnavailable."""
     if owner is None or any(name == FORWARDED_HEADER.encode() for name, _ in scope["headers"]):
         return None
     path = scope.get("raw_path") or scope["path"].encode()
     query = b"?" + scope["query_string"] if scope["query_string"] else b""
-    headers = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
+    headers = [(name, value) for name, value in scope["headers"] if name not in _NOT_FORWARDED]
     host = next((value for name, value in scope["headers"] if name == b"host"), b"")
     headers.append((FORWARDED_HEADER.encode(), b"1"))
     if not any(name in (b"forwarded", b"x-forwarded-host") for name, _ in headers):
-        # Links in the answer shall lead where the client came from, not to the owner's own address.
+        # Links in the response must use the address of the first worker, which the client can reach.
         headers += [(b"x-forwarded-host", host), (b"x-forwarded-proto", scope["scheme"].encode())]
     request = peers.build_request(
         scope["method"], httpx.URL(owner + (path + query).decode("latin-1")), headers=headers, content=body
     )
     try:
-        answer = await peers.send(request, stream=True)
+        response = await peers.send(request, stream=True)
     except httpx.HTTPError as error:
         raise OwnerUnavailable(
-            f"The worker that holds this consumer does not answer: {str(error) or type(error).__name__}."
+            f"The worker that owns this consumer is not available: {str(error) or type(error).__name__}."
         ) from error
-    kept = {name: value for name, value in answer.headers.items() if name.encode() not in _NOT_PASSED_BACK}
-    return StreamingResponse(_content(answer), status_code=answer.status_code, headers=kept)
+    kept = {name: value for name, value in response.headers.items() if name.encode() not in _NOT_RETURNED}
+    return StreamingResponse(_content(response), status_code=response.status_code, headers=kept)
 
 
-async def _content(answer: httpx.Response) -> AsyncIterator[bytes]:
+async def _content(response: httpx.Response) -> AsyncIterator[bytes]:
     try:
-        async for chunk in answer.aiter_raw():
+        async for chunk in response.aiter_raw():
             yield chunk
     except httpx.HTTPError:
         return
     finally:
-        await answer.aclose()
+        await response.aclose()

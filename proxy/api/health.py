@@ -1,4 +1,4 @@
-"""Is the proxy up (`/healthy`), can it serve (`/ready`), and what of what it needs is there (`/health`)."""
+"""Liveness (`/healthy`), readiness (`/ready`) and the state of Kafka and the registry (`/health`)."""
 
 import asyncio
 from typing import Final
@@ -16,14 +16,14 @@ from headgate.proxy.errors import BrokerUnavailable, ProxyError
 
 router = APIRouter()
 
-# Whoever asks for health wants to know soon.
 HEALTH_SECONDS_MAX: Final = 3.0
+"""Timeout of each check. Load balancers usually wait five seconds for a health check."""
 _SERVER_ERROR: Final = 500
 
 
 @router.get("/healthy")
 async def healthy() -> Response:
-    """This process answers, whatever is behind it."""
+    """204 if the process runs, also without Kafka."""
     return Response(status_code=204)
 
 
@@ -38,7 +38,7 @@ async def ready(request: Request) -> Response:
 
 @router.get("/health")
 async def health(request: Request) -> Response:
-    """DOWN (503) without Kafka; DEGRADED without the registry, which only payloads with a schema need."""
+    """DOWN (503) without Kafka. DEGRADED without the registry, which only payloads with a schema need."""
     kafka, registry = await asyncio.gather(_kafka(request), _registry(request))
     status = kafka["status"]
     if status == "UP" and registry["status"] != "UP":
@@ -54,7 +54,7 @@ async def _kafka(request: Request) -> dict[str, object]:
     except ProxyError as error:
         return {"status": "DOWN", "message": str(error)}
     except TimeoutError:
-        return {"status": "DOWN", "message": f"No broker answered within {HEALTH_SECONDS_MAX:.0f} s."}
+        return {"status": "DOWN", "message": f"No broker responded within {HEALTH_SECONDS_MAX:.0f} s."}
     return {"status": "UP", "cluster_id": view.cluster_id, "brokers": len(view.brokers)}
 
 
@@ -63,9 +63,9 @@ async def _registry(request: Request) -> dict[str, object]:
     url = services.settings.schema_registry_url.rstrip("/")
     try:
         async with asyncio.timeout(HEALTH_SECONDS_MAX):
-            answer = await services.peers.get(f"{url}/schemas/types")
+            response = await services.peers.get(f"{url}/schemas/types")
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, OSError) as error:
-        return {"status": "DOWN", "message": f"The schema registry does not answer: {type(error).__name__}."}
-    if answer.status_code >= _SERVER_ERROR:
-        return {"status": "DOWN", "message": f"The schema registry answers with {answer.status_code}."}
+        return {"status": "DOWN", "message": f"The schema registry is not available: {type(error).__name__}."}
+    if response.status_code >= _SERVER_ERROR:
+        return {"status": "DOWN", "message": f"The schema registry responds with HTTP status {response.status_code}."}
     return {"status": "UP"}

@@ -1,8 +1,7 @@
-"""JSON values one after the other, with any white space between: cut apart, and parsed, as the bytes arrive.
+"""Incremental parser for concatenated JSON objects with any white space between them.
 
-A value on a line of its own is the common case and costs one attempt to parse it. What spans lines, or shares one, is
-cut where braces and brackets outside of strings close. A value may be no larger than the limit: a stream without
-end costs bounded memory.
+Common case: one object per line, which needs one call of the JSON parser. Otherwise the splitter counts braces and
+brackets outside of strings to find the end of an object. The size of an object is limited, so that the buffer is too.
 """
 
 import re
@@ -21,12 +20,12 @@ _BLANK: Final = b" \t\r\n"
 
 
 class JsonSplitter:
-    """Feed bytes, get whole documents. Only objects are cut; anything else between them is a fault."""
+    """Splits bytes into JSON objects. Other values between them are errors."""
 
     def __init__(self, document_bytes_max: int) -> None:
         self._max = document_bytes_max
         self._buffer = bytearray()
-        """A document whose end is not here yet."""
+        """The start of an incomplete document."""
         self._scanned = 0
         self._depth = 0
         self._in_string = False
@@ -35,7 +34,7 @@ class JsonSplitter:
         """The documents that end in `chunk`, with their sizes. Raises BadRequest."""
         data = chunk
         if self._buffer:
-            # Only what is new is looked at: a document that drips in costs no more than one that comes whole.
+            # Scan only the new bytes, so that a document in many small chunks does not cost quadratic time.
             self._buffer += chunk
             end = self._scan(self._buffer, 0)
             if end < 0:
@@ -50,7 +49,7 @@ class JsonSplitter:
         by_line = not may_lose_digits(data)
         while True:
             if by_line and self._scanned == 0:
-                # Whole lines, as long as each is a document; the first that is not leaves the rest to the scan.
+                # Parse whole lines while each is a document. At the first other line, switch to the scan.
                 while data[start : start + 1] == b"{":
                     end = data.find(b"\n", start)
                     if end < 0:
@@ -73,17 +72,17 @@ class JsonSplitter:
                 start += 1
         left = data[start:].lstrip(_BLANK)
         if left and self._depth == 0:
-            raise BadRequest("The stream must hold JSON objects, one after the other.")
+            raise BadRequest("The stream must contain JSON objects only.")
         self._check(len(left))
         self._scanned = max(self._scanned - (len(data) - start - len(left)), 0)
         self._buffer += left
 
     def _check(self, size: int) -> None:
         if size > self._max:
-            raise BadRequest(f"A record in the stream is over the limit of {self._max} bytes.")
+            raise BadRequest(f"A record in the stream is larger than the limit of {self._max} bytes.")
 
     def _scan(self, data: bytes | bytearray, start: int) -> int:
-        """Where the document ends that begins at `start`; -1 when the rest of it is not here yet."""
+        """The end of the document that starts at `start`, or -1 if it is incomplete."""
         position = start + self._scanned
         while True:
             match = _MARKS.search(data, position)
@@ -95,7 +94,7 @@ class JsonSplitter:
             if self._in_string:
                 if mark == _BACKSLASH:
                     if position == len(data):
-                        # The escaped byte is not here yet: look at the backslash again when it is.
+                        # The escaped byte is in the next chunk. Scan the backslash again then.
                         position -= 1
                         break
                     position += 1
@@ -103,20 +102,20 @@ class JsonSplitter:
                     self._in_string = False
             elif mark == _QUOTE:
                 if self._depth == 0:
-                    raise BadRequest("The stream must hold JSON objects, one after the other.")
+                    raise BadRequest("The stream must contain JSON objects only.")
                 self._in_string = True
             elif mark in _OPENING:
                 self._depth += 1
             elif mark in _CLOSING:
                 self._depth -= 1
                 if self._depth < 0:
-                    raise BadRequest("The stream is not JSON: a bracket closes that none opened.")
+                    raise BadRequest("The stream is not valid JSON: unexpected closing bracket.")
                 if self._depth == 0:
                     return position
         self._scanned = position - start
         return -1
 
     def end(self) -> None:
-        """No more bytes come. Raises BadRequest when something is left."""
+        """The stream is complete. Raises BadRequest if a document is incomplete."""
         if self._buffer:
-            raise BadRequest("The stream ends inside a JSON value.")
+            raise BadRequest("The stream ends inside a JSON object.")

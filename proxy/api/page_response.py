@@ -1,4 +1,4 @@
-"""A response of bounded size whose client may be too slow for its memory."""
+"""Response of limited size that releases its memory when the client has read it."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,12 +9,11 @@ from starlette.types import Receive, Scope, Send
 from headgate.proxy.reading.memory import Share, TooSlow
 
 PIECE_BYTES: Final = 256 * 1024
-"""Handed to the socket at once. The server does not wait for the last piece, so that a body in one piece stays in the
-socket's buffer after the response is complete."""
+"""Size of one write. uvicorn does not wait for the last write, so a body in one write would stay in its buffer."""
 
 
 class PageResponse(Response):
-    """Holds the memory of `share` until the client has taken the body, then releases it."""
+    """Holds the memory of `share` until the client has read the body."""
 
     def __init__(self, content: bytes, share: Share, media_type: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(content, media_type=media_type, headers=headers)
@@ -31,6 +30,6 @@ class PageResponse(Response):
                     piece = bytes(body[at : at + PIECE_BYTES])
                     await send({"type": "http.response.body", "body": piece, "more_body": not is_last})
         except TooSlow:
-            return  # The server closes the connection: the body is shorter than its Content-Length.
+            return  # The body is shorter than its Content-Length, so the server closes the connection.
         finally:
             self._share.resize(0)

@@ -7,14 +7,13 @@ from typing import Any, Final
 
 from headgate.openapi.media_types import JSON, KAFKA_V2, negotiate
 from headgate.proxy.api.body_memory import BodyMemory
-from headgate.proxy.api.connection import abort_of
 from headgate.proxy.api.errors import send_error
 from headgate.proxy.api.rate_limit import RateLimit, client_of
 from headgate.proxy.api.request_body import read_body
 from headgate.proxy.api.request_headers import RequestHeaders
-from headgate.proxy.api.v2.produce import Ordered, ProduceV2, answer_of, answer_type
-from headgate.proxy.api.v3.produce import ProduceV3, batch_answer
-from headgate.proxy.api.v3.record import Understood
+from headgate.proxy.api.v2.produce import ParsedRequest, ProduceV2, response_body, response_type
+from headgate.proxy.api.v3.produce import ProduceV3, batch_response
+from headgate.proxy.api.v3.record import ParsedRecord
 from headgate.proxy.errors import (
     NotAcceptable,
     PartitionNotFound,
@@ -27,6 +26,7 @@ from headgate.proxy.producers.records import OutgoingRecord, Ticket
 from headgate.proxy.services import Services
 from headgate.web import responses
 from headgate.web.asgi import Receive, Scope, Send
+from headgate.web.connection import abort_of
 from headgate.web.errors import INTERNAL_SERVER_ERROR, REASONS
 
 _log: Final = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class ProduceEndpoint:
     ) -> None:
         """`partition` is the text in the path, None if the path has none."""
         try:
-            media_type = answer_type(headers.accept)
+            media_type = response_type(headers.accept)
         except NotAcceptable as error:
             await send_error(send, error, KAFKA_V2)
             return
@@ -90,23 +90,23 @@ class ProduceEndpoint:
             body = await read_body(receive, self._body_bytes_max, self._idle_seconds_max)
             if headers.idempotency_key:
                 return await self._idempotent_v2(headers, body, topic, partition)
-            ordered = await self._v2.understand(headers.content_type, body, topic, partition)
-            return Answered(await self._v2.deliver(topic, ordered), False)
+            parsed = await self._v2.parse(headers.content_type, body, topic, partition)
+            return Answered(await self._v2.deliver(topic, parsed), False)
         finally:
             self._bodies.release(reserved)
 
     async def _idempotent_v2(self, headers: RequestHeaders, body: bytes, topic: str, partition: int | None) -> Answered:
-        ordered: Ordered | None = None
+        parsed: ParsedRequest | None = None
 
         async def prepare() -> Sequence[OutgoingRecord | ProxyError]:
-            nonlocal ordered
-            ordered = await self._v2.understand(headers.content_type, body, topic, partition)
-            return ordered.records
+            nonlocal parsed
+            parsed = await self._v2.parse(headers.content_type, body, topic, partition)
+            return parsed.records
 
         async def conclude(placed: Sequence[Ticket | ProxyError]) -> tuple[bytes, bool]:
-            assert ordered is not None
+            assert parsed is not None
             tickets = [ticket for ticket in placed if isinstance(ticket, Ticket)]
-            answer = await answer_of(ordered, tickets)
+            answer = await response_body(parsed, tickets)
             return answer, all(ticket.batch.error is None for ticket in tickets)
 
         request = b"%s\0%s\0%s" % (headers.content_type, str(partition).encode(), body)
@@ -128,16 +128,14 @@ class ProduceEndpoint:
 
     async def _idempotent_batch_v3(self, headers: RequestHeaders, cluster_id: str, topic: str, body: bytes) -> Answered:
         await self._services.identity.check(cluster_id)
-        entries: list[tuple[str, Understood | ProxyError]] = []
+        entries: list[tuple[str, ParsedRecord | ProxyError]] = []
 
         async def prepare() -> Sequence[OutgoingRecord | ProxyError]:
-            entries.extend(await self._v3.understand(body, topic))
-            return [
-                understood.record if isinstance(understood, Understood) else understood for _, understood in entries
-            ]
+            entries.extend(await self._v3.parse(body, topic))
+            return [parsed.record if isinstance(parsed, ParsedRecord) else parsed for _, parsed in entries]
 
         async def conclude(placed: Sequence[Ticket | ProxyError]) -> tuple[bytes, bool]:
-            answer = await batch_answer(cluster_id, topic, entries, placed)
+            answer = await batch_response(cluster_id, topic, entries, placed)
             return answer, all(ticket.batch.error is None for ticket in placed if isinstance(ticket, Ticket))
 
         key = parse_key(headers.idempotency_key)

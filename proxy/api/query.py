@@ -1,25 +1,27 @@
-"""Parameters of addresses, read one by one: each refusal names the parameter."""
+"""Query parameters. Each error message names the parameter."""
 
 from starlette.requests import HTTPConnection
 
 from headgate.proxy.errors import BadRequest
 
 
-def last_query(request: HTTPConnection, name: str) -> str | None:
+def text_query(request: HTTPConnection, name: str) -> str | None:
     return request.query_params.get(name)
 
 
-def whole_query(request: HTTPConnection, name: str, *, least: int = 0, most: int = 2**63 - 1) -> int | None:
+def int_query(request: HTTPConnection, name: str, *, minimum: int = 0, maximum: int = 2**63 - 1) -> int | None:
+    """Raises BadRequest."""
     text = request.query_params.get(name)
     if text is None:
         return None
     digits = text[1:] if text.startswith("-") else text
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and least <= int(text) <= most):
-        raise BadRequest(f"{name} must be a whole number from {least} to {most}, not {text[:40]!r}.")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and minimum <= int(text) <= maximum):
+        raise BadRequest(f"{name} must be an integer from {minimum} to {maximum}, not {text[:40]!r}.")
     return int(text)
 
 
 def flag_query(request: HTTPConnection, name: str) -> bool:
+    """Raises BadRequest."""
     text = request.query_params.get(name)
     if text is None or text.lower() in ("false", "0", "no"):
         return False
@@ -29,6 +31,7 @@ def flag_query(request: HTTPConnection, name: str) -> bool:
 
 
 def one_of_query(request: HTTPConnection, name: str, allowed: tuple[str, ...]) -> str | None:
+    """Raises BadRequest."""
     text = request.query_params.get(name)
     if text is None:
         return None

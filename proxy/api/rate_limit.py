@@ -1,4 +1,4 @@
-"""How much a client may ask for: a bucket of requests and one of bytes for each address, refilled as time goes by."""
+"""Rate limit per client address: one token bucket for requests and one for bytes."""
 
 import time
 from collections import OrderedDict
@@ -9,8 +9,8 @@ from headgate.proxy.errors import TooManyRequests
 from headgate.proxy.settings import ProxySettings
 from headgate.web.asgi import Receive, Scope
 
-# Clients that are remembered; one that was silent for long has a full bucket anyway.
 CLIENTS_MAX: Final = 10_000
+"""Clients with a bucket. The least recently active one is evicted: its bucket is full anyway."""
 
 
 class _Bucket:
@@ -23,7 +23,7 @@ class _Bucket:
 
 
 class RateLimit:
-    """Off, and costing nothing, unless a limit is set."""
+    """Disabled unless a limit is set."""
 
     def __init__(self, settings: ProxySettings) -> None:
         self._requests = settings.rate_limit_requests_per_second
@@ -48,14 +48,14 @@ class RateLimit:
         bucket.bytes = min(bucket.bytes + passed * self._bytes, self._bytes * self._burst)
         if self._requests and bucket.requests < requests:
             raise self._refused((requests - bucket.requests) / self._requests)
-        # Bytes are known once they are here: a client may overdraw once and then waits until it is even.
+        # The size of a body is known only after it was read, so the bucket may become negative once.
         if self._bytes and bucket.bytes <= 0:
             raise self._refused(-bucket.bytes / self._bytes)
         bucket.requests -= requests
         bucket.bytes -= size
 
     def counting(self, receive: Receive, client: str) -> Receive:
-        """`receive`, with the bytes of the body taken from the client's allowance; they never stop a body midway."""
+        """`receive` that takes the body's bytes from the bucket. It never interrupts a body."""
 
         async def counted() -> object:
             message = await receive()
@@ -69,10 +69,10 @@ class RateLimit:
     @staticmethod
     def _refused(seconds: float) -> TooManyRequests:
         wait = max(1, ceil(seconds))
-        return TooManyRequests(f"Too many requests from this client; try again in {wait} s.", wait)
+        return TooManyRequests(f"Too many requests from this client. Retry in {wait} s.", wait)
 
 
 def client_of(scope: Scope) -> str:
-    """The address of whoever is connected. Behind a proxy that is the proxy: limit there."""
+    """The address of the peer. Behind a reverse proxy all clients have its address, so limit rates there."""
     client = scope.get("client")
     return str(client[0]) if client else ""

@@ -1,4 +1,4 @@
-"""Fields of a record that v2 and v3 share: where it goes, when it was, and its headers."""
+"""Record fields that v2 and v3 share: integers, timestamps, headers."""
 
 import base64
 import binascii
@@ -9,24 +9,24 @@ from typing import Any, Final
 from headgate.proxy.errors import BadRequest
 from headgate.proxy.producers.records import Header
 
-# Partitions, versions and ids are signed 32-bit numbers in Kafka and in the registry.
-WHOLE_MAX: Final = 2**31 - 1
-# The year 9999 in milliseconds: what ISO 8601 can still say of a record's time.
+# Partitions, versions and ids are signed 32-bit integers in Kafka and in the registry.
+INT32_MAX: Final = 2**31 - 1
+# The end of the year 9999 in milliseconds. ISO 8601 has four digits for the year.
 TIMESTAMP_MAX: Final = 253_402_300_799_999
-# Headers of one record. Kafka has no limit but the record's size; a hundred bytes for each is its overhead here.
 HEADERS_MAX: Final = 10_000
+"""Headers of one record. Kafka limits only the record size, but each header uses about 100 bytes of memory here."""
 
 
-def whole_number(value: Any, place: str) -> int | None:
+def int_field(value: Any, place: str) -> int | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= WHOLE_MAX:
-        raise BadRequest(f"{place} must be a whole number from 0 to {WHOLE_MAX}, not {value!r:.40}.")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= INT32_MAX:
+        raise BadRequest(f"{place} must be an integer from 0 to {INT32_MAX}, not {value!r:.40}.")
     return value
 
 
 def timestamp_ms(value: Any, place: str) -> int | None:
-    """Milliseconds since the epoch, or a time in ISO 8601."""
+    """Milliseconds since the epoch, from the same or from ISO 8601. Raises BadRequest."""
     if value is None:
         return None
     found: int | None = None
@@ -51,7 +51,7 @@ _MILLISECOND: Final = datetime.timedelta(milliseconds=1)
 
 @lru_cache(maxsize=256)
 def iso_time(milliseconds: int | None) -> str | None:
-    """Records of one batch share their time: asked again and again for the same."""
+    """Cached, because records of one batch have the same timestamp."""
     if milliseconds is None or not 0 <= milliseconds <= TIMESTAMP_MAX:
         return None
     moment = _EPOCH + datetime.timedelta(milliseconds=milliseconds)
@@ -59,7 +59,7 @@ def iso_time(milliseconds: int | None) -> str | None:
 
 
 def headers_of(value: Any, place: str) -> list[Header]:
-    """v3's `[{"name": …, "value": base64}]`, which v2 takes as well; `key` is accepted for `name`."""
+    """From `[{"name": …, "value": base64}]`. `key` is an alias of `name`. Raises BadRequest."""
     if value is None:
         return []
     if not isinstance(value, list) or len(value) > HEADERS_MAX:

@@ -10,15 +10,15 @@ from headgate.proxy.formats import ExactFloat
 from headgate.web import request_body
 from headgate.web.asgi import Receive
 
-# A number of up to 15 digits is the same after it has been a double; a longer one, or a large exponent, may not be.
+# A double represents up to 15 digits exactly. Longer numbers and large exponents may lose digits.
 _LONG_NUMBERS: Final = (b"0" * 16, b"0e000", b"0e-000")
-# Digits and the point, exponents and signs each look alike after it: three plain searches, ten times as fast as a
-# pattern.
+# Maps all digits, all exponents and all signs to one character each. Three plain searches are then ten times as fast
+# as a regular expression.
 _ALIKE: Final = bytes(
     ord("0") if chr(byte) in "0123456789." else ord("e") if chr(byte) in "eE" else ord("-") if chr(byte) in "+-" else 32
     for byte in range(256)
 )
-# Python's own limit against quadratic conversion is 4300 digits.
+# Python refuses to convert more than 4300 digits, because the conversion takes quadratic time.
 _DIGITS_MAX: Final = 4000
 
 
@@ -35,36 +35,36 @@ async def read_body(receive: Receive, bytes_max: int, idle_seconds_max: float) -
 
 
 def may_lose_digits(text: bytes) -> bool:
-    """Whether a number in it is too long for 64 bits, or something looks like one."""
+    """Whether `text` may contain a number that does not fit 64 bits. False positives are possible."""
     alike = text.translate(_ALIKE)
     return any(number in alike for number in _LONG_NUMBERS)
 
 
 def parse_json(body: bytes) -> Any:
-    """orjson stops at a depth of 1024 by itself, and refuses what is not JSON with line and column.
+    """Parses with orjson, or with Python's slower parser if orjson could lose digits of a number.
 
-    Where a number is too long for its 64 bits, Python's own parser reads the text. Raises BadRequest.
+    Raises BadRequest, also if the nesting is deeper than 1024 levels.
     """
     try:
         if not may_lose_digits(body):
             return orjson.loads(body)
         return _parse_exactly(body)
     except orjson.JSONDecodeError as error:
-        raise BadRequest(f"The body is not JSON: {error}") from error
+        raise BadRequest(f"The body is not valid JSON: {error}") from error
 
 
 def _parse_exactly(body: bytes) -> Any:
     try:
-        return json.loads(body.decode(), parse_int=_whole, parse_float=ExactFloat, parse_constant=_no_constant)
+        return json.loads(body.decode(), parse_int=_integer, parse_float=ExactFloat, parse_constant=_no_constant)
     except RecursionError:
-        raise BadRequest("The body is not JSON: nested too deeply.") from None
+        raise BadRequest("The body is not valid JSON: nested too deeply.") from None
     except ValueError as error:
-        raise BadRequest(f"The body is not JSON: {error}") from error
+        raise BadRequest(f"The body is not valid JSON: {error}") from error
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     if len(text) > _DIGITS_MAX:
-        raise ValueError(f"a number of {len(text)} digits")
+        raise ValueError(f"a number with {len(text)} digits")
     return int(text)
 
 

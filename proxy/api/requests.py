@@ -1,7 +1,4 @@
-"""What routes take from a request: services, the type of the answer, JSON bodies as models, numbers in paths.
-
-What does not fit is named with its place in the message: a 400 for a body, a 404 for a path that cannot name anything.
-"""
+"""Parts of a request that routes need: services, response media type, JSON bodies as models, integers in paths."""
 
 from typing import Any, Final, TypeVar
 
@@ -12,38 +9,39 @@ from headgate.openapi.media_types import JSON, KAFKA_V2, content_type, negotiate
 from headgate.proxy.api.request_body import parse_json, read_body
 from headgate.proxy.errors import BadRequest, InvalidPayload, NotAcceptable, ResourceNotFound, UnsupportedMedia
 from headgate.proxy.services import Services
+from headgate.web.errors import REASONS
 
-V2_ANSWERS: Final = (KAFKA_V2, "application/vnd.kafka+json", JSON)
-V2_REQUESTS: Final = frozenset({*V2_ANSWERS, "application/vnd.kafka.json.v2+json", "application/octet-stream"})
-V3_ANSWERS: Final = (JSON,)
+V2_RESPONSES: Final = (KAFKA_V2, "application/vnd.kafka+json", JSON)
+V2_REQUESTS: Final = frozenset({*V2_RESPONSES, "application/vnd.kafka.json.v2+json", "application/octet-stream"})
+V3_RESPONSES: Final = (JSON,)
 V3_REQUESTS: Final = frozenset({JSON})
 INT32_MAX: Final = 2**31 - 1
-# More complaints about one body help nobody.
-_COMPLAINTS_MAX: Final = 5
+_MESSAGES_MAX: Final = 5
+"""Validation errors in one error message."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 class Body(BaseModel):
-    """A request's body: types are not bent into each other, and a misspelt field is not passed over."""
+    """Base class of request bodies. Rejects unknown fields and does not convert between types."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 def services_of(request: Request) -> Services:
-    """For routes: `Depends(services_of)`."""
+    """FastAPI dependency: `Depends(services_of)`."""
     services: Services = request.app.state.services
     return services
 
 
-def answers_v2(request: Request) -> str:
-    """The media type of the answer. Raises NotAcceptable."""
-    return _negotiated(request, V2_ANSWERS)
+def response_type_v2(request: Request) -> str:
+    """The media type of the response. Raises NotAcceptable."""
+    return _negotiated(request, V2_RESPONSES)
 
 
-def answers_v3(request: Request) -> str:
-    """The media type of the answer. Raises NotAcceptable."""
-    return _negotiated(request, V3_ANSWERS)
+def response_type_v3(request: Request) -> str:
+    """The media type of the response. Raises NotAcceptable."""
+    return _negotiated(request, V3_RESPONSES)
 
 
 def _negotiated(request: Request, offered: tuple[str, ...]) -> str:
@@ -75,12 +73,12 @@ async def _body(request: Request, model: type[Model], media_types: frozenset[str
 
 
 def validated(parsed: Any, model: type[Model]) -> Model:
-    """Raises BadRequest, which names the fields that do not fit."""
+    """Raises BadRequest, which names the invalid fields."""
     try:
         return model.model_validate(parsed)
     except ValidationError as error:
-        complaints = [f"{_place(row['loc'])}: {row['msg']}" for row in error.errors()[:_COMPLAINTS_MAX]]
-        raise BadRequest("; ".join(complaints)) from error
+        messages = [f"{_place(row['loc'])}: {row['msg']}" for row in error.errors()[:_MESSAGES_MAX]]
+        raise BadRequest("; ".join(messages)) from error
 
 
 def _place(location: tuple[int | str, ...]) -> str:
@@ -89,7 +87,7 @@ def _place(location: tuple[int | str, ...]) -> str:
 
 
 def number_in_path(text: str) -> int:
-    """A broker's or partition's id. Raises ResourceNotFound for what cannot be one."""
+    """The id of a broker or partition. Raises ResourceNotFound for other text."""
     if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= INT32_MAX:
         return int(text)
-    raise ResourceNotFound("HTTP 404 Not Found")
+    raise ResourceNotFound(REASONS[404])

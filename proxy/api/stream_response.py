@@ -1,4 +1,4 @@
-"""A streamed response whose client may be too slow for its memory."""
+"""Streamed response that ends if the client reads too slowly."""
 
 from collections.abc import AsyncIterator, Mapping
 
@@ -9,7 +9,7 @@ from headgate.proxy.reading.memory import Share, TooSlow
 
 
 class StreamResponse(StreamingResponse):
-    """Ends without the last chunk if its client is too slow, so that the client sees that something is missing."""
+    """Omits the last chunk if the client is too slow, so that the client detects the incomplete response."""
 
     def __init__(
         self, content: AsyncIterator[bytes], share: Share, media_type: str, headers: Mapping[str, str]

@@ -1,7 +1,7 @@
 """/consumers: Confluent's v2 consumer instances.
 
-Bodies and codes are Confluent's; rows have headers and timestamps beside. The fields `key.format` and `value.format`
-choose the two apart, and a record that cannot be read is a row that says why. Reads: see `proxy.consumers.instance`.
+Bodies and error codes are those of Confluent's REST Proxy. Additions: rows have headers and timestamps, `key.format`
+and `value.format` select formats separately, and an undecodable record becomes a row with the reason.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from headgate.openapi.media_types import KAFKA_V2
 from headgate.proxy.api.addresses import base_url
 from headgate.proxy.api.forwarding import forward
 from headgate.proxy.api.page_response import PageResponse
-from headgate.proxy.api.query import last_query, whole_query
+from headgate.proxy.api.query import int_query, text_query
 from headgate.proxy.api.record_fields import timestamp_ms
 from headgate.proxy.api.request_body import parse_json, read_body
 from headgate.proxy.consumers.config import read_config
@@ -36,7 +36,7 @@ from headgate.proxy.services import Services
 
 REPLAY_HEADER: Final = "X-Headgate-Replay"
 ROWS_MAX: Final = 10_000
-"""Topics, partitions or offsets that one request may list."""
+"""Topics, partitions or offsets in one request."""
 _BODY_TYPES: Final = frozenset({"", "application/json", KAFKA_V2, *MEDIA_TYPES.values()})
 _INSTANCE: Final = "/consumers/{group}/instances/{instance}"
 
@@ -76,7 +76,7 @@ async def subscribe(group: str, instance: str, request: Request) -> Response:
             raise IllegalState("Subscription to topics, partitions and pattern are mutually exclusive.")
         if pattern is not None:
             if not isinstance(pattern, str):
-                raise Unprocessable("topic_pattern must be a text.")
+                raise Unprocessable("topic_pattern must be a string.")
             await services.consumers.subscribe_to_pattern(found, pattern)
         else:
             await found.subscribe(_topics(topics), None)
@@ -116,12 +116,12 @@ async def records(group: str, instance: str, request: Request) -> Response:
     services = _services(request)
     with _find(request, group, instance).in_use() as found:
         media_type = check_accept(request.headers.get("accept", ""), found.config.formats.value)
-        timeout_ms = whole_query(request, "timeout", least=-1)
-        bytes_max = whole_query(request, "max_bytes", least=-1)
+        timeout_ms = int_query(request, "timeout", minimum=-1)
+        bytes_max = int_query(request, "max_bytes", minimum=-1)
         policy = PoisonPolicy.read(
-            last_query(request, "on_poison"), last_query(request, "dead_letter_topic"), services.settings
+            text_query(request, "on_poison"), text_query(request, "dead_letter_topic"), services.settings
         )
-        replay = last_query(request, "replay")
+        replay = text_query(request, "replay")
         answer = None if replay is None else found.replay(replay)
         if answer is None:
             most = services.settings.consumer_request_max_bytes
@@ -143,8 +143,8 @@ async def commit(group: str, instance: str, request: Request) -> Response:
             await found.commit(None)
         else:
             if not isinstance(body, dict):
-                raise Unprocessable("The body must be an object.")
-            # As Confluent has it, the offset is the last one consumed: the group goes on after it.
+                raise Unprocessable("The request body must be a JSON object.")
+            # As in Confluent's REST Proxy, clients send the offset of the last consumed record.
             await found.commit(
                 {_partition(row): OffsetAndMetadata(_offset(row) + 1, _metadata(row)) for row in _rows(body, "offsets")}
             )
@@ -153,14 +153,14 @@ async def commit(group: str, instance: str, request: Request) -> Response:
 
 @router.get(_INSTANCE + "/offsets")
 async def committed(group: str, instance: str, request: Request) -> Response:
-    """The body of a GET names the partitions; clients that cannot send one write `?topic=…&partition=…`."""
+    """The body of the GET lists the partitions. Alternative: `?topic=…&partition=…`."""
     raw = await _raw_body(request)
     with _find(request, group, instance).in_use() as found:
         if raw.strip():
             body = parse_json(raw)
             wanted = [_partition(row) for row in _rows(body if isinstance(body, dict) else {}, "partitions")]
         else:
-            topic, partition = last_query(request, "topic"), whole_query(request, "partition", least=0)
+            topic, partition = text_query(request, "topic"), int_query(request, "partition", minimum=0)
             if topic is None or partition is None:
                 raise PartitionNotFound
             wanted = [TopicPartition(topic, partition)]
@@ -231,7 +231,7 @@ def _where(record: Any) -> tuple[str, int]:
 
 
 async def _while_connected(request: Request, reading: Coroutine[Any, Any, Answer]) -> Answer | None:
-    """None once the client has gone, or the proxy stops: the read is given up, its records wait for the next one."""
+    """None if the client disconnects or the proxy stops. The next read then returns the same records."""
     task = asyncio.ensure_future(reading)
     gone = asyncio.ensure_future(_disconnected(request))
     stopping = asyncio.ensure_future(_services(request).stopping.wait())
@@ -271,7 +271,7 @@ async def _object(request: Request) -> dict[str, Any]:
     raw = await _raw_body(request)
     body = parse_json(raw) if raw.strip() else None
     if not isinstance(body, dict):
-        raise Unprocessable("The request needs a body that is an object.")
+        raise Unprocessable("The request body must be a JSON object.")
     return body
 
 
@@ -293,7 +293,7 @@ def _topics(value: Any) -> list[str]:
         raise BadRequest(f"topics lists more than {ROWS_MAX} entries.")
     for topic in value:
         if len(topic) > 249 or not _TOPIC_CHARACTERS.issuperset(topic) or topic in (".", ".."):
-            raise Unprocessable(f"{topic[:80]!r} cannot be a topic's name.")
+            raise Unprocessable(f"{topic[:80]!r} is not a valid topic name.")
     return sorted(set(value))
 
 
@@ -303,16 +303,16 @@ _TOPIC_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP
 def _partition(row: dict[str, Any]) -> TopicPartition:
     topic, partition = row.get("topic"), row.get("partition")
     if not isinstance(topic, str) or not topic:
-        raise Unprocessable("topic must be a text.")
+        raise Unprocessable("topic must be a string.")
     if isinstance(partition, bool) or not isinstance(partition, int) or not 0 <= partition < 2**31:
-        raise Unprocessable("partition must be a whole number from 0 on.")
+        raise Unprocessable("partition must be an integer from 0.")
     return TopicPartition(topic, partition)
 
 
 def _offset(row: dict[str, Any]) -> int:
     offset = row.get("offset")
     if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < 2**63 - 1:
-        raise Unprocessable("offset must be a whole number from 0 on.")
+        raise Unprocessable("offset must be an integer from 0.")
     return offset
 
 
@@ -321,7 +321,7 @@ def _metadata(row: dict[str, Any]) -> str:
     if metadata is None:
         return ""
     if not isinstance(metadata, str):
-        raise Unprocessable("metadata must be a text.")
+        raise Unprocessable("metadata must be a string.")
     return metadata
 
 

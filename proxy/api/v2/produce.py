@@ -1,8 +1,8 @@
-"""POST /topics/{topic} and /topics/{topic}/partitions/{partition}: records in, offsets out.
+"""POST /topics/{topic} and /topics/{topic}/partitions/{partition}: produce records, return their offsets.
 
-The format stands in the media type: `application/vnd.kafka.json.v2+json` and its kin; `key_format` and `value_format`
-in the body choose others. A record that a broker refuses is reported in its own row; a request that cannot be
-understood is refused as a whole before anything is written.
+The media type selects the format, such as `application/vnd.kafka.json.v2+json`. The fields `key_format` and
+`value_format` override it. The response has one row per record, with an offset or an
+error. An invalid request fails before any record is written.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ import orjson
 from headgate.openapi.media_types import JSON, KAFKA_V2, negotiate
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.large_body import parse_rows
-from headgate.proxy.api.record_fields import headers_of, timestamp_ms, whole_number
+from headgate.proxy.api.record_fields import headers_of, int_field, timestamp_ms
 from headgate.proxy.errors import (
     BadRequest,
     BrokerUnavailable,
@@ -64,20 +64,20 @@ _FIELDS: Final = frozenset(
 )
 _RECORD_FIELDS: Final = frozenset({"key", "value", "partition", "timestamp", "headers"})
 _FORMATS: Final[Mapping[str, Format]] = {**{name.value: name for name in Format}, "text": Format.STRING}
-_SENT_AGAIN: Final = (KafkaRetriable, BrokerUnavailable, LeaderNotFound, ShuttingDown)
+_RETRIABLE: Final = (KafkaRetriable, BrokerUnavailable, LeaderNotFound, ShuttingDown)
 _KEPT_CODES: Final = (NotAuthenticated, NotAuthorized)
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
-    """A request that was understood: nothing of it has been written."""
+class ParsedRequest:
+    """A valid request, before it is written."""
 
     records: list[OutgoingRecord]
     key_schema_id: int | None
     value_schema_id: int | None
 
 
-def answer_type(accept: bytes) -> str:
+def response_type(accept: bytes) -> str:
     """Raises NotAcceptable."""
     if not accept:
         return KAFKA_V2
@@ -91,7 +91,7 @@ class ProduceV2:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def understand(self, media: bytes, body: bytes, topic: str, partition: int | None) -> Ordered:
+    async def parse(self, media: bytes, body: bytes, topic: str, partition: int | None) -> ParsedRequest:
         """Raises ProxyError."""
         check_writable(topic, self._services.settings)
         given = _format_of(media)
@@ -112,12 +112,12 @@ class ProduceV2:
             records += [
                 _record(row, index, encode_key, encode_value, partition) for index, row in enumerate(some, start)
             ]
-        return Ordered(records, key_id, value_id)
+        return ParsedRequest(records, key_id, value_id)
 
-    async def deliver(self, topic: str, ordered: Ordered) -> bytes:
-        """The body of the answer. Raises ProxyError when nothing was written."""
-        tickets = await self._services.sender.place(topic, ordered.records)
-        return await answer_of(ordered, tickets)
+    async def deliver(self, topic: str, parsed: ParsedRequest) -> bytes:
+        """The body of the response. Raises ProxyError if no record was written."""
+        tickets = await self._services.sender.place(topic, parsed.records)
+        return await response_body(parsed, tickets)
 
     async def _encoder(
         self, body: Mapping[str, Any], rows: list[Any], topic: str, used: Format, *, is_key: bool
@@ -126,18 +126,18 @@ class ProduceV2:
             return SCHEMALESS[used], None
         side = "key" if is_key else "value"
         text, schema_id = body.get(f"{side}_schema"), _schema_id(body.get(f"{side}_schema_id"), f"{side}_schema_id")
-        version = whole_number(body.get(f"{side}_schema_version"), f"{side}_schema_version")
+        version = int_field(body.get(f"{side}_schema_version"), f"{side}_schema_version")
         subject = body.get(f"{side}_schema_subject")
         if subject is not None and not isinstance(subject, str):
-            raise Unprocessable(f"{side}_schema_subject must be text.")
+            raise Unprocessable(f"{side}_schema_subject must be a string.")
         if text is None and schema_id is None and version is None and subject is None:
             if not any(isinstance(row, dict) and row.get(side) is not None for row in rows):
-                return _nothing, None
+                return _encode_null, None
             if is_key:
                 raise KeySchemaMissing("Request includes keys but does not include key schema")
             raise ValueSchemaMissing("Request includes values but does not include value schema")
         if text is not None and not isinstance(text, str):
-            # A schema as JSON, not as text of JSON: plain enough what is meant.
+            # The schema as a JSON value instead of a string of JSON.
             text = orjson.dumps(text).decode()
         if schema_id is not None:
             version = text = None
@@ -150,13 +150,13 @@ class ProduceV2:
 
 
 def _schema_id(value: Any, place: str) -> int | None:
-    """Also as text: some clients write it so. Raises BadRequest."""
+    """Accepts strings of digits too, because some clients send them. Raises BadRequest."""
     is_text = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10
-    return whole_number(int(value) if is_text else value, place)
+    return int_field(int(value) if is_text else value, place)
 
 
-async def answer_of(ordered: Ordered, tickets: Sequence[Ticket]) -> bytes:
-    """Raises ProxyError where not one record was written because no broker answers."""
+async def response_body(parsed: ParsedRequest, tickets: Sequence[Ticket]) -> bytes:
+    """Raises ProxyError if no record was written because no broker is available."""
     await settled(tickets)
     rows: list[dict[str, object]] = []
     failed: ProxyError | None = None
@@ -172,18 +172,18 @@ async def answer_of(ordered: Ordered, tickets: Sequence[Ticket]) -> bytes:
     if isinstance(failed, (BrokerUnavailable, ShuttingDown)) and all(row["error"] for row in rows):
         raise failed
     return orjson.dumps(
-        {"offsets": rows, "key_schema_id": ordered.key_schema_id, "value_schema_id": ordered.value_schema_id}
+        {"offsets": rows, "key_schema_id": parsed.key_schema_id, "value_schema_id": parsed.value_schema_id}
     )
 
 
 def row_code(error: ProxyError) -> int:
-    """Confluent's rows know four codes: two for what may not be, one for "again", one for "no"."""
+    """Confluent's rows have four codes: not authenticated, not authorized, retriable, not retriable."""
     if isinstance(error, _KEPT_CODES):
         return status_of(error).error_code
-    return 50003 if isinstance(error, _SENT_AGAIN) else 50002
+    return 50003 if isinstance(error, _RETRIABLE) else 50002
 
 
-def _nothing(value: object) -> bytes | None:
+def _encode_null(value: object) -> bytes | None:
     return None
 
 
@@ -192,9 +192,9 @@ def _rows(parsed: Any, rows_max: int) -> list[Any]:
         raise Unprocessable('The body must be an object with an array "records".')
     rows = parsed.get("records")
     if not isinstance(rows, list) or not rows:
-        raise Unprocessable("records must be an array that is not empty")
+        raise Unprocessable("records must be a non-empty array")
     if len(rows) > rows_max:
-        raise InvalidBatch(f"{len(rows)} records in one request are over {rows_max}.")
+        raise InvalidBatch(f"The request has {len(rows)} records. The limit is {rows_max}.")
     if not parsed.keys() <= _FIELDS:
         raise Unprocessable(f"Unrecognized field: {next(name for name in parsed if name not in _FIELDS)[:100]}")
     return rows
@@ -235,9 +235,9 @@ def _record(row: Any, index: int, encode_key: Encode, encode_value: Encode, part
     unknown = next((name for name in row if name not in _RECORD_FIELDS), None)
     if unknown is not None:
         raise Unprocessable(f"Unrecognized field: records[{index}].{unknown[:100]}")
-    own = whole_number(row.get("partition"), f"records[{index}].partition")
+    own = int_field(row.get("partition"), f"records[{index}].partition")
     if own is not None and partition is not None and own != partition:
-        raise Unprocessable(f"records[{index}].partition is {own}, but the request goes to partition {partition}.")
+        raise Unprocessable(f"records[{index}].partition is {own}, but the path names partition {partition}.")
     return OutgoingRecord(
         key_bytes,
         value_bytes,

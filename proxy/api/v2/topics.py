@@ -1,4 +1,4 @@
-"""v2's metadata: topics, partitions, offsets, brokers; and creating a topic, as Strimzi's bridge has it."""
+"""v2 metadata: topics, partitions, offsets, brokers. POST /admin/topics is that of the Strimzi bridge."""
 
 from typing import Annotated, Any
 
@@ -12,11 +12,11 @@ from headgate.proxy.admin import configs
 from headgate.proxy.admin.configs import Resource, ResourceType
 from headgate.proxy.admin.offsets import Place, bounds
 from headgate.proxy.admin.topics import NewTopic, Partition, create_topic, describe_cluster, find_topic, list_topics
-from headgate.proxy.api.requests import Body, answers_v2, body_v2, number_in_path, services_of
+from headgate.proxy.api.requests import Body, body_v2, number_in_path, response_type_v2, services_of
 from headgate.proxy.api.v3.topics import Int16, Int32, NewConfig
 
 router = APIRouter()
-MediaType = Annotated[str, Depends(answers_v2)]
+MediaType = Annotated[str, Depends(response_type_v2)]
 
 
 class CreateTopic(Body):
@@ -28,13 +28,13 @@ class CreateTopic(Body):
 
 @router.get("/")
 async def root(media_type: MediaType) -> Response:
-    return _answer({}, media_type)
+    return _respond({}, media_type)
 
 
 @router.get("/topics")
 async def list_names(request: Request, media_type: MediaType) -> Response:
     topics = await list_topics(services_of(request).admin)
-    return _answer([topic.name for topic in topics], media_type)
+    return _respond([topic.name for topic in topics], media_type)
 
 
 @router.get("/topics/{topic}")
@@ -47,33 +47,33 @@ async def get(request: Request, topic: str, media_type: MediaType) -> Response:
         "configs": {config.name: config.value for config in listed},
         "partitions": [partition_row(each) for each in found.partitions],
     }
-    return _answer(row, media_type)
+    return _respond(row, media_type)
 
 
 @router.get("/topics/{topic}/partitions")
 async def list_partitions(request: Request, topic: str, media_type: MediaType) -> Response:
     found = await find_topic(services_of(request).admin, topic)
-    return _answer([partition_row(each) for each in found.partitions], media_type)
+    return _respond([partition_row(each) for each in found.partitions], media_type)
 
 
 @router.get("/topics/{topic}/partitions/{partition}")
 async def get_partition(request: Request, topic: str, partition: str, media_type: MediaType) -> Response:
     wanted = number_in_path(partition)
     found = await find_topic(services_of(request).admin, topic)
-    return _answer(partition_row(found.partition(wanted)), media_type)
+    return _respond(partition_row(found.partition(wanted)), media_type)
 
 
 @router.get("/topics/{topic}/partitions/{partition}/offsets")
 async def get_offsets(request: Request, topic: str, partition: str, media_type: MediaType) -> Response:
     place = Place(topic, number_in_path(partition))
     start, end = (await bounds(services_of(request).admin, [place]))[place]
-    return _answer({"beginning_offset": start, "end_offset": end}, media_type)
+    return _respond({"beginning_offset": start, "end_offset": end}, media_type)
 
 
 @router.get("/brokers")
 async def list_brokers(request: Request, media_type: MediaType) -> Response:
     view = await describe_cluster(services_of(request).admin)
-    return _answer({"brokers": [broker.id for broker in view.brokers]}, media_type)
+    return _respond({"brokers": [broker.id for broker in view.brokers]}, media_type)
 
 
 @router.post("/admin/topics")
@@ -100,5 +100,5 @@ def partition_row(partition: Partition) -> dict[str, Any]:
     }
 
 
-def _answer(row: Any, media_type: str) -> Response:
+def _respond(row: Any, media_type: str) -> Response:
     return Response(orjson.dumps(row), media_type=media_type)

@@ -1,4 +1,4 @@
-"""Access rules: search, create one or many, delete by search."""
+"""ACLs: search, create one or several, delete by filter."""
 
 from enum import IntEnum
 from typing import Annotated, TypeVar
@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from headgate.proxy.admin import acls
 from headgate.proxy.admin.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
-from headgate.proxy.api.requests import Body, answers_v3, body_v3
-from headgate.proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
+from headgate.proxy.api.requests import Body, body_v3, response_type_v3
+from headgate.proxy.api.v3.resources import V3, Links, Row, no_content, respond, v3_of
 from headgate.proxy.errors import BadRequest, InvalidPayload
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}/acls", dependencies=[Depends(answers_v3)])
-batch_router = APIRouter(prefix="/v3/clusters/{cluster_id}", dependencies=[Depends(answers_v3)])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/acls", dependencies=[Depends(response_type_v3)])
+batch_router = APIRouter(prefix="/v3/clusters/{cluster_id}", dependencies=[Depends(response_type_v3)])
 Context = Annotated[V3, Depends(v3_of)]
 Kind = TypeVar("Kind", bound=IntEnum)
 
@@ -62,7 +62,7 @@ async def search(v3: Context, request: Request) -> Response:
             "permission": wanted.permission.name,
         }
     )
-    return answer(collection)
+    return respond(collection)
 
 
 @router.post("")
@@ -79,19 +79,19 @@ async def create_many(v3: Context, request: Request) -> Response:
         raise InvalidPayload("Payload error. Null input provided. Data is required.")
     wanted = [each.acl() for each in body.data]
     if not wanted:
-        raise BadRequest("data must have at least one ACL.")
+        raise BadRequest("data must contain at least one ACL.")
     await acls.create(v3.cluster, wanted)
-    return nothing(201)
+    return no_content(201)
 
 
 @router.delete("")
 async def delete(v3: Context, request: Request) -> Response:
-    """What to delete must be said: a forgotten parameter shall not empty the list."""
+    """Requires all filter types, so that a missing parameter does not delete all ACLs."""
     for name in ("resource_type", "pattern_type", "operation", "permission"):
         if name not in request.query_params:
-            raise BadRequest(f"{name} must be given; ANY matches all.")
+            raise BadRequest(f"{name} is required. ANY matches all.")
     deleted = await acls.delete(v3.cluster, _filter(request))
-    return answer({"data": [acl_row(v3.links, acl) for acl in deleted]})
+    return respond({"data": [acl_row(v3.links, acl) for acl in deleted]})
 
 
 def acl_row(links: Links, acl: Acl) -> Row:
@@ -134,7 +134,7 @@ def _filter(request: Request) -> AclFilter:
 
 
 def _matching(kind: type[Kind], name: str, text: str) -> Kind:
-    """A word of a search."""
+    """A value of a filter. Raises BadRequest."""
     words = [each.name for each in kind if each.name != "UNKNOWN"]
     if text.upper() not in words:
         raise BadRequest(f"{name} must be one of {', '.join(words)}, not {text[:40]!r}.")
@@ -142,7 +142,7 @@ def _matching(kind: type[Kind], name: str, text: str) -> Kind:
 
 
 def _definite(kind: type[Kind], name: str, text: str) -> Kind:
-    """A word of a rule, which cannot be about anything whatever."""
+    """A value of an ACL, which must not be a wildcard. Raises BadRequest."""
     if text.upper() in ("ANY", "MATCH", "UNKNOWN"):
         raise BadRequest(f"{name} cannot be {text.upper()}")
     return _matching(kind, name, text)

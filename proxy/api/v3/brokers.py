@@ -1,4 +1,4 @@
-"""Brokers, and the replicas that each of them keeps."""
+"""Brokers and their replicas."""
 
 from typing import Annotated
 
@@ -6,11 +6,11 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from headgate.proxy.admin.topics import Broker, describe_cluster, list_topics
-from headgate.proxy.api.requests import answers_v3, number_in_path
+from headgate.proxy.api.requests import number_in_path, response_type_v3
 from headgate.proxy.api.v3.partitions import replica_row
-from headgate.proxy.api.v3.resources import V3, Links, Row, answer, v3_of
+from headgate.proxy.api.v3.resources import V3, Links, Row, respond, v3_of
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}/brokers", dependencies=[Depends(answers_v3)])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/brokers", dependencies=[Depends(response_type_v3)])
 Context = Annotated[V3, Depends(v3_of)]
 
 
@@ -18,14 +18,14 @@ Context = Annotated[V3, Depends(v3_of)]
 async def list_all(v3: Context) -> Response:
     view = await describe_cluster(v3.cluster)
     rows = [broker_row(v3.links, broker) for broker in view.brokers]
-    return answer(v3.links.collection("KafkaBrokerList", ("brokers",), rows))
+    return respond(v3.links.collection("KafkaBrokerList", ("brokers",), rows))
 
 
 @router.get("/{broker_id}")
 async def get(v3: Context, broker_id: str) -> Response:
     wanted = number_in_path(broker_id)
     view = await describe_cluster(v3.cluster)
-    return answer(broker_row(v3.links, view.broker(wanted)))
+    return respond(broker_row(v3.links, view.broker(wanted)))
 
 
 @router.get("/{broker_id}/partition-replicas")
@@ -38,7 +38,7 @@ async def list_replicas(v3: Context, broker_id: str) -> Response:
         for partition in topic.partitions
         if wanted in partition.replicas
     ]
-    return answer(v3.links.collection("KafkaReplicaList", ("brokers", wanted, "partition-replicas"), rows))
+    return respond(v3.links.collection("KafkaReplicaList", ("brokers", wanted, "partition-replicas"), rows))
 
 
 def broker_row(links: Links, broker: Broker) -> Row:

@@ -1,4 +1,4 @@
-"""The cluster behind this proxy: there is always one."""
+"""The cluster of this proxy. The list always has one entry."""
 
 from typing import Annotated
 
@@ -8,10 +8,10 @@ from starlette.responses import Response
 
 from headgate.proxy.admin.topics import ClusterView, describe_cluster
 from headgate.proxy.api.addresses import base_url
-from headgate.proxy.api.requests import answers_v3, services_of
-from headgate.proxy.api.v3.resources import V3, Links, Row, answer, v3_of
+from headgate.proxy.api.requests import response_type_v3, services_of
+from headgate.proxy.api.v3.resources import V3, Links, Row, respond, v3_of
 
-router = APIRouter(prefix="/v3/clusters", dependencies=[Depends(answers_v3)])
+router = APIRouter(prefix="/v3/clusters", dependencies=[Depends(response_type_v3)])
 
 
 @router.get("")
@@ -20,12 +20,14 @@ async def list_clusters(request: Request) -> Response:
     view = await describe_cluster(services.admin)
     base = base_url(request, services.settings.advertised_url)
     rows = [cluster_row(Links(base, view.cluster_id), view)]
-    return answer({"kind": "KafkaClusterList", "metadata": {"self": f"{base}/v3/clusters", "next": None}, "data": rows})
+    return respond(
+        {"kind": "KafkaClusterList", "metadata": {"self": f"{base}/v3/clusters", "next": None}, "data": rows}
+    )
 
 
 @router.get("/{cluster_id}")
 async def get_cluster(v3: Annotated[V3, Depends(v3_of)]) -> Response:
-    return answer(cluster_row(v3.links, await describe_cluster(v3.cluster)))
+    return respond(cluster_row(v3.links, await describe_cluster(v3.cluster)))
 
 
 def cluster_row(links: Links, view: ClusterView) -> Row:

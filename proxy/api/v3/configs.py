@@ -1,4 +1,4 @@
-"""Configs: of all brokers together (`broker-configs`), of one broker, of one topic, and of all topics at once."""
+"""Configs of the cluster (`broker-configs`), of one broker, of one topic, of all topics."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -11,11 +11,11 @@ from headgate.proxy.admin import configs
 from headgate.proxy.admin.configs import Change, Config, Operation, Resource, ResourceType
 from headgate.proxy.admin.topics import describe_cluster, find_topic, find_topics, list_topics
 from headgate.proxy.api.errors import status_of
-from headgate.proxy.api.requests import Body, answers_v3, body_v3, number_in_path
-from headgate.proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
+from headgate.proxy.api.requests import Body, body_v3, number_in_path, response_type_v3
+from headgate.proxy.api.v3.resources import V3, Links, Row, no_content, respond, v3_of
 from headgate.proxy.errors import BadRequest
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}", dependencies=[Depends(answers_v3)])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}", dependencies=[Depends(response_type_v3)])
 Context = Annotated[V3, Depends(v3_of)]
 _CLUSTER = Resource(ResourceType.BROKER, "")
 
@@ -53,7 +53,7 @@ class AlterTopics(Body):
 
 
 async def resource_of(v3: Context, request: Request) -> Resource:
-    """What the path names: a topic or a broker that is there, or nothing, for what all brokers share."""
+    """The existing topic or broker that the path names, or the cluster-wide default."""
     if (topic_name := request.path_params.get("topic_name")) is not None:
         return _topic_resource((await find_topic(v3.cluster, topic_name)).name)
     if (broker_id := request.path_params.get("broker_id")) is not None:
@@ -69,7 +69,7 @@ async def list_all_broker_configs(v3: Context) -> Response:
     view = await describe_cluster(v3.cluster)
     found = await configs.describe(v3.cluster, [_broker_resource(broker.id) for broker in view.brokers])
     rows = [_row(v3.links, resource, each) for resource, listed in found.items() for each in listed]
-    return answer(v3.links.collection("KafkaBrokerConfigList", ("brokers", "-", "configs"), rows))
+    return respond(v3.links.collection("KafkaBrokerConfigList", ("brokers", "-", "configs"), rows))
 
 
 @router.get("/topics/-/configs")
@@ -77,34 +77,34 @@ async def list_all_topic_configs(v3: Context) -> Response:
     resources = [_topic_resource(topic.name) for topic in await list_topics(v3.cluster)]
     found = await configs.describe(v3.cluster, resources) if resources else {}
     rows = [_row(v3.links, resource, each) for resource in resources for each in found.get(resource, ())]
-    return answer(v3.links.collection("KafkaTopicConfigList", ("topics", "-", "configs"), rows))
+    return respond(v3.links.collection("KafkaTopicConfigList", ("topics", "-", "configs"), rows))
 
 
 @router.post("/topics/-/configs:alter")
 async def alter_configs_of_topics(v3: Context, request: Request) -> Response:
-    """Topics are altered one by one: 207 lists those whose changes were refused, 204 means that none was.
+    """Alters topics one by one. 207 lists the topics whose changes failed, 204 means that all succeeded.
 
-    Unknown topics and config names are found before anything is altered, and fail the request (404).
+    Unknown topics and config names fail the request with 404 before any change.
     """
     body = await body_v3(request, AlterTopics)
     wanted: dict[Resource, Sequence[Change]] = {}
     for index, row in enumerate(body.data):
         resource = _topic_resource(row.topic_name)
         if resource in wanted:
-            raise BadRequest(f"data[{index}].topic_name: {row.topic_name} is there twice.")
+            raise BadRequest(f"data[{index}].topic_name: {row.topic_name} occurs twice.")
         wanted[resource] = _distinct([each.change() for each in row.configs], f"data[{index}].configs")
     if not wanted:
-        return nothing()
+        return no_content()
     await find_topics(v3.cluster, sorted(resource.name for resource in wanted))
     await configs.check_all_names(v3.cluster, v3.links.cluster_id, wanted)
     refused = await configs.alter_all(v3.cluster, wanted, validate_only=bool(body.validate_only))
     if not refused:
-        return nothing()
+        return no_content()
     failures = [
         {"topic_name": resource.name, "error_code": status_of(error).error_code, "message": str(error)}
         for resource, error in sorted(refused.items(), key=lambda pair: pair[0].name)
     ]
-    return answer({"failures": failures}, 207)
+    return respond({"failures": failures}, 207)
 
 
 @router.get("/broker-configs")
@@ -112,7 +112,7 @@ async def alter_configs_of_topics(v3: Context, request: Request) -> Response:
 @router.get("/topics/{topic_name}/configs")
 async def list_configs(v3: Context, resource: Found) -> Response:
     rows = [_row(v3.links, resource, each) for each in await configs.describe_one(v3.cluster, resource)]
-    return answer(v3.links.collection(f"{_kind(resource)}List", _at(resource), rows))
+    return respond(v3.links.collection(f"{_kind(resource)}List", _at(resource), rows))
 
 
 @router.post("/broker-configs:alter")
@@ -127,7 +127,7 @@ async def alter_configs(v3: Context, resource: Found, request: Request) -> Respo
 @router.get("/brokers/{broker_id}/configs/{name}")
 @router.get("/topics/{topic_name}/configs/{name}")
 async def get_config(v3: Context, resource: Found, name: str) -> Response:
-    return answer(_row(v3.links, resource, await configs.find(v3.cluster, v3.links.cluster_id, resource, name)))
+    return respond(_row(v3.links, resource, await configs.find(v3.cluster, v3.links.cluster_id, resource, name)))
 
 
 @router.put("/broker-configs/{name}")
@@ -146,11 +146,11 @@ async def reset_config(v3: Context, resource: Found, name: str) -> Response:
 
 
 async def _change(v3: V3, resource: Resource, changes: list[Change], *, validate_only: bool = False) -> Response:
-    # Of what all brokers share only that which was set is listed, so a name that is not may well be right.
+    # Kafka lists only the cluster-wide configs that are set, so a name that is not listed may be valid.
     if resource != _CLUSTER:
         await configs.check_names(v3.cluster, v3.links.cluster_id, resource, changes)
     await configs.alter(v3.cluster, resource, changes, validate_only=validate_only)
-    return nothing()
+    return no_content()
 
 
 def _broker_resource(broker_id: int) -> Resource:
@@ -164,7 +164,7 @@ def _topic_resource(name: str) -> Resource:
 def _distinct(changes: list[Change], place: str) -> list[Change]:
     """Raises BadRequest."""
     if len({change.name for change in changes}) < len(changes):
-        raise BadRequest(f"{place} has a name twice.")
+        raise BadRequest(f"{place} contains a name twice.")
     return changes
 
 

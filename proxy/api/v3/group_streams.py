@@ -1,10 +1,11 @@
-"""GET /v3/clusters/{id}/consumer-groups/{group}/records: a consumer group as a stream; POST …/streams/{stream}/acks.
+"""GET /v3/clusters/{id}/consumer-groups/{group}/records: stream of a consumer group; POST …/streams/{stream}/acks.
 
-Not in Confluent's v3. `topics=a,b` says what to read, `Accept` whether lines (application/x-ndjson) or server-sent
-events; beside them `auto_offset_reset`, `isolation_level`, `group_instance_id`, `max_unacked`, and the formats, filter,
-limit and on_poison of the stateless read. Over a WebSocket the same messages come (`proxy.api.v3.read_socket`).
+An extension of Confluent's v3 API. `Accept` selects lines (application/x-ndjson) or server-sent events. Parameters:
+`topics=a,b`, `auto_offset_reset`, `isolation_level`, `group_instance_id`, `max_unacked`, and the formats, filter, limit
+and on_poison of stateless reads. `proxy.api.v3.consume_websocket` sends the same messages over a WebSocket.
 
-The first message, `open`, has the address for acknowledgements. `assignment` tells of rebalances, `end` of the reason.
+The first message, `open`, contains the URL for acknowledgements. `assignment` reports rebalances, `end` the reason of
+the end.
 """
 
 from collections.abc import AsyncIterator
@@ -19,10 +20,10 @@ from starlette.responses import Response
 from headgate.openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
 from headgate.proxy.api.addresses import base_url
 from headgate.proxy.api.errors import status_of
-from headgate.proxy.api.query import last_query, one_of_query, whole_query
+from headgate.proxy.api.query import int_query, one_of_query, text_query
 from headgate.proxy.api.request_body import parse_json, read_body
 from headgate.proxy.api.stream_response import StreamResponse
-from headgate.proxy.api.v3.records_read import read_spec
+from headgate.proxy.api.v3.read_records import read_spec
 from headgate.proxy.consumers.group_stream import UNACKNOWLEDGED, UNACKNOWLEDGED_MAX, GroupStream
 from headgate.proxy.consumers.membership import MemberSettings
 from headgate.proxy.errors import BadRequest, NotAcceptable, Unprocessable
@@ -69,7 +70,7 @@ async def acknowledge(cluster_id: str, group: str, stream_id: str, request: Requ
 
 
 async def take_acknowledgement(stream: GroupStream, body: Any) -> dict[str, Any]:
-    """`{"ack":"17"}`, or `{"acks":[…]}` of which the highest counts: each stands for all before it."""
+    """`{"ack":"17"}` or `{"acks":[…]}`. The highest token acknowledges all rows up to it. Raises Unprocessable."""
     given = (
         [body["ack"]]
         if isinstance(body, dict) and "ack" in body
@@ -83,7 +84,7 @@ async def take_acknowledgement(stream: GroupStream, body: Any) -> dict[str, Any]
     for token in given:
         text = str(token) if isinstance(token, int) and not isinstance(token, bool) else token
         if not (isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 19):
-            raise Unprocessable("A token is the text that stood in the row as ack.")
+            raise Unprocessable("A token must be the value of ack in a row.")
         tokens.append(int(text))
     count = await stream.acknowledge(max(tokens))
     return {"ack": str(max(tokens)), "acknowledged": count, "unacknowledged": stream.unacknowledged}
@@ -94,16 +95,16 @@ async def open_stream(request: HTTPConnection, services: Services, group: str) -
     spec = read_spec(request, services, page=False)
     reset = one_of_query(request, "auto_offset_reset", ("earliest", "latest", "none"))
     level = one_of_query(request, "isolation_level", ("read_uncommitted", "read_committed"))
-    most = whole_query(request, "max_unacked", least=1, most=UNACKNOWLEDGED_MAX) or UNACKNOWLEDGED
+    most = int_query(request, "max_unacked", minimum=1, maximum=UNACKNOWLEDGED_MAX) or UNACKNOWLEDGED
     topics = sorted({name for text in request.query_params.getlist("topics") for name in text.split(",") if name})
     if not topics or len(topics) > TOPICS_MAX:
-        raise BadRequest(f"topics must name 1 to {TOPICS_MAX} topics, with commas between them.")
+        raise BadRequest(f"topics must contain 1 to {TOPICS_MAX} topic names, separated by commas.")
     for topic in topics:
         if len(topic) > 249 or not _TOPIC.issuperset(topic):
-            raise BadRequest(f"{topic[:80]!r} cannot be a topic's name.")
+            raise BadRequest(f"{topic[:80]!r} is not a valid topic name.")
         await services.cluster.partitions(topic)
     member = MemberSettings(
-        group, reset or "earliest", level or "read_uncommitted", last_query(request, "group_instance_id")
+        group, reset or "earliest", level or "read_uncommitted", text_query(request, "group_instance_id")
     )
     return services.group_streams.open(group, topics, member, spec, most)
 

@@ -1,4 +1,4 @@
-"""Consumer groups: their consumers, what is assigned to each, how far they are behind; and moving or ending them."""
+"""Consumer groups: consumers, assignments, lags; reset of offsets, deletion."""
 
 from typing import Annotated
 
@@ -12,14 +12,14 @@ from headgate.proxy.admin.groups import Consumer, Group, find_group
 from headgate.proxy.admin.lags import Lag, list_lags
 from headgate.proxy.admin.offsets import Place
 from headgate.proxy.admin.reset import Aim, Move, Target, reset_offsets
-from headgate.proxy.api.query import whole_query
+from headgate.proxy.api.query import int_query
 from headgate.proxy.api.record_fields import TIMESTAMP_MAX, timestamp_ms
-from headgate.proxy.api.requests import INT32_MAX, Body, answers_v3, body_v3, number_in_path
-from headgate.proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
+from headgate.proxy.api.requests import INT32_MAX, Body, body_v3, number_in_path, response_type_v3
+from headgate.proxy.api.v3.resources import V3, Links, Row, no_content, respond, v3_of
 from headgate.proxy.api.v3.topics import Int32
 from headgate.proxy.errors import BadRequest, ResourceNotFound
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", dependencies=[Depends(answers_v3)])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", dependencies=[Depends(response_type_v3)])
 Context = Annotated[V3, Depends(v3_of)]
 
 
@@ -29,7 +29,7 @@ class ResetTopic(Body):
 
 
 class ResetOffsets(Body):
-    """One of the five aims, and what to move: all that is committed if no topic is named."""
+    """One target, and the topics to reset. Without topics, all committed offsets are reset."""
 
     to: str | None = None
     offset: int | None = None
@@ -54,7 +54,7 @@ class ResetOffsets(Body):
             return Target(Aim.TIMESTAMP, moment)
         if self.offset is not None:
             if self.offset < 0:
-                raise BadRequest(f"offset must be a whole number from 0 on, not {self.offset}.")
+                raise BadRequest(f"offset must be an integer from 0, not {self.offset}.")
             return Target(Aim.OFFSET, self.offset)
         return Target(Aim.SHIFT, self.shift_by or 0)
 
@@ -62,39 +62,39 @@ class ResetOffsets(Body):
         """Raises BadRequest."""
         wanted = {each.topic_name: each.partition_ids for each in self.topics}
         if len(wanted) < len(self.topics):
-            raise BadRequest("topics has a topic_name twice.")
+            raise BadRequest("topics contains a topic_name twice.")
         return wanted
 
 
 @router.get("")
 async def list_all(v3: Context) -> Response:
     rows = [group_row(v3.links, group) for group in await groups.list_groups(v3.cluster)]
-    return answer(v3.links.collection("KafkaConsumerGroupList", ("consumer-groups",), rows))
+    return respond(v3.links.collection("KafkaConsumerGroupList", ("consumer-groups",), rows))
 
 
 @router.get("/{consumer_group_id}")
 async def get(v3: Context, consumer_group_id: str) -> Response:
-    return answer(group_row(v3.links, await find_group(v3.cluster, consumer_group_id)))
+    return respond(group_row(v3.links, await find_group(v3.cluster, consumer_group_id)))
 
 
 @router.delete("/{consumer_group_id}")
 async def delete(v3: Context, consumer_group_id: str) -> Response:
-    """With all that it has committed; refused while it has members."""
+    """Deletes the group and its committed offsets. Fails while it has members."""
     await groups.delete_group(v3.cluster, consumer_group_id)
-    return nothing()
+    return no_content()
 
 
 @router.get("/{consumer_group_id}/consumers")
 async def list_consumers(v3: Context, consumer_group_id: str) -> Response:
     group = await find_group(v3.cluster, consumer_group_id)
     rows = [consumer_row(v3.links, group.id, each) for each in group.consumers]
-    return answer(v3.links.collection("KafkaConsumerList", ("consumer-groups", group.id, "consumers"), rows))
+    return respond(v3.links.collection("KafkaConsumerList", ("consumer-groups", group.id, "consumers"), rows))
 
 
 @router.get("/{consumer_group_id}/consumers/{consumer_id}")
 async def get_consumer(v3: Context, consumer_group_id: str, consumer_id: str) -> Response:
     group = await find_group(v3.cluster, consumer_group_id)
-    return answer(consumer_row(v3.links, group.id, group.consumer(consumer_id)))
+    return respond(consumer_row(v3.links, group.id, group.consumer(consumer_id)))
 
 
 @router.get("/{consumer_group_id}/consumers/{consumer_id}/assignments")
@@ -103,7 +103,7 @@ async def list_assignments(v3: Context, consumer_group_id: str, consumer_id: str
     consumer = group.consumer(consumer_id)
     rows = [assignment_row(v3.links, group.id, consumer_id, place) for place in sorted(consumer.assignment)]
     at = ("consumer-groups", group.id, "consumers", consumer_id, "assignments")
-    return answer(v3.links.collection("KafkaConsumerAssignmentList", at, rows))
+    return respond(v3.links.collection("KafkaConsumerAssignmentList", at, rows))
 
 
 @router.get("/{consumer_group_id}/consumers/{consumer_id}/assignments/{topic_name}/partitions/{partition_id}")
@@ -114,7 +114,7 @@ async def get_assignment(
     group = await find_group(v3.cluster, consumer_group_id)
     if place not in group.consumer(consumer_id).assignment:
         raise ResourceNotFound(f"{place} is not assigned to consumer {consumer_id}.".capitalize())
-    return answer(assignment_row(v3.links, group.id, consumer_id, place))
+    return respond(assignment_row(v3.links, group.id, consumer_id, place))
 
 
 @router.get("/{consumer_group_id}/lag-summary")
@@ -122,14 +122,14 @@ async def get_lag_summary(v3: Context, consumer_group_id: str) -> Response:
     lags = await list_lags(v3.cluster, await find_group(v3.cluster, consumer_group_id))
     if not lags:
         raise ResourceNotFound("Consumer group offsets could not be found.")
-    return answer(summary_row(v3.links, consumer_group_id, lags))
+    return respond(summary_row(v3.links, consumer_group_id, lags))
 
 
 @router.get("/{consumer_group_id}/lags")
 async def list_all_lags(v3: Context, consumer_group_id: str) -> Response:
     lags = await list_lags(v3.cluster, await find_group(v3.cluster, consumer_group_id))
     rows = [lag_row(v3.links, consumer_group_id, lag) for lag in lags]
-    return answer(v3.links.collection("KafkaConsumerLagList", ("consumer-groups", consumer_group_id, "lags"), rows))
+    return respond(v3.links.collection("KafkaConsumerLagList", ("consumer-groups", consumer_group_id, "lags"), rows))
 
 
 @router.get("/{consumer_group_id}/lags/{topic_name}/partitions/{partition_id}")
@@ -137,28 +137,28 @@ async def get_lag(v3: Context, consumer_group_id: str, topic_name: str, partitio
     wanted = Place(topic_name, number_in_path(partition_id))
     for lag in await list_lags(v3.cluster, await find_group(v3.cluster, consumer_group_id)):
         if lag.place == wanted:
-            return answer(lag_row(v3.links, consumer_group_id, lag))
-    raise ResourceNotFound(f"The group has committed nothing for {wanted}.")
+            return respond(lag_row(v3.links, consumer_group_id, lag))
+    raise ResourceNotFound(f"The group has no committed offset for {wanted}.")
 
 
 @router.post("/{consumer_group_id}/offsets:reset")
 async def reset(v3: Context, consumer_group_id: str, request: Request) -> Response:
-    """Move what a group has committed; shows before and after, and changes nothing when told to validate only."""
+    """Resets committed offsets. Returns old and new offsets. `validate_only` changes nothing."""
     body = await body_v3(request, ResetOffsets)
     target, wanted = body.target(), body.wanted()
     moves = await reset_offsets(v3.cluster, consumer_group_id, target, wanted, validate_only=bool(body.validate_only))
     at = ("consumer-groups", consumer_group_id, "offsets:reset")
     rows = [move_row(v3.links, consumer_group_id, move) for move in moves]
-    return answer(v3.links.collection("KafkaConsumerGroupOffsetList", at, rows))
+    return respond(v3.links.collection("KafkaConsumerGroupOffsetList", at, rows))
 
 
 @router.delete("/{consumer_group_id}/offsets")
 async def delete_offsets(v3: Context, consumer_group_id: str, request: Request) -> Response:
-    """Forget what a group has committed: all, of one topic, or of one partition."""
+    """Deletes committed offsets: all, of one topic, or of one partition."""
     topic_name = request.query_params.get("topic_name")
-    partition_id = whole_query(request, "partition_id", most=INT32_MAX)
+    partition_id = int_query(request, "partition_id", maximum=INT32_MAX)
     if partition_id is not None and topic_name is None:
-        raise BadRequest("partition_id needs the topic_name it belongs to.")
+        raise BadRequest("partition_id requires topic_name.")
     await find_group(v3.cluster, consumer_group_id)
     places = [
         place
@@ -168,7 +168,7 @@ async def delete_offsets(v3: Context, consumer_group_id: str, request: Request) 
     if not places:
         raise ResourceNotFound("Consumer group offsets could not be found.")
     await groups.delete_offsets(v3.cluster, consumer_group_id, places)
-    return nothing()
+    return no_content()
 
 
 def group_row(links: Links, group: Group) -> Row:

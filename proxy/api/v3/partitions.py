@@ -1,4 +1,4 @@
-"""Partitions: their replicas, their offsets, replicas on the move, and forgetting their records."""
+"""Partitions: replicas, offsets, reassignments, deletion of records."""
 
 from typing import Annotated
 
@@ -9,21 +9,21 @@ from starlette.responses import Response
 from headgate.proxy.admin.offsets import HIGH_WATERMARK, Place, bounds, purge
 from headgate.proxy.admin.reassignments import Reassignment, list_reassignments
 from headgate.proxy.admin.topics import Partition, find_topic
-from headgate.proxy.api.query import whole_query
-from headgate.proxy.api.requests import answers_v3, number_in_path
-from headgate.proxy.api.v3.resources import V3, Links, Row, answer, v3_of
+from headgate.proxy.api.query import int_query
+from headgate.proxy.api.requests import number_in_path, response_type_v3
+from headgate.proxy.api.v3.resources import V3, Links, Row, respond, v3_of
 from headgate.proxy.errors import BadRequest, ResourceNotFound
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", dependencies=[Depends(answers_v3)])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", dependencies=[Depends(response_type_v3)])
 Context = Annotated[V3, Depends(v3_of)]
-# The one kind of offsets that Confluent has.
+# The only offset type of Confluent's API.
 _OFFSET_TYPE = "earliest_and_latest"
 
 
 @router.get("/-/partitions/-/reassignment")
 async def list_all_reassignments(v3: Context) -> Response:
     rows = [reassignment_row(v3.links, each) for each in await list_reassignments(v3.cluster)]
-    return answer(
+    return respond(
         v3.links.collection("KafkaReassignmentList", ("topics", "-", "partitions", "-", "reassignment"), rows)
     )
 
@@ -32,7 +32,7 @@ async def list_all_reassignments(v3: Context) -> Response:
 async def list_reassignments_of_topic(v3: Context, topic_name: str) -> Response:
     found = await list_reassignments(v3.cluster, await find_topic(v3.cluster, topic_name))
     at = ("topics", topic_name, "partitions", "-", "reassignment")
-    return answer(
+    return respond(
         v3.links.collection("KafkaReassignmentList", at, [reassignment_row(v3.links, each) for each in found])
     )
 
@@ -41,12 +41,12 @@ async def list_reassignments_of_topic(v3: Context, topic_name: str) -> Response:
 async def list_all(v3: Context, topic_name: str) -> Response:
     topic = await find_topic(v3.cluster, topic_name)
     rows = [partition_row(v3.links, topic_name, each) for each in topic.partitions]
-    return answer(v3.links.collection("KafkaPartitionList", ("topics", topic_name, "partitions"), rows))
+    return respond(v3.links.collection("KafkaPartitionList", ("topics", topic_name, "partitions"), rows))
 
 
 @router.get("/{topic_name}/partitions/{partition_id}")
 async def get(v3: Context, topic_name: str, partition_id: str) -> Response:
-    return answer(partition_row(v3.links, topic_name, await _partition(v3, topic_name, partition_id)))
+    return respond(partition_row(v3.links, topic_name, await _partition(v3, topic_name, partition_id)))
 
 
 @router.get("/{topic_name}/partitions/{partition_id}/offset")
@@ -66,7 +66,7 @@ async def get_offsets(v3: Context, topic_name: str, partition_id: str, request: 
         earliest_offset=start,
         latest_offset=end,
     )
-    return answer(row)
+    return respond(row)
 
 
 @router.get("/{topic_name}/partitions/{partition_id}/replicas")
@@ -74,7 +74,7 @@ async def list_replicas(v3: Context, topic_name: str, partition_id: str) -> Resp
     partition = await _partition(v3, topic_name, partition_id)
     rows = [replica_row(v3.links, topic_name, partition, broker) for broker in partition.replicas]
     at = ("topics", topic_name, "partitions", partition.index, "replicas")
-    return answer(v3.links.collection("KafkaReplicaList", at, rows))
+    return respond(v3.links.collection("KafkaReplicaList", at, rows))
 
 
 @router.get("/{topic_name}/partitions/{partition_id}/replicas/{broker_id}")
@@ -83,7 +83,7 @@ async def get_replica(v3: Context, topic_name: str, partition_id: str, broker_id
     partition = await _partition(v3, topic_name, partition_id)
     if broker not in partition.replicas:
         raise ResourceNotFound(f"Partition {partition.index} of topic {topic_name} has no replica on broker {broker}.")
-    return answer(replica_row(v3.links, topic_name, partition, broker))
+    return respond(replica_row(v3.links, topic_name, partition, broker))
 
 
 @router.get("/{topic_name}/partitions/{partition_id}/reassignment")
@@ -93,13 +93,13 @@ async def get_reassignment(v3: Context, topic_name: str, partition_id: str) -> R
     topic.partition(wanted)
     for found in await list_reassignments(v3.cluster, topic):
         if found.partition == wanted:
-            return answer(reassignment_row(v3.links, found))
+            return respond(reassignment_row(v3.links, found))
     raise ResourceNotFound(f"Partition {wanted} of topic {topic_name} is not being reassigned.")
 
 
 @router.delete("/{topic_name}/records")
 async def purge_topic(v3: Context, topic_name: str) -> Response:
-    """Forget all records of a topic, which keeps its partitions, configs and offsets."""
+    """Deletes all records of a topic. Partitions, configs and offsets stay."""
     topic = await find_topic(v3.cluster, topic_name)
     wanted = {Place(topic_name, each.index): HIGH_WATERMARK for each in topic.partitions}
     return await _purged(v3, wanted, ("topics", topic_name, "records"))
@@ -107,8 +107,8 @@ async def purge_topic(v3: Context, topic_name: str) -> Response:
 
 @router.delete("/{topic_name}/partitions/{partition_id}/records")
 async def purge_partition(v3: Context, topic_name: str, partition_id: str, request: Request) -> Response:
-    """Forget the records of a partition, all or those before an offset."""
-    before = whole_query(request, "before_offset")
+    """Deletes the records of a partition: all, or those before an offset."""
+    before = int_query(request, "before_offset")
     partition = await _partition(v3, topic_name, partition_id)
     wanted = {Place(topic_name, partition.index): HIGH_WATERMARK if before is None else before}
     return await _purged(v3, wanted, ("topics", topic_name, "partitions", partition.index, "records"))
@@ -127,7 +127,7 @@ async def _purged(v3: V3, wanted: dict[Place, int], at: tuple[object, ...]) -> R
         )
         for place in sorted(starts)
     ]
-    return answer(v3.links.collection("KafkaPurgeList", at, rows))
+    return respond(v3.links.collection("KafkaPurgeList", at, rows))
 
 
 async def _partition(v3: V3, topic_name: str, partition_id: str) -> Partition:

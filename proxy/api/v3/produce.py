@@ -14,7 +14,7 @@ from headgate.proxy.api.json_stream import JsonSplitter
 from headgate.proxy.api.large_body import parse_rows
 from headgate.proxy.api.rate_limit import RateLimit
 from headgate.proxy.api.v3.produce_stream import ProduceStream, report_of
-from headgate.proxy.api.v3.record import RecordReader, Understood
+from headgate.proxy.api.v3.record import ParsedRecord, RecordParser
 from headgate.proxy.errors import InvalidBatch, InvalidPayload, ProxyError, ShuttingDown, Unprocessable
 from headgate.proxy.producers.internal_topics import check_writable
 from headgate.proxy.producers.records import Ticket, settled
@@ -49,7 +49,7 @@ class ProduceV3:
         client: str = "",
         is_empty: bool = False,
     ) -> None:
-        """Answer a stream. `abort` ends the connection at once. Raises ProxyError only before anything was sent."""
+        """Serves a produce stream. `abort` closes the connection. Raises ProxyError before the response starts."""
         await self._services.identity.check(cluster_id)
         check_writable(topic, self._services.settings)
         await self._services.sender.check_topic(topic)
@@ -68,7 +68,7 @@ class ProduceV3:
         except ClientStalled as error:
             _log.warning("The connection of a produce stream to %s was ended: %s", topic, error)
             abort()
-            await asyncio.sleep(0)  # The server learns that the connection is lost before this returns.
+            await asyncio.sleep(0)  # Lets the server detect the closed connection before the application returns.
             return
         finally:
             reading.cancel()
@@ -91,68 +91,68 @@ class ProduceV3:
         stream.end()
 
     async def _stop(self, stream: ProduceStream, reading: "asyncio.Task[None]") -> None:
-        """When the proxy stops, what was read is reported, and then that no more is read."""
+        """When the proxy stops, ends the stream after the reports of all records that were read."""
         await self._services.stopping.wait()
         if not reading.done():
             reading.cancel()
             stream.fail(ShuttingDown("The proxy is shutting down: records after the last report were not taken."))
             stream.end()
 
-    async def understand(self, body: bytes, topic: str) -> list[tuple[str, Understood | ProxyError]]:
-        """The entries of `records:batch`, each understood or not. Raises ProxyError for the batch as a whole."""
+    async def parse(self, body: bytes, topic: str) -> list[tuple[str, ParsedRecord | ProxyError]]:
+        """The entries of `records:batch`: a parsed record or its error. Raises ProxyError for an invalid batch."""
         check_writable(topic, self._services.settings)
         settings = self._services.settings
         parsed = await parse_rows(body, "entries", settings.producer_batch_bytes_max)
         entries = _entries(parsed, settings.produce_batch_maximum_entries)
         await self._services.sender.check_topic(topic)
-        reader = RecordReader(topic, self._services.schemas)
-        found: list[tuple[str, Understood | ProxyError]] = []
+        parser = RecordParser(topic, self._services.schemas)
+        found: list[tuple[str, ParsedRecord | ProxyError]] = []
         async for _, some in chunks(entries):
             for entry in some:
                 try:
-                    found.append((entry["id"], await reader.understand(entry)))
+                    found.append((entry["id"], await parser.parse(entry)))
                 except ProxyError as error:
                     found.append((entry["id"], error))
         return found
 
     async def batch(self, cluster_id: str, topic: str, body: bytes) -> bytes:
-        """Answer `records:batch`: all entries of one body, successes and failures apart. Raises ProxyError."""
+        """The response body of `records:batch`, with successes and failures in two lists. Raises ProxyError."""
         await self._services.identity.check(cluster_id)
-        entries = await self.understand(body, topic)
+        entries = await self.parse(body, topic)
         sender = self._services.sender
         placed: list[Ticket | ProxyError] = []
         now_ms = int(time.time() * 1000)
-        for _, understood in entries:
-            if isinstance(understood, ProxyError):
-                placed.append(understood)
+        for _, parsed in entries:
+            if isinstance(parsed, ProxyError):
+                placed.append(parsed)
                 continue
             try:
                 partitions = sender.known_partitions(topic)
                 if partitions is None:
-                    placed += await sender.place(topic, [understood.record])
+                    placed += await sender.place(topic, [parsed.record])
                 else:
-                    placed.append(sender.place_one(topic, understood.record, partitions, now_ms))
+                    placed.append(sender.place_one(topic, parsed.record, partitions, now_ms))
             except ProxyError as error:
                 placed.append(error)
-        return await batch_answer(cluster_id, topic, entries, placed)
+        return await batch_response(cluster_id, topic, entries, placed)
 
 
-async def batch_answer(
+async def batch_response(
     cluster_id: str,
     topic: str,
-    entries: Sequence[tuple[str, Understood | ProxyError]],
+    entries: Sequence[tuple[str, ParsedRecord | ProxyError]],
     placed: Sequence[Ticket | ProxyError],
 ) -> bytes:
     await settled([ticket for ticket in placed if isinstance(ticket, Ticket)])
     successes: list[dict[str, object]] = []
     failures: list[dict[str, object]] = []
-    for (entry_id, understood), ticket in zip(entries, placed, strict=True):
+    for (entry_id, parsed), ticket in zip(entries, placed, strict=True):
         error = ticket.batch.error if isinstance(ticket, Ticket) else ticket
-        if error is not None or isinstance(understood, ProxyError) or not isinstance(ticket, Ticket):
+        if error is not None or isinstance(parsed, ProxyError) or not isinstance(ticket, Ticket):
             assert isinstance(error, ProxyError)
             failures.append({"id": entry_id, "error_code": status_of(error).error_code, "message": str(error)})
             continue
-        report = report_of(cluster_id, topic, understood, ticket)
+        report = report_of(cluster_id, topic, parsed, ticket)
         del report["error_code"]
         successes.append({"id": entry_id, **report})
     return orjson.dumps({"successes": successes, "failures": failures})
@@ -167,12 +167,12 @@ def _entries(body: Any, entries_max: int) -> list[dict[str, Any]]:
     if not entries:
         raise InvalidBatch("Empty batch")
     if len(entries) > entries_max:
-        raise InvalidBatch(f"Too many entries in batch: {len(entries)}, and {entries_max} is the limit")
+        raise InvalidBatch(f"Too many entries in batch: {len(entries)}. The limit is {entries_max}.")
     seen: set[str] = set()
     for index, entry in enumerate(entries):
         entry_id = entry.get("id") if isinstance(entry, dict) else None
         if not isinstance(entry_id, str) or not 1 <= len(entry_id) <= ENTRY_ID_CHARACTERS_MAX:
-            raise InvalidBatch(f"entries[{index}].id must be text of 1 to {ENTRY_ID_CHARACTERS_MAX} characters")
+            raise InvalidBatch(f"entries[{index}].id must be a string of 1 to {ENTRY_ID_CHARACTERS_MAX} characters")
         if entry_id in seen:
             raise InvalidBatch(f"Entry IDs are not distinct: {entry_id}")
         seen.add(entry_id)

@@ -1,8 +1,8 @@
-"""A stream of records with a report for each, whatever carries it: chunked HTTP or a WebSocket.
+"""Produce stream over chunked HTTP or a WebSocket: one report per record.
 
-Reports come in the order of the records while more records are still read. A record that cannot be taken is reported
-and passed over; JSON that cannot be understood ends the stream. Only so many records wait for brokers at a time: a
-client that sends faster than they answer is not read further. Reports wait for slow clients in a `ReportBuffer`.
+Reports have the order of the records, and are sent while more records are read. An invalid record gets an error report.
+Invalid JSON ends the stream. The number of in-flight records is limited: at the limit the proxy stops reading. A
+`ReportBuffer` holds reports for slow clients.
 """
 
 import asyncio
@@ -16,23 +16,23 @@ import orjson
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.rate_limit import RateLimit
 from headgate.proxy.api.record_fields import iso_time
-from headgate.proxy.api.v3.record import RecordReader, SchemaNeeded, Understood
+from headgate.proxy.api.v3.record import ParsedRecord, RecordParser, SchemaNotCached
 from headgate.proxy.errors import ProxyError, TooManyRequests
 from headgate.proxy.producers.records import Ticket
 from headgate.proxy.producers.report_buffer import ReportBuffer
 from headgate.proxy.services import Services
 
-# Of one stream: records that wait for their acknowledgement, and the bytes of the requests they came in.
 RECORDS_IN_FLIGHT_MAX: Final = 8192
 BYTES_IN_FLIGHT_MAX: Final = 8 * 1024 * 1024
-# Reports are sent together while more are ready, up to so many bytes.
+"""Records of one stream that wait for an acknowledgement, and their bytes in the request."""
 REPORT_BYTES_MAX: Final = 64 * 1024
-# While all streams and requests together have too much waiting, a stream looks again after so long, and gives up then.
+"""Reports that are sent in one write."""
 FULL_PAUSE_SECONDS: Final = 0.05
 FULL_ATTEMPTS_MAX: Final = 200
+"""Retries while the producer's buffer is full. After the last one the record fails."""
 
-_Entry = tuple[Understood | ProxyError, Ticket | None, int]
-"""A record and its ticket, or why it has none; and how many bytes of the request it was."""
+_Entry = tuple[ParsedRecord | ProxyError, Ticket | None, int]
+"""A record and its ticket, or an error and None; and the bytes of the request that it used."""
 
 
 class ProduceStream:
@@ -42,7 +42,7 @@ class ProduceStream:
         self._services = services
         self._cluster_id = cluster_id
         self._topic = topic
-        self._reader = RecordReader(topic, services.schemas)
+        self._parser = RecordParser(topic, services.schemas)
         self._limit = limit
         self._client = client
         self._entries: deque[_Entry] = deque()
@@ -52,9 +52,9 @@ class ProduceStream:
         self._room = asyncio.Event()
 
     async def take(self, documents: Iterable[tuple[Any, int]]) -> None:
-        """Place records, given as parsed JSON with its size; returns when there is room for more."""
+        """Queues records (parsed JSON and its size). Returns when there is space for more."""
         entries, topic = self._entries, self._topic
-        place, understand = self._services.sender.place_one, self._reader.understand_now
+        place, parse = self._services.sender.place_one, self._parser.parse_cached
         is_limited = self._limit is not None and self._limit.is_on
         partitions = self._services.sender.known_partitions(topic)
         now_ms = int(time.time() * 1000)
@@ -64,9 +64,9 @@ class ProduceStream:
                 if partitions is None or is_limited:
                     entry = await self._place_later(row, size)
                 else:
-                    understood = understand(row)
-                    entry = (understood, place(topic, understood.record, partitions, now_ms), size)
-            except (SchemaNeeded, TooManyRequests):
+                    parsed = parse(row)
+                    entry = (parsed, place(topic, parsed.record, partitions, now_ms), size)
+            except (SchemaNotCached, TooManyRequests):
                 entry = await self._place_later(row, size)
             except ProxyError as error:
                 entry = (error, None, size)
@@ -78,7 +78,7 @@ class ProduceStream:
         self._something.set()
 
     def fail(self, error: ProxyError) -> None:
-        """A last report that belongs to no record."""
+        """Adds a report that belongs to no record."""
         self._entries.append((error, None, 0))
 
     def end(self) -> None:
@@ -107,7 +107,7 @@ class ProduceStream:
             buffer.end()
 
     async def reports(self) -> AsyncIterator[bytes]:
-        """Lines of reports, in the order of the records, as soon as they are known. Ends after `end`."""
+        """Reports as lines of JSON, in the order of the records. Ends after `end`."""
         entries, cluster_id, topic, dumps = self._entries, self._cluster_id, self._topic, orjson.dumps
         while True:
             while not entries:
@@ -120,17 +120,17 @@ class ProduceStream:
                 await asyncio.wait((ticket.batch.settled,))
             out = bytearray()
             while entries and len(out) < REPORT_BYTES_MAX:
-                understood, ticket, size = entries[0]
+                parsed, ticket, size = entries[0]
                 if ticket is not None and not ticket.batch.settled.done():
                     break
                 entries.popleft()
                 self._bytes -= size
-                out += dumps(report_of(cluster_id, topic, understood, ticket), option=orjson.OPT_APPEND_NEWLINE)
+                out += dumps(report_of(cluster_id, topic, parsed, ticket), option=orjson.OPT_APPEND_NEWLINE)
             self._room.set()
             yield bytes(out)
 
     async def _place_later(self, row: Any, size: int) -> _Entry:
-        """For records that must wait: for the registry, for metadata, or until others have been written."""
+        """For records that must wait for the registry, for metadata, or for buffer space."""
         self._something.set()
         error: ProxyError
         for _ in range(FULL_ATTEMPTS_MAX):
@@ -140,15 +140,15 @@ class ProduceStream:
             except TooManyRequests as refused:
                 return refused, None, size
             try:
-                understood = await self._reader.understand(row)
-                (ticket,) = await self._services.sender.place(self._topic, [understood.record])
+                parsed = await self._parser.parse(row)
+                (ticket,) = await self._services.sender.place(self._topic, [parsed.record])
             except TooManyRequests as full:
                 error = full
                 await asyncio.sleep(FULL_PAUSE_SECONDS)
             except ProxyError as refused:
                 return refused, None, size
             else:
-                return understood, ticket, size
+                return parsed, ticket, size
         return error, None, size
 
     async def _wait_for_room(self) -> None:
@@ -159,12 +159,12 @@ class ProduceStream:
 
 
 def report_of(
-    cluster_id: str, topic: str, understood: Understood | ProxyError, ticket: Ticket | None
+    cluster_id: str, topic: str, parsed: ParsedRecord | ProxyError, ticket: Ticket | None
 ) -> dict[str, object]:
-    """For a ticket whose batch is settled, or an error that takes its place."""
-    if ticket is None or isinstance(understood, ProxyError):
-        assert isinstance(understood, ProxyError)
-        return {"error_code": status_of(understood).error_code, "message": str(understood)}
+    """The report of a record whose batch is complete, or of an error."""
+    if ticket is None or isinstance(parsed, ProxyError):
+        assert isinstance(parsed, ProxyError)
+        return {"error_code": status_of(parsed).error_code, "message": str(parsed)}
     batch = ticket.batch
     if batch.error is not None:
         return {"error_code": status_of(batch.error).error_code, "message": str(batch.error)}
@@ -176,8 +176,8 @@ def report_of(
         "offset": batch.base_offset + ticket.position if batch.base_offset >= 0 else -1,
         "timestamp": iso_time(batch.append_time_ms or ticket.timestamp_ms),
     }
-    if understood.key is not None:
-        report["key"] = understood.key
-    if understood.value is not None:
-        report["value"] = understood.value
+    if parsed.key is not None:
+        report["key"] = parsed.key
+    if parsed.value is not None:
+        report["value"] = parsed.value
     return report

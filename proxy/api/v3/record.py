@@ -1,8 +1,8 @@
-"""A record as v3 spells it, to bytes; and what its report says about key and value."""
+"""Parses v3 records, and creates the parts of reports that describe key and value."""
 
 from typing import Any, Final, NamedTuple
 
-from headgate.proxy.api.record_fields import headers_of, timestamp_ms, whole_number
+from headgate.proxy.api.record_fields import headers_of, int_field, timestamp_ms
 from headgate.proxy.errors import BadRequest, ConversionFailed, SchemaNotFound, SerializationFailed
 from headgate.proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
 from headgate.proxy.producers.records import OutgoingRecord
@@ -25,14 +25,14 @@ _SCHEMA_FIELDS: Final = ("subject", "subject_name_strategy", "schema_id", "schem
 _PAYLOAD_FIELDS: Final = frozenset({"type", "data", *_SCHEMA_FIELDS})
 
 
-class Understood(NamedTuple):
+class ParsedRecord(NamedTuple):
     record: OutgoingRecord
     key: dict[str, object] | None
     value: dict[str, object] | None
 
 
-class SchemaNeeded(Exception):
-    """The registry must be asked first, for this; then the record can be understood."""
+class SchemaNotCached(Exception):
+    """The schema is not cached. Find it with `SchemaEncoders.find`, then parse the record again."""
 
     def __init__(self, used: Format | None, choice: SchemaChoice) -> None:
         super().__init__()
@@ -40,23 +40,23 @@ class SchemaNeeded(Exception):
         self.choice = choice
 
 
-class RecordReader:
-    """Records of one topic. Waits for nobody but the registry, and for that only the first time."""
+class RecordParser:
+    """Parses records of one topic. Waits for the registry only if a schema is not cached."""
 
     def __init__(self, topic: str, schemas: SchemaEncoders) -> None:
         self._topic = topic
         self._schemas = schemas
 
-    async def understand(self, row: Any) -> Understood:
+    async def parse(self, row: Any) -> ParsedRecord:
         """Raises ProxyError."""
         while True:
             try:
-                return self.understand_now(row)
-            except SchemaNeeded as needed:
+                return self.parse_cached(row)
+            except SchemaNotCached as needed:
                 await self._find(needed)
 
-    async def _find(self, needed: "SchemaNeeded") -> None:
-        """Raises ProxyError, with the codes of Confluent's v3 for a schema that does not exist."""
+    async def _find(self, needed: "SchemaNotCached") -> None:
+        """Raises ProxyError. A missing schema has the error codes of Confluent's v3 API."""
         try:
             await self._schemas.find(needed.used, needed.choice)
         except SchemaNotFound as error:
@@ -64,25 +64,25 @@ class RecordReader:
                 raise BadRequest(str(error)) from error
             raise SerializationFailed(str(error)) from error
 
-    def understand_now(self, row: Any) -> Understood:
-        """Raises ProxyError, SchemaNeeded."""
+    def parse_cached(self, row: Any) -> ParsedRecord:
+        """Raises ProxyError, SchemaNotCached."""
         if not isinstance(row, dict):
             raise BadRequest("A record must be an object.")
         key, key_report = self._payload(row.get("key"), "key")
         value, value_report = self._payload(row.get("value"), "value")
         if row.keys() <= _PLAIN:
-            return Understood(OutgoingRecord(key, value), key_report, value_report)
+            return ParsedRecord(OutgoingRecord(key, value), key_report, value_report)
         unknown = next((name for name in row if name not in _FIELDS), None)
         if unknown is not None:
             raise BadRequest(f"Unrecognized field: {unknown[:100]}")
         record = OutgoingRecord(
             key,
             value,
-            whole_number(row.get("partition_id"), "partition_id"),
+            int_field(row.get("partition_id"), "partition_id"),
             timestamp_ms(row.get("timestamp"), "timestamp"),
             headers_of(row.get("headers"), "headers"),
         )
-        return Understood(record, key_report, value_report)
+        return ParsedRecord(record, key_report, value_report)
 
     def _payload(self, given: Any, side: str) -> tuple[bytes | None, dict[str, object] | None]:
         if given is None:
@@ -116,18 +116,18 @@ class RecordReader:
             raise BadRequest(f"Unrecognized field: {side}.{unknown[:100]}")
         used = _type_of(given, side)
         if used is not None and not used.has_schema:
-            raise BadRequest(f"{side} is {used.upper()} and takes no schema.")
+            raise BadRequest(f"{side} has type {used.upper()}, which does not use a schema.")
         choice = _choice(given, side, self._topic)
         if choice.text is not None and used is None:
-            raise BadRequest(f"{side}.type must say what {side}.schema is written in.")
+            raise BadRequest(f"{side}.type must name the schema language of {side}.schema.")
         kept = self._schemas.cached(used, choice)
         if kept is None:
-            raise SchemaNeeded(used, choice)
+            raise SchemaNotCached(used, choice)
         return kept
 
 
 def _plain(encode: Encode, data: object, side: str) -> bytes | None:
-    """Raises BadRequest: there is no schema that the data would not fit."""
+    """Raises BadRequest."""
     try:
         return encode(data)
     except ConversionFailed as error:
@@ -157,12 +157,12 @@ def _choice(given: dict[str, Any], side: str, topic: str) -> SchemaChoice:
         raise BadRequest(f"Cannot use subject_name_strategy={strategy} without schema_id or schema.")
     text = given.get("schema")
     if text is not None and not isinstance(text, str):
-        raise BadRequest(f"{side}.schema must be the schema as text.")
+        raise BadRequest(f"{side}.schema must be a string.")
     if subject is not None and not isinstance(subject, str):
-        raise BadRequest(f"{side}.subject must be text.")
+        raise BadRequest(f"{side}.subject must be a string.")
     return SchemaChoice(
-        whole_number(given.get("schema_id"), f"{side}.schema_id"),
-        whole_number(given.get("schema_version"), f"{side}.schema_version"),
+        int_field(given.get("schema_id"), f"{side}.schema_id"),
+        int_field(given.get("schema_version"), f"{side}.schema_version"),
         text,
         subject or f"{topic}-{side}",
         strategy if strategy in ("RECORD_NAME", "TOPIC_RECORD_NAME") else None,

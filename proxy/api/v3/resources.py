@@ -1,4 +1,4 @@
-"""The shape of v3: every resource has a kind, its own address and its name, and points to what it is related to."""
+"""Resources of the v3 API: kind, URL, resource name, links to related resources."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from headgate.proxy.api.requests import services_of
 
 Row: TypeAlias = dict[str, Any]
 
-# What may stand in a path segment unescaped (RFC 3986, section 3.3).
+# Characters that a path segment may contain without percent-encoding (RFC 3986, section 3.3).
 _SEGMENT_SAFE = "!$&'()*+,;=:@~"
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Addresses and names of one cluster's resources."""
+    """URLs and resource names of one cluster."""
 
     base: str
     cluster_id: str
@@ -35,7 +35,7 @@ class Links:
         return {"related": self.url(*segments)}
 
     def name(self, *parts: object) -> str:
-        """`crn:///kafka=…/topic=…`: kinds and ids in turn; a last kind may have no id."""
+        """`crn:///kafka=…/topic=…`, from alternating kinds and ids. The last kind may have no id."""
         texts = [quote(str(part), safe=_SEGMENT_SAFE) for part in parts]
         pairs = ["=".join(texts[index : index + 2]) for index in range(0, len(texts), 2)]
         return "/".join([f"crn:///kafka={quote(self.cluster_id, safe=_SEGMENT_SAFE)}", *pairs])
@@ -50,7 +50,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class V3:
-    """What a v3 route works with, once its cluster is known to be the right one."""
+    """Context of a v3 route, after the check of the cluster id."""
 
     request: Request
     links: Links
@@ -58,16 +58,16 @@ class V3:
 
 
 async def v3_of(request: Request, cluster_id: str) -> V3:
-    """For routes: `Depends(v3_of)`. Raises ResourceNotFound when the path names another cluster."""
+    """FastAPI dependency: `Depends(v3_of)`. Raises ResourceNotFound if the path names another cluster."""
     services = services_of(request)
     await services.identity.check(cluster_id)
     return V3(request, Links(base_url(request, services.settings.advertised_url), cluster_id), services.admin)
 
 
-def answer(row: Any, status: int = 200, location: str | None = None) -> Response:
+def respond(row: Any, status: int = 200, location: str | None = None) -> Response:
     headers = {} if location is None else {"location": location}
     return Response(orjson.dumps(row), status_code=status, media_type=JSON, headers=headers)
 
 
-def nothing(status: int = 204) -> Response:
+def no_content(status: int = 204) -> Response:
     return Response(status_code=status)

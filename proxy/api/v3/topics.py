@@ -1,4 +1,4 @@
-"""Topics: list, look at, create, widen, delete."""
+"""Topics: list, get, create, add partitions, delete."""
 
 from typing import Annotated
 
@@ -18,11 +18,11 @@ from headgate.proxy.admin.topics import (
     list_topics,
 )
 from headgate.proxy.api.query import flag_query
-from headgate.proxy.api.requests import INT32_MAX, Body, answers_v3, body_v3
-from headgate.proxy.api.v3.resources import V3, Links, Row, answer, nothing, v3_of
+from headgate.proxy.api.requests import INT32_MAX, Body, body_v3, response_type_v3
+from headgate.proxy.api.v3.resources import V3, Links, Row, no_content, respond, v3_of
 from headgate.proxy.errors import BadRequest, KafkaBadRequest
 
-router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", dependencies=[Depends(answers_v3)])
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", dependencies=[Depends(response_type_v3)])
 Context = Annotated[V3, Depends(v3_of)]
 Int32 = Annotated[int, Field(ge=-(2**31), le=INT32_MAX)]
 PartitionKey = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
@@ -44,7 +44,7 @@ class CreateTopic(Body):
     partitions_count: Int32 | None = None
     replication_factor: Int16 | None = None
     replicas_assignments: list[Assignment] | dict[PartitionKey, list[Int32]] = Field(default_factory=list)
-    """By partition, as Confluent has it, or as a list."""
+    """A map by partition, as in Confluent's API, or a list."""
     configs: list[NewConfig] = Field(default_factory=list)
     validate_only: bool | None = None
 
@@ -56,12 +56,12 @@ class CreateTopic(Body):
         else:
             assignments = {each.partition_id: each.broker_ids for each in given}
         if len(assignments) < len(self.replicas_assignments):
-            raise BadRequest("replicas_assignments has a partition_id twice.")
+            raise BadRequest("replicas_assignments contains a partition_id twice.")
         if assignments and (self.partitions_count is not None or self.replication_factor is not None):
-            raise BadRequest("Give partitions_count and replication_factor, or replicas_assignments, not both.")
+            raise BadRequest("Use either replicas_assignments, or partitions_count and replication_factor.")
         configs = {each.name: each.value for each in self.configs}
         if len(configs) < len(self.configs):
-            raise BadRequest("configs has a name twice.")
+            raise BadRequest("configs contains a name twice.")
         return NewTopic(self.topic_name, self.partitions_count, self.replication_factor, assignments, configs)
 
 
@@ -71,9 +71,12 @@ class UpdateTopic(Body):
 
 @router.get("")
 async def list_all(v3: Context, request: Request) -> Response:
-    told = flag_query(request, "include_authorized_operations")
-    rows = [topic_row(v3.links, topic, told=told) for topic in await list_topics(v3.cluster, with_operations=told)]
-    return answer(v3.links.collection("KafkaTopicList", ("topics",), rows))
+    with_operations = flag_query(request, "include_authorized_operations")
+    rows = [
+        topic_row(v3.links, topic, with_operations=with_operations)
+        for topic in await list_topics(v3.cluster, with_operations=with_operations)
+    ]
+    return respond(v3.links.collection("KafkaTopicList", ("topics",), rows))
 
 
 @router.post("")
@@ -82,17 +85,17 @@ async def create(v3: Context, request: Request) -> Response:
     wanted = body.wanted()
     partitions, replicas = await create_topic(v3.cluster, wanted, validate_only=bool(body.validate_only))
     row = topic_row(v3.links, Topic(wanted.name, False, ()))
-    # Older brokers do not tell what their defaults made of it.
+    # Older brokers do not return the values of their defaults.
     row["partitions_count"] = partitions or max(wanted.partitions or len(wanted.assignments or ()), 0)
     row["replication_factor"] = replicas or max(wanted.replication_factor or 0, 0)
-    return answer(row, 200 if body.validate_only else 201, row["metadata"]["self"])
+    return respond(row, 200 if body.validate_only else 201, row["metadata"]["self"])
 
 
 @router.get("/{topic_name}")
 async def get(v3: Context, topic_name: str, request: Request) -> Response:
-    told = flag_query(request, "include_authorized_operations")
-    topic = await find_topic(v3.cluster, topic_name, with_operations=told)
-    return answer(topic_row(v3.links, topic, told=told))
+    with_operations = flag_query(request, "include_authorized_operations")
+    topic = await find_topic(v3.cluster, topic_name, with_operations=with_operations)
+    return respond(topic_row(v3.links, topic, with_operations=with_operations))
 
 
 @router.patch("/{topic_name}")
@@ -101,20 +104,20 @@ async def update(v3: Context, topic_name: str, request: Request) -> Response:
     topic = await find_topic(v3.cluster, topic_name)
     if body.partitions_count < len(topic.partitions):
         raise KafkaBadRequest(
-            f"Topic {topic_name} has {len(topic.partitions)} partitions; their number can only grow,"
-            f" not become {body.partitions_count}."
+            f"Topic {topic_name} has {len(topic.partitions)} partitions. The number cannot decrease to"
+            f" {body.partitions_count}."
         )
     await add_partitions(v3.cluster, topic_name, body.partitions_count)
-    return answer(topic_row(v3.links, await find_topic(v3.cluster, topic_name)))
+    return respond(topic_row(v3.links, await find_topic(v3.cluster, topic_name)))
 
 
 @router.delete("/{topic_name}")
 async def delete(v3: Context, topic_name: str) -> Response:
     await delete_topic(v3.cluster, topic_name)
-    return nothing()
+    return no_content()
 
 
-def topic_row(links: Links, topic: Topic, *, told: bool = False) -> Row:
+def topic_row(links: Links, topic: Topic, *, with_operations: bool = False) -> Row:
     at = ("topics", topic.name)
     row = links.resource(
         "KafkaTopic",
@@ -128,7 +131,7 @@ def topic_row(links: Links, topic: Topic, *, told: bool = False) -> Row:
         configs=links.related(*at, "configs"),
         partition_reassignments=links.related(*at, "partitions", "-", "reassignment"),
     )
-    if told:
+    if with_operations:
         known = {operation.value: operation.name for operation in Operation}
         row["authorized_operations"] = [known[each] for each in topic.authorized_operations if each in known]
     return row

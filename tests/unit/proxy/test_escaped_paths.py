@@ -44,5 +44,5 @@ def test_a_percent_sign_that_escapes_nothing_stands_for_itself(written: str) -> 
 
 @pytest.mark.parametrize("written", ["%ff", "a%2F%C3", "%ed%b0%af"])
 def test_escapes_that_are_not_utf_8_name_nothing(written: str) -> None:
-    with pytest.raises(ResourceNotFound, match="not UTF-8"):
+    with pytest.raises(ResourceNotFound, match="not valid UTF-8"):
         parameters(f"/groups/{written}/members/b")

@@ -113,7 +113,7 @@ def test_health_without_a_registry(any_api: Api) -> None:
     assert any_api.get("/health") == {
         "status": "DEGRADED",
         "kafka": {"status": "UP", "cluster_id": any_api.cluster_id, "brokers": 1},
-        "registry": {"status": "DOWN", "message": "The schema registry does not answer: ConnectError."},
+        "registry": {"status": "DOWN", "message": "The schema registry is not available: ConnectError."},
     }
     for path in ("/healthy", "/ready"):
         answer: Any = any_api.ask("GET", path)

@@ -49,7 +49,7 @@ def test_a_stream_that_ends_inside_a_value_is_told() -> None:
 def test_a_value_without_end_is_stopped_at_the_limit() -> None:
     splitter = JsonSplitter(LIMIT)
     assert list(splitter.feed(b'{"a": "' + b"x" * (LIMIT - 10))) == []
-    with pytest.raises(BadRequest, match="over the limit"):
+    with pytest.raises(BadRequest, match="larger than the limit"):
         list(splitter.feed(b"x" * 1000))
 
 

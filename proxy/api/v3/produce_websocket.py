@@ -1,7 +1,7 @@
-"""WebSocket produce: …/topics/{topic}/records:produce takes the records of v3's stream and gives its reports.
+"""WebSocket produce: …/topics/{topic}/records:produce, with the records and reports of v3 produce streams.
 
-A message, text or binary, holds one record or several. Each report is a message of its own. When the stream is over, by
-the client's close or because of what it sent, the last reports come before the close.
+A message (text or binary) contains one or more records. Each report is one message. All reports are sent before the
+proxy closes the WebSocket.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ _NORMAL: Final = 1000
 _GOING_AWAY: Final = 1001
 _BAD_DATA: Final = 1007
 _REFUSED: Final = 4000
-"""Plus the HTTP status: 4404 for a topic that is not there."""
+"""Plus the HTTP status: 4404 for an unknown topic."""
 
 
-class ProduceSocket:
+class ProduceWebSocket:
     def __init__(self, services: Services, limit: RateLimit) -> None:
         self._services = services
         self._limit = limit
@@ -68,7 +68,7 @@ class ProduceSocket:
             await send({"type": "websocket.close", "code": code})
 
     async def _read(self, stream: ProduceStream, receive: Receive) -> int | None:
-        """The code to close with; None where the client has closed."""
+        """The close code. None if the client has closed the WebSocket."""
         limit = self._services.settings.producer_batch_bytes_max * 2
         code: int | None = _NORMAL
         try:
@@ -109,5 +109,5 @@ class _Messages:
         try:
             for line in () if self.is_gone else lines:
                 await self._send({"type": "websocket.send", "text": line.decode()})
-        except Exception:  # the server's own kinds, which differ from version to version
+        except Exception:  # The exception type depends on the version of the server.
             self.is_gone = True

@@ -1,7 +1,7 @@
 """WebSocket consume: …/topics/{topic}/records:consume without a group, …/consumer-groups/{group}/records with one.
 
-A message holds one row, or a note that its only key names: `open`, `assignment`, `acked`, `refused`, `end`. Parameters
-are those of the HTTP forms; the stateless form follows unless `follow=false`. `{"ack":"17"}` acknowledges.
+A message contains one row, or one event with a single key: `open`, `assignment`, `acked`, `refused`, `end`. The query
+parameters are those of the HTTP endpoints, but `follow` is true by default. `{"ack":"17"}` acknowledges.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.query import flag_query
 from headgate.proxy.api.request_body import parse_json
 from headgate.proxy.api.v3.group_streams import ending, open_stream, opening, take_acknowledgement
-from headgate.proxy.api.v3.records_read import end_note, read_plan, read_spec
+from headgate.proxy.api.v3.read_records import end_note, read_plan, read_spec
 from headgate.proxy.consumers.group_stream import GroupStream
 from headgate.proxy.errors import BadRequest, ProxyError
 from headgate.proxy.reading.memory import Share, TooSlow
@@ -28,9 +28,9 @@ from headgate.proxy.services import Services
 _NORMAL: Final = 1000
 _GOING_AWAY: Final = 1001
 _REFUSED: Final = 4000
-"""Plus the HTTP status: 4404 for a topic that is not there."""
+"""Plus the HTTP status: 4404 for an unknown topic."""
 MESSAGE_BYTES_MAX: Final = 65_536
-"""An acknowledgement is short."""
+"""Acknowledgements are short."""
 
 router: Final = APIRouter()
 
@@ -101,7 +101,7 @@ async def _group_messages(stream: GroupStream, opened: bytes) -> AsyncIterator[b
 async def _serve(
     socket: WebSocket, services: Services, messages: AsyncIterator[bytes], share: Share, stream: GroupStream | None
 ) -> None:
-    """Until the messages, or the client, have ended."""
+    """Runs until the messages end or the client disconnects."""
     sending = asyncio.create_task(_send(socket, services, messages, share))
     receiving = asyncio.create_task(_receive(socket, stream))
     try:
@@ -112,7 +112,7 @@ async def _serve(
         await asyncio.wait({sending, receiving})
     if socket.client_state is WebSocketState.CONNECTED and socket.application_state is WebSocketState.CONNECTED:
         code = _GOING_AWAY if services.readers.stopping.is_set() else _NORMAL
-        await _quietly(socket.close(code))
+        await _ignore_disconnect(socket.close(code))
 
 
 async def _send(socket: WebSocket, services: Services, messages: AsyncIterator[bytes], share: Share) -> None:
@@ -122,7 +122,7 @@ async def _send(socket: WebSocket, services: Services, messages: AsyncIterator[b
             async with share.sending():
                 await socket.send_text(message.decode())
     except (WebSocketDisconnect, RuntimeError, OSError, TooSlow):
-        return  # the client has gone, or reads too slowly
+        return  # The client has disconnected or reads too slowly.
     finally:
         services.readers.streams -= 1
 
@@ -138,20 +138,20 @@ async def _receive(socket: WebSocket, stream: GroupStream | None) -> None:
         try:
             if len(text) > MESSAGE_BYTES_MAX:
                 raise BadRequest("The message is too long.")
-            answer = {"acked": await take_acknowledgement(stream, parse_json(text))}
+            reply = {"acked": await take_acknowledgement(stream, parse_json(text))}
         except ProxyError as error:
-            answer = {"refused": {"error_code": status_of(error).error_code, "message": str(error)}}
-        await _quietly(socket.send_text(orjson.dumps(answer).decode()))
+            reply = {"refused": {"error_code": status_of(error).error_code, "message": str(error)}}
+        await _ignore_disconnect(socket.send_text(orjson.dumps(reply).decode()))
 
 
 async def _refuse(socket: WebSocket, error: ProxyError) -> None:
-    fault = status_of(error)
-    note = {"end": {"reason": "error", "error_code": fault.error_code, "message": str(error)}}
-    await _quietly(socket.send_text(orjson.dumps(note).decode()))
-    await _quietly(socket.close(_REFUSED + fault.status, str(error)[:100]))
+    status, code = status_of(error)
+    note = {"end": {"reason": "error", "error_code": code, "message": str(error)}}
+    await _ignore_disconnect(socket.send_text(orjson.dumps(note).decode()))
+    await _ignore_disconnect(socket.close(_REFUSED + status, str(error)[:100]))
 
 
-async def _quietly(sending: Any) -> None:
+async def _ignore_disconnect(sending: Any) -> None:
     try:
         await sending
     except (WebSocketDisconnect, RuntimeError, OSError):

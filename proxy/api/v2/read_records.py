@@ -1,4 +1,5 @@
-"""GET /topics/{topic}/partitions/{partition}/records?offset&timeout&max_bytes: Redpanda's stateless read, v2's rows."""
+"""GET /topics/{topic}/partitions/{partition}/records?offset&timeout&max_bytes: stateless read, as in
+Redpanda's HTTP proxy."""
 
 from typing import Final
 
@@ -8,7 +9,7 @@ from starlette.responses import Response
 
 from headgate.openapi.media_types import negotiate
 from headgate.proxy.api.page_response import PageResponse
-from headgate.proxy.api.query import last_query, whole_query
+from headgate.proxy.api.query import int_query, text_query
 from headgate.proxy.errors import BadRequest, NotAcceptable
 from headgate.proxy.reading.formats import MEDIA_TYPES, Formats, ReadFormat
 from headgate.proxy.reading.plan import Start, make_plan
@@ -40,16 +41,16 @@ async def read_partition(topic: str, partition: str, request: Request) -> Respon
     if not (partition.isascii() and partition.isdigit() and len(partition) < 10):
         raise BadRequest(f"{partition[:40]!r} is not a partition.")
     settings = services.settings
-    offset = whole_query(request, "offset")
-    timeout_ms = whole_query(request, "timeout", most=settings.consumer_request_timeout_max_ms)
-    bytes_max = whole_query(request, "max_bytes", least=1) or settings.consumer_request_max_bytes
+    offset = int_query(request, "offset")
+    timeout_ms = int_query(request, "timeout", maximum=settings.consumer_request_timeout_max_ms)
+    bytes_max = int_query(request, "max_bytes", minimum=1) or settings.consumer_request_max_bytes
     read_format = _FORMATS[media_type]
     spec = ReadSpec(
         formats=Formats(read_format, read_format),
         limit=ROWS_MAX,
         bytes_max=min(bytes_max, settings.consumer_request_max_bytes),
         wait_seconds=(settings.consumer_request_timeout_ms if timeout_ms is None else timeout_ms) / 1000,
-        poison=PoisonPolicy.read(last_query(request, "on_poison"), last_query(request, "dead_letter_topic"), settings),
+        poison=PoisonPolicy.read(text_query(request, "on_poison"), text_query(request, "dead_letter_topic"), settings),
         v2=True,
         page=True,
     )

@@ -1,7 +1,7 @@
-"""The connection under a request, as an ASGI extension: a way to end it at once.
+"""ASGI extension that closes the connection of a request at once.
 
-After an ASGI application returns early, uvicorn closes the connection when the client has taken all buffered bytes. A
-client that reads nothing would keep the connection open forever.
+If an application returns before the end of its response, uvicorn first waits until the client has read all buffered
+bytes. A client that reads nothing would keep the connection open forever.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class AbortableHttpProtocol(BoundedHttpProtocol):
 
 
 def abort_of(scope: Scope) -> Callable[[], None]:
-    """Ends the connection without sending the rest. Does nothing under a server without the extension."""
+    """A function that closes the connection without sending buffered bytes. No-op if the server lacks the extension."""
     found: Callable[[], None] = scope.get("extensions", {}).get(_EXTENSION, _nothing)
     return found
 

@@ -1,11 +1,18 @@
-"""GET /v3/clusters/{id}/topics/{topic}/records and …/partitions/{partition}/records: records without a consumer.
+"""GET /v3/clusters/{id}/topics/{topic}/records and …/partitions/{partition}/records: stateless reads.
 
-Not in Confluent's v3. `Accept` chooses: application/json for one page with a link to the next, application/x-ndjson
-for a line a record, text/event-stream for server-sent events whose ids are the positions (`Last-Event-ID` resumes).
+An extension of Confluent's v3 API.
 
-Where to begin: `from=earliest|latest|-20`, `offset=`, `timestamp=`, `positions=0:15,1:20`. How much: `limit`,
-`max_bytes`, `timeout` (milliseconds to wait where there is nothing yet), `follow=true` (go on for ever). How:
-`key_format`, `value_format` (auto by default), `filter`, `isolation_level`, `on_poison`.
+| Accept | response |
+|---|---|
+| application/json | one page with a link to the next one |
+| application/x-ndjson | one line per record |
+| text/event-stream | server-sent events; their ids are positions, and `Last-Event-ID` resumes |
+
+| parameters | meaning |
+|---|---|
+| `from=earliest|latest|-20`, `offset`, `timestamp`, `positions=0:15,1:20` | start |
+| `limit`, `max_bytes`, `timeout` (ms to wait for records), `follow=true` (no end) | amount |
+| `key_format`, `value_format` (default: auto), `filter`, `isolation_level`, `on_poison` | content |
 """
 
 from collections.abc import AsyncIterator
@@ -21,7 +28,7 @@ from headgate.openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
 from headgate.proxy.api.addresses import base_url
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.page_response import PageResponse
-from headgate.proxy.api.query import flag_query, last_query, one_of_query, whole_query
+from headgate.proxy.api.query import flag_query, int_query, one_of_query, text_query
 from headgate.proxy.api.record_fields import timestamp_ms
 from headgate.proxy.api.stream_response import StreamResponse
 from headgate.proxy.errors import BadRequest, NotAcceptable
@@ -37,11 +44,11 @@ PAGE_ROWS: Final = 1_000
 PAGE_ROWS_MAX: Final = 100_000
 PAGE_BYTES: Final = 4 * 1024 * 1024
 SCAN_SECONDS_MAX: Final = 10.0
-"""One page looks no longer for rows that pass a filter; the next page goes on."""
+"""How long one page searches for rows that match a filter. The next page continues."""
 PIECE_BYTES: Final = 256 * 1024
-"""Handed to the socket at once: what a client does not read waits there."""
+"""Size of one write. Unread data of a client stays in the socket buffer."""
 RETRY_MS: Final = 1000
-"""When a browser comes back after a stream was cut."""
+"""Delay before a browser reconnects."""
 
 router: Final = APIRouter()
 
@@ -86,9 +93,9 @@ async def _read(request: Request, cluster_id: str, topic: str, partition: int | 
 def read_spec(request: HTTPConnection, services: Services, *, page: bool) -> ReadSpec:
     """Raises BadRequest."""
     settings = services.settings
-    limit = whole_query(request, "limit", least=1)
-    bytes_max = whole_query(request, "max_bytes", least=1)
-    timeout_ms = whole_query(request, "timeout", most=settings.consumer_request_timeout_max_ms) or 0
+    limit = int_query(request, "limit", minimum=1)
+    bytes_max = int_query(request, "max_bytes", minimum=1)
+    timeout_ms = int_query(request, "timeout", maximum=settings.consumer_request_timeout_max_ms) or 0
     follow = flag_query(request, "follow")
     if page:
         if follow:
@@ -104,7 +111,7 @@ def read_spec(request: HTTPConnection, services: Services, *, page: bool) -> Rea
         wait_seconds=timeout_ms / 1000,
         scan_seconds=max(SCAN_SECONDS_MAX, timeout_ms / 1000) if page else None,
         predicate=compile_filter(request.query_params.getlist("filter")),
-        poison=PoisonPolicy.read(last_query(request, "on_poison"), last_query(request, "dead_letter_topic"), settings),
+        poison=PoisonPolicy.read(text_query(request, "on_poison"), text_query(request, "dead_letter_topic"), settings),
         isolation=Isolation.READ_COMMITTED if level == "read_committed" else Isolation.READ_UNCOMMITTED,
         heartbeat_seconds=settings.stream_heartbeat_ms / 1000,
         page=page,
@@ -135,21 +142,21 @@ def _format(request: HTTPConnection, name: str) -> ReadFormat:
 
 
 def _start(request: HTTPConnection, follow: bool) -> Start:
-    """Last-Event-ID counts first: a browser that comes back repeats the address it began with."""
+    """Last-Event-ID has priority: a browser that reconnects repeats the original URL."""
     resumed = request.headers.get("last-event-id")
     if resumed:
         return Start(positions=read_positions(resumed, "Last-Event-ID"))
     named = [name for name in ("positions", "offset", "timestamp", "from") if name in request.query_params]
     if len(named) > 1:
-        raise BadRequest(f"Only one of {' and '.join(named)} can say where to begin.")
-    positions = last_query(request, "positions")
+        raise BadRequest(f"Use only one of {' and '.join(named)}.")
+    positions = text_query(request, "positions")
     if positions is not None:
         return Start(positions=read_positions(positions, "positions"))
-    if (offset := whole_query(request, "offset")) is not None:
+    if (offset := int_query(request, "offset")) is not None:
         return Start(offset=offset)
-    if (moment := last_query(request, "timestamp")) is not None:
+    if (moment := text_query(request, "timestamp")) is not None:
         return Start(timestamp_ms=timestamp_ms(int(moment) if moment.isdigit() else moment, "timestamp"))
-    word = last_query(request, "from") or ("latest" if follow else "earliest")
+    word = text_query(request, "from") or ("latest" if follow else "earliest")
     if word == "earliest":
         return Start()
     if word == "latest":
@@ -182,7 +189,7 @@ _WHERE: Final = frozenset({"positions", "offset", "timestamp", "from"})
 
 
 async def _lines(stream: RecordStream) -> AsyncIterator[bytes]:
-    yield b""  # the head of the answer must not wait for the first record
+    yield b""  # Sends the response headers before the first record.
     async for batch in stream.batches():
         text = b"\n".join(batch.rows) + b"\n"
         for at in range(0, len(text), PIECE_BYTES):
@@ -192,7 +199,7 @@ async def _lines(stream: RecordStream) -> AsyncIterator[bytes]:
 
 
 async def _events(stream: RecordStream) -> AsyncIterator[bytes]:
-    """An event's id is where to go on after it, in all partitions."""
+    """The id of an event contains the next position of every partition."""
     order = {partition: index for index, partition in enumerate(stream.positions)}
     places = [b"%d:%d" % place for place in stream.positions.items()]
     yield b"retry: %d\nid: %b\n\n" % (RETRY_MS, b",".join(places))
@@ -207,7 +214,7 @@ async def _events(stream: RecordStream) -> AsyncIterator[bytes]:
                 yield b"".join(pieces)
                 pieces, size = [], 0
         if not batch.rows:
-            # An id without data moves a browser's position on and is no event; the comment keeps the line alive.
+            # An id without data updates Last-Event-ID without an event. The comment keeps the connection alive.
             places = [b"%d:%d" % place for place in stream.positions.items()]
             pieces = [b": heartbeat\nid: %b\n\n" % b",".join(places)]
         yield b"".join(pieces)
