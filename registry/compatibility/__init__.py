@@ -1,1 +1,1 @@
-"""May this reader read what that writer wrote? One checker per language."""
+"""Compatibility checks: can a reader schema read data of a writer schema? One checker per language."""

@@ -1,4 +1,4 @@
-"""One difference that breaks readers: what it is, where it stands, and what to do about it."""
+"""One incompatible difference: kind, path, message and advice."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,22 +6,22 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True)
 class Incompatibility:
-    """Found while asking whether `reader` can read what `writer` wrote."""
+    """A difference that prevents `reader` from reading data of `writer`."""
 
     kind: str
-    """The name people know, e.g. READER_FIELD_MISSING_DEFAULT_VALUE."""
+    """The common name, for example READER_FIELD_MISSING_DEFAULT_VALUE."""
     path: str
-    """Where it stands in the schema, e.g. /fields/3/type/1."""
+    """The position in the schema, for example /fields/3/type/1."""
     message: str
-    """One sentence that says what differs."""
+    """One sentence that describes the difference."""
     reader: str = ""
-    """The reader's fragment at that place, shortened."""
+    """The reader's fragment at that position, shortened."""
     writer: str = ""
-    """The writer's fragment at that place, shortened."""
+    """The writer's fragment at that position, shortened."""
     advice: str = ""
-    """What to change to make it compatible, in plain words."""
+    """How to make the schema compatible."""
     detail: str = ""
-    """What a checker of Java's Avro reports besides the kind and the path: a name, the missing symbols."""
+    """The additional detail of Java's checker: a name, or the missing symbols."""
 
 
 class Policy(StrEnum):
@@ -31,4 +31,4 @@ class Policy(StrEnum):
     LENIENT = "LENIENT"
     """JSON Schema content models are compared less strictly."""
     LOGICAL = "LOGICAL"
-    """As STRICT. Confluent also checks that Flink and Iceberg tables can follow the change; Headgate does not."""
+    """Same as STRICT. Confluent also checks Flink and Iceberg tables; Headgate does not."""

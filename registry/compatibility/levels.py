@@ -1,7 +1,7 @@
-"""Compatibility levels: which versions a new one is compared with, which way round, and how it is told.
+"""Compatibility levels: the versions to compare with, the direction, and the messages.
 
-The sentences are those of Confluent's registry. Unlike there, a transitive level reports every version that breaks, not
-the first alone.
+The messages are those of Confluent's registry. One difference: a transitive level reports all incompatible versions,
+not only the first.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _OLD_SCHEMA_CHARS_MAX: Final = 10 * 1024
 
 @dataclass(frozen=True, slots=True)
 class EarlierVersion:
-    """A version that a new schema is compared with."""
+    """A version to compare the new schema with."""
 
     version: int
     schema: ParsedSchema
@@ -27,11 +27,11 @@ class EarlierVersion:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An incompatibility, and between whom."""
+    """An incompatibility, with the version and the direction."""
 
     version: int
     new_reads_old: bool
-    """True: the new schema cannot read what the old one wrote. False: the other way round."""
+    """True: the new schema cannot read data of the old one. False: the opposite direction."""
     incompatibility: Incompatibility
 
 
@@ -56,9 +56,9 @@ def check(
     earlier: Iterable[EarlierVersion],
     steps_max: int | None = None,
 ) -> CheckResult:
-    """What the level has against `new` after the versions in `earlier`, newest first.
+    """Check `new` against the versions in `earlier`, newest first.
 
-    `steps_max` bounds the comparison with each of them, see `Languages.check`.
+    `steps_max` limits each comparison, see `Languages.check`.
     """
     messages: list[str] = []
     found: list[Found] = []
@@ -89,7 +89,7 @@ def _old_schema(text: str) -> str:
 
 
 def message(type: SchemaType, one: Incompatibility, reader: str, writer: str) -> str:
-    """As Confluent's registry words it; `reader` and `writer` are "new" and "old", or the other way round."""
+    """The message of Confluent's registry. `reader` and `writer` are "new" and "old", or the opposite."""
     if type is not SchemaType.AVRO:
         place = "" if not one.path or one.path in one.message else f", at {one.path}"
         return f'{{errorType:"{one.kind}", description:"{one.message}{place}"}}'

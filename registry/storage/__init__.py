@@ -1,1 +1,1 @@
-"""Where subjects, versions and schemas are kept."""
+"""Stores for subjects, versions and schemas."""

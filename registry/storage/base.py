@@ -1,8 +1,8 @@
-"""What the registry asks of its store: the seam between decisions and durability.
+"""The interface of a registry store.
 
-A store keeps contexts, subjects, their versions, the content behind each id, configuration and modes, and a log of
-changes. It decides nothing: which id, which version, whether a delete is allowed is `registry.service`. The same
-contract tests run over every store.
+A store contains contexts, subjects, versions, the content of each id, configuration, modes, keys, associations and a
+log of changes. It makes no decisions: `registry.service` chooses ids and versions and allows deletes. The same contract
+tests run for every store.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,7 @@ class StoredVersion:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Where an id is used."""
+    """A subject and version that uses an id."""
 
     subject: Subject
     version: int
@@ -58,12 +58,12 @@ class Referrer:
     context: str
     id: int
     live: bool
-    """False when every version that uses it is soft-deleted."""
+    """False if all versions that use it are soft-deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that happened, for those who follow along."""
+    """One change, for subscribers of the change log."""
 
     sequence: int
     at_ms: int
@@ -74,7 +74,7 @@ class Change:
 
 
 class Deleted(Enum):
-    """Which versions and subjects a listing shows."""
+    """Which versions and subjects a list contains."""
 
     HIDDEN = "hidden"
     SHOWN = "shown"
@@ -83,7 +83,7 @@ class Deleted(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which subjects: of one context or (None) of all, by the start of their name."""
+    """A filter for subjects: one context or all (None), and a prefix of the name."""
 
     context: str | None
     prefix: str = ""
@@ -97,7 +97,7 @@ class Selection:
 
 
 class KeyReader(Protocol):
-    """Encryption keys. Soft-deleted ones are included everywhere."""
+    """Reads encryption keys, including soft-deleted ones."""
 
     def kek(self, name: str) -> Kek | None: ...
     def keks(self) -> list[Kek]:
@@ -111,7 +111,7 @@ class KeyReader(Protocol):
         ...
 
     def has_deks(self, kek: str, *, deleted: bool) -> bool:
-        """Whether the KEK has a live DEK, or (`deleted`) any."""
+        """Whether the KEK has a live DEK, or with `deleted` any DEK."""
         ...
 
     def deks_of_subject(self, kek: str, subject: str, algorithm: Algorithm) -> list[Dek]:
@@ -133,12 +133,12 @@ class KeyWriter(KeyReader, Protocol):
 
 
 class AssociationReader(Protocol):
-    """Associations, ordered by `Association.order`."""
+    """Reads associations, ordered by `Association.order`."""
 
     def of_subject(self, subject: Subject) -> list[Association]: ...
     def of_resource(self, resource_id: str, resource_type: str) -> list[Association]: ...
     def of_resource_name(self, name: str, namespace: str | None, resource_type: str) -> list[Association]:
-        """Of one namespace, or of all of them (None)."""
+        """In one namespace, or in all (None)."""
         ...
 
     def walk(self) -> Iterator[Association]: ...
@@ -147,14 +147,14 @@ class AssociationReader(Protocol):
 
 class AssociationWriter(AssociationReader, Protocol):
     def put(self, association: Association) -> None:
-        """Add an association, or replace that of the same resource id, resource type and association type."""
+        """Add an association, or replace the one with the same resource id, resource type and association type."""
         ...
 
     def remove(self, association: Association) -> None: ...
 
 
 class StoreReader(Protocol):
-    """One consistent view of what is committed."""
+    """One consistent view of committed data."""
 
     @property
     def keys(self) -> KeyReader: ...
@@ -166,19 +166,19 @@ class StoreReader(Protocol):
         ...
 
     def versions(self, subject: Subject) -> list[VersionKey]:
-        """All of them, soft-deleted ones too, ascending."""
+        """All versions, including soft-deleted ones, ascending."""
         ...
 
     def last_version(self, subject: Subject) -> int:
-        """The highest number in use, by a soft-deleted version too; 0 without any."""
+        """The highest number in use, including soft-deleted versions. 0 if there is none."""
         ...
 
     def lookalikes(self, subject: Subject, text: str) -> list[VersionKey]:
-        """Versions with exactly this text, whatever their metadata, and those with references. Highest first."""
+        """Versions with exactly this text and any metadata, and versions with references. Highest first."""
         ...
 
     def has_subject(self, subject: Subject, *, deleted: bool) -> bool:
-        """Whether it has a live version, or (`deleted`) any."""
+        """Whether the subject has a live version, or with `deleted` any version."""
         ...
 
     def versions_with_content(self, subject: Subject, fingerprint: bytes, type: SchemaType) -> list[VersionKey]:
@@ -186,7 +186,7 @@ class StoreReader(Protocol):
         ...
 
     def schema(self, context: str, id: int) -> StoredVersion | None:
-        """The content of an id, with a version that uses it: a live one if there is."""
+        """The content of an id, with a version that uses it, preferably a live one."""
         ...
 
     def uses(self, context: str, id: int) -> list[Use]:
@@ -195,7 +195,7 @@ class StoreReader(Protocol):
 
     def id_of_content(self, context: str, fingerprint: bytes, type: SchemaType) -> int | None: ...
     def retired_id_of_content(self, context: str, fingerprint: bytes, type: SchemaType) -> int | None:
-        """The id that content had before it was permanently deleted."""
+        """The id that the content had before its permanent delete."""
         ...
 
     def ids_of_fingerprint(self, fingerprint: bytes) -> list[tuple[str, int]]:
@@ -210,20 +210,20 @@ class StoreReader(Protocol):
     def walk(
         self, selection: Selection, deleted: Deleted, *, latest_only: bool = False, skip: int = 0
     ) -> Iterator[StoredVersion]:
-        """Subject by subject, versions ascending, without the first `skip` of them."""
+        """Versions by subject, ascending, without the first `skip`."""
         ...
 
     def containing(self, text: str) -> Iterator[StoredVersion]:
-        """Live versions whose schema text holds `text`, whatever its case."""
+        """Live versions whose text contains `text`, ignoring case."""
         ...
 
     def referrers(self, subject: Subject, version: int) -> list[Referrer]: ...
     def spent_ids(self) -> list[tuple[str, int]]:
-        """The contexts whose highest ids no schema has any more, each with the next id that it will give out."""
+        """Contexts whose highest ids are no longer in use, each with its next id."""
         ...
 
     def contexts(self) -> list[str]:
-        """The default one first, the others by name."""
+        """The default context first, then by name."""
         ...
 
     def context_is_empty(self, context: str) -> bool: ...
@@ -234,36 +234,36 @@ class StoreReader(Protocol):
     def changes(self, after: int, limit: int) -> list[Change]: ...
     def last_change(self) -> int: ...
     def counts(self) -> dict[str, int]:
-        """How many of each thing are stored."""
+        """The number of stored objects by kind."""
         ...
 
 
 class StoreWriter(StoreReader, Protocol):
-    """A view that also sees, and makes, changes not yet committed."""
+    """A view that also sees and makes uncommitted changes."""
 
     @property
     def keys(self) -> KeyWriter: ...
     @property
     def associations(self) -> AssociationWriter: ...
     def allocate_id(self, context: str) -> int:
-        """An id that was never given out in this context."""
+        """An id that was never used in this context."""
         ...
 
     def spend_ids(self, context: str, next_id: int) -> None:
-        """Ids below `next_id` are not to be given out. The context comes to be with it."""
+        """Ensure that ids below `next_id` are never assigned. Creates the context."""
         ...
 
     def put_version(self, version: StoredVersion) -> None:
-        """Add a version, or replace the one that has its number. Its context comes to be with it."""
+        """Add a version, or replace the version with the same number. Creates the context."""
         ...
 
     def mark_deleted(self, subject: Subject, version: int) -> None: ...
     def remove_version(self, subject: Subject, version: int) -> None:
-        """And the content of its id, when nothing else uses it."""
+        """Also removes the content of its id, if nothing else uses it."""
         ...
 
     def remove_context(self, context: str) -> None:
-        """With its configuration and modes."""
+        """Also removes its configuration and modes."""
         ...
 
     def put_config(self, scope: Subject, config: Config) -> None: ...
@@ -278,10 +278,10 @@ Operation: TypeAlias = Callable[[StoreWriter], Any]
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What a batch of operations changed: answers about it that were kept are stale."""
+    """The changes of a batch. Cached responses about them are stale."""
 
     subjects: frozenset[str] = frozenset()
-    """Names, without their contexts."""
+    """Subject names without contexts."""
     ids: frozenset[int] = frozenset()
     settings: bool = False
     """Configuration, modes or contexts."""
@@ -290,34 +290,34 @@ class Touched:
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
     results: tuple[Any | RegistryError, ...]
-    """Of each operation: what it returned, or the error that undid it."""
+    """The result of each operation, or the error that undid it."""
     touched: Touched
 
 
 class Staged(Protocol):
-    """Operations that were run and wait to be made durable. Nothing else is written meanwhile."""
+    """A batch of executed operations that is not committed yet. Other writes wait for it."""
 
     def commit(self) -> BatchOutcome:
-        """In any thread. Returns when all is on disk; raises `StoreFailed` when nothing is kept."""
+        """Commit, in any thread. Returns when the data is on disk. Raises `StoreFailed` if nothing was saved."""
         ...
 
 
 class RegistryStore(Protocol):
     def reading(self) -> AbstractContextManager[StoreReader]:
-        """A view for one question. Not to be held while waiting for anything."""
+        """A view for one request. Do not keep it during waits."""
         ...
 
     def snapshot(self, *, skip_damaged: bool = False) -> AbstractContextManager[StoreReader]:
-        """A view of its own, for a long read in any threads, one at a time.
+        """A separate view for a long read, in any thread, one thread at a time.
 
-        With `skip_damaged`, listings leave damaged entries out and log them instead of failing.
+        With `skip_damaged`, lists omit damaged entries and log them.
         """
         ...
 
     def stage(self, operations: Sequence[Operation]) -> Staged:
-        """Run the operations in order, each fully or not at all; to be committed together.
+        """Run the operations in order, each atomically, for one common commit.
 
-        Raises `StoreFailed` when nothing of the batch is kept.
+        Raises `StoreFailed` if nothing of the batch is saved.
         """
         ...
 
@@ -326,7 +326,7 @@ class RegistryStore(Protocol):
         ...
 
     def check(self) -> None:
-        """Raise `StoreFailed` unless the store can be read and written right now."""
+        """Raise `StoreFailed` if the store cannot be read or written."""
         ...
 
     def close(self) -> None: ...

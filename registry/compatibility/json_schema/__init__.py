@@ -1,4 +1,4 @@
-"""When one JSON Schema reads what another wrote: the rules of Confluent's registry, strict or lenient."""
+"""Compatibility of JSON Schemas, by the rules of Confluent's registry, strict or lenient."""
 
 from headgate.registry.compatibility.json_schema.check import check, check_reserved
 

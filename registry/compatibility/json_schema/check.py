@@ -1,31 +1,31 @@
-"""Can `reader` read what `writer` wrote?"""
+"""Checks whether `reader` can read data of `writer`."""
 
 from collections.abc import Iterable
 
 from headgate.registry.compatibility.incompatibility import Incompatibility, Policy
 from headgate.registry.compatibility.json_schema.comparison import Comparison
 from headgate.registry.compatibility.json_schema.explanations import explain
-from headgate.registry.compatibility.json_schema.judgement import judge
 from headgate.registry.compatibility.json_schema.kinds import Difference
+from headgate.registry.compatibility.json_schema.pair_comparison import compare_pair
 from headgate.registry.formats.json_schema import JsonSchema
 
 
 def check(
     reader: JsonSchema, writer: JsonSchema, policy: Policy = Policy.STRICT, steps_max: int | None = None
 ) -> list[Incompatibility]:
-    """Everything that keeps a reader from what the writer may have written; empty when it can be read.
+    """All differences that prevent the reader from reading data of the writer. Empty if compatible.
 
-    Raises `WorkLimitExceeded` when that takes more than `steps_max` steps.
+    Raises `WorkLimitExceeded` after more than `steps_max` steps.
     """
     if reader.says_the_same_as(writer):
         return []
-    return Comparison(policy, judge, steps_max).run(writer.root, reader.root)
+    return Comparison(policy, compare_pair, steps_max).run(writer.root, reader.root)
 
 
 def check_reserved(
     reader: JsonSchema, reader_reserved: Iterable[str], writer_reserved: Iterable[str]
 ) -> list[Incompatibility]:
-    """Names set aside by the metadata property `confluent:reserved`: they stay reserved and are not used."""
+    """Names that the metadata property `confluent:reserved` reserves. They must stay reserved and unused."""
     kept = list(dict.fromkeys(reader_reserved))
     found = [
         _reserved(Difference.RESERVED_PROPERTY_REMOVED, name)

@@ -1,10 +1,9 @@
-"""The comparison of two schemas as a set of pairs, each of which is readable or not.
+"""Compares two schemas as a set of pairs of subschemas, each of which is readable or not.
 
-A pair is judged by looking at its own keywords and asking for the pairs below it. Nothing recurses: a pair asked for is
-taken as readable and put on a list; when it turns out unreadable, the pairs that asked for it are judged again. A pair
-turns at most once, so the work ends, whatever refers to whatever, at the greatest set of readable pairs: recursion
-alone makes nothing unreadable, and no real difference is hidden by it. What lies below a pair that is unreadable by
-itself is looked at only when it is to be reported. How one pair is judged is `judgement`'s.
+`pair_comparison` compares the keywords of a pair and requests the pairs below it. Nothing recurses: a requested pair
+counts as readable and goes on a work list. If it is unreadable, the pairs that requested it are compared again. A pair
+changes at most once, so the work ends with the largest set of readable pairs. Recursion alone makes no pair unreadable,
+and it hides no difference. Pairs below an unreadable pair are compared only for the report.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,28 +13,28 @@ from typing import Any, Final
 from headgate.registry.compatibility.incompatibility import Incompatibility, Policy
 from headgate.registry.compatibility.json_schema.explanations import explain
 from headgate.registry.compatibility.json_schema.kinds import TOLERATED, Difference
-from headgate.registry.compatibility.json_schema.partners import Hints
+from headgate.registry.compatibility.json_schema.likely_matches import Hints
 from headgate.registry.compatibility.json_schema.shapes import Shape, Shapes
 from headgate.registry.errors import WorkLimitExceeded
 from headgate.registry.formats.json_schema.document import shortened
 from headgate.registry.formats.json_schema.patterns import TooCostly, found
 from headgate.registry.formats.json_schema.subschema import Subschema
 
-# Looks at a keyword, a property, a pair. A schema of a thousand properties needs a few thousand; a hundred alternatives
-# of a hundred properties, all against all, a million. This many take a few seconds.
+# Steps of one comparison: keywords, properties and pairs. A schema of a thousand properties needs a few thousand. A
+# hundred alternatives of a hundred properties each need a million. The limit takes a few seconds.
 STEPS_MAX: Final = 400_000
 
-# Looking up the verdict on a pair costs this much less than judging it.
+# The lookup of a known pair is this much cheaper than its comparison.
 _GLANCES_PER_STEP: Final = 20
 
-# Enough to see what is wrong. Shared definitions would otherwise be reported once for each way that leads to them.
+# Reported differences. Shared definitions would otherwise be reported once per path.
 INCOMPATIBILITIES_MAX: Final = 500
 
-# Ways through the graph of pairs that the report looks at, where most end in what is already being reported.
+# Paths through the graph of pairs that the report follows. Most end in a pair that is already being reported.
 REPORT_STEPS_MAX: Final = 20_000
 REPORT_LEVELS_MAX: Final = 100
 
-# A chain of thousands of references makes a path that nobody reads.
+# Limits paths through chains of thousands of references.
 PATH_CHARACTERS_MAX: Final = 2_000
 
 Pair = tuple[Shape, Shape]
@@ -48,35 +47,35 @@ class Found:
     kind: Difference
     path: str
     original: Any
-    """The value of the keyword that differs, or of the whole schema; None where there is none."""
+    """The value of the different keyword, or of the whole schema. None if absent."""
     update: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """All that is wrong with another pair, at a path below this one."""
+    """All differences of another pair, at a path below this one."""
 
     path: str
     pair: Pair
 
 
 class Exhausted(Exception):
-    """The comparison took more steps than it is given."""
+    """The comparison exceeded its step limit."""
 
 
-class Asking:
-    """One judgement under way: what it finds, and the pairs it asks for."""
+class PairComparison:
+    """The comparison of one pair: its findings, and the pairs that it requests."""
 
-    __slots__ = ("_comparison", "_pair", "_unknown", "asked", "effort", "found", "unfinished")
+    __slots__ = ("_comparison", "_pair", "_unknown", "effort", "found", "requested", "unfinished")
 
     def __init__(self, comparison: "Comparison", pair: Pair) -> None:
         self._comparison = comparison
         self._pair = pair
         self.found: list[Found | Below] = []
-        self.asked: list[Pair] = []
+        self.requested: list[Pair] = []
         self._unknown = 0
         self.effort = 1
-        """Steps of the budget that this judgement takes, besides the pairs it asks for."""
+        """Steps of this comparison, without the requested pairs."""
         self.unfinished = False
 
     @property
@@ -89,8 +88,8 @@ class Asking:
 
     @property
     def steps(self) -> int:
-        """What this judgement takes of the budget. Pairs that are known already cost little."""
-        return self.effort + self._unknown + len(self.asked) // _GLANCES_PER_STEP
+        """All steps of this comparison. Known pairs cost little."""
+        return self.effort + self._unknown + len(self.requested) // _GLANCES_PER_STEP
 
     def difference(self, kind: Difference, path: str = "", original: Any = _WHOLE, update: Any = _WHOLE) -> None:
         self.effort += 1
@@ -105,33 +104,33 @@ class Asking:
                 )
             )
 
-    def judge_again(self) -> None:
-        """Judge this pair again when the pairs that it asked for are known, whatever they turn out to be."""
+    def compare_again(self) -> None:
+        """Compare this pair again when the requested pairs are known, for any result."""
         self.unfinished = True
 
     def readable(self, original: Subschema | Shape, update: Subschema | Shape) -> bool:
-        """Whether everything `original` allows is taken by `update`, as far as is known now."""
+        """Whether `update` accepts everything that `original` allows, as far as known."""
         pair = self.shapes.of(original), self.shapes.of(update)
-        verdict = self._comparison.verdicts.get(pair)
-        self._unknown += verdict is None
-        if self.steps >= self._comparison.steps_max:  # a single judgement, of two large combinations, can be too much
+        result = self._comparison.results.get(pair)
+        self._unknown += result is None
+        if self.steps >= self._comparison.steps_max:  # one comparison of two large combinations can exceed the limit
             raise Exhausted
-        self.asked.append(pair)
-        return not verdict
+        self.requested.append(pair)
+        return not result
 
     def readable_of(self, pairs: Iterable[Pair]) -> tuple[list[int], bool]:
-        """The places of the readable pairs, as far as is known now, and whether all of them are known.
+        """The positions of readable pairs, as far as known, and whether all of them are known.
 
-        For many pairs: unreadable ones are not asked for again, because they stay unreadable.
+        For many pairs at once. Unreadable pairs stay unreadable and are not requested again.
         """
-        verdicts, asked = self._comparison.verdicts, self.asked
+        results, requested = self._comparison.results, self.requested
         places: list[int] = []
         unknown = count = 0
         for count, pair in enumerate(pairs, 1):
-            verdict = verdicts.get(pair)
-            if not verdict:
-                unknown += verdict is None
-                asked.append(pair)
+            result = results.get(pair)
+            if not result:
+                unknown += result is None
+                requested.append(pair)
                 places.append(count - 1)
         self._unknown += unknown
         self.effort += count // _GLANCES_PER_STEP
@@ -140,10 +139,10 @@ class Asking:
         return places, not unknown
 
     def compare(self, path: str, original: Subschema | Shape, update: Subschema | Shape) -> bool:
-        """The same, and what is found is part of this pair's findings."""
+        """Like `readable`, and the differences become findings of this pair."""
         if self.readable(original, update):
             return True
-        self.found.append(Below(path, self.asked[-1]))
+        self.found.append(Below(path, self.requested[-1]))
         return False
 
     def matches(self, pattern: str, name: str) -> bool:
@@ -153,18 +152,18 @@ class Asking:
         return self._comparison.matches(pattern, name)
 
 
-Judge = Callable[[Asking, Shape, Shape], None]
+ComparePair = Callable[[PairComparison, Shape, Shape], None]
 
 
 class Comparison:
-    def __init__(self, policy: Policy, judge: Judge, steps_max: int | None = None) -> None:
+    def __init__(self, policy: Policy, compare_pair: ComparePair, steps_max: int | None = None) -> None:
         self.steps_max = STEPS_MAX if steps_max is None else steps_max
         self.shapes = Shapes()
         self.hints = Hints(self.shapes)
         self.tolerated = TOLERATED[policy]
-        self.verdicts: dict[Pair, list[Found | Below]] = {}
-        """What is wrong with each pair judged so far; an empty list for a readable one."""
-        self._judge = judge
+        self.results: dict[Pair, list[Found | Below]] = {}
+        """The findings of each compared pair. An empty list means readable."""
+        self._compare_pair = compare_pair
         self._matches: dict[tuple[str, str], bool] = {}
         self._complete: dict[Pair, list[Found | Below]] = {}
         self._steps = 0
@@ -179,63 +178,64 @@ class Comparison:
         root = self.shapes.of(original), self.shapes.of(update)
         try:
             self._settle([root])
-            if not self.verdicts[root]:
+            if not self.results[root]:
                 return []
             return self._all_ways(root) or self._nearest(root)
         except (Exhausted, TooCostly):
             if self.steps_max < STEPS_MAX:
-                raise WorkLimitExceeded("The schemas take long to compare") from None
+                raise WorkLimitExceeded("The comparison exceeds the step limit") from None
             return [_incompatibility(Found(Difference.COMPARISON_TOO_COSTLY, "", original.value, update.value), "")]
 
     def _settle(self, waiting: list[Pair]) -> None:
-        asked_by: dict[Pair, dict[Pair, None]] = {}
+        requested_by: dict[Pair, dict[Pair, None]] = {}
         scheduled = set(waiting)
-        # Judged again only when nothing new is left: a combination of many members then turns once, not once for each.
+        # Repeat comparisons only when nothing new is left. A large combination is then repeated once, not once per
+        # member.
         again: dict[Pair, None] = {}
         while waiting or again:
             if not waiting:
                 waiting = list(again)
                 again = {}
             pair = waiting.pop()
-            if self.verdicts.get(pair):
-                continue  # unreadable already, and nothing can make it readable
-            asking = self._judged(pair)
-            self.verdicts[pair] = asking.found
-            if asking.found:
-                again.update(asked_by.get(pair, {}))
+            if self.results.get(pair):
+                continue  # already unreadable, and that is final
+            compared = self._compared(pair)
+            self.results[pair] = compared.found
+            if compared.found:
+                again.update(requested_by.get(pair, {}))
                 continue
-            if asking.unfinished:
+            if compared.unfinished:
                 again[pair] = None
-            for other in asking.asked:
-                if other not in self.verdicts and other not in scheduled:
+            for other in compared.requested:
+                if other not in self.results and other not in scheduled:
                     scheduled.add(other)
                     waiting.append(other)
-                asked_by.setdefault(other, {})[pair] = None
+                requested_by.setdefault(other, {})[pair] = None
 
-    def _judged(self, pair: Pair) -> Asking:
-        asking = Asking(self, pair)
-        self._judge(asking, *pair)
-        self._steps += asking.steps
+    def _compared(self, pair: Pair) -> PairComparison:
+        compared = PairComparison(self, pair)
+        self._compare_pair(compared, *pair)
+        self._steps += compared.steps
         if self._steps > self.steps_max:
             raise Exhausted
-        return asking
+        return compared
 
-    def _everything_wrong(self, pair: Pair) -> list[Found | Below]:
-        """All findings of an unreadable pair: the first judgement took pairs it asked for as readable."""
+    def _all_findings(self, pair: Pair) -> list[Found | Below]:
+        """All findings of an unreadable pair. The first comparison assumed that requested pairs are readable."""
         if pair not in self._complete:
-            asking = self._judged(pair)
-            # A combination asks for further pairs once it knows that the likely ones are unreadable.
-            while unknown := [other for other in dict.fromkeys(asking.asked) if other not in self.verdicts]:
+            compared = self._compared(pair)
+            # A combination requests more pairs when the likely ones are unreadable.
+            while unknown := [other for other in dict.fromkeys(compared.requested) if other not in self.results]:
                 self._settle(unknown)
-                asking = self._judged(pair)
-            self._complete[pair] = asking.found
+                compared = self._compared(pair)
+            self._complete[pair] = compared.found
         return self._complete[pair]
 
     def _all_ways(self, root: Pair) -> list[Incompatibility]:
-        """Each difference by every way that leads to it, except round in circles; empty if the ways are too long."""
+        """Each difference with all its paths, except circular ones. Empty if the paths are too long."""
         incompatibilities: dict[tuple[Difference, str], Incompatibility] = {}
         above = {root}
-        stack = [("", root, iter(self._everything_wrong(root)))]
+        stack = [("", root, iter(self._all_findings(root)))]
         steps = 0
         while stack and len(incompatibilities) < INCOMPATIBILITIES_MAX and steps < REPORT_STEPS_MAX:
             steps += 1
@@ -249,21 +249,21 @@ class Comparison:
                 incompatibilities.setdefault((finding.kind, path), _incompatibility(finding, path))
             elif finding.pair not in above and len(stack) < REPORT_LEVELS_MAX:
                 try:
-                    below = self._everything_wrong(finding.pair)
+                    below = self._all_findings(finding.pair)
                 except (Exhausted, TooCostly):
                     if self.steps_max < STEPS_MAX:
                         raise
-                    break  # what was found so far has to do
+                    break  # report the findings so far
                 above.add(finding.pair)
                 stack.append((prefix + finding.path, finding.pair, iter(below)))
         return list(incompatibilities.values())
 
     def _nearest(self, root: Pair) -> list[Incompatibility]:
-        """One difference, by the shortest way, however long that is."""
+        """One difference with its shortest path, of any length."""
         came_from: dict[Pair, tuple[Pair, str] | None] = {root: None}
         queue = [root]
         for pair in queue:
-            for finding in self._everything_wrong(pair):
+            for finding in self._all_findings(pair):
                 if isinstance(finding, Found):
                     return [_incompatibility(finding, _way(came_from, pair) + finding.path)]
                 if finding.pair not in came_from:

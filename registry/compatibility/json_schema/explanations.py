@@ -1,4 +1,4 @@
-"""What each difference means, and what to do about it, in plain words."""
+"""A message and advice for each kind of difference."""
 
 from typing import Final
 
@@ -166,7 +166,7 @@ _SPECIAL: dict[Difference, tuple[str, str]] = {
 
 
 def explain(kind: Difference, path: str) -> tuple[str, str]:
-    """A sentence that says what differs, and an advice."""
+    """The message and the advice of a difference."""
     special = _SPECIAL.get(kind)
     if special is not None:
         return f"{special[0]}, at {path}.", special[1]

@@ -1,6 +1,6 @@
-"""The names of differences that break readers, Confluent's, with a sentence and an advice for each.
+"""The names of incompatible differences in Confluent's registry, with a message and advice for each.
 
-Differences that no policy minds (a longer maxLength, a changed title) have no name here: they are not reported.
+Differences that are always compatible (a longer maxLength, a changed title) are not reported and have no name.
 """
 
 from enum import StrEnum
@@ -9,7 +9,7 @@ from headgate.registry.compatibility.incompatibility import Policy
 
 
 class Difference(StrEnum):
-    """Compared as `original` (the writer's schema) to `update` (the reader's)."""
+    """A change from `original` (the writer schema) to `update` (the reader schema)."""
 
     SCHEMA_ADDED = "SCHEMA_ADDED"
     TYPE_NARROWED = "TYPE_NARROWED"
@@ -86,7 +86,7 @@ class Difference(StrEnum):
     COMBINED_TYPE_SUBSCHEMAS_CHANGED = "COMBINED_TYPE_SUBSCHEMAS_CHANGED"
     NOT_TYPE_EXTENDED = "NOT_TYPE_EXTENDED"
     COMPARISON_TOO_COSTLY = "COMPARISON_TOO_COSTLY"
-    """Ours: the schemas are too entangled to compare within the limits, so nothing can be promised."""
+    """Headgate only: the schemas are too complex to compare within the limits."""
 
 
 TOLERATED: dict[Policy, frozenset[Difference]] = {

@@ -1,6 +1,6 @@
-"""The largest one-to-one assignment between two sets: Hopcroft and Karp's algorithm, without recursion.
+"""Maximum bipartite matching with the Hopcroft-Karp algorithm, without recursion.
 
-The search begins with an assignment that is known already and looks only at the edges that it needs.
+The search starts with a known matching and visits only the edges that it needs.
 """
 
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ _FREE: Final = -1
 
 
 class Edges(Protocol):
-    """`edges[left]` are the partners that would do. A sequence of sequences, or one that computes them on demand."""
+    """`edges[left]` are the possible matches, as a sequence of sequences, or computed on demand."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, left: int, /) -> Sequence[int]: ...
 
 
 def may_be_matched(start: int, edges: Edges, right_count: int, right_of: Sequence[int]) -> bool:
-    """Whether a free left node can get a partner by exchanging partners along a path (Berge's theorem)."""
+    """Whether an augmenting path gives a free left node a match (Berge's theorem)."""
     left_of = _inverse(right_of, right_count)
     seen = {start}
     queue = [start]
@@ -41,7 +41,7 @@ def _inverse(right_of: Sequence[int], right_count: int) -> list[int]:
 
 
 def matched(edges: Edges, right_count: int, start: Sequence[int] | None = None) -> int:
-    """How many of the left can have a partner of their own. `start` is the partner of each, -1 for none."""
+    """The size of a maximum matching. `start` is the current match of each left node, -1 for none."""
     right_of = [_FREE] * len(edges) if start is None else list(start)
     left_of = _inverse(right_of, right_count)
     total = sum(right != _FREE for right in right_of)
@@ -58,9 +58,9 @@ def matched(edges: Edges, right_count: int, start: Sequence[int] | None = None) 
 
 
 def _layers(edges: Edges, left_of: list[int], right_of: list[int]) -> list[int]:
-    """The distance of each left node from a free one, along alternating paths; -1 when out of reach.
+    """The distance of each left node from a free one along alternating paths. -1 if unreachable.
 
-    Nodes further away than the nearest free right node are left out: the shortest paths do not lead through them.
+    Nodes beyond the nearest free right node are omitted, because no shortest path contains them.
     """
     distance = [0 if right == _FREE else -1 for right in right_of]
     queue = [left for left, right in enumerate(right_of) if right == _FREE]
@@ -79,7 +79,7 @@ def _layers(edges: Edges, left_of: list[int], right_of: list[int]) -> list[int]:
 
 
 def _augment(start: int, edges: Edges, left_of: list[int], right_of: list[int], distance: list[int]) -> bool:
-    """Look for a way from a free left node to a free right one, and exchange partners along it."""
+    """Find an augmenting path from a free left node to a free right node, and apply it."""
     lefts, choices = [start], [iter(edges[start])]
     rights: list[int] = []
     while lefts:
@@ -87,8 +87,8 @@ def _augment(start: int, edges: Edges, left_of: list[int], right_of: list[int], 
         for right in choices[-1]:
             other = left_of[right]
             if other == _FREE:
-                for node, partner in zip(lefts, [*rights, right], strict=True):
-                    right_of[node], left_of[partner] = partner, node
+                for node, match in zip(lefts, [*rights, right], strict=True):
+                    right_of[node], left_of[match] = match, node
                 return True
             if distance[other] == distance[left] + 1:
                 lefts.append(other)
@@ -96,7 +96,7 @@ def _augment(start: int, edges: Edges, left_of: list[int], right_of: list[int], 
                 rights.append(right)
                 break
         else:
-            distance[left] = -1  # a dead end for every later start of this round
+            distance[left] = -1  # a dead end for all later starts of this round
             lefts.pop()
             choices.pop()
             if rights:

@@ -1,10 +1,15 @@
-"""Objects: properties against content models.
+"""Compares objects: properties and content models.
 
-A content model says what becomes of names that have no schema of their own. *Open*: anything goes. *Closed*: nothing.
-*Partially open*: a schema, or patterns, decide. Adding a property asks the writer's model, removing one the reader's.
+The content model describes names without a property schema:
+
+- *Open*: all names are allowed.
+- *Closed*: no name is allowed.
+- *Partially open*: a schema or patterns decide.
+
+An added property is checked against the writer's model, a removed property against the reader's model.
 """
 
-from headgate.registry.compatibility.json_schema.comparison import Asking
+from headgate.registry.compatibility.json_schema.comparison import PairComparison
 from headgate.registry.compatibility.json_schema.kinds import Difference
 from headgate.registry.compatibility.json_schema.scalars import lower_limit, upper_limit
 from headgate.registry.compatibility.json_schema.shapes import Kind, Shape
@@ -12,20 +17,20 @@ from headgate.registry.formats.json_schema.drafts import Draft
 from headgate.registry.formats.json_schema.subschema import Subschema
 
 
-def judge_objects(asking: Asking, original: Shape, update: Shape) -> None:
-    _judge_required(asking, original, update)
-    _judge_properties(asking, original, update)
-    _judge_dependencies(asking, original, update)
-    judge_rest(
-        asking,
+def compare_objects(pair: PairComparison, original: Shape, update: Shape) -> None:
+    _compare_required(pair, original, update)
+    _compare_properties(pair, original, update)
+    _compare_dependencies(pair, original, update)
+    compare_rest(
+        pair,
         "additionalProperties",
         original.source.one("additionalProperties"),
         update.source.one("additionalProperties"),
         Difference.ADDITIONAL_PROPERTIES_REMOVED,
         Difference.ADDITIONAL_PROPERTIES_NARROWED,
     )
-    judge_rest(
-        asking,
+    compare_rest(
+        pair,
         "unevaluatedProperties",
         original.source.one("unevaluatedProperties"),
         update.source.one("unevaluatedProperties"),
@@ -33,7 +38,7 @@ def judge_objects(asking: Asking, original: Shape, update: Shape) -> None:
         Difference.UNEVALUATED_PROPERTIES_NARROWED,
     )
     upper_limit(
-        asking,
+        pair,
         "maxProperties",
         original.get("maxProperties"),
         update.get("maxProperties"),
@@ -41,7 +46,7 @@ def judge_objects(asking: Asking, original: Shape, update: Shape) -> None:
         Difference.MAX_PROPERTIES_DECREASED,
     )
     lower_limit(
-        asking,
+        pair,
         "minProperties",
         original.get("minProperties"),
         update.get("minProperties"),
@@ -50,39 +55,39 @@ def judge_objects(asking: Asking, original: Shape, update: Shape) -> None:
     )
 
 
-def judge_rest(
-    asking: Asking,
+def compare_rest(
+    pair: PairComparison,
     keyword: str,
     original: Subschema | None,
     update: Subschema | None,
     removed: Difference,
     narrowed: Difference,
 ) -> None:
-    """The keywords for what no other keyword names: `additional…` and `unevaluated…`. Absent means anything."""
-    after = asking.shapes.of(update) if update is not None else None
+    """The keywords for other names: `additional…` and `unevaluated…`. Absent means that everything is allowed."""
+    after = pair.shapes.of(update) if update is not None else None
     if update is None or after is None or after.kind is Kind.EMPTY:
         return
-    before = asking.shapes.of(original) if original is not None else None
+    before = pair.shapes.of(original) if original is not None else None
     if before is not None and before.kind is Kind.FALSE:
         return
     written = original.value if original is not None else None
     if after.kind is Kind.FALSE:
-        asking.difference(removed, f"/{keyword}", written, False)
+        pair.difference(removed, f"/{keyword}", written, False)
     elif original is None or before is None or before.kind is Kind.EMPTY:
-        asking.difference(narrowed, f"/{keyword}", written, update.value)
+        pair.difference(narrowed, f"/{keyword}", written, update.value)
     else:
-        asking.compare(f"/{keyword}", original, update)
+        pair.compare(f"/{keyword}", original, update)
 
 
-def is_open(asking: Asking, rest: Subschema | None, unevaluated: Subschema | None) -> bool:
+def is_open(pair: PairComparison, rest: Subschema | None, unevaluated: Subschema | None) -> bool:
     deciding = rest if rest is not None else unevaluated
-    return deciding is None or asking.shapes.of(deciding).kind is Kind.EMPTY
+    return deciding is None or pair.shapes.of(deciding).kind is Kind.EMPTY
 
 
-def covering(asking: Asking, rest: Subschema | None, unevaluated: Subschema | None) -> Subschema | None:
-    """The schema of what has none of its own; None where nothing is said or nothing allowed."""
+def covering(pair: PairComparison, rest: Subschema | None, unevaluated: Subschema | None) -> Subschema | None:
+    """The schema for other names. None if it is absent or false."""
     deciding = rest if rest is not None else unevaluated
-    if deciding is None or deciding.value is True or asking.shapes.of(deciding).kind is Kind.FALSE:
+    if deciding is None or deciding.value is True or pair.shapes.of(deciding).kind is Kind.FALSE:
         return None
     return deciding
 
@@ -91,100 +96,100 @@ def _model(shape: Shape) -> tuple[Subschema | None, Subschema | None]:
     return shape.source.one("additionalProperties"), shape.source.one("unevaluatedProperties")
 
 
-def _is_open_object(asking: Asking, shape: Shape) -> bool:
-    return not shape.source.named("patternProperties") and is_open(asking, *_model(shape))
+def _is_open_object(pair: PairComparison, shape: Shape) -> bool:
+    return not shape.source.named("patternProperties") and is_open(pair, *_model(shape))
 
 
-def _covering_schema(asking: Asking, shape: Shape, name: str) -> Subschema | None:
+def _covering_schema(pair: PairComparison, shape: Shape, name: str) -> Subschema | None:
     for pattern, schema in shape.source.named("patternProperties").items():
-        if asking.matches(pattern, name):
+        if pair.matches(pattern, name):
             return schema
-    return covering(asking, *_model(shape))
+    return covering(pair, *_model(shape))
 
 
-def _judge_required(asking: Asking, original: Shape, update: Shape) -> None:
-    """Names without a schema on both sides are left alone, as in Confluent's registry."""
+def _compare_required(pair: PairComparison, original: Shape, update: Shape) -> None:
+    """Names without a schema on both sides are not compared, as in Confluent's registry."""
     before, after = original.source.named("properties"), update.source.named("properties")
     were, are = set(original.get("required") or ()), update.get("required") or ()
-    asking.effort += (len(were) + len(are)) // 10
+    pair.effort += (len(were) + len(are)) // 10
     for name in are:
         if name in before and name in after and name not in were and not _has_default(after[name]):
-            asking.difference(Difference.REQUIRED_ATTRIBUTE_ADDED, f"/required/{name}", None, name)
+            pair.difference(Difference.REQUIRED_ATTRIBUTE_ADDED, f"/required/{name}", None, name)
 
 
-def _judge_properties(asking: Asking, original: Shape, update: Shape) -> None:
+def _compare_properties(pair: PairComparison, original: Shape, update: Shape) -> None:
     before, after = original.source.named("properties"), update.source.named("properties")
-    asking.effort += (len(before) + len(after)) // 4
+    pair.effort += (len(before) + len(after)) // 4
     for name, schema in before.items():
         if name in after:
-            asking.compare(f"/properties/{name}", schema, after[name])
+            pair.compare(f"/properties/{name}", schema, after[name])
         else:
-            _judge_removed(asking, update, name, schema)
+            _compare_removed(pair, update, name, schema)
     required = set(update.get("required") or ())
     for name, schema in after.items():
         if name not in before:
-            _judge_added(asking, original, name, schema, required=name in required)
+            _compare_added(pair, original, name, schema, required=name in required)
 
 
-def _judge_removed(asking: Asking, update: Shape, name: str, schema: Subschema) -> None:
-    if _is_open_object(asking, update):
+def _compare_removed(pair: PairComparison, update: Shape, name: str, schema: Subschema) -> None:
+    if _is_open_object(pair, update):
         return
     path = f"/properties/{name}"
-    cover = _covering_schema(asking, update, name)
+    cover = _covering_schema(pair, update, name)
     if cover is not None:
-        if not asking.compare(path, schema, cover):
+        if not pair.compare(path, schema, cover):
             kind = Difference.PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL
-            asking.difference(kind, path, schema.value, cover.value)
-    elif asking.shapes.of(schema).kind is not Kind.FALSE:
-        asking.difference(Difference.PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL, path, schema.value, None)
+            pair.difference(kind, path, schema.value, cover.value)
+    elif pair.shapes.of(schema).kind is not Kind.FALSE:
+        pair.difference(Difference.PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL, path, schema.value, None)
 
 
-def _judge_added(asking: Asking, original: Shape, name: str, schema: Subschema, *, required: bool) -> None:
+def _compare_added(pair: PairComparison, original: Shape, name: str, schema: Subschema, *, required: bool) -> None:
     path = f"/properties/{name}"
     demanded = required and not _has_default(schema)
-    if _is_open_object(asking, original):
+    if _is_open_object(pair, original):
         if demanded:
             kind = Difference.REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL
-        elif asking.shapes.of(schema).kind is Kind.EMPTY:
+        elif pair.shapes.of(schema).kind is Kind.EMPTY:
             return
         elif required:
             kind = Difference.REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL
         else:
             kind = Difference.OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL
-        asking.difference(kind, path, None, schema.value)
+        pair.difference(kind, path, None, schema.value)
         return
-    cover = _covering_schema(asking, original, name)
-    if cover is not None and not asking.compare(path, cover, schema):
+    cover = _covering_schema(pair, original, name)
+    if cover is not None and not pair.compare(path, cover, schema):
         kind = Difference.PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL
-        asking.difference(kind, path, cover.value, schema.value)
+        pair.difference(kind, path, cover.value, schema.value)
     if demanded:
         kind = Difference.REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL
-        asking.difference(kind, path, None, schema.value)
+        pair.difference(kind, path, None, schema.value)
 
 
 def _has_default(schema: Subschema) -> bool:
     return isinstance(schema.value, dict) and "default" in schema.value
 
 
-def _judge_dependencies(asking: Asking, original: Shape, update: Shape) -> None:
+def _compare_dependencies(pair: PairComparison, original: Shape, update: Shape) -> None:
     before, after = _needed_names(original), _needed_names(update)
-    asking.effort += sum(map(len, before.values())) + sum(map(len, after.values()))
+    pair.effort += sum(map(len, before.values())) + sum(map(len, after.values()))
     for name, needed in after.items():
         path = f"/dependencies/{name}"
         if name not in before:
-            asking.difference(Difference.DEPENDENCY_ARRAY_ADDED, path, None, sorted(needed))
+            pair.difference(Difference.DEPENDENCY_ARRAY_ADDED, path, None, sorted(needed))
         elif not needed <= before[name]:
             kind = (
                 Difference.DEPENDENCY_ARRAY_EXTENDED if needed >= before[name] else Difference.DEPENDENCY_ARRAY_CHANGED
             )
-            asking.difference(kind, path, sorted(before[name]), sorted(needed))
+            pair.difference(kind, path, sorted(before[name]), sorted(needed))
     schemas = _dependent_schemas(original)
     for name, schema in _dependent_schemas(update).items():
         path = f"/dependencies/{name}"
         if name in schemas:
-            asking.compare(path, schemas[name], schema)
+            pair.compare(path, schemas[name], schema)
         else:
-            asking.difference(Difference.DEPENDENCY_SCHEMA_ADDED, path, None, schema.value)
+            pair.difference(Difference.DEPENDENCY_SCHEMA_ADDED, path, None, schema.value)
 
 
 def _needed_names(shape: Shape) -> dict[str, set[str]]:

@@ -1,39 +1,39 @@
-"""Strings, numbers, enumerations and constants, keyword by keyword."""
+"""Compares strings, numbers, enums and constants, keyword by keyword."""
 
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from headgate.registry.compatibility.json_schema.comparison import Asking
+from headgate.registry.compatibility.json_schema.comparison import PairComparison
 from headgate.registry.compatibility.json_schema.kinds import Difference
 from headgate.registry.compatibility.json_schema.shapes import Shape, limits
 
 
 def upper_limit(
-    asking: Asking, keyword: str, original: Any, update: Any, added: Difference, decreased: Difference
+    pair: PairComparison, keyword: str, original: Any, update: Any, added: Difference, decreased: Difference
 ) -> None:
     if update is None:
         return
     if original is None:
-        asking.difference(added, f"/{keyword}", None, update)
+        pair.difference(added, f"/{keyword}", None, update)
     elif update < original:
-        asking.difference(decreased, f"/{keyword}", original, update)
+        pair.difference(decreased, f"/{keyword}", original, update)
 
 
 def lower_limit(
-    asking: Asking, keyword: str, original: Any, update: Any, added: Difference, increased: Difference
+    pair: PairComparison, keyword: str, original: Any, update: Any, added: Difference, increased: Difference
 ) -> None:
     if update is None:
         return
     if original is None:
-        asking.difference(added, f"/{keyword}", None, update)
+        pair.difference(added, f"/{keyword}", None, update)
     elif update > original:
-        asking.difference(increased, f"/{keyword}", original, update)
+        pair.difference(increased, f"/{keyword}", original, update)
 
 
-def judge_strings(asking: Asking, original: Shape, update: Shape) -> None:
+def compare_strings(pair: PairComparison, original: Shape, update: Shape) -> None:
     upper_limit(
-        asking,
+        pair,
         "maxLength",
         original.get("maxLength"),
         update.get("maxLength"),
@@ -41,7 +41,7 @@ def judge_strings(asking: Asking, original: Shape, update: Shape) -> None:
         Difference.MAX_LENGTH_DECREASED,
     )
     lower_limit(
-        asking,
+        pair,
         "minLength",
         original.get("minLength"),
         update.get("minLength"),
@@ -51,55 +51,55 @@ def judge_strings(asking: Asking, original: Shape, update: Shape) -> None:
     before, after = original.get("pattern"), update.get("pattern")
     if after is not None and before != after:
         kind = Difference.PATTERN_ADDED if before is None else Difference.PATTERN_CHANGED
-        asking.difference(kind, "/pattern", before, after)
+        pair.difference(kind, "/pattern", before, after)
 
 
-def judge_numbers(asking: Asking, original: Shape, update: Shape) -> None:
+def compare_numbers(pair: PairComparison, original: Shape, update: Shape) -> None:
     maximum, exclusive_maximum = zip(limits(original, "maximum"), limits(update, "maximum"), strict=True)
     minimum, exclusive_minimum = zip(limits(original, "minimum"), limits(update, "minimum"), strict=True)
-    upper_limit(asking, "maximum", *maximum, Difference.MAXIMUM_ADDED, Difference.MAXIMUM_DECREASED)
-    lower_limit(asking, "minimum", *minimum, Difference.MINIMUM_ADDED, Difference.MINIMUM_INCREASED)
+    upper_limit(pair, "maximum", *maximum, Difference.MAXIMUM_ADDED, Difference.MAXIMUM_DECREASED)
+    lower_limit(pair, "minimum", *minimum, Difference.MINIMUM_ADDED, Difference.MINIMUM_INCREASED)
     upper_limit(
-        asking,
+        pair,
         "exclusiveMaximum",
         *exclusive_maximum,
         Difference.EXCLUSIVE_MAXIMUM_ADDED,
         Difference.EXCLUSIVE_MAXIMUM_DECREASED,
     )
     lower_limit(
-        asking,
+        pair,
         "exclusiveMinimum",
         *exclusive_minimum,
         Difference.EXCLUSIVE_MINIMUM_ADDED,
         Difference.EXCLUSIVE_MINIMUM_INCREASED,
     )
-    _judge_multiples(asking, original.get("multipleOf"), update.get("multipleOf"))
+    _compare_multiples(pair, original.get("multipleOf"), update.get("multipleOf"))
     if update.integer and not original.integer:
-        asking.difference(Difference.TYPE_NARROWED)
+        pair.difference(Difference.TYPE_NARROWED)
 
 
-def _judge_multiples(asking: Asking, original: int | Decimal | None, update: int | Decimal | None) -> None:
+def _compare_multiples(pair: PairComparison, original: int | Decimal | None, update: int | Decimal | None) -> None:
     if update is None or original == update:
         return
     if original is None:
-        asking.difference(Difference.MULTIPLE_OF_ADDED, "/multipleOf", None, update)
+        pair.difference(Difference.MULTIPLE_OF_ADDED, "/multipleOf", None, update)
         return
-    # Fractions: 0.3 is a multiple of 0.1 here, as it is on paper.
+    # Fractions are exact: 0.3 is a multiple of 0.1.
     before, after = Fraction(original), Fraction(update)
     if after % before == 0:
-        asking.difference(Difference.MULTIPLE_OF_EXPANDED, "/multipleOf", original, update)
+        pair.difference(Difference.MULTIPLE_OF_EXPANDED, "/multipleOf", original, update)
     elif before % after != 0:
-        asking.difference(Difference.MULTIPLE_OF_CHANGED, "/multipleOf", original, update)
+        pair.difference(Difference.MULTIPLE_OF_CHANGED, "/multipleOf", original, update)
 
 
-def judge_enums(asking: Asking, original: Shape, update: Shape) -> None:
-    before, after = asking.shapes.choices(original), asking.shapes.choices(update)
-    asking.effort += (len(before) + len(after)) // 10
+def compare_enums(pair: PairComparison, original: Shape, update: Shape) -> None:
+    before, after = pair.shapes.choices(original), pair.shapes.choices(update)
+    pair.effort += (len(before) + len(after)) // 10
     if not before <= after:
         kind = Difference.ENUM_ARRAY_NARROWED if after <= before else Difference.ENUM_ARRAY_CHANGED
-        asking.difference(kind, "/enum", original.get("enum"), update.get("enum"))
+        pair.difference(kind, "/enum", original.get("enum"), update.get("enum"))
 
 
-def judge_constants(asking: Asking, original: Shape, update: Shape) -> None:
-    if asking.shapes.choices(original) != asking.shapes.choices(update):
-        asking.difference(Difference.ENUM_ARRAY_CHANGED, "/const", original.get("const"), update.get("const"))
+def compare_constants(pair: PairComparison, original: Shape, update: Shape) -> None:
+    if pair.shapes.choices(original) != pair.shapes.choices(update):
+        pair.difference(Difference.ENUM_ARRAY_CHANGED, "/const", original.get("const"), update.get("const"))

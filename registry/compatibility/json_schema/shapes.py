@@ -1,8 +1,8 @@
-"""What a subschema is, for comparing: a string, an object, a combination of members …
+"""Classifies subschemas for the comparison: string, object, combination and so on.
 
-A schema that says several things at once (a type and an enum, two combinations, keywords of two types) is a combination
-of all of them. This is the model of Confluent's registry, where only schemas of one shape are compared keyword by
-keyword. `true` and `{}` are one shape; a reference is the shape of what it leads to.
+A schema with several aspects (a type and an enum, two combinations, keywords of two types) is a combination of them.
+This is the model of Confluent's registry, which compares keywords only between schemas of the same shape. `true` and
+`{}` have the same shape. A reference has the shape of its target.
 """
 
 from dataclasses import dataclass, field
@@ -38,13 +38,13 @@ class Criterion(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Shape:
-    """Compared by identity: each subschema has one shape in one comparison."""
+    """The shape of a subschema. Compares by identity: each subschema has one shape per comparison."""
 
     kind: Kind
     source: Subschema
     criterion: Criterion = Criterion.ALL
     members: "tuple[Subschema | Shape, ...]" = field(default=())
-    """Of a combination."""
+    """The members of a combination."""
     integer: bool = False
 
     def get(self, keyword: str) -> Any:
@@ -69,17 +69,17 @@ _OBJECT: Final = frozenset(
 )
 _CONDITIONAL: Final = frozenset({"if", "then", "else"})
 
-# From 2019-09 on Confluent's registry reads schemas with another library, which passes over these.
+# From 2019-09, Confluent's registry uses another library, which ignores these keywords.
 _SAYING_NOTHING_WHEN_EMPTY: Final = ("properties", "patternProperties")
 
 
 def _keywords(draft: Draft) -> dict[Kind, frozenset[str]]:
-    """Which keywords make a schema without a type one of that kind."""
+    """The keywords that determine the type of a schema without `type`."""
     strings, arrays, objects = set(_STRING), set(_ARRAY), set(_OBJECT)
     conditionals: frozenset[str] = frozenset()
     if draft <= Draft.DRAFT_7:
-        strings.add("format")  # an annotation from 2019-09 on
-        objects.add("dependencies")  # divided in two there
+        strings.add("format")  # an annotation since 2019-09
+        objects.add("dependencies")  # split into two keywords in 2019-09
     if draft >= Draft.DRAFT_6:
         arrays.add("contains")
         objects.add("propertyNames")
@@ -103,7 +103,7 @@ _KEYWORDS: Final = {draft: _keywords(draft) for draft in Draft}
 
 
 class Shapes:
-    """The shapes of one comparison, each made when it is first asked for."""
+    """The shapes of one comparison, created on demand."""
 
     def __init__(self) -> None:
         self._known: dict[Subschema | Shape, Shape] = {}
@@ -128,14 +128,14 @@ class Shapes:
         return shape
 
     def choices(self, shape: Shape) -> frozenset[str]:
-        """The values of an enumeration or the constant, in a form where equal values are equal."""
+        """The values of an enum, or the constant, in a form in which equal values compare equal."""
         if shape not in self._choices:
             values = [shape.get("const")] if shape.kind is Kind.CONST else shape.get("enum")
             self._choices[shape] = frozenset(map(same_key, values))
         return self._choices[shape]
 
     def key(self, member: "Subschema | Shape") -> str:
-        """Equal for members that say the same, so that a repeated one counts once."""
+        """A key that is equal for members with the same content, so that duplicates count once."""
         known = self._keys.get(member)
         if known is None:
             if isinstance(member, Shape):
@@ -149,7 +149,7 @@ class Shapes:
 
 
 def _parts(node: Subschema) -> "list[Subschema | Shape]":
-    """Everything a subschema says, one part for each kind; of references, where they lead."""
+    """All aspects of a subschema, one part per kind. References are replaced by their targets."""
     value = node.value
     if isinstance(value, bool):
         return [] if value else [Shape(Kind.FALSE, node)]
@@ -200,7 +200,7 @@ def _typed(name: str, node: Subschema) -> Shape:
 
 
 def limits(shape: Shape, name: str) -> tuple[Any, Any]:
-    """`maximum` and `exclusiveMaximum` (or the minimums) as numbers; draft-04 says the second by a flag."""
+    """`maximum` and `exclusiveMaximum` (or the minimums) as numbers. draft-04 uses a flag for the second."""
     inclusive = shape.get(name)
     exclusive = shape.get(f"exclusive{name.capitalize()}")
     if shape.source.draft is Draft.DRAFT_4:

@@ -1,4 +1,4 @@
-"""When one Protobuf schema reads what another wrote: the rules of Confluent's registry."""
+"""Compatibility of Protobuf schemas, by the rules of Confluent's registry."""
 
 from headgate.registry.compatibility.protobuf.check import check, check_reserved, differences
 

@@ -1,4 +1,4 @@
-"""Can `reader` read what `writer` wrote?"""
+"""Checks whether `reader` can read data of `writer`."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -13,12 +13,12 @@ from headgate.registry.limits import INCOMPATIBILITIES_MAX
 
 
 def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> Iterator[Difference]:
-    """Every change from writer to reader, the compatible ones included."""
+    """All changes from writer to reader, including compatible ones."""
     return Comparison(Side(writer), Side(reader)).run()
 
 
 def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Incompatibility]:
-    """Everything that keeps the reader from what the writer may have written; empty when it can be read."""
+    """All differences that prevent the reader from reading data of the writer. Empty if compatible."""
     broken = (one for one in differences(reader, writer) if not one.kind.compatible)
     return [_explained(one) for one in islice(broken, INCOMPATIBILITIES_MAX)]
 
@@ -26,8 +26,10 @@ def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Incompatibilit
 def check_reserved(
     reader: ProtobufSchema, reader_reserved: Iterable[str], writer_reserved: Iterable[str]
 ) -> list[Incompatibility]:
-    """Names set aside by the metadata property `confluent:reserved`: they stay reserved, and the first message, which
-    stands for the schema, does not use them."""
+    """Names that the metadata property `confluent:reserved` reserves.
+
+    They must stay reserved, and the first message, which represents the schema, must not use them.
+    """
     kept = list(dict.fromkeys(reader_reserved))
     found = [
         Difference(Kind.RESERVED_FIELD_REMOVED, name) for name in dict.fromkeys(writer_reserved) if name not in kept

@@ -1,8 +1,8 @@
-"""Walks two Protobuf schemas and lists how they differ, by the rules of Confluent's registry.
+"""Lists the differences between two Protobuf schemas, by the rules of Confluent's registry.
 
-Types of the schema itself are compared where they stand. A type that comes from another file on either side is compared
-where a field uses it, once for each pair: what differs inside is reported under the type's own name, and the field is
-reported as well when that makes it incompatible. A pair met again while it is under comparison counts as compatible.
+Types of the schema itself are compared at their position. A type from another file is compared where a field uses it,
+once per pair. Its differences have the name of the type, and the field is also reported if they make it incompatible. A
+pair that is already being compared counts as compatible.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ EnumProto = descriptor_pb2.EnumDescriptorProto
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A field whose type lies in another file on one side: the pair of full names to compare."""
+    """A field whose type is in another file on one side: the pair of full names to compare."""
 
     path: str
     pair: tuple[str, str]
@@ -52,7 +52,7 @@ class Comparison:
         self._reader = reader
 
     def run(self) -> Iterator[Difference]:
-        """Every difference once. Iterative where types of other files use each other: such chains can be long."""
+        """All differences, each once. Iterative, because chains of types in other files can be long."""
         seen: set[tuple[Kind, str]] = set()
         for difference in self._expand():
             key = (difference.kind, difference.path)
@@ -71,7 +71,7 @@ class Comparison:
                 yield item
             elif isinstance(item, _Use):
                 if item.pair not in verdicts:
-                    # Assumed compatible until its own comparison ends.
+                    # Assumed compatible until its comparison ends.
                     verdicts[item.pair] = False
                     stack.append(_Frame(item, self._pair(item.pair)))
                 elif verdicts[item.pair]:
@@ -152,7 +152,7 @@ class Comparison:
     ) -> Iterator[Difference]:
         spelled = self._writer.spelled(was, owner)
         if oneof is not None:
-            # A oneof that goes with all its members leaves nothing behind that could be misread.
+            # Removing a oneof with all its members is compatible.
             if oneof not in deleted:
                 yield Difference(Kind.ONEOF_FIELD_REMOVED, f"{path}/{oneof}/{was.number}", spelled)
             return
@@ -208,7 +208,7 @@ class Comparison:
 def _exclusions(
     old_fields: Mapping[int, FieldProto], old_oneofs: Mapping[int, str], new_oneofs: Mapping[int, str], path: str
 ) -> Iterator[Difference]:
-    """Fields that could be set together and now exclude each other: old data would lose all but the last."""
+    """Fields that could be set together and now exclude each other. Old data would lose all but the last."""
     members: dict[str, list[int]] = {}
     for number, oneof in new_oneofs.items():
         members.setdefault(oneof, []).append(number)
@@ -225,7 +225,7 @@ def _exclusions(
 def _deleted_whole(
     old_oneofs: Mapping[int, str], new_oneofs: Mapping[int, str], new_fields: Mapping[int, FieldProto]
 ) -> frozenset[str]:
-    """Oneofs that are gone by name and of which no member is left anywhere."""
+    """Removed oneofs without any remaining member."""
     kept = {oneof for number, oneof in old_oneofs.items() if number in new_fields}
     return frozenset(old_oneofs.values()) - frozenset(new_oneofs.values()) - kept
 
@@ -237,7 +237,7 @@ def _scalars(
     if group != scalar_group(now):
         yield Difference(Kind.FIELD_SCALAR_KIND_CHANGED, path, *spelled)
     elif None not in labels and labels[0] != labels[1]:
-        # Only labels that are written count, as in Confluent's registry: a singular field of proto3 has none.
+        # Only written labels count, as in Confluent's registry: a singular field of proto3 has no label.
         textual = group == TEXTUAL
         kind = Kind.FIELD_STRING_OR_BYTES_LABEL_CHANGED if textual else Kind.FIELD_NUMERIC_LABEL_CHANGED
         yield Difference(kind, path, *spelled)

@@ -1,4 +1,4 @@
-"""What each incompatible difference means, and what to do about it, in plain words."""
+"""A message and advice for each kind of incompatible difference."""
 
 from headgate.registry.compatibility.protobuf.kinds import Kind
 

@@ -1,4 +1,4 @@
-"""The differences between two Protobuf schemas, named as Confluent's registry names them."""
+"""The differences between two Protobuf schemas, with the names of Confluent's registry."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -61,7 +61,7 @@ _INCOMPATIBLE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One change from the writer's schema to the reader's, compatible or not, and the two fragments at its place."""
+    """One change from the writer schema to the reader schema, compatible or not, with both fragments."""
 
     kind: Kind
     path: str

@@ -1,4 +1,4 @@
-"""The view compatibility takes of descriptors: what kind of thing a field is, and where its type is defined."""
+"""The types of fields for the comparison, and where they are defined."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ _GENERAL: Final = ("int32", "int64", "uint32", "uint64", "bool", "enum")
 _GROUPS: Final = (_GENERAL, ("sint32", "sint64"), ("string", "bytes"), ("fixed32", "sfixed32"), ("fixed64", "sfixed64"))
 _GROUP_OF: Final = {name: names[0] for names in (*_GROUPS, ("float",), ("double",)) for name in names}
 TEXTUAL: Final = "string"
-"""The group of string and bytes; every other group is numeric."""
+"""The group of string and bytes. All other groups are numeric."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """A message and where it comes from."""
+    """A message and its file."""
 
     proto: MessageProto
     local_name: str
-    """Its full name without the package of its file: what survives a move to another package."""
+    """The full name without the package of its file, which survives a move to another package."""
     in_main_file: bool
 
 
@@ -61,7 +61,7 @@ class Side:
         return key, value
 
     def label(self, field: FieldProto, owner: str) -> str | None:
-        """The label as a text would have it: singular fields of proto3 and members of oneofs have none."""
+        """The label in the source text. Singular fields of proto3 and members of oneofs have none."""
         if field.label == FieldProto.LABEL_REPEATED:
             return "repeated"
         if field.proto3_optional:
@@ -77,7 +77,7 @@ class Side:
         return "required" if field.label == FieldProto.LABEL_REQUIRED else "optional"
 
     def spelled(self, field: FieldProto, owner: str) -> str:
-        """The field as a text would show it, for messages to people."""
+        """The field as source text, for messages."""
         label = self.label(field, owner)
         if self.shape(field) is Shape.MAP:
             key, value = self.map_parts(field)
@@ -86,12 +86,12 @@ class Side:
 
 
 def scalar_group(field: FieldProto) -> str:
-    """Types of one group are read as each other: they have the same form on the wire."""
+    """Types of one group have the same form on the wire, so they are interchangeable."""
     return _GROUP_OF[_scalar(field)]
 
 
 def oneofs(message: MessageProto) -> Mapping[int, str]:
-    """The oneof of each number that has one; those nobody wrote, of optional fields, do not count."""
+    """The oneof of each field number. Synthetic oneofs of optional fields do not count."""
     return {
         field.number: message.oneof_decl[field.oneof_index].name
         for field in message.field
@@ -100,7 +100,7 @@ def oneofs(message: MessageProto) -> Mapping[int, str]:
 
 
 def generated(message: MessageProto) -> frozenset[str]:
-    """Names of nested messages that belong to a field: entries of maps and bodies of groups."""
+    """Names of nested messages that belong to a field: map entries and group bodies."""
     groups = {
         field.type_name.rpartition(".")[2]
         for field in (*message.field, *message.extension)

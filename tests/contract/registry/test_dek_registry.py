@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from headgate.registry import limits
-from headgate.registry.storage.sqlite_schema import MIGRATIONS
+from headgate.registry.storage.sqlite.tables import MIGRATIONS
 from tests.contract.registry.schemas import record
 from tests.live.registry import RegistryApi, error_of
 

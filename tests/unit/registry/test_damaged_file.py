@@ -220,7 +220,7 @@ def test_a_damaged_index_is_rebuilt(tmp_path: Path, caplog: pytest.LogCaptureFix
 
 
 def test_a_file_without_checksums_gets_them(tmp_path: Path) -> None:
-    from headgate.registry.storage import sqlite_schema
+    from headgate.registry.storage.sqlite import tables as sqlite_schema
 
     path = tmp_path / "registry.db"
     connection = sqlite3.connect(path)

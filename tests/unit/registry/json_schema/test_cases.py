@@ -9,7 +9,7 @@ import pytest
 from headgate.registry.compatibility.incompatibility import Policy
 from headgate.registry.compatibility.json_schema import check
 from headgate.registry.compatibility.json_schema.comparison import Comparison
-from headgate.registry.compatibility.json_schema.judgement import judge
+from headgate.registry.compatibility.json_schema.pair_comparison import compare_pair
 from headgate.registry.formats.json_schema import JsonSchema, parse
 
 CASES: list[dict[str, Any]] = json.loads(
@@ -45,4 +45,4 @@ def test_every_schema_of_the_table_reads_what_it_wrote_itself(case: dict[str, An
         schema = parsed(case, side)
         assert check(schema, schema) == []
         # Without the shortcut for equal texts.
-        assert Comparison(Policy.STRICT, judge).run(schema.root, schema.root) == []
+        assert Comparison(Policy.STRICT, compare_pair).run(schema.root, schema.root) == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headgate.registry.compatibility.incompatibility import Policy
 from headgate.registry.compatibility.json_schema import check
 from headgate.registry.compatibility.json_schema.comparison import Comparison
-from headgate.registry.compatibility.json_schema.judgement import judge
+from headgate.registry.compatibility.json_schema.pair_comparison import compare_pair
 from headgate.registry.errors import InvalidSchema
 from headgate.registry.formats.json_schema import JsonSchema, parse
 from tests.unit.registry.json_schema.schemas import SCHEMAS, examples
@@ -27,7 +27,7 @@ def parsed(schema: Any) -> JsonSchema:
 @given(SCHEMAS, st.sampled_from(Policy))
 def test_every_schema_reads_what_it_wrote_itself(schema: Any, policy: Policy) -> None:
     one = parsed(schema)
-    assert Comparison(policy, judge).run(one.root, one.root) == []
+    assert Comparison(policy, compare_pair).run(one.root, one.root) == []
 
 
 @examples(40)

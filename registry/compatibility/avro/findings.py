@@ -1,4 +1,4 @@
-"""The incompatibilities between two Avro types: kind, path, message and advice.
+"""Incompatibilities between two Avro types: kind, path, message and advice.
 
 Kinds and details are those of Java's `SchemaCompatibility`, which Confluent's registry prints.
 """
@@ -13,7 +13,7 @@ from headgate.registry.formats.avro.types import AvroType, Enum, Field, Fixed, N
 class Finding:
     kind: str
     path: str
-    """Relative to the pair of types that it belongs to."""
+    """Relative to its pair of types."""
     message: str
     detail: str
     advice: str

@@ -1,4 +1,4 @@
-"""The registry's file on disk: created for its owner alone, and locked against a second process."""
+"""The file of the registry: created with owner permissions, and locked against a second process."""
 
 import fcntl
 import logging
@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from headgate.registry.errors import StoreFailed
 
-_log: Final = logging.getLogger(__name__)
+_LOG: Final = logging.getLogger(__name__)
 
 
 def prepare(path: Path) -> None:
-    """Create directory and file for this user alone. Raises StoreFailed.
+    """Create the directory and the file with owner permissions. Raises StoreFailed.
 
-    SQLite gives its -wal and -shm files the mode of the database.
+    SQLite's -wal and -shm files get the mode of the database file.
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -23,7 +23,7 @@ def prepare(path: Path) -> None:
     except OSError as error:
         raise StoreFailed(f"The registry's file {path} cannot be opened: {error.strerror}") from error
     if mode & 0o077:
-        _log.warning(
+        _LOG.warning(
             "Other users can access the data directory %s (mode %04o). To change it: chmod -R go= %s",
             path.parent,
             mode,
@@ -32,7 +32,7 @@ def prepare(path: Path) -> None:
 
 
 def locked(path: Path) -> Any:
-    """Hold the file beside `path` that says a registry uses it: two writers would serve stale answers."""
+    """Lock a file next to `path`. Two processes with the same store would return stale responses."""
     descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     file = os.fdopen(descriptor, "a")
     try:

@@ -1,7 +1,7 @@
-"""The tables of the SQLite store, and how a file of an earlier version becomes one of this version.
+"""The tables of the SQLite store and their migrations.
 
-Each migration is a script that takes `PRAGMA user_version` from its index to the next. Never change one that was
-released: add another.
+Each migration is a script that increases `PRAGMA user_version` by one. Never change a released migration: add a new
+one.
 """
 
 import re
@@ -142,8 +142,8 @@ MIGRATIONS: Final = (
     CREATE INDEX associations_by_subject ON associations (context, subject);
     CREATE INDEX associations_by_resource_name ON associations (resource_name, resource_namespace);
     """,
-    # The checksum of a version covers the names of its subject and the id of its schema, so that it also protects the
-    # two keys that lead to them.
+    # The checksum of a version covers the subject's names and the schema id, so that it also protects both foreign
+    # keys.
     """
     ALTER TABLE contexts ADD COLUMN checksum BLOB NOT NULL DEFAULT x'';
     ALTER TABLE schemas ADD COLUMN checksum BLOB NOT NULL DEFAULT x'';
@@ -164,7 +164,7 @@ MIGRATIONS: Final = (
     UPDATE configs SET checksum = row_checksum(context, name, body);
     UPDATE modes SET checksum = row_checksum(context, name, mode);
     """,
-    # The checksum of an edge covers the id of its schema, so that it also protects the key that leads to it.
+    # The checksum of an edge covers the schema id, so that it also protects the foreign key.
     """
     ALTER TABLE edges ADD COLUMN checksum BLOB NOT NULL DEFAULT x'';
     ALTER TABLE changes ADD COLUMN checksum BLOB NOT NULL DEFAULT x'';
@@ -180,7 +180,7 @@ TABLES = frozenset(re.findall(r"CREATE TABLE (\w+)", "".join(MIGRATIONS)))
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the file up to date; each step is taken fully or not at all."""
+    """Migrate the file to the current version. Each step is atomic."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(MIGRATIONS):
         raise StoreFailed(
@@ -198,14 +198,13 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def _database(connection: sqlite3.Connection) -> "Database":
-    """sqlite-utils over an open connection.
+    """sqlite-utils with an open connection.
 
-    It loads pandas where that is installed, for data frames that nobody wants here, and that takes seconds: while it is
-    imported, pandas is not to be had.
+    It imports pandas if installed, which takes seconds and is not needed. Therefore pandas is hidden during the import.
     """
     hide = "pandas" not in sys.modules
     if hide:
-        sys.modules["pandas"] = None  # type: ignore[assignment]  # the import system's own way to say "not there"
+        sys.modules["pandas"] = None  # type: ignore[assignment]  # hides the module from the import system
     try:
         from sqlite_utils import Database
     finally:

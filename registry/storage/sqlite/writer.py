@@ -1,6 +1,6 @@
-"""Writing to the SQLite store: one method per change of `registry.storage.base.StoreWriter`.
+"""Writes the SQLite store: one method per change of `registry.storage.base.StoreWriter`.
 
-Every row that decides an answer carries a checksum over its values (`sqlite_rows`), which the reader verifies.
+Each row that affects responses has a checksum (`rows`), which the reader verifies.
 """
 
 import sqlite3
@@ -13,11 +13,11 @@ from headgate.registry import limits
 from headgate.registry.errors import OperationNotPermitted
 from headgate.registry.model import Config, Mode
 from headgate.registry.storage.base import StoredVersion, Touched
-from headgate.registry.storage.sqlite_associations import SqliteAssociationWriter
-from headgate.registry.storage.sqlite_edges import put_edges
-from headgate.registry.storage.sqlite_keys import SqliteKeyWriter
-from headgate.registry.storage.sqlite_reader import SqliteReader, body_hash
-from headgate.registry.storage.sqlite_rows import checksum, verified
+from headgate.registry.storage.sqlite.associations import SqliteAssociationWriter
+from headgate.registry.storage.sqlite.edges import put_edges
+from headgate.registry.storage.sqlite.keys import SqliteKeyWriter
+from headgate.registry.storage.sqlite.reader import SqliteReader, body_hash
+from headgate.registry.storage.sqlite.rows import checksum, verified
 from headgate.registry.subjects import DEFAULT_CONTEXT, Subject
 from headgate.registry.wire import config_json, metadata_json, references_json, rule_set_json
 
@@ -25,7 +25,7 @@ _PRUNE_EVERY: Final = 1000
 
 
 class SqliteWriter(SqliteReader):
-    """`registry.storage.base.StoreWriter` inside the store's one open transaction."""
+    """A `registry.storage.base.StoreWriter` in the open transaction of the store."""
 
     def __init__(self, connection: sqlite3.Connection, now_ms: Callable[[], int]) -> None:
         super().__init__(connection)
@@ -56,12 +56,12 @@ class SqliteWriter(SqliteReader):
     def allocate_id(self, context: str) -> int:
         id = self._next_id(context)
         if id > limits.ID_MAX:
-            raise OperationNotPermitted(f"The context {context} has given out every id up to {limits.ID_MAX}")
+            raise OperationNotPermitted(f"The context {context} has used all ids up to {limits.ID_MAX}")
         self._put_next_id(context, id + 1)
         return id
 
     def _next_id(self, context: str) -> int:
-        """1 for a context that does not exist. Raises DamagedRow: a wrong number would give out an id twice."""
+        """The next id; 1 for a new context. Raises DamagedRow: a wrong number would assign an id twice."""
         row = self._execute("SELECT name, next_id, checksum FROM contexts WHERE name = ?", (context,)).fetchone()
         return 1 if row is None else int(verified("contexts", row)[1])
 
@@ -165,7 +165,7 @@ class SqliteWriter(SqliteReader):
         self._execute("DELETE FROM schemas WHERE key = ?", (schema_key,))
 
     def _row_of(self, subject: Subject, version: int) -> tuple[int, int, int] | None:
-        """Keys of the subject and the schema, and the id, of a version."""
+        """The keys of the subject and the schema, and the id of a version."""
         row: tuple[int, int, int] | None = self._execute(
             "SELECT v.subject, v.schema, s.id FROM versions v JOIN schemas s ON s.key = v.schema "
             "WHERE v.subject = (SELECT key FROM subjects WHERE context = ? AND name = ?) AND v.version = ?",

@@ -1,13 +1,13 @@
-"""Rejects union candidates early, without a pair for each of them.
+"""Rejects union branches early, without creating a pair for each combination.
 
-Two unions of a thousand records that share one unqualified name have a million candidates. Most fail for the same few
-reasons, so each candidate is tested against the failures that are known already. A type is identified by its *shape*:
-types of equal shape give the same result in every comparison.
+Two unions of a thousand records with the same unqualified name have a million combinations. Most fail for a few
+reasons, so each combination is tested against known failures first. Types are identified by *shape*: types of equal
+shape have equal results in all comparisons.
 """
 
 from typing import Final
 
-from headgate.registry.compatibility.avro_matching import (
+from headgate.registry.compatibility.avro.matching import (
     fields_by_name,
     matching_fields,
     names_match,
@@ -27,16 +27,16 @@ from headgate.registry.formats.avro.types import (
     Union,
 )
 
-depth_max: Final = 50
-"""Types inside types that one test looks through. Each level takes up to five stack frames of 1,000."""
-visits_max: Final = 64
-"""Complex types that one test looks at. Failing fields are tested first, so that most tests need fewer than ten."""
+DEPTH_MAX: Final = 50
+"""Nested types that one test visits. Each level needs up to five of Python's 1,000 stack frames."""
+VISITS_MAX: Final = 64
+"""Complex types that one test visits. Fields that failed before are tested first, so most tests need fewer than ten."""
 
 _IN_PROGRESS: Final = -1
 
 
 class Shapes:
-    """Numbers types so that equal numbers mean equal structure. Types that contain themselves have unique numbers."""
+    """Assigns numbers to types. Equal numbers mean equal structure. Recursive types have unique numbers."""
 
     def __init__(self, reader: AvroType) -> None:
         self._numbers: dict[object, int] = {}
@@ -44,7 +44,7 @@ class Shapes:
         self._aliases = _aliases(reader)
 
     def of(self, root: AvroType) -> int:
-        """A work list instead of recursion, because chains of named types can be deeper than the stack."""
+        """Uses a work list instead of recursion, because chains of named types can exceed the stack."""
         known = self.by_type.get(id(root))
         if known is not None and known != _IN_PROGRESS:
             return known
@@ -78,14 +78,14 @@ class Shapes:
                 return current.kind, parts
 
     def _names(self, named: Named) -> tuple[object, ...]:
-        """Namespaces do not count in a match, unless an alias of the reader contains the full name."""
+        """A match ignores namespaces, unless an alias of the reader contains the full name."""
         full = named.name.full
         aliases = tuple(alias.full for alias in named.aliases)
         return named.kind, full if full in self._aliases else (named.name.simple,), aliases
 
 
 class Lookahead:
-    """Tests whether a candidate is certain to fail. False means: compare the two in full."""
+    """Tests whether a combination certainly fails. False means that a full comparison is necessary."""
 
     def __init__(self, reader: AvroType, writer: AvroType) -> None:
         shapes = Shapes(reader)
@@ -93,7 +93,7 @@ class Lookahead:
         shapes.of(writer)
         self._shapes = shapes.by_type
         self._failed: set[tuple[int, int]] = set()
-        """Shapes of readers and writers that were compared and found incompatible."""
+        """Shapes of readers and writers that are known to be incompatible."""
         self._required: dict[int, frozenset[str]] = {}
         self._written: dict[int, dict[str, Field]] = {}
         self._suspects: dict[int, Field] = {}
@@ -107,14 +107,14 @@ class Lookahead:
         return (self._shapes[id(reader)], self._shapes[id(writer)]) in self._failed
 
     def suspect(self, reader: Record, part: AvroType) -> None:
-        """The comparison found that a field of this type makes the reader incompatible."""
+        """Record that a field of this type made the reader incompatible."""
         if id(reader) not in self._suspects:
             field = next((field for field in reader.fields if field.type is part), None)
             if field is not None:
                 self._suspects[id(reader)] = field
 
     def rejects(self, reader: AvroType, writer: AvroType) -> tuple[bool, int]:
-        """The result, and the number of types that were looked at."""
+        """The result, and the number of visited types."""
         shapes, failed = self._shapes, self._failed
         if (shapes[id(reader)], shapes[id(writer)]) in failed:
             return True, 1
@@ -123,8 +123,8 @@ class Lookahead:
             other = self._fields(writer).get(suspect.name)
             if other is not None and (shapes[id(suspect.type)], shapes[id(other.type)]) in failed:
                 return True, 1
-        self._visits_left = visits_max
-        return self._fails(reader, writer, depth_max), 1 + visits_max - max(self._visits_left, 0)
+        self._visits_left = VISITS_MAX
+        return self._fails(reader, writer, DEPTH_MAX), 1 + VISITS_MAX - max(self._visits_left, 0)
 
     def _fails(self, reader: AvroType, writer: AvroType, depth: int) -> bool:
         if isinstance(reader, Primitive) and isinstance(writer, Primitive):
@@ -197,7 +197,7 @@ def _parts(current: AvroType) -> list[AvroType]:
 
 
 def _aliases(root: AvroType) -> frozenset[str]:
-    """The aliases of every named type in a schema, with their namespaces."""
+    """The aliases of all named types in a schema, with namespaces."""
     found: set[str] = set()
     seen: set[int] = set()
     stack = [root]

@@ -1,12 +1,14 @@
-"""Can this Avro reader read data of that writer? Section "Schema Resolution" of the Avro 1.12 specification.
+"""Checks whether an Avro reader schema can read data of a writer schema (Avro 1.12, "Schema Resolution").
 
-Kinds, paths and details are those of Java's `SchemaCompatibility`; unlike there, paths lead through unions.
+Kinds, paths and details are those of Java's `SchemaCompatibility`, except that paths include union branches.
 
-Types are compared in pairs. A pair counts as compatible until it is shown otherwise, so recursive types terminate. When
-a pair turns out incompatible, the pairs that contain it follow (a work list instead of recursion, because mutual
-recursion can be deeper than the stack). A union branch of the writer watches one candidate of the reader at a time and
-moves on to the next when that one fails. Each candidate is visited once, whatever the order in which pairs fail. A
-candidate that is certain to fail (`avro_lookahead`) does not become a pair.
+Types are compared in pairs. A pair counts as compatible until the opposite is shown, so that recursive types terminate.
+If a pair is incompatible, the pairs that contain it follow. This uses a work list instead of recursion, because mutual
+recursion can exceed the stack.
+
+A union branch of the writer depends on one matching branch of the reader at a time, and moves to the next one if it
+fails. Each matching branch is visited once, in any order of failures. A branch that certainly fails (`lookahead`) does
+not become a pair.
 """
 
 from collections import deque
@@ -15,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from headgate.registry import limits
-from headgate.registry.compatibility import avro_findings as findings
-from headgate.registry.compatibility.avro_findings import Finding
-from headgate.registry.compatibility.avro_lookahead import Lookahead
-from headgate.registry.compatibility.avro_matching import (
+from headgate.registry.compatibility.avro import findings
+from headgate.registry.compatibility.avro.findings import Finding
+from headgate.registry.compatibility.avro.lookahead import Lookahead
+from headgate.registry.compatibility.avro.matching import (
     Branches,
     fields_by_name,
     matching_fields,
@@ -37,13 +39,13 @@ T = TypeVar("T")
 
 _FRAGMENT_CHARS_MAX: Final = 200
 _PATH_CHARS_MAX: Final = 2_000
-"""A chain of thousands of records makes a path that nobody reads, once for each difference."""
+"""Limits paths through chains of thousands of records."""
 
 
 def check(reader: AvroSchema, writer: AvroSchema, steps_max: int | None = None) -> list[Incompatibility]:
-    """Every difference that keeps `reader` from reading data of `writer`.
+    """All differences that prevent `reader` from reading data of `writer`.
 
-    Raises `WorkLimitExceeded` when that takes more than `steps_max` steps.
+    Raises `WorkLimitExceeded` after more than `steps_max` steps.
     """
     if reader.resolved == writer.resolved:
         return []
@@ -53,7 +55,7 @@ def check(reader: AvroSchema, writer: AvroSchema, steps_max: int | None = None) 
 
 @dataclass(slots=True, eq=False)
 class _Choice:
-    """A branch of the writer that some branch of the reader's union must read."""
+    """A writer branch that some branch of the reader union must read."""
 
     index: int
     path: str
@@ -62,7 +64,7 @@ class _Choice:
     candidates: Iterator[AvroType]
     is_tried: bool = False
     watched: "_Pair | None" = None
-    """The candidate that reads the branch, as far as is known."""
+    """The reader branch that reads the writer branch, as far as known."""
 
     def leads_back_to(self, readers_around: dict[int, set[int]]) -> bool:
         readers = readers_around.get(id(self.writer))
@@ -75,7 +77,7 @@ class _Pair:
     writer: AvroType
     needed_by: "list[tuple[_Pair, _Choice | None]]" = field(default_factory=list)
     compatible: bool = True
-    # None when empty: there can be 200,000 pairs.
+    # None if empty, because there can be 200,000 pairs.
     findings: list[Finding] | None = None
     parts: "list[tuple[str, _Pair]] | None" = None
     failed: list[_Choice] | None = None
@@ -86,11 +88,11 @@ class _Comparison:
         self.roots = (reader, writer)
         self.steps_max = steps_max
         self.lookahead: Lookahead | None = None
-        """Made when a branch of the writer has a second candidate, which is rare."""
+        """Created when a writer branch has a second matching branch, which is rare."""
         self.pairs: dict[tuple[int, int], _Pair] = {}
         self.unexplored: deque[_Pair] = deque()
         self.fallen: deque[_Pair] = deque()
-        """Incompatible pairs whose containers have not been told yet."""
+        """Incompatible pairs whose containers are not processed yet."""
         self.branches: dict[int, Branches] = {}
         self.steps = 0
 
@@ -106,16 +108,16 @@ class _Comparison:
     def spend(self, steps: int) -> None:
         self.steps += steps
         if self.steps_max is not None and self.steps > self.steps_max:
-            raise WorkLimitExceeded("The schemas take long to compare")
+            raise WorkLimitExceeded("The comparison exceeds the step limit")
         if self.steps > limits.COMPATIBILITY_STEPS_MAX:
-            raise InvalidSchema("the schemas are too intertwined to be compared")
+            raise InvalidSchema("the schemas are too complex to compare")
 
     def pair(self, reader: AvroType, writer: AvroType) -> _Pair:
         key = (id(reader), id(writer))
         known = self.pairs.get(key)
         if known is None:
             if len(self.pairs) >= limits.COMPATIBILITY_PAIRS_MAX:
-                raise InvalidSchema("the schemas are too intertwined to be compared")
+                raise InvalidSchema("the schemas are too complex to compare")
             known = self.pairs[key] = _Pair(reader, writer)
             self.unexplored.append(known)
         return known
@@ -135,7 +137,7 @@ class _Comparison:
                 self.fail(container)
 
     def advance(self, container: _Pair, choice: _Choice) -> bool:
-        """Watch the next candidate that may read the branch. False when there is none."""
+        """Depend on the next reader branch that may match. False if there is none."""
         if self.lookahead is not None and self.lookahead.has_failed(choice.reader, choice.writer):
             choice.candidates = iter(())
         for candidate in choice.candidates:
@@ -153,7 +155,10 @@ class _Comparison:
         return False
 
     def rejects(self, choice: _Choice, candidate: AvroType) -> bool:
-        """Whether the candidate is certain to fail. The test of the first one is shallow, because it mostly matches."""
+        """Whether the branch certainly fails.
+
+        The test of the first one is shallow, because the first one usually matches.
+        """
         if not choice.is_tried:
             choice.is_tried = True
             self.spend(1 + len(candidate.fields) if isinstance(candidate, Record) else 1)
@@ -239,7 +244,7 @@ class _Comparison:
                 self.find(pair, findings.missing_default(f"/fields/{index}", reader_field))
 
     def report(self, root: _Pair) -> list[Incompatibility]:
-        """The findings of incompatible pairs, each pair where it is first met, in the order of the schema."""
+        """The findings of incompatible pairs in schema order. Each pair is reported at its first position."""
         found: list[Incompatibility] = []
         fragments: dict[int, str] = {}
         within: dict[int, _Pair | None] = {}
@@ -263,7 +268,7 @@ def _appended(items: list[T] | None, item: T) -> list[T]:
 
 
 def _missing_branches(pair: _Pair, within: dict[int, _Pair | None]) -> list[Finding]:
-    """Unread branches, except those that lead back to a pair around this one: its own findings explain them."""
+    """Unread branches, except branches that refer back to an enclosing pair: its own findings explain them."""
     if not pair.failed:
         return []
     readers_around: dict[int, set[int]] = {}

@@ -1,7 +1,7 @@
-"""References between schemas (the table `edges`), derived from the references in the rows of `schemas`.
+"""References between schemas (table `edges`), derived from the references in the table `schemas`.
 
-An edge whose target is damaged would not be found, and a schema that others need could be deleted. When the file is
-opened, the edges of every verified schema are therefore compared with its references and written again if they differ.
+A lookup would not find an edge with a damaged target, and a referenced schema could be deleted. Therefore the edges of
+all verified schemas are compared with their references when the file is opened, and rewritten if they differ.
 """
 
 import logging
@@ -13,22 +13,22 @@ import msgspec
 
 from headgate.registry.errors import DamagedRow
 from headgate.registry.model import Reference
-from headgate.registry.storage.sqlite_rows import FAILURES, Execute, checksum, verified
+from headgate.registry.storage.sqlite.rows import FAILURES, Execute, checksum, verified
 from headgate.registry.subjects import Subject
 from headgate.registry.wire import WireReference, references_of
 
-_log: Final = logging.getLogger(__name__)
+_LOG: Final = logging.getLogger(__name__)
 _references: Final = msgspec.json.Decoder(list[WireReference])
 
 EDGES: Final = (
     "SELECT s.context, s.id, e.context, e.name, e.version, e.checksum "
     "FROM edges e LEFT JOIN schemas s ON s.key = e.schema"
 )
-"""The checksum covers the id of the schema, so that it also protects the key that leads to it."""
+"""The checksum covers the schema id, so that it also protects the foreign key."""
 
 
 def put_edges(execute: Execute, key: int, context: str, id: int, references: Iterable[Reference]) -> None:
-    """Write the edges of a schema, which has none yet."""
+    """Write the edges of a schema that has none."""
     for name_context, name, version, row_checksum in _rows(context, id, references):
         execute(
             "INSERT INTO edges (schema, context, name, version, checksum) VALUES (?, ?, ?, ?, ?)",
@@ -37,11 +37,11 @@ def put_edges(execute: Execute, key: int, context: str, id: int, references: Ite
 
 
 def repair(connection: sqlite3.Connection) -> None:
-    """Write the edges of verified schemas again if they do not match. Logs problems and raises nothing."""
+    """Rewrite the edges of verified schemas if they differ. Logs problems and raises nothing."""
     try:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            # Edges of no schema. The schema that they belonged to gets them back below.
+            # Edges without a schema. Their schema gets them back below.
             connection.execute("DELETE FROM edges WHERE schema NOT IN (SELECT key FROM schemas)")
             repaired = sum(_repaired(connection, schema) for schema in connection.execute(_SCHEMAS).fetchall())
             connection.execute("COMMIT")
@@ -49,10 +49,10 @@ def repair(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
             raise
     except FAILURES as error:
-        _log.error("The table 'edges' of the registry's file cannot be checked: %s", error)
+        _LOG.error("The table 'edges' of the registry's file cannot be checked: %s", error)
         return
     if repaired:
-        _log.warning("The references of %d schemas were damaged in the table 'edges' and are restored", repaired)
+        _LOG.warning("The references of %d schemas were damaged in the table 'edges' and are restored", repaired)
 
 
 _SCHEMAS: Final = (
@@ -66,7 +66,7 @@ def _repaired(connection: sqlite3.Connection, schema: tuple[object, ...]) -> boo
     try:
         context, id, _, _, _, _, refs, *_ = verified("schemas", row)
     except DamagedRow:
-        return False  # its references are unknown, so its edges stay
+        return False  # the references are unknown, so keep the edges
     references = references_of(_references.decode(refs)) if refs else ()
     stored = connection.execute("SELECT context, name, version, checksum FROM edges WHERE schema = ?", (key,))
     if sorted(stored.fetchall()) == sorted(_rows(context, id, references)):

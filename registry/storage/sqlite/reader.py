@@ -1,6 +1,6 @@
-"""Reading the SQLite store: one method per question of `registry.storage.base.StoreReader`, each by an index.
+"""Reads the SQLite store: one method per query of `registry.storage.base.StoreReader`, each with an index.
 
-Rows are verified against their checksum before anything of them is used.
+Each row is verified against its checksum before use.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ from headgate.registry.storage.base import (
     Use,
     VersionKey,
 )
-from headgate.registry.storage.sqlite_associations import SqliteAssociationReader
-from headgate.registry.storage.sqlite_keys import SqliteKeyReader
-from headgate.registry.storage.sqlite_rows import verified
+from headgate.registry.storage.sqlite.associations import SqliteAssociationReader
+from headgate.registry.storage.sqlite.keys import SqliteKeyReader
+from headgate.registry.storage.sqlite.rows import verified
 from headgate.registry.subjects import DEFAULT_CONTEXT, Subject
 from headgate.registry.wire import (
     WireConfig,
@@ -39,12 +39,12 @@ from headgate.registry.wire import (
 )
 
 T = TypeVar("T")
-_log: Final = logging.getLogger(__name__)
+_LOG: Final = logging.getLogger(__name__)
 
-_references: Final = msgspec.json.Decoder(list[WireReference])
-_metadata: Final = msgspec.json.Decoder(WireMetadata)
-_rule_set: Final = msgspec.json.Decoder(WireRuleSet)
-_config: Final = msgspec.json.Decoder(WireConfig)
+_REFERENCES_DECODER: Final = msgspec.json.Decoder(list[WireReference])
+_METADATA_DECODER: Final = msgspec.json.Decoder(WireMetadata)
+_RULE_SET_DECODER: Final = msgspec.json.Decoder(WireRuleSet)
+_CONFIG_DECODER: Final = msgspec.json.Decoder(WireConfig)
 
 _PREFIX_END: Final = "\U0010ffff"
 _BATCH_ROWS: Final = 500
@@ -54,7 +54,7 @@ _SCHEMA: Final = (
 )
 _COLUMNS: Final = f"u.context, u.name, {_KEY}, {_SCHEMA}"
 _VERSION_COLUMNS: Final = 8
-"""Of `_COLUMNS`, with the checksum over them. The columns of the schema follow."""
+"""Positions in `_COLUMNS`, with the checksum. The columns of the schema follow."""
 _JOINED: Final = "subjects u JOIN versions v ON v.subject = u.key JOIN schemas s ON s.key = v.schema"
 CHANGES: Final = "SELECT sequence, at_ms, kind, subject, version, id, checksum FROM changes"
 _OF_SUBJECT: Final = "(SELECT key FROM subjects WHERE context = ? AND name = ?)"
@@ -65,12 +65,12 @@ _SHOWN_VERSIONS: Final = {Deleted.HIDDEN: "v.deleted = 0", Deleted.SHOWN: "1", D
 
 
 class SqliteReader:
-    """A view through one connection. Its transaction is opened and ended by the store."""
+    """A view through one connection. The store begins and ends its transaction."""
 
     def __init__(self, connection: sqlite3.Connection, *, skip_damaged: bool = False) -> None:
         self._execute = connection.execute
         self._skip_damaged = skip_damaged
-        """Leave damaged rows out of listings, with a line in the log, instead of failing."""
+        """Omit damaged rows from lists and log them, instead of an error."""
 
     @property
     def keys(self) -> SqliteKeyReader:
@@ -92,7 +92,7 @@ class SqliteReader:
             f"SELECT {_COLUMNS} FROM {_JOINED} WHERE u.context = ? AND u.name = ? ORDER BY v.version DESC",
             (subject.context, subject.name),
         )
-        # Every row is verified on the way: a damaged `deleted` must not make an older version the latest.
+        # Verify each row: a damaged `deleted` must not make an older version the latest.
         return next((found for found in map(_stored, rows) if not found.deleted), None)
 
     def versions(self, subject: Subject) -> list[VersionKey]:
@@ -153,7 +153,7 @@ class SqliteReader:
 
     def id_of_content(self, context: str, fingerprint: bytes, type: SchemaType) -> int | None:
         row = self._execute(
-            # The planner would rather walk the ids in order.
+            # Without the hint, the query planner scans the ids in order.
             "SELECT min(id) FROM schemas INDEXED BY schemas_by_fingerprint "
             "WHERE fingerprint = ? AND context = ? AND type = ?",
             (fingerprint, context, type.value),
@@ -180,7 +180,7 @@ class SqliteReader:
         return int(row[0] or 0)
 
     def _narrowed(self, selection: Selection) -> Selection:
-        """All contexts are one where there is only the default one: its subjects come in order from an index."""
+        """If only the default context exists, it represents all contexts: an index returns its subjects in order."""
         if selection.context is None and self._execute("SELECT count(*) FROM contexts").fetchone() == (1,):
             return Selection(DEFAULT_CONTEXT, selection.prefix)
         return selection
@@ -225,7 +225,7 @@ class SqliteReader:
                 except DamagedRow as error:
                     if not self._skip_damaged:
                         raise
-                    _log.error("Left out: %s", error)
+                    _LOG.error("Left out: %s", error)
 
     def referrers(self, subject: Subject, version: int) -> list[Referrer]:
         rows = self._execute(
@@ -301,15 +301,15 @@ class SqliteReader:
 
 
 def body_hash(text: str) -> bytes:
-    """Eight bytes are enough to find a text by; who must be sure compares the texts."""
+    """Eight bytes are enough for the index. Callers compare the texts."""
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
 def _selected(selection: Selection) -> tuple[str, tuple[Any, ...], str]:
-    """The WHERE and ORDER BY of a selection over a table `u` with context and name."""
+    """WHERE and ORDER BY of a selection, for a table `u` with context and name."""
     prefix = selection.prefix
     if selection.context is None:
-        # Qualified names of other contexts start with ":", which sorts among the names of the default one.
+        # Qualified names in other contexts start with ":", which sorts among the names of the default context.
         qualified = "CASE u.context WHEN '.' THEN u.name ELSE ':' || u.context || ':' || u.name END"
         if not prefix:
             return "1", (), qualified
@@ -334,9 +334,9 @@ def _stored(row: tuple[Any, ...]) -> StoredVersion:
         content=Content(
             type=SchemaType(type),
             text=body,
-            references=references_of(_references.decode(refs)) if refs else (),
-            metadata=metadata_of(_metadata.decode(metadata), merged=True) if metadata else None,
-            rule_set=rule_set_of(_rule_set.decode(rule_set), merged=True) if rule_set else None,
+            references=references_of(_REFERENCES_DECODER.decode(refs)) if refs else (),
+            metadata=metadata_of(_METADATA_DECODER.decode(metadata), merged=True) if metadata else None,
+            rule_set=rule_set_of(_RULE_SET_DECODER.decode(rule_set), merged=True) if rule_set else None,
         ),
         fingerprint=fingerprint,
         created_ms=created_ms,
@@ -345,17 +345,17 @@ def _stored(row: tuple[Any, ...]) -> StoredVersion:
 
 
 def _sound_changes(rows: Iterable[tuple[Any, ...]]) -> Iterator[Change]:
-    """Leaves damaged changes out: one of them must not end the stream of all later ones. Their number is missing."""
+    """Skip damaged changes, so that the stream of later changes continues. Their numbers are missing."""
     for row in rows:
         try:
             yield Change(*verified("changes", row))
         except DamagedRow as error:
-            _log.error("Left out: %s", error)
+            _LOG.error("Left out: %s", error)
 
 
 def _config_of(row: tuple[Any, ...]) -> tuple[Subject, Config]:
     context, name, body = verified("configs", row)
-    return Subject(context, name), Config(**config_changes(_config.decode(body)))
+    return Subject(context, name), Config(**config_changes(_CONFIG_DECODER.decode(body)))
 
 
 def _mode_of(row: tuple[Any, ...]) -> tuple[Subject, Mode]:

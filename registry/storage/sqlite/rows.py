@@ -1,4 +1,4 @@
-"""Rows with a checksum: written with a hash of all their values, verified whenever they are read."""
+"""Rows with a checksum of all values, which is verified on each read."""
 
 import hashlib
 import sqlite3
@@ -13,16 +13,16 @@ Execute: TypeAlias = Callable[[str, Sequence[Any]], sqlite3.Cursor]
 _CHECKSUM_BYTES: Final = 16
 
 FAILURES: Final = (sqlite3.Error, UnicodeDecodeError)
-"""What sqlite3 raises for a file that fails. The second when SQLite's own message quotes damaged bytes."""
+"""The errors of sqlite3 for a damaged file. The second occurs if SQLite's message quotes damaged bytes."""
 
 
 def text_of(stored: bytes) -> str:
-    """A column of text. Damaged bytes are replaced, so that the checksum reports their row and no other."""
+    """Decode a text column. Damaged bytes are replaced, so that the checksum reports only this row."""
     return stored.decode("utf-8", "replace")
 
 
 class Table:
-    """A table whose last column is `checksum`, over all the others in their order."""
+    """A table whose last column is `checksum`, over all other columns in order."""
 
     def __init__(self, name: str, columns: str) -> None:
         self._name = name
@@ -36,7 +36,7 @@ class Table:
     def rows(
         self, execute: Execute, where: str, parameters: Sequence[Any] = (), order: str = ""
     ) -> Iterator[tuple[Any, ...]]:
-        """The values without their checksum. Raises DamagedRow for a row that does not match it."""
+        """The values without the checksum. Raises DamagedRow if it does not match."""
         ordered = f" ORDER BY {order}" if order else ""
         for row in execute(f"{self.select} WHERE {where}{ordered}", parameters):
             yield verified(self._name, row)
@@ -46,7 +46,7 @@ class Table:
 
 
 def verified(table: str, row: Sequence[Any]) -> tuple[Any, ...]:
-    """The values of a row whose last column is their checksum. Raises DamagedRow unless they match."""
+    """The values of a row whose last column is the checksum. Raises DamagedRow if it does not match."""
     *values, stored = row
     if stored != checksum(tuple(values)):
         raise DamagedRow(table, values)

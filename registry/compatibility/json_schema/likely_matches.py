@@ -1,8 +1,8 @@
-"""Which member of one combination most likely belongs to which member of another.
+"""Finds the likely matches between the members of two combinations.
 
-Members of `oneOf` are usually told apart by a reference, a title, a constant or their property names. Comparing each
-member with its likely partner first makes most comparisons linear. A wrong guess costs time and never changes the
-result: `combinations` looks for other partners of members whose likely partner does not fit.
+Members of `oneOf` usually differ by reference, title, constant or property names. Comparing likely matches first makes
+most comparisons linear. A wrong guess takes time but does not change the result: `combinations` then tries other
+matches.
 """
 
 from collections import deque
@@ -18,19 +18,19 @@ _NOBODY: Final[Iterator[int]] = iter(())
 _LEVELS: Final = 6
 """Hints of one member, see `Hints.of`."""
 
-# A discriminator stands near the top of its member.
+# A discriminator is near the top of its member.
 _PLACES_MAX: Final = 50
 
 
 class Hints:
-    """What the members of one comparison are recognized by, computed once for each member."""
+    """The hints of all members in one comparison, computed once per member."""
 
     def __init__(self, shapes: Shapes) -> None:
         self._shapes = shapes
         self._known: dict[Subschema | Shape, tuple[Hashable, ...]] = {}
 
     def of(self, member: Subschema | Shape) -> tuple[Hashable, ...]:
-        """From the most to the least telling one; None where the member has nothing of that sort."""
+        """Ordered from the most to the least specific hint. None if the member has no such hint."""
         known = self._known.get(member)
         if known is None:
             known = self._known[member] = self._computed(member)
@@ -53,7 +53,7 @@ class Hints:
 
 
 def _within(source: Subschema) -> tuple[frozenset[tuple[str, str]], frozenset[str]]:
-    """The constants and the property names near the top of a subschema."""
+    """The constants and property names near the top of a subschema."""
     constants: set[tuple[str, str]] = set()
     names: set[str] = set()
     waiting = deque([("", source)])
@@ -72,16 +72,16 @@ def _within(source: Subschema) -> tuple[frozenset[tuple[str, str]], frozenset[st
     return frozenset(constants), frozenset(names)
 
 
-def likely_partners(
+def likely_matches_of(
     hints: Hints,
     lefts: Sequence[Subschema | Shape],
     rights: Sequence[Subschema | Shape],
     fits: Callable[[int, int], bool],
 ) -> list[int]:
-    """The partner of each left member, FREE where none is likely. Nobody is the partner of two.
+    """The likely match of each left member, or FREE. No member is used twice.
 
-    Each member is tried with one other per hint, the one at the same place among those with that hint. Trying more
-    would take a round of judgements each.
+    Each member is tried with one other member per hint: the one at the same position among members with that hint. Each
+    further try would need another round of comparisons.
     """
     partner_of = [FREE] * len(lefts)
     taken = [False] * len(rights)

@@ -1,9 +1,9 @@
-"""The registry's store on one SQLite file: write-ahead log, one writer, many readers, acknowledged means on disk.
+"""The registry store in one SQLite file: write-ahead log, one writer, many readers.
 
-`synchronous=FULL` makes every commit of the log reach the disk; operations that arrive together share one commit. Each
-reading thread has a connection of its own, and sees what was committed when its transaction began.
+With `synchronous=FULL`, every commit is on disk before it is acknowledged. Operations that arrive together share one
+commit. Each reading thread has its own connection and sees the data committed when its transaction started.
 
-sqlite-utils makes and changes the tables (`sqlite_schema`); the statements of every request go straight to sqlite3.
+sqlite-utils creates and migrates the tables (`schema`). All other statements use sqlite3 directly.
 """
 
 import sqlite3
@@ -15,21 +15,24 @@ from typing import Any, Final
 
 from headgate.registry.errors import RegistryError, StoreFailed
 from headgate.registry.storage.base import BatchOutcome, Operation, StoreReader
-from headgate.registry.storage.sqlite_file import locked, prepare
-from headgate.registry.storage.sqlite_reader import SqliteReader
-from headgate.registry.storage.sqlite_rows import FAILURES, checksum, text_of
-from headgate.registry.storage.sqlite_schema import migrate
-from headgate.registry.storage.sqlite_verification import inspect
-from headgate.registry.storage.sqlite_writer import SqliteWriter
+from headgate.registry.storage.sqlite.file import locked, prepare
+from headgate.registry.storage.sqlite.reader import SqliteReader
+from headgate.registry.storage.sqlite.rows import FAILURES, checksum, text_of
+from headgate.registry.storage.sqlite.tables import migrate
+from headgate.registry.storage.sqlite.verification import inspect
+from headgate.registry.storage.sqlite.writer import SqliteWriter
 
 _BUSY_SECONDS: Final = 10.0
 _WRITER_CACHE_KIB: Final = 32 * 1024
-"""Pages kept by the writer: the index of fingerprints is read at random places."""
+"""The writer's page cache. The index of fingerprints is read at random positions."""
 _READER_CACHE_KIB: Final = 8 * 1024
 
 
 class SqliteStore:
-    """`registry.storage.base.RegistryStore` on the file at `path`. `now_ms` stamps the log of changes."""
+    """A `registry.storage.base.RegistryStore` in the file at `path`.
+
+    `now_ms` provides timestamps for the change log.
+    """
 
     def __init__(self, path: Path, now_ms: Callable[[], int]) -> None:
         prepare(path)
@@ -121,16 +124,16 @@ class SqliteStore:
                     result = error
                 except sqlite3.DatabaseError as error:
                     if type(error) is not sqlite3.DatabaseError:
-                        raise  # the disk or the statement fails: nothing of the batch is kept
-                    # A damaged page fails this operation only.
+                        raise  # the disk or the statement failed, so nothing of the batch is saved
+                    # A damaged page fails only this operation.
                     self._writer.execute("ROLLBACK TO operation")
-                    result = StoreFailed(f"The store did not take the change: {error}")
+                    result = StoreFailed(f"The store could not write the change: {error}")
                 self._writer.execute("RELEASE operation")
                 results.append(result)
         except FAILURES as error:
             self._rollback()
             self._writing.release()
-            raise StoreFailed(f"The store did not take the change: {error}") from error
+            raise StoreFailed(f"The store could not write the change: {error}") from error
         except BaseException:
             self._rollback()
             self._writing.release()
@@ -142,7 +145,7 @@ class SqliteStore:
             self._writer.execute("COMMIT")
         except FAILURES as error:
             self._rollback()
-            raise StoreFailed(f"The store did not take the change: {error}") from error
+            raise StoreFailed(f"The store could not write the change: {error}") from error
         finally:
             self._writing.release()
 
@@ -177,7 +180,7 @@ class SqliteStore:
 
 
 class SqliteStaged:
-    """`registry.storage.base.Staged`: an open transaction."""
+    """An open transaction (`registry.storage.base.Staged`)."""
 
     def __init__(self, commit: Callable[[], None], outcome: BatchOutcome) -> None:
         self._commit = commit

@@ -5,7 +5,7 @@ from typing import Any, Final
 import orjson
 
 from headgate.registry.encryption_keys import Algorithm, Dek, Kek
-from headgate.registry.storage.sqlite_rows import Execute, Table
+from headgate.registry.storage.sqlite.rows import Execute, Table
 
 KEKS: Final = Table("keks", "name, kms_type, kms_key_id, kms_props, doc, shared, deleted, changed_ms")
 DEKS: Final = Table("deks", "kek, subject, algorithm, version, encrypted_key_material, deleted, changed_ms")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from headgate.registry.associations import Association, AssociationType, Lifecycle
-from headgate.registry.storage.sqlite_rows import Execute, Table
+from headgate.registry.storage.sqlite.rows import Execute, Table
 from headgate.registry.subjects import Subject
 
 ASSOCIATIONS: Final = Table(

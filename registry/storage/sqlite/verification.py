@@ -1,8 +1,8 @@
-"""Looking for damage when the registry's file is opened.
+"""Checks the file for damage at start.
 
-Small files are checked completely: pages and indexes by SQLite, rows by their checksums. Indexes and the references in
-`edges` are derived data, so damaged ones are rebuilt. Damaged rows are logged, and reading one fails later
-(`sqlite_rows.verified`). Nothing here keeps the registry from starting, because every other row can still be served.
+Small files are checked completely: pages and indexes by SQLite, rows by checksums. Indexes and `edges` are derived
+data, so damaged ones are rebuilt. Damaged rows are logged, and reading one fails later (`rows.verified`). The registry
+starts anyway, because it can still serve all other rows.
 """
 
 import logging
@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Final
 
 from headgate.registry.errors import DamagedRow
-from headgate.registry.storage.sqlite_associations import ASSOCIATIONS
-from headgate.registry.storage.sqlite_edges import EDGES, repair
-from headgate.registry.storage.sqlite_keys import DEKS, KEKS
-from headgate.registry.storage.sqlite_reader import CHANGES
-from headgate.registry.storage.sqlite_rows import FAILURES, verified
+from headgate.registry.storage.sqlite.associations import ASSOCIATIONS
+from headgate.registry.storage.sqlite.edges import EDGES, repair
+from headgate.registry.storage.sqlite.keys import DEKS, KEKS
+from headgate.registry.storage.sqlite.reader import CHANGES
+from headgate.registry.storage.sqlite.rows import FAILURES, verified
 
-_log: Final = logging.getLogger(__name__)
+_LOG: Final = logging.getLogger(__name__)
 
 _CHECKED_BYTES_MAX: Final = 32 * 1024 * 1024
-"""A larger file would delay the start by more than a second. Its rows are verified when they are read."""
+"""A larger file would delay the start by more than a second. Its rows are verified on each read."""
 _REPORTED_MAX: Final = 20
-"""Problems that are logged for each table."""
+"""Logged problems per table."""
 
 _ROWS: Final = {
     "contexts": "SELECT name, next_id, checksum FROM contexts",
@@ -51,12 +51,12 @@ def inspect(connection: sqlite3.Connection, path: Path) -> None:
         problems = [str(error)]
     if problems != ["ok"]:
         for problem in problems:
-            _log.error("The registry's file %s is damaged: %s", path.name, problem)
+            _LOG.error("The registry's file %s is damaged: %s", path.name, problem)
         try:
             connection.execute("REINDEX")
-            _log.warning("The indexes of the registry's file %s were rebuilt", path.name)
+            _LOG.warning("The indexes of the registry's file %s were rebuilt", path.name)
         except FAILURES as error:
-            _log.error("The indexes of the registry's file %s cannot be rebuilt: %s", path.name, error)
+            _LOG.error("The indexes of the registry's file %s cannot be rebuilt: %s", path.name, error)
     for table in _ROWS:
         _inspect_rows(connection, table)
     repair(connection)
@@ -71,8 +71,8 @@ def _inspect_rows(connection: sqlite3.Connection, table: str) -> None:
             except DamagedRow as error:
                 damaged += 1
                 if damaged <= _REPORTED_MAX:
-                    _log.error("%s", error)
+                    _LOG.error("%s", error)
     except FAILURES as error:
-        _log.error("The table '%s' of the registry's file cannot be read to its end: %s", table, error)
+        _LOG.error("The table '%s' of the registry's file cannot be read to its end: %s", table, error)
     if damaged > _REPORTED_MAX:
-        _log.error("%d more rows of the table '%s' are damaged", damaged - _REPORTED_MAX, table)
+        _LOG.error("%d more rows of the table '%s' are damaged", damaged - _REPORTED_MAX, table)

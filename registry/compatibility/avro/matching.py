@@ -1,8 +1,8 @@
-"""Which types of a reader can match a type of the writer, decided without looking inside them.
+"""Finds the reader types that can match a writer type, without comparing their contents.
 
-Records, enums and fixed types match by unqualified name or by an alias of the reader; primitives match by promotion
-(section "Schema Resolution" of the Avro 1.12 specification). A union of a thousand records therefore has about one
-candidate for each branch of the writer, and the comparison stays linear in the number of branches.
+Records, enums and fixed match by unqualified name or by an alias of the reader. Primitives match by promotion (Avro
+1.12, "Schema Resolution"). Thus a union of a thousand records has about one match for each writer branch, and the
+comparison is linear in the number of branches.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 
 def promotes(reader_kind: str, writer_kind: str) -> bool:
-    """Whether a reader of a primitive type reads the writer's type."""
+    """Whether a primitive reader type reads the writer type."""
     return reader_kind == writer_kind or writer_kind in _WRITERS_READ_BY.get(reader_kind, _NONE)
 
 
@@ -39,7 +39,7 @@ def fields_by_name(record: Record) -> dict[str, Field]:
 
 
 def matching_fields(reader_field: Field, written: dict[str, Field]) -> list[Field]:
-    """The writer's fields that have the name or an alias of the reader's field."""
+    """The writer fields with the name or an alias of the reader field."""
     direct = written.get(reader_field.name)
     matches = [] if direct is None else [direct]
     if reader_field.aliases:
@@ -49,7 +49,10 @@ def matching_fields(reader_field: Field, written: dict[str, Field]) -> list[Fiel
 
 
 def plainly_unreadable(reader: AvroType, writer: AvroType) -> bool:
-    """Whether the two cannot match, judged by themselves and their primitive fields. False means: compare them."""
+    """Whether the types cannot match because of their own properties or primitive fields.
+
+    False requires a comparison.
+    """
     if isinstance(reader, Primitive):
         return not promotes(reader.kind, writer.kind)
     if isinstance(reader, Record) and isinstance(writer, Record):
@@ -78,7 +81,7 @@ def _fields_plainly_unreadable(reader: Record, writer: Record) -> bool:
 
 
 class Branches:
-    """An index of a reader's union by the properties that branches are matched by."""
+    """An index of a reader union by the properties that matching uses."""
 
     def __init__(self, union: Union) -> None:
         self._by_kind: dict[str, list[AvroType]] = {}
@@ -94,7 +97,7 @@ class Branches:
                 self._by_kind.setdefault(branch.kind, []).append(branch)
 
     def candidates(self, writer: AvroType) -> Iterator[AvroType]:
-        """The branches that may read `writer`, the most likely first. A branch can come twice."""
+        """The branches that may read `writer`, the most likely first. A branch can occur twice."""
         if isinstance(writer, Record | Enum | Fixed):
             kind, name = writer.kind, writer.name
             by_full_name = self._by_full_name.get((kind, name.full), ())
