@@ -1,17 +1,21 @@
-# Two commands matter: `make up` and `make test`. Each installs what it needs into .venv first.
+# Three commands matter: `make up`, `make quick` and `make test`. Each installs its dependencies into .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Two workers: half of the tests wait for servers, not for the processor.
 PYTEST_ARGS ?= -n 2 --dist loadfile
+FAST_TESTS := tests/unit tests/contract tests/test_architecture.py
+# Coverage takes two thirds more processor time on Python 3.11. Only the fast tests are measured.
+# Raise the floor when the coverage rises.
+COVERAGE_PERCENT_MIN := 80
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
-# Images of Python often say to keep no bytecode. Servers and Spark's workers are started by the hundred here, and each
-# would compile all of its modules again.
+# Container images often set PYTHONDONTWRITEBYTECODE. The tests start hundreds of servers and Spark workers, and each of
+# them would compile all of its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench demo tour lock system clean
+.PHONY: help up quick test check bench demo tour lock system mutants wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,7 +23,7 @@ help: ## list the targets
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-# The stamps name what is installed: a changed lock file or pyproject.toml installs again.
+# A stamp is newer than the installed lock file and pyproject.toml. If one of them changes, make installs again.
 $(VENV)/base.stamp: requirements/base.lock pyproject.toml | $(VENV)/bin/python
 	@if [ -f $(VENV)/test.stamp ]; then true; else $(PIP) install -q --require-hashes -r requirements/base.lock; fi
 	$(PIP) install -q --no-deps --no-build-isolation -e .
@@ -43,23 +47,33 @@ check: $(VENV)/test.stamp ## lint, format and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(VENV)/test.stamp system check ## install all that the tests need, then run every check and test
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+quick: $(VENV)/test.stamp check ## lint, types, unit and contract tests: no Java, no browser
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(FAST_TESTS)
+
+test: $(VENV)/test.stamp system check ## install the test dependencies, then run every check and test
+	$(BIN)/python -m pytest $(PYTEST_ARGS) --cov --cov-fail-under=$(COVERAGE_PERCENT_MIN) --cov-report=term $(FAST_TESTS)
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(addprefix --ignore=,$(FAST_TESTS))
+
+mutants: $(VENV)/test.stamp ## change the code in 200 places and count the changes that unit and contract tests miss
+	$(BIN)/python -m tools.mutants
+
+wheel: $(VENV)/test.stamp ## build the wheel and the sdist into dist/
+	$(BIN)/python -m hatchling build
 
 bench: $(VENV)/test.stamp system ## every benchmark, ours and the peer side by side; tables in benchmarks/results
 	$(BIN)/python -m benchmarks
 
-demo: $(VENV)/spark.stamp ## HTTP in, poison and all, a Spark pipeline, a table and dead letters out: under three minutes
+demo: $(VENV)/spark.stamp ## records and poison over HTTP, a Spark pipeline, a table and dead letters: under three minutes
 	@$(BIN)/python examples/demo.py
 
 tour: $(VENV)/base.stamp ## the command line: start, produce, consume, groups, schemas
 	@$(BIN)/python examples/tour.py
 
-system: ## a JDK, Maven, Node.js, Chromium, curl and kcat for the tests, where the package manager can
+system: ## install a JDK, Maven, Node.js, Chromium, curl and kcat for the tests
 	@sh requirements/system.sh
 
 lock: $(VENV)/bin/python ## resolve the lock files again
 	@sh requirements/lock.sh $(BIN)
 
-clean: ## remove what the targets made
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## remove everything that the targets create
+	rm -rf $(VENV) .cache .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
