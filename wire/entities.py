@@ -26,6 +26,7 @@ _ZERO_VALUES: Final[Mapping[str, object]] = {
     "string": "",
     "bytes": b"",
     "records": b"",
+    "datetime_i64": _EPOCH,
     "error_code": ErrorCode.none,
     "timedelta_i32": datetime.timedelta(0),
     "timedelta_i64": datetime.timedelta(0),
@@ -88,6 +89,8 @@ def entity_builder(schema: type[Entity]) -> Callable[[Mapping[str, object]], Ent
             default = ()
         elif is_optional:
             default = None
+        elif nested is not None:
+            default = entity_builder(nested)({})
         else:
             default = _ZERO_VALUES.get(kafka_type, 0)
         plan.append((field.name, convert, default))
