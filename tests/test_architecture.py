@@ -1,4 +1,4 @@
-"""Holds the import table of ARCHITECTURE.md: who may import whom, read from the source with `ast`."""
+"""Enforces the import rules of `tests.layers`, which ARCHITECTURE.md includes. Reads the imports with `ast`."""
 
 import ast
 import subprocess
@@ -8,31 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.layers import ARCHITECTURE, EVERYTHING, PACKAGES, with_tables
 from tests.scheduling import SPARK_SESSION, group_of, turn_of
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = (
-    "broker", "gateway", "kafka_client", "openapi", "proxy", "pyspark_headgate", "registry", "serdes", "spark_udfs",
-    "web", "wire",
-)  # fmt: skip
-
-# What each package may import of ours. An entry with a dot allows that module and what lies below it.
-ALLOWED: dict[str, frozenset[str]] = {
-    "gateway": frozenset(PACKAGES),
-    "proxy": frozenset({"serdes", "kafka_client", "openapi", "web", "wire"}),
-    "pyspark_headgate": frozenset({"spark_udfs"}),
-    "spark_udfs": frozenset({"serdes", "kafka_client", "wire"}),
-    "serdes": frozenset({"registry.model", "registry.formats", "registry.errors", "registry.limits", "wire"}),
-    "registry": frozenset(),
-    "registry.storage": frozenset({"kafka_client"}),
-    "registry.api": frozenset({"openapi", "web"}),
-    "broker": frozenset({"wire"}),
-    "kafka_client": frozenset({"wire"}),
-    "web": frozenset({"openapi"}),
-    "openapi": frozenset(),
-    "wire": frozenset(),
-}
-
 SERVER_LIBRARIES = ("fastapi", "starlette", "uvicorn", "granian", "sqlite_utils")
 
 
@@ -63,12 +42,13 @@ def ours_imported_by(path: Path) -> Iterator[tuple[str, int]]:
 
 def may_import(importer: str, imported: str) -> bool:
     own, target = importer.split(".", maxsplit=1)[0], imported.split(".", maxsplit=1)[0]
-    if own == target or target not in PACKAGES:
+    package = PACKAGES[own]
+    if own == target or target not in PACKAGES or package.imports == EVERYTHING:
         return True
-    allowed = set(ALLOWED[own])
-    for name, extra in ALLOWED.items():
-        if "." in name and (importer + ".").startswith(name + "."):
-            allowed |= extra
+    allowed = set(package.imports)
+    for part, extra in package.part_imports:
+        if (importer + ".").startswith(f"{own}.{part}."):
+            allowed |= set(extra)
     return any((imported + ".").startswith(name + ".") for name in allowed)
 
 
@@ -81,6 +61,30 @@ def test_imports_follow_the_table(package: str) -> None:
         if not may_import(module, imported)
     ]
     assert offences == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_modules_import_only_from_layers_to_their_left(package: str) -> None:
+    layers = {part: number for number, layer in enumerate(PACKAGES[package].layers) for part in layer}
+    outside = {"__init__", "__main__", *PACKAGES[package].independent}
+    offences = []
+    for module, path in modules(package):
+        part = [*module.split("."), "__init__"][1]
+        if part in outside:
+            continue
+        if part not in layers:
+            offences.append(f"{module} has no layer in tests/layers.py")
+            continue
+        for imported, line in ours_imported_by(path):
+            target = imported.split(".")[1] if imported.startswith(f"{package}.") else part
+            if layers.get(target, len(layers)) > layers[part]:
+                offences.append(f"{module}:{line} imports {imported}")
+    assert offences == []
+
+
+def test_the_tables_of_architecture_md_are_current() -> None:
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    assert text == with_tables(text), "stale: run `python -m tests.layers`"
 
 
 @pytest.mark.parametrize("folder", [*PACKAGES, "headgate", "tests", "benchmarks", "examples"])
