@@ -36,9 +36,9 @@ class Workload:
     requests: int
     """In all, shared among the connections."""
     partitions: int = 1
-    replicas: int = 1
     disturbances: Mapping[float, Callable[[], None]] = field(default_factory=dict)
     """Share of the requests that have been sent → what to do then, in a thread."""
+    replicas: int = 1
 
 
 @dataclass(slots=True)
