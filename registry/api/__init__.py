@@ -1,4 +1,4 @@
-"""The registry over HTTP."""
+"""HTTP API of the registry."""
 
 from headgate.registry.api.app import create_app
 

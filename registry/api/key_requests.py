@@ -58,7 +58,7 @@ def kek_of(body: bytes, now_ms: int) -> Kek:
 
 
 def kek_changes_of(body: bytes) -> dict[str, Any]:
-    """Fields that are absent stay as they are; null clears a field."""
+    """Absent fields do not change. null clears a field."""
     wire = decoded(_update_kek, body)
     changes: dict[str, Any] = {}
     if wire.kmsProps is not UNSET:

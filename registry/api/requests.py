@@ -1,7 +1,7 @@
-"""Requests taken apart: bodies into the model, query parameters into values, each fault with its place.
+"""Parses request bodies, paths and query parameters.
 
-Bodies are read as Java's registry reads them: numbers may come as strings, unknown fields are refused by name, and
-what follows the object is not read.
+Bodies are parsed as in Confluent's registry: numbers may be strings, unknown fields are errors, and data after the JSON
+object is ignored.
 """
 
 import re
@@ -27,6 +27,7 @@ from headgate.registry.wire import (
     references_of,
     rule_set_of,
 )
+from headgate.web.errors import REASONS
 
 _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(.*?)`(?: - at `.*`)?\Z", re.DOTALL)
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -82,7 +83,7 @@ _config: Final = msgspec.json.Decoder(WireConfig, strict=False)
 
 
 def decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
-    """The body as `decoder` reads it. Raises HttpError with the place of a fault."""
+    """Decodes `body`. Raises HttpError, which names the invalid field."""
     if not body.strip():
         raise HttpError(422, "The request body must not be empty")
     try:
@@ -91,14 +92,14 @@ def decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
         unknown = _UNKNOWN_FIELD.search(str(error))
         if unknown:
             raise HttpError(422, f"Unrecognized field: {unknown.group(1)}") from None
-        raise HttpError(400, f"The request body has the wrong form: {plain_text(error)}") from None
+        raise HttpError(400, f"The request body is not valid: {plain_text(error)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         trailing = _TRAILING.search(str(error))
         if trailing:
             return decoded(decoder, body[: int(trailing.group(1)) - 1])
-        raise HttpError(400, f"The request body is not JSON: {plain_text(error)}") from None
+        raise HttpError(400, f"The request body is not valid JSON: {plain_text(error)}") from None
     except RecursionError:
-        raise HttpError(400, "The request body is nested too deep") from None
+        raise HttpError(400, "The request body is nested too deeply") from None
 
 
 def candidate_of(body: bytes) -> SubmittedSchema:
@@ -129,7 +130,9 @@ def tag_changes(wire: list[SchemaTags] | None) -> tuple[TagChange, ...]:
         entity = one.schemaEntity
         kind = None if entity is None or entity.entityType is None else entity.entityType.lower()
         if entity is None or not entity.entityPath or kind not in (RECORD, FIELD):
-            raise HttpError(422, "A tagged entity needs an entityPath and an entityType: sr_record or sr_field", 42201)
+            raise HttpError(
+                422, "schemaEntity requires entityPath, and entityType must be sr_record or sr_field", 42201
+            )
         changes.append(TagChange(entity.entityPath, kind, tuple(one.tags or ())))
     return tuple(changes)
 
@@ -147,7 +150,7 @@ def config_of(body: bytes) -> WireConfig:
 
 
 class Parameters:
-    """The path and query of a request. Paths arrive percent-encoded, so that a subject may hold a slash."""
+    """Path and query parameters. Paths are percent-encoded here, because a subject may contain a slash."""
 
     def __init__(self, request: Request) -> None:
         self._path = request.path_params
@@ -165,7 +168,7 @@ class Parameters:
     def path_number(self, name: str) -> int:
         text = self.path(name)
         if not (text.isascii() and text.isdigit()) or int(text[:20]) > limits.ID_MAX:
-            raise HttpError(404, "HTTP 404 Not Found")
+            raise HttpError(404, REASONS[404])
         return int(text)
 
     def flag(self, name: str) -> bool:
@@ -173,7 +176,7 @@ class Parameters:
         if text is None or text == "":
             return False
         if text.lower() not in ("true", "false"):
-            raise HttpError(400, f"The parameter {name} is true or false, not '{text[:100]}'")
+            raise HttpError(400, f"The parameter {name} must be true or false, not '{text[:100]}'")
         return text.lower() == "true"
 
     def text(self, name: str) -> str:
@@ -191,13 +194,13 @@ class Parameters:
             return default
         digits = text[1:] if text.startswith("-") else text
         if not (digits.isascii() and digits.isdigit()) or int(digits[:20]) > limits.ID_MAX:
-            raise HttpError(400, f"The parameter {name} is a number up to 2^31-1, not '{text[:100]}'")
+            raise HttpError(400, f"The parameter {name} must be an integer up to 2^31-1, not '{text[:100]}'")
         return int(text)
 
     def page(self, default: int = limits.PAGE_DEFAULT) -> tuple[int, int]:
-        """Offset and limit. A negative limit, or one above the largest page, is the default."""
+        """Offset and limit. The default replaces a limit that is negative or larger than the largest page."""
         offset = self.number("offset", 0)
         if offset < 0:
-            raise HttpError(400, f"The parameter offset is not negative, unlike {offset}")
+            raise HttpError(400, f"The parameter offset must not be negative, but is {offset}")
         limit = self.number("limit", -1)
         return offset, limit if 0 < limit <= limits.PAGE_MAX else default

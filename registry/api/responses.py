@@ -1,4 +1,4 @@
-"""The model as the JSON of Confluent's API. What is empty is left out."""
+"""The model as JSON, in the format of Confluent's API. Empty fields are omitted."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -72,7 +72,7 @@ def schema_json(
 
 
 def registered_json(version: StoredVersion, *, modified: bool) -> dict[str, Any]:
-    """The answer to a registration; what the registry added to the schema is told."""
+    """The response to a registration. It contains the schema if the registry modified it."""
     shown: dict[str, Any] = {"id": version.id, "version": version.version, "guid": version.guid}
     if modified:
         shown |= _content(version.content, None)
@@ -87,7 +87,7 @@ def tags_json(tags: Sequence[TagChange]) -> list[dict[str, Any]]:
 
 
 def found_json(found: Found) -> dict[str, Any]:
-    """An incompatibility with all that is known about it; not in Confluent's API."""
+    """An incompatibility with all details. An extension of Confluent's API."""
     one = found.incompatibility
     return {
         "version": found.version,

@@ -1,1 +1,1 @@
-"""The routes, one module per resource."""
+"""Routes: one module per resource."""

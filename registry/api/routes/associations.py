@@ -60,7 +60,7 @@ def resource_json(
     associations: Sequence[Association] = (),
     schemas: Mapping[str, StoredVersion] | None = None,
 ) -> dict[str, Any]:
-    """A resource with its associations; fields without a value are left out."""
+    """A resource with its associations. Fields without a value are omitted."""
     shown: dict[str, Any] = {name: value for name, value in resource.items() if value}
     infos = []
     for one in associations:
@@ -90,7 +90,7 @@ def _fields(resource: Resource) -> dict[str, str | None]:
 def selected_associations(parameters: Parameters) -> Selected:
     text = parameters.text("lifecycle")
     if text and text not in tuple(Lifecycle):
-        raise HttpError(400, f"The parameter lifecycle is STRONG or WEAK, not '{text[:100]}'")
+        raise HttpError(400, f"The parameter lifecycle must be STRONG or WEAK, not '{text[:100]}'")
     types = tuple(text for text in parameters.texts("associationType") if text)
     return Selected(parameters.text("resourceType") or TOPIC, types, Lifecycle(text) if text else None)
 
@@ -152,7 +152,7 @@ def routes(api: ApiState) -> APIRouter:
             return service.plan(environment, store, scope, resource, drafts, create_only=create_only)
 
         if dry_run or _brings_schema(drafts):
-            # Schemas are parsed and compared here, so that the write below finds that done.
+            # Parse and compare schemas before the write, which then uses the cached results.
             await api.read_in_schema_pool(planned)
         if dry_run:
             return api.respond(request, resource_json(_fields(resource)))

@@ -1,4 +1,4 @@
-"""/compatibility: would this schema be taken? With `verbose`, why not, and what to change."""
+"""/compatibility: checks a schema without registering it. `verbose` adds the reasons and advice."""
 
 from contextlib import suppress
 from functools import partial
@@ -20,7 +20,7 @@ from headgate.registry.storage.base import StoreReader
 _WORK_LIMITS: Final = WorkLimits(
     versions_max=limits.VERSION_MAX, chars_max=INLINE_BODY_BYTES_MAX, steps_max=INLINE_COMPARISON_STEPS_MAX
 )
-"""A schema that must be compared with a longer one waits in line with the long ones."""
+"""Limits for compatibility checks on the event loop. Larger checks run in the schema pool."""
 
 
 def routes(api: ApiState) -> APIRouter:

@@ -1,4 +1,4 @@
-"""What Confluent's registry does not have: search, every subject's latest version, a stream of changes, bulk copies."""
+"""Extensions of Confluent's API: search, latest versions of all subjects, change stream, export and import."""
 
 import asyncio
 import tempfile
@@ -24,9 +24,9 @@ from headgate.registry.service.search import Query, search_schemas
 from headgate.registry.storage.base import Deleted, Selection, StoreWriter
 
 _HEARTBEAT_SECONDS: Final = 15.0
-"""A comment in a silent stream, so that proxies keep it open and dead clients are noticed."""
-_CHANGES_AT_ONCE: Final = 500
-_IMPORT_IN_MEMORY_BYTES: Final = 4 * 1024 * 1024
+"""Interval of heartbeats. They keep idle connections open and detect disconnected clients."""
+_CHANGES_PER_EVENT_MAX: Final = 500
+_IMPORT_MEMORY_BYTES_MAX: Final = 4 * 1024 * 1024
 _EXPORT_CHUNK_BYTES: Final = 64 * 1024
 
 
@@ -91,13 +91,13 @@ def routes(api: ApiState) -> APIRouter:
         if request.scope[RESPONSE_TYPE] != EVENT_STREAM:
             after = parameters.number("after", 0)
             if after < 0:
-                raise HttpError(400, f"Changes have numbers from 1, so none comes after {after}")
+                raise HttpError(400, f"The parameter after must not be negative, but is {after}")
             _, limit = parameters.page()
             listed = api.read(lambda store: store.changes(after, limit))
             return api.respond(request, [change_json(change) for change in listed])
         resumed = request.headers.get("last-event-id", parameters.text("after"))
         if resumed and not (resumed.isascii() and resumed.isdigit()):
-            raise HttpError(400, f"The stream resumes after the number of a change, not after '{resumed[:100]}'")
+            raise HttpError(400, f"Last-Event-ID must be the sequence number of a change, not '{resumed[:100]}'")
         start = int(resumed[:18]) if resumed else api.read(lambda store: store.last_change())
         return StreamingResponse(
             _events(api, start), headers={"content-type": EVENT_STREAM, "cache-control": "no-cache"}
@@ -113,12 +113,12 @@ def routes(api: ApiState) -> APIRouter:
 
     @router.post("/import")
     async def import_(request: Request) -> Response:
-        with tempfile.SpooledTemporaryFile(max_size=_IMPORT_IN_MEMORY_BYTES) as spool:
+        with tempfile.SpooledTemporaryFile(max_size=_IMPORT_MEMORY_BYTES_MAX) as spool:
             try:
                 async for chunk in request.stream():
                     spool.write(chunk)
             except ClientDisconnect:
-                raise HttpError(400, "The import ended before its last line") from None
+                raise HttpError(400, "The client closed the connection before the end of the import") from None
 
             def operation(store: StoreWriter) -> export_import.Imported:
                 spool.seek(0)
@@ -149,14 +149,14 @@ def _chunks(api: ApiState, selection: Selection, deleted: bool, *, skip_damaged:
 
 
 async def _events(api: ApiState, after: int) -> AsyncIterator[bytes]:
-    """Changes after a sequence number, as they happen; a gap is told when some are not kept any more."""
+    """Server-sent events for the changes after a sequence number. A `gap` event reports changes that were deleted."""
     yield b": the changes of the schema registry\n\n"
     oldest = api.read(lambda store: store.changes(0, 1))
     if oldest and after < oldest[0].sequence - 1:
         yield f"event: gap\ndata: {oldest[0].sequence - 1 - after}\n\n".encode()
     while not api.is_stopping:
         changed = api.changed
-        listed = api.read(lambda store, after=after: store.changes(after, _CHANGES_AT_ONCE))  # type: ignore[misc]
+        listed = api.read(lambda store, after=after: store.changes(after, _CHANGES_PER_EVENT_MAX))  # type: ignore[misc]
         if listed:
             yield b"".join(
                 b"id: %d\nevent: %s\ndata: %s\n\n"

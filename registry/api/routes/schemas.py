@@ -1,4 +1,4 @@
-"""/schemas: by id, by guid, in lists."""
+"""/schemas: get by id or guid, list."""
 
 from fastapi import APIRouter
 from starlette.requests import Request

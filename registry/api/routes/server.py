@@ -1,4 +1,4 @@
-"""/, /contexts, /v1/metadata and /health: about the registry itself."""
+"""/, /contexts, /v1/metadata, /health."""
 
 import asyncio
 from importlib.metadata import PackageNotFoundError, version

@@ -1,4 +1,4 @@
-"""/config and /mode of subjects, contexts and the whole."""
+"""/config and /mode: of subjects, of contexts, global."""
 
 from fastapi import APIRouter
 from starlette.requests import Request

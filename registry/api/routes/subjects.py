@@ -1,4 +1,4 @@
-"""/subjects: lists, look-up, registration, versions, tags, deletion."""
+"""/subjects: list, look up, register, versions, tags, delete."""
 
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -27,7 +27,7 @@ from headgate.registry.wire import metadata_of, rule_set_of
 _WORK_LIMITS: Final = WorkLimits(
     versions_max=20, chars_max=INLINE_BODY_BYTES_MAX, steps_max=INLINE_COMPARISON_STEPS_MAX
 )
-"""What a registration may compare with before it counts as long work."""
+"""Limits for compatibility checks on the event loop. Larger checks run in the schema pool."""
 
 
 def deleted_shown(parameters: Parameters) -> Deleted:
@@ -42,9 +42,9 @@ async def _register_long(
     *,
     normalize: bool,
 ) -> StoredVersion:
-    """Understood and compared first, where nobody waits for it; then written, with nothing of that left to do.
+    """Parses and compares the schema in the schema pool, then writes it with the cached results.
 
-    What somebody else registers in between is seen, and compared with, when it is written.
+    The write also compares with versions that were registered in between.
     """
     environment = api.registry.environment.remembering()
     known = await api.read_in_schema_pool(lambda store: examine(environment, store, *asked(store), normalize=normalize))
@@ -57,7 +57,7 @@ async def _register_long(
 
 
 def registering(api: ApiState) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-    """The handler that registers, for its route and for the front, which calls it without one."""
+    """The handler of registrations, for its route and for the fast path."""
     environment = api.registry.environment
 
     async def register_version(request: Request) -> Response:
@@ -266,7 +266,7 @@ def routes(api: ApiState) -> APIRouter:
 
 
 def _cache_tags(parameters: Parameters, submitted: SubmittedSchema, version: StoredVersion) -> tuple[str | int, ...]:
-    """What an answer about a sent schema tells of: its subject, its id, and what it refers to."""
+    """Cache tags of a response about a submitted schema: its subject, its id, and its references."""
     return (
         version.id,
         version.subject.name,
