@@ -1,4 +1,4 @@
-"""One Spark session for every test that needs one: it takes ten seconds to start, and a process holds only one."""
+"""The shared Spark session. It takes ten seconds to start, and a process can have only one."""
 
 import gc
 import os
@@ -30,18 +30,17 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    # Most of what runs here runs once: the optimising compiler, and a collector with threads of its own, take more of
-    # the two cores than they give back. Without the optimising one Java makes room for a fifth of the compiled code;
-    # what Spark generates for all tests fills that, and then threads die of it.
+    # Most code runs once, so the optimizing compiler and a parallel collector cost more than they save. Without the
+    # optimizing compiler the default code cache is five times smaller. Spark's generated code would fill it.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
     "spark.python.worker.reuse": "true",
-    # A task that fails takes its worker along, and many of these tests let one fail: new ones are there at once.
+    # A failed task ends its worker, and many tests fail tasks on purpose. The daemon forks new workers quickly.
     "spark.python.daemon.module": "headgate.spark_udfs.daemon",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.metricsEnabled": "false",
-    # Of a Delta table's log: 50 tasks, by default, to read a handful of lines.
+    # The default is 50 tasks to read a short Delta log.
     "spark.databricks.delta.snapshotPartitions": "1",
-    # A stream's state and offsets are asked for often; a poll of 10 ms would only burn the two cores.
+    # The default polling interval of 10 ms uses too much CPU.
     "spark.sql.streaming.pollingDelay": "50ms",
 }
 
@@ -50,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.spark)
-            # PySpark itself warns about newer versions of pandas, and leaves sockets to the garbage collector.
+            # PySpark warns about new pandas versions, and leaves sockets to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::FutureWarning:pyspark"))
@@ -62,8 +61,7 @@ DELTA_SETTINGS = {"spark.sql.extensions": EXTENSION, "spark.sql.catalog.spark_ca
 
 
 def connectors() -> dict[str, str]:
-    """Spark's own Kafka source and Avro functions, where they can be had: `tests/spark/peers` compares with them; and
-    Delta Lake, for those of `tests/spark/pipeline`."""
+    """Settings with the jars of Spark's Kafka source and Avro functions (for `tests/spark/peers`) and of Delta Lake."""
     jars: list[str] = []
     settings: dict[str, str] = {}
     try:
@@ -71,7 +69,7 @@ def connectors() -> dict[str, str]:
     except JarsUnavailable as error:
         if os.environ.get("CI") == "true":
             unavailable(str(error))
-    # The tests that need Delta ask for themselves whether it is there; without it all others run.
+    # Tests that need Delta check for it themselves.
     with suppress(JarsUnavailable):
         jars.append(delta_jars())
         settings = DELTA_SETTINGS
@@ -86,7 +84,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 
     folder = tmp_path_factory.mktemp("spark")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # Workers find our packages where this process does.
+    # Workers import the same packages as this process.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     builder = SparkSession.builder.master("local[2]").appName("headgate-tests")
     places = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}
@@ -99,8 +97,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _garbage_of_pyspark() -> Iterator[None]:
-    """Collected here, where its warnings are passed over, and not in whichever test of others comes next."""
+def _collect_pyspark_garbage() -> Iterator[None]:
+    """Collect PySpark's garbage here and ignore its warnings, so that they do not fail a later test."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -109,7 +107,7 @@ def _garbage_of_pyspark() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadgateRegistry]:
-    """One registry of ours, shared: each test takes subjects of its own."""
+    """The shared registry. Each test uses its own subjects."""
     process = HeadgateRegistry(tmp_path_factory.mktemp("registry"))
     process.start()
     yield process

@@ -9,7 +9,7 @@ from tests.conftest import unavailable
 from tests.live.installation import PYTHONPATH, ROOT
 
 
-def test_the_demo_goes_through() -> None:
+def test_the_demo_succeeds() -> None:
     for program in ("java", "curl"):
         if shutil.which(program) is None:
             unavailable(f"the demo needs {program}")

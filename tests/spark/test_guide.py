@@ -32,7 +32,7 @@ def own_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadgateR
     process.stop()
 
 
-def test_the_examples_run_as_they_stand(
+def test_the_examples_of_the_guide_run(
     spark: "SparkSession", broker: HeadgateBroker, own_registry: HeadgateRegistry
 ) -> None:
     text = PAGE.read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def test_the_examples_run_as_they_stand(
     blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     assert len(blocks) >= 8
     for block in blocks:
-        # Lines keep their numbers, so that a failure points into the page.
+        # Keep the line numbers, so that a traceback points to the page.
         code = "\n" * text.count("\n", 0, block.start(1)) + block[1]
         code = code.replace("http://localhost:8081", own_registry.url).replace("localhost:9092", broker.address)
         exec(compile(code, str(PAGE), "exec"), names)

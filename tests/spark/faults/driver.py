@@ -1,9 +1,9 @@
-"""A driver to be killed: it reads a topic with two streaming queries, one into Parquet, one into SQLite, without end.
+"""A driver for the kill test: it reads a topic with two endless streaming queries, into Parquet and into SQLite.
 
     python -m tests.spark.faults.driver BOOTSTRAP REGISTRY TOPIC SUBJECT FOLDER
 
-Parquet is exactly once by Spark's own log of files; SQLite because a batch and its number are one transaction, and a
-batch whose number is there was done before.
+Parquet is exactly once because of Spark's sink log. SQLite is exactly once because one transaction contains the rows
+and the number of a batch.
 """
 
 import sqlite3
@@ -28,7 +28,7 @@ def session(folder: Path) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
         "spark.python.daemon.module": "headgate.spark_udfs.daemon",
-        # It will not live long enough for the optimising compiler to pay.
+        # The process is too short-lived for the optimizing compiler.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),

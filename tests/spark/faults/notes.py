@@ -1,4 +1,4 @@
-"""What the fault tests write and read: notes in two schema versions, and a stream of them into a list."""
+"""Test data of the fault tests: notes in two schema versions, and a streaming query that collects them."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def payloads(schema: dict[str, Any], schema_id: int, numbers: range) -> list[byt
 
 
 class Stream:
-    """A streaming query that keeps the rows of each batch."""
+    """A streaming query that collects the rows of each batch."""
 
     def __init__(self, frame_: DataFrame, checkpoint: Path) -> None:
         self.batches: list[list[Row]] = []

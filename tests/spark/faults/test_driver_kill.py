@@ -1,4 +1,4 @@
-"""kill -9 of the driver in mid-stream: started again from its checkpoints, it loses and doubles nothing."""
+"""Kill the driver with SIGKILL during a stream. After the restart no row is lost or duplicated."""
 
 import json
 import os
@@ -30,7 +30,7 @@ parquet_file: Any = pyarrow.parquet.ParquetFile
 
 KILLS = int(os.environ.get("HEADGATE_DRIVER_KILLS", "1"))
 ROWS = int(os.environ.get("HEADGATE_DRIVER_ROWS", "1500"))
-"""Five batches: a kill falls between the second and the last one."""
+"""Five batches. The kill happens between the second and the last one."""
 PARTITIONS = 3
 POISON_EACH = 13
 TOPIC = "killed-driver"
@@ -42,7 +42,7 @@ Place: TypeAlias = tuple[int, int, int | None, str | None, str | None]
 
 
 def records(client: RegistryClient) -> list[bytes]:
-    """Two versions, and every thirteenth record cut off."""
+    """Payloads of two versions, every thirteenth truncated."""
     half = ROWS // 2
     made = payloads(FIRST, registered(client, SUBJECT, FIRST), range(half))
     made += payloads(SECOND, registered(client, SUBJECT, SECOND), range(half, ROWS))
@@ -61,7 +61,7 @@ def expected() -> list[Place]:
 
 
 def in_table(path: Path, what: str) -> list[Any]:
-    """Of the transactional sink, seen from outside; nothing as long as the driver has not made it."""
+    """Rows of the SQLite table; empty until the driver has created it."""
     if not path.exists():
         return []
     with closing(sqlite3.connect(path, timeout=30)) as connection:
@@ -76,7 +76,7 @@ def count_in_table(path: Path) -> int:
 
 
 def in_files(folder: Path) -> list[Place]:
-    """The rows in the files that Spark's log of the sink names. A killed driver leaves other files behind."""
+    """The rows of the files in Spark's sink log. A killed driver leaves other files behind."""
     named = set()
     for batch in (folder / "_spark_metadata").glob("[0-9]*"):
         _, *entries = batch.read_text(encoding="utf-8").splitlines()
@@ -86,7 +86,7 @@ def in_files(folder: Path) -> list[Place]:
 
 
 @pytest.mark.slow
-def test_a_killed_driver_loses_nothing_and_doubles_nothing(
+def test_a_killed_driver_neither_loses_nor_duplicates_rows(
     headgate_broker: HeadgateBroker, registry: HeadgateRegistry, tmp_path: Path
 ) -> None:
     if shutil.which("java") is None:

@@ -1,4 +1,4 @@
-"""A registry that is down when the job begins, that dies while it runs, and that learns new schemas meanwhile."""
+"""Registry outages at the start and during a stream, and schemas registered during a stream."""
 
 import time
 from collections import Counter
@@ -18,13 +18,13 @@ from tests.spark.faults.notes import FIRST, SECOND, Stream, note, payloads, read
 from tests.spark.registering import registered
 
 SOON_SECONDS_MAX = 30.0
-"""What "at once" may take on a busy machine: three tries with a pause each, and the start of a Python worker."""
+"""Time for three attempts with backoff and the start of a Python worker, on a loaded machine."""
 BACK_SECONDS_MAX = 60.0
 
 
 @pytest.fixture
 def mortal_registry(tmp_path: Path) -> Iterator[HeadgateRegistry]:
-    """One of its own, to be killed."""
+    """A separate registry that the tests stop."""
     process = HeadgateRegistry(tmp_path / "registry")
     process.start()
     yield process
@@ -45,19 +45,19 @@ def by_stream(spark: SparkSession, address: str, registry_url: str) -> None:
 
 
 @pytest.mark.parametrize("load", [by_frame, by_batch, by_stream])
-def test_a_registry_that_is_down_at_the_start_fails_at_once_with_advice(
+def test_an_unavailable_registry_fails_the_start_with_advice(
     spark: SparkSession, headgate_broker: HeadgateBroker, load: Callable[[SparkSession, str, str], None]
 ) -> None:
     nobody = f"http://127.0.0.1:{free_port()}"
     started = time.monotonic()
-    # Spark wraps what a source raises in an exception of its own, which is no subclass of it.
+    # Spark wraps the exception of a data source in an unrelated class.
     with pytest.raises(Exception, match="Check that the registry is running") as caught:
         load(spark, headgate_broker.address, nobody)
     assert time.monotonic() - started < SOON_SECONDS_MAX
     assert nobody.removeprefix("http://") in str(caught.value)
 
 
-def test_a_schema_registered_while_the_stream_runs_is_learnt(
+def test_a_schema_registered_during_the_stream_is_used(
     spark: SparkSession, headgate_broker: HeadgateBroker, registry: HeadgateRegistry, tmp_path: Path
 ) -> None:
     topic, subject = "learning", "learning-value"
@@ -77,7 +77,7 @@ def test_a_schema_registered_while_the_stream_runs_is_learnt(
     assert Counter(row["schema_id"] for row in rows) == {first: 100, second: 100}
 
 
-def test_a_registry_that_dies_costs_a_reason_and_no_row(
+def test_a_registry_outage_during_the_stream_loses_no_row(
     spark: SparkSession, headgate_broker: HeadgateBroker, mortal_registry: HeadgateRegistry, tmp_path: Path
 ) -> None:
     topic, subject = "outage", "outage-value"
@@ -105,7 +105,7 @@ def test_a_registry_that_dies_costs_a_reason_and_no_row(
         seen = len(stream.caught_up())
         deadline = time.monotonic() + BACK_SECONDS_MAX
         while True:
-            # That the registry is away is remembered for a while, and no row is read twice.
+            # The client caches the outage, and no row is read twice.
             produce(headgate_broker.address, topic, payloads(SECOND, second, range(100, 110)), partitions=2)
             rows = stream.caught_up()[seen:]
             seen += len(rows)
@@ -118,7 +118,7 @@ def test_a_registry_that_dies_costs_a_reason_and_no_row(
         assert sorted(row["value"]["id"] for row in rows) == list(range(100, 110))
 
 
-def test_a_batch_that_is_all_poison_does_not_stop_the_stream(
+def test_a_batch_of_only_poison_does_not_stop_the_stream(
     spark: SparkSession, headgate_broker: HeadgateBroker, registry: HeadgateRegistry, tmp_path: Path
 ) -> None:
     topic, subject = "all-poison", "all-poison-value"

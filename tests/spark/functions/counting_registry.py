@@ -1,4 +1,4 @@
-"""The stub registry behind a real socket, since executors are other processes: it counts what they ask."""
+"""A stub registry on a real socket that counts the requests of executors, which are separate processes."""
 
 import threading
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.unit.serdes.stub_registry import StubRegistry
 
 @contextmanager
 def counting_registry(stub: StubRegistry) -> Iterator[str]:
-    """The address at which the stub answers."""
+    """The address of the stub."""
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:

@@ -1,4 +1,4 @@
-"""Schemas that evolve, payloads of each version, and frames of them."""
+"""Three schema versions, payloads of each, and DataFrames of payloads."""
 
 import json
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ CUSTOMERS = (CUSTOMER_V1, CUSTOMER_V2, CUSTOMER_V3)
 
 
 def register(registry: HeadgateRegistry, subject: str, *schemas: Any) -> list[int]:
-    """The ids of these versions, each accepted whatever came before."""
+    """Register the versions without compatibility checks, and return their ids."""
     with RegistryClient(registry.url) as client:
         ids: list[int] = []
         for schema in schemas:
@@ -65,15 +65,15 @@ def encoded(schema: Any, value: object, schema_id: int) -> bytes:
 
 
 def frame_of(spark: "SparkSession", payloads: Sequence[bytes | None], slices: int = 2) -> "DataFrame":
-    """Rows of `n`, their number, and `value`."""
+    """A DataFrame of `n`, the row number, and `value`."""
     rows = [(number, None if payload is None else bytearray(payload)) for number, payload in enumerate(payloads)]
     df = spark.createDataFrame(rows, "n bigint, value binary")
-    # A table of rows in hand has a slice for each core by itself.
+    # Spark creates one partition per core by default.
     return df if slices == 2 else df.repartition(slices)
 
 
 def rows_of(df: "DataFrame", by: str = "n") -> list[Any]:
-    """In order, without the shuffle that Spark would need for it."""
+    """The rows in order, sorted without a shuffle."""
     return sorted(df.collect(), key=lambda row: row[by])
 
 

@@ -1,4 +1,4 @@
-"""`from_registry_avro`, `poison_reason` and `schema_id` on a real Spark."""
+"""`from_registry_avro`, `poison_reason` and `schema_id` in a Spark session."""
 
 import json
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def test_versions_with_added_removed_promoted_and_renamed_fields_become_one_colu
     assert [row["schema_id"] for row in structs_of(decoded)] == ids
 
 
-def test_fields_that_are_never_null_say_so_and_bad_rows_are_null_as_a_whole(
+def test_required_fields_are_not_nullable_and_bad_rows_are_null(
     spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
 ) -> None:
     from pyspark.sql.types import StructType
@@ -71,14 +71,14 @@ def test_fields_that_are_never_null_say_so_and_bad_rows_are_null_as_a_whole(
     value = outcome["value"].dataType
     assert isinstance(value, StructType)
     assert outcome["value"].nullable
-    # PySpark 4.0 takes its results through pandas, where all is nullable.
+    # PySpark 4.0 uses pandas, where every field is nullable.
     assert {field.name for field in value if field.nullable} in ({"email"}, set(value.names))
     assert [row.id for row in decoded.select("d.value.id").collect()] == [1, None, 2**40, None, None, 3]
     assert decoded.where("d.value.id IS NULL").count() == decoded.where("d.value IS NULL").count() == 3
     assert decoded.where("d.value.name = ''").count() == 0
 
 
-def test_a_version_an_id_and_a_schema_in_hand_are_readers_too(
+def test_the_reader_can_be_a_version_an_id_or_a_schema_text(
     spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
 ) -> None:
     df = frame_of(spark, customers(ids)[:2])
@@ -104,9 +104,7 @@ def test_a_projection_keeps_only_its_fields(spark: "SparkSession", registry: Hea
     ]
 
 
-def test_each_mode_treats_a_bad_row_as_it_says(
-    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
-) -> None:
+def test_each_mode_handles_a_bad_row(spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]) -> None:
     good = customers(ids)[2]
     df = frame_of(spark, [good, good[:-1], None])
 
@@ -126,7 +124,7 @@ def test_each_mode_treats_a_bad_row_as_it_says(
     assert f"schema id {ids[2]}" in text or "the payload is null" in text
 
 
-def test_a_bad_row_that_fails_the_task_is_named_with_its_bytes(
+def test_a_failed_task_reports_the_bytes_of_the_bad_row(
     spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
 ) -> None:
     bad = customers(ids)[2] + b"!"
@@ -146,7 +144,9 @@ def test_schema_ids_are_read_without_python_and_without_a_registry(spark: "Spark
     assert "Python" not in plan
 
 
-def test_poison_reasons_come_by_themselves(spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]) -> None:
+def test_poison_reason_returns_only_the_reason(
+    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
+) -> None:
     good = customers(ids)[0]
     df = frame_of(spark, [good, good[:-1], b"x", good])
     reason = poison_reason("value", "columns-value", registry=registry.url)
@@ -156,7 +156,7 @@ def test_poison_reasons_come_by_themselves(spark: "SparkSession", registry: Head
 
 @pytest.fixture
 def unset(spark: "SparkSession") -> Iterator[None]:
-    """Nobody has said how functions take their input, as in a session of a user's."""
+    """A session without an explicit setting of the columnar input."""
     before = spark.conf.getAll.get(COLUMNAR_INPUT)
     spark.conf.unset(COLUMNAR_INPUT)
     yield
@@ -172,19 +172,19 @@ def stored(spark: "SparkSession", folder: Path, payloads: list[bytes]) -> "DataF
 
 
 @pytest.mark.usefixtures("unset")
-def test_payloads_in_parquet_become_rows_once(
+def test_parquet_columns_are_converted_to_rows_once(
     spark: "SparkSession", registry: HeadgateRegistry, ids: list[int], tmp_path: Path
 ) -> None:
     df = stored(spark, tmp_path, customers(ids))
     decoded = df.select("n", from_registry_avro("value", "columns-value", registry=registry.url).alias("d"))
     plan = decoded.select("d.value.*")._jdf.queryExecution().executedPlan().toString()
-    assert plan.count("ArrowEvalPython") == 1, "the fields come from one call"
-    assert "ColumnarToRow" in plan.partition("ArrowEvalPython")[2], "Spark would make rows, columns and rows of it"
+    assert plan.count("ArrowEvalPython") == 1, "all fields come from one call"
+    assert "ColumnarToRow" in plan.partition("ArrowEvalPython")[2], "the input is converted to rows once"
     assert [row["value"]["id"] for row in structs_of(decoded)] == [1, 2**40, 3]
 
 
 @pytest.mark.usefixtures("unset")
-def test_a_session_that_says_how_functions_take_their_input_is_left_as_it_is(
+def test_an_explicit_columnar_input_setting_is_kept(
     spark: "SparkSession", registry: HeadgateRegistry, ids: list[int], tmp_path: Path
 ) -> None:
     spark.conf.set(COLUMNAR_INPUT, "true")
@@ -194,7 +194,7 @@ def test_a_session_that_says_how_functions_take_their_input_is_left_as_it_is(
     assert [row["value"]["id"] for row in structs_of(decoded)] == [1, 2**40, 3]
 
 
-def test_the_registry_is_found_in_sparks_configuration(
+def test_the_registry_address_comes_from_the_spark_configuration(
     spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
 ) -> None:
     spark.conf.set("spark.headgate.registry.url", registry.url)
@@ -205,7 +205,7 @@ def test_the_registry_is_found_in_sparks_configuration(
         spark.conf.unset("spark.headgate.registry.url")
 
 
-def test_what_cannot_work_fails_on_the_driver_with_advice(
+def test_invalid_arguments_fail_on_the_driver_with_advice(
     spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
 ) -> None:
     with pytest.raises(RegistryNotReady, match=r"registry at http://127\.0\.0\.1:9 does not respond.*Check"):

@@ -1,4 +1,4 @@
-"""Dead letters as records: the same headers, byte for byte, as `serdes.dead_letter` writes."""
+"""Dead-letter records have the same headers as those of `serdes.dead_letter`."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ OWN_HEADERS: list[list[tuple[str, bytes | None]] | None] = [
 ]
 
 
-def test_records_have_the_headers_that_serdes_writes(spark: "SparkSession") -> None:
+def test_records_have_the_same_headers_as_in_serdes(spark: "SparkSession") -> None:
     rows = [
         (
             "orders", number, 10 + number, AT, bytearray(b"k"), own, bytearray(b"bad\xff"), "TRUNCATED",
@@ -46,7 +46,7 @@ def test_records_have_the_headers_that_serdes_writes(spark: "SparkSession") -> N
         assert read_dead_letter(Record(record.topic, b"k", b"bad\xff", tuple(written))).origin.offset == 10 + number
 
 
-def test_rows_of_no_topic_leave_those_headers_out(spark: "SparkSession") -> None:
+def test_rows_without_a_topic_omit_the_topic_headers(spark: "SparkSession") -> None:
     decoded = spark.sql("SELECT CAST(null AS int) value, 'NULL' reason, CAST(null AS bigint) schema_id, X'' raw")
     (record,) = to_dead_letter_records(dead_letters(decoded), "t.dead", application="a").collect()
     names = [header.key.removeprefix(PREFIX) for header in record.headers]

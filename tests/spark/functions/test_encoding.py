@@ -1,4 +1,4 @@
-"""`to_registry_avro`: registered on the driver, encoded by the executors."""
+"""`to_registry_avro`: the driver registers the schema, executors encode."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -37,9 +37,7 @@ AS t(n, id, kind, at, price)
 """
 
 
-def test_rows_that_fit_are_framed_payloads_and_the_others_have_reasons(
-    spark: "SparkSession", registry: HeadgateRegistry
-) -> None:
+def test_valid_rows_are_encoded_and_the_others_have_reasons(spark: "SparkSession", registry: HeadgateRegistry) -> None:
     from pyspark.sql import functions as f
 
     df = spark.sql(ROWS).repartition(2)
@@ -61,7 +59,7 @@ def test_rows_that_fit_are_framed_payloads_and_the_others_have_reasons(
     assert [row.p is None for row in rows_of(nulls)] == [False, True, True, True, True, False]
 
 
-def test_a_row_that_does_not_fit_fails_the_task_by_default_and_names_the_field(
+def test_an_invalid_row_fails_the_task_by_default_with_the_field(
     spark: "SparkSession", registry: HeadgateRegistry
 ) -> None:
     from pyspark.sql import functions as f
@@ -81,7 +79,7 @@ def test_a_null_struct_is_a_null_payload(spark: "SparkSession", registry: Headga
     assert [row.p is None for row in rows_of(df.select("id", payload.alias("p")), "id")] == [False, True]
 
 
-def test_what_the_registry_refuses_is_refused_on_the_driver_in_its_words(
+def test_an_incompatible_schema_fails_on_the_driver_with_the_message_of_the_registry(
     registry: HeadgateRegistry, spark: "SparkSession"
 ) -> None:
     first = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
@@ -95,7 +93,7 @@ def test_what_the_registry_refuses_is_refused_on_the_driver_in_its_words(
         to_registry_avro("value", "s", registry={"registry.url": "http://127.0.0.1:9", "registry.retries": "0"})
 
 
-def test_columns_that_are_not_of_the_schema_are_named(spark: "SparkSession", registry: HeadgateRegistry) -> None:
+def test_columns_that_do_not_match_the_schema_are_reported(spark: "SparkSession", registry: HeadgateRegistry) -> None:
     from pyspark.sql import functions as f
 
     df = spark.sql(ROWS)

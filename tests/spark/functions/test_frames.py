@@ -1,4 +1,4 @@
-"""Whole frames: `decode_frame` and `decode_topic`, poison of every kind, and counts that add up."""
+"""`decode_frame` and `decode_topic` with every kind of poison, and consistent counts."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ KIND_ONLY: dict[str, Any] = {
     "name": "Event",
     "fields": [{"name": "id", "type": {"type": "map", "values": "long"}}],
 }
-"""No version of `Event` that anything could be resolved from."""
+"""Not compatible with `Event`."""
 
 
 def long(number: int) -> bytes:
@@ -39,7 +39,7 @@ def long(number: int) -> bytes:
 
 
 def poison(schema_id: int, unreadable_id: int) -> dict[str, tuple[bytes | None, str]]:
-    """Every reason, and what kills other decoders."""
+    """Payloads for every reason, including those that crash other decoders."""
     good = encoded(EVENT, {"id": 1, "note": "x", "kind": "A", "price": b"\x07", "tags": [], "parent": None}, schema_id)
 
     def body(*parts: bytes) -> bytes:
@@ -94,7 +94,7 @@ def event(number: int, schema_id: int) -> bytes:
 
 
 def topic_frame(spark: "SparkSession", payloads: list[bytes | None]) -> "DataFrame":
-    """As Spark's Kafka source has it, headers included."""
+    """A DataFrame with the columns of Spark's Kafka source, including headers."""
     rows = [
         (
             bytearray(b"k%d" % number),
@@ -115,7 +115,7 @@ def topic_frame(spark: "SparkSession", payloads: list[bytes | None]) -> "DataFra
     return spark.createDataFrame(rows, kinds).repartition(3)
 
 
-def test_every_poison_goes_to_the_dead_letters_and_everything_else_is_decoded(
+def test_every_kind_of_poison_becomes_a_dead_letter_and_other_rows_are_decoded(
     spark: "SparkSession", registry: HeadgateRegistry, event_id: int, unreadable_id: int
 ) -> None:
     bad = poison(event_id, unreadable_id)
@@ -145,7 +145,7 @@ def test_every_poison_goes_to_the_dead_letters_and_everything_else_is_decoded(
     assert "1 bytes left over" in by_reason["TRAILING_BYTES"].detail
 
 
-def test_a_body_of_one_version_under_the_id_of_another_does_not_pass_for_good(
+def test_a_body_with_the_schema_id_of_another_version_is_poison(
     spark: "SparkSession", registry: HeadgateRegistry
 ) -> None:
     ids = register(registry, "swapped-value", CUSTOMER_V1)
@@ -154,9 +154,7 @@ def test_a_body_of_one_version_under_the_id_of_another_does_not_pass_for_good(
     assert df.collect()[0].reason in ("CORRUPT", "TRUNCATED", "TRAILING_BYTES")
 
 
-def test_nothing_but_poison_no_rows_and_empty_partitions(
-    spark: "SparkSession", registry: HeadgateRegistry, event_id: int
-) -> None:
+def test_batches_of_only_poison_or_no_rows(spark: "SparkSession", registry: HeadgateRegistry, event_id: int) -> None:
     garbage = decode_frame(frame_of(spark, [b"x", None, b""] * 10, 7), "events-value", registry=registry.url)
     assert {(row.reason, row["count"]) for row in garbage.groupBy("reason").count().collect()} == {
         ("TOO_SHORT", 20), ("NULL", 10),
@@ -167,7 +165,7 @@ def test_nothing_but_poison_no_rows_and_empty_partitions(
     assert [row.value.id for row in few.collect()] == [1]
 
 
-def test_batches_larger_than_a_piece_and_smaller_than_a_row_are_decoded(
+def test_batches_larger_than_a_piece_are_decoded(
     spark: "SparkSession", registry: HeadgateRegistry, event_id: int
 ) -> None:
     def wide(number: int) -> bytes:
@@ -181,7 +179,7 @@ def test_batches_larger_than_a_piece_and_smaller_than_a_row_are_decoded(
     assert [row.n for row in rows] == list(range(16))
 
 
-def test_only_the_columns_kept_travel(spark: "SparkSession", registry: HeadgateRegistry, event_id: int) -> None:
+def test_only_kept_columns_are_returned(spark: "SparkSession", registry: HeadgateRegistry, event_id: int) -> None:
     df = topic_frame(spark, [event(1, event_id), b"x"])
     assert decode_frame(df, "events-value", registry=registry.url, keep=["offset"]).columns == [
         "offset", "value", "reason", "schema_id", "raw",
@@ -191,7 +189,7 @@ def test_only_the_columns_kept_travel(spark: "SparkSession", registry: HeadgateR
     assert sorted((row.value.kind if row.value else row.reason) for row in bare.collect()) == ["B", "TOO_SHORT"]
 
 
-def test_fields_can_be_columns_of_their_own(spark: "SparkSession", registry: HeadgateRegistry, event_id: int) -> None:
+def test_flat_returns_fields_as_columns(spark: "SparkSession", registry: HeadgateRegistry, event_id: int) -> None:
     df = frame_of(spark, [event(1, event_id), b"x", event(2, event_id)])
     flat = decode_frame(df, "events-value", registry=registry.url, fields=["id", "kind"], flat=True, details=True)
     assert flat.columns == ["n", "id", "kind", "reason", "schema_id", "raw", "detail"]
@@ -206,7 +204,7 @@ def test_fields_can_be_columns_of_their_own(spark: "SparkSession", registry: Hea
         decode_frame(df, "flat-text-value", registry=registry.url, flat=True)
 
 
-def test_kept_columns_of_every_type_come_back_as_they_were(
+def test_kept_columns_of_every_type_are_unchanged(
     spark: "SparkSession", registry: HeadgateRegistry, event_id: int
 ) -> None:
     kinds = (
@@ -219,9 +217,7 @@ def test_kept_columns_of_every_type_come_back_as_they_were(
     assert decoded.drop("value", "reason", "schema_id", "raw").collect() == plain.drop("value").collect()
 
 
-def test_a_frame_that_is_decoded_already_is_only_parted(
-    spark: "SparkSession", registry: HeadgateRegistry, event_id: int
-) -> None:
+def test_a_decoded_frame_is_only_split(spark: "SparkSession", registry: HeadgateRegistry, event_id: int) -> None:
     df = topic_frame(spark, [event(1, event_id), b"x", event(2, event_id)])
     decoded = decode_frame(df, "events-value", registry=registry.url)
     good, letters = decode_topic(decoded)
@@ -234,7 +230,7 @@ def test_a_frame_that_is_decoded_already_is_only_parted(
     )
 
 
-def test_a_table_without_a_topics_columns_keeps_its_own_in_the_dead_letters(
+def test_dead_letters_of_a_table_keep_its_columns(
     spark: "SparkSession", registry: HeadgateRegistry, event_id: int
 ) -> None:
     letters = decode_topic(frame_of(spark, [b"x", event(1, event_id)]), "events-value", registry=registry.url).poison
@@ -242,7 +238,7 @@ def test_a_table_without_a_topics_columns_keeps_its_own_in_the_dead_letters(
     assert (letter.n, letter.topic, letter.offset, letter.headers, letter.reason) == (0, None, None, None, "TOO_SHORT")
 
 
-def test_the_wrong_columns_are_named(spark: "SparkSession", registry: HeadgateRegistry, event_id: int) -> None:
+def test_wrong_columns_are_reported(spark: "SparkSession", registry: HeadgateRegistry, event_id: int) -> None:
     df = frame_of(spark, [b"x"])
     with pytest.raises(FrameError, match="there is no column payload"):
         decode_frame(df, "events-value", column="payload", registry=registry.url)
@@ -258,7 +254,7 @@ def test_the_wrong_columns_are_named(spark: "SparkSession", registry: HeadgateRe
         part(df)
 
 
-def test_schemas_named_in_record_headers_are_read(spark: "SparkSession", registry: HeadgateRegistry) -> None:
+def test_schema_ids_in_record_headers_are_used(spark: "SparkSession", registry: HeadgateRegistry) -> None:
     from headgate.serdes import RegistryClient, Serializer, SerializerOptions, avro_schema
     from tests.unit.spark_udfs.plans import text_of
 

@@ -1,4 +1,4 @@
-"""What executors ask of the registry, and what becomes of the rows when it is gone."""
+"""Registry requests of executors, and registry outages."""
 
 import json
 from typing import TYPE_CHECKING
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 TASKS = 8
 RUNS = 3
 WORKERS = 2
-"""Python workers of `local[2]`."""
+"""The number of Python workers of `local[2]`."""
 
 
-def test_ids_that_the_plan_did_not_bring_are_asked_for_once_per_worker(spark: "SparkSession") -> None:
+def test_unknown_schema_ids_are_requested_once_per_worker(spark: "SparkSession") -> None:
     stub = StubRegistry()
     first = stub.add("counted-value", {"schema": json.dumps(CUSTOMER_V1)})
     with counting_registry(stub) as url:
@@ -37,7 +37,7 @@ def test_ids_that_the_plan_did_not_bring_are_asked_for_once_per_worker(spark: "S
     assert set(asked) == {f"GET /schemas/ids/{late}", "GET /schemas/ids/77"}
 
 
-def test_a_registry_that_dies_costs_reasons_and_never_a_row(spark: "SparkSession") -> None:
+def test_a_registry_outage_adds_reasons_and_loses_no_row(spark: "SparkSession") -> None:
     stub = StubRegistry()
     first = stub.add("dying-value", {"schema": json.dumps(CUSTOMER_V1)})
     with counting_registry(stub) as url:

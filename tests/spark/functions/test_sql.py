@@ -1,4 +1,4 @@
-"""The functions by name, in SQL."""
+"""The SQL functions."""
 
 from typing import TYPE_CHECKING
 
@@ -37,9 +37,7 @@ def test_a_function_for_a_subject_in_sql(spark: "SparkSession", registry: Headga
     )
 
 
-def test_a_table_function_finds_the_columns_of_the_subject_that_it_is_given(
-    spark: "SparkSession", first_id: int
-) -> None:
+def test_the_table_function_has_the_columns_of_its_subject(spark: "SparkSession", first_id: int) -> None:
     df = spark.sql("SELECT * FROM headgate_decode(TABLE(SELECT n, value FROM sql_customers), 'sql-value')")
     assert df.columns == ["n", "value", "reason", "schema_id", "raw"]
     rows = rows_of(df)
@@ -49,13 +47,13 @@ def test_a_table_function_finds_the_columns_of_the_subject_that_it_is_given(
     assert sorted(str(row.id) for row in few.collect()) == ["1", "None", "None"]
 
 
-def test_a_table_function_says_what_is_wrong_when_the_query_is_analyzed(spark: "SparkSession", first_id: int) -> None:
+def test_the_table_function_reports_errors_during_analysis(spark: "SparkSession", first_id: int) -> None:
     with pytest.raises(Exception, match="spelling"):
         spark.sql("SELECT * FROM headgate_decode(TABLE(SELECT value FROM sql_customers), 'sqll-value')")
     with pytest.raises(Exception, match="binary column"):
         spark.sql("SELECT * FROM headgate_decode(TABLE(SELECT n FROM sql_customers), 'sql-value')")
 
 
-def test_the_data_source_is_known_after_installing(spark: "SparkSession", first_id: int) -> None:
+def test_install_registers_the_data_source(spark: "SparkSession", first_id: int) -> None:
     with pytest.raises(Exception, match="subscribe"):
         spark.read.format("headgate").option("bootstrap.servers", "127.0.0.1:9").load().collect()

@@ -1,4 +1,4 @@
-"""Streams that use the functions, and a new version of the schema while they run."""
+"""Streaming queries with the functions, and new schema versions while they run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,8 +26,8 @@ V2: dict[str, Any] = {
 write_table: Any = pyarrow.parquet.write_table
 
 
-class Drops:
-    """A folder that files of payloads are dropped into, and a stream of it."""
+class PayloadFolder:
+    """A folder for files of payloads, and a stream that reads it."""
 
     def __init__(self, spark: "SparkSession", folder: Path, registry: HeadgateRegistry, subject: str) -> None:
         self.spark = spark
@@ -40,7 +40,7 @@ class Drops:
         self._files = 0
 
     def drop(self, *payloads: bytes | None) -> None:
-        # Parquet ignores names that begin with a dot, so a file that is half written is not seen.
+        # Spark ignores names that start with a dot, so it does not read a partial file.
         hidden = self.folder / f".{self._files}"
         write_table(pa.table({"value": pa.array(payloads, pa.binary())}), hidden)
         hidden.rename(self.folder / f"{self._files}.parquet")
@@ -60,11 +60,11 @@ class Drops:
 
 
 @pytest.fixture
-def drops(spark: "SparkSession", registry: HeadgateRegistry, tmp_path: Path) -> Drops:
-    return Drops(spark, tmp_path, registry, f"{tmp_path.name}-value")
+def folder(spark: "SparkSession", registry: HeadgateRegistry, tmp_path: Path) -> PayloadFolder:
+    return PayloadFolder(spark, tmp_path, registry, f"{tmp_path.name}-value")
 
 
-def test_a_stream_is_decoded_and_parted_over_restarts(drops: Drops) -> None:
+def test_a_stream_is_decoded_across_restarts(folder: PayloadFolder) -> None:
     seen: list[tuple[str, Any]] = []
 
     def run() -> None:
@@ -72,26 +72,26 @@ def test_a_stream_is_decoded_and_parted_over_restarts(drops: Drops) -> None:
             seen.extend(("good", row.value.id) for row in batch.where("reason IS NULL").collect())
             seen.extend(("bad", row.reason) for row in batch.where("reason IS NOT NULL").collect())
 
-        column = from_registry_avro("value", drops.subject, registry=drops.registry.url)
-        decoded = drops.stream().select(column.alias("d")).select("d.*")
-        query = decoded.writeStream.foreachBatch(each).option("checkpointLocation", drops.checkpoint)
+        column = from_registry_avro("value", folder.subject, registry=folder.registry.url)
+        decoded = folder.stream().select(column.alias("d")).select("d.*")
+        query = decoded.writeStream.foreachBatch(each).option("checkpointLocation", folder.checkpoint)
         query.trigger(availableNow=True).start().awaitTermination()
 
-    drops.drop_first(1, 2)
-    drops.drop(b"x", None)
+    folder.drop_first(1, 2)
+    folder.drop(b"x", None)
     run()
-    drops.drop_first(3)
+    folder.drop_first(3)
     run()
     assert sorted(seen, key=str) == [("bad", "NULL"), ("bad", "TOO_SHORT"), ("good", 1), ("good", 2), ("good", 3)]
 
 
-def test_by_default_a_new_version_is_read_with_the_old_reader(drops: Drops, spark: "SparkSession") -> None:
-    drops.drop_first(1)
-    good, _ = decode_topic(drops.stream(), drops.subject, registry=drops.registry.url)
+def test_keep_reads_a_new_version_with_the_old_reader_schema(folder: PayloadFolder, spark: "SparkSession") -> None:
+    folder.drop_first(1)
+    good, _ = decode_topic(folder.stream(), folder.subject, registry=folder.registry.url)
     query = good.select("value.*").writeStream.format("memory").queryName("kept").start()
     try:
         query.processAllAvailable()
-        drops.drop_second(2)
+        folder.drop_second(2)
         query.processAllAvailable()
     finally:
         query.stop()
@@ -100,37 +100,37 @@ def test_by_default_a_new_version_is_read_with_the_old_reader(drops: Drops, spar
     assert sorted(row.id for row in rows.collect()) == [1, 2]
 
 
-def test_a_new_version_fails_the_query_with_advice_where_that_is_asked_for(drops: Drops) -> None:
-    drops.drop_first(1)
-    decoded = decode_frame(drops.stream(), drops.subject, registry=drops.registry.url, on_new_version="FAIL")
-    query = decoded.writeStream.format("noop").option("checkpointLocation", drops.checkpoint).start()
+def test_fail_ends_the_query_for_a_new_version(folder: PayloadFolder) -> None:
+    folder.drop_first(1)
+    decoded = decode_frame(folder.stream(), folder.subject, registry=folder.registry.url, on_new_version="FAIL")
+    query = decoded.writeStream.format("noop").option("checkpointLocation", folder.checkpoint).start()
     try:
         query.processAllAvailable()
-        drops.drop_second(2)
+        folder.drop_second(2)
         with pytest.raises(Exception, match=r"NewVersionError: version 2 .* restart the query"):
             query.processAllAvailable()
     finally:
         query.stop()
 
 
-def test_a_query_starts_again_with_the_new_reader_and_loses_nothing(drops: Drops) -> None:
+def test_restart_uses_the_new_reader_schema_without_loss(folder: PayloadFolder) -> None:
     seen: list[dict[str, Any]] = []
     starts = 0
 
     def start() -> Any:
         nonlocal starts
         starts += 1
-        decoded = decode_frame(drops.stream(), drops.subject, registry=drops.registry.url, on_new_version="RESTART")
+        decoded = decode_frame(folder.stream(), folder.subject, registry=folder.registry.url, on_new_version="RESTART")
         if starts == 1:
-            # The reader is chosen; the version appears before its first payload does.
-            drops.drop_first(1)
-            drops.drop_second(2)
-            drops.drop_first(3)
+            # The reader schema is chosen already. The new version is registered before its first payload.
+            folder.drop_first(1)
+            folder.drop_second(2)
+            folder.drop_first(3)
 
         def each(batch: "DataFrame", batch_id: int) -> None:
             seen.extend(row.value.asDict() for row in batch.collect())
 
-        query = decoded.writeStream.foreachBatch(each).option("checkpointLocation", drops.checkpoint)
+        query = decoded.writeStream.foreachBatch(each).option("checkpointLocation", folder.checkpoint)
         return query.trigger(availableNow=True).start()
 
     run_restarting(start)
@@ -148,20 +148,20 @@ def test_any_other_failure_is_not_restarted() -> None:
         run_restarting(start)
 
 
-def test_each_micro_batch_has_the_newest_reader_where_that_is_asked_for(drops: Drops) -> None:
+def test_restart_refreshes_the_reader_schema_for_each_micro_batch(folder: PayloadFolder) -> None:
     seen: list[tuple[int, list[str], list[Any]]] = []
 
     def handle(good: "DataFrame", poison: "DataFrame", batch_id: int) -> None:
         rows = [row.value.asDict() for row in good.collect()]
         seen.append((batch_id, good.select("value.*").columns, [*rows, *(row.reason for row in poison.collect())]))
 
-    drops.drop_first(1)
-    each = decode_each_batch(handle, drops.subject, registry=drops.registry.url, on_new_version="RESTART")
-    query = drops.stream().writeStream.foreachBatch(each).option("checkpointLocation", drops.checkpoint).start()
+    folder.drop_first(1)
+    each = decode_each_batch(handle, folder.subject, registry=folder.registry.url, on_new_version="RESTART")
+    query = folder.stream().writeStream.foreachBatch(each).option("checkpointLocation", folder.checkpoint).start()
     try:
         query.processAllAvailable()
-        second = drops.register_second()
-        drops.drop(encoded(V2, {"id": 2, "more": "yes"}, second), b"x")
+        second = folder.register_second()
+        folder.drop(encoded(V2, {"id": 2, "more": "yes"}, second), b"x")
         query.processAllAvailable()
     finally:
         query.stop()

@@ -1,4 +1,4 @@
-"""Every type of Avro in Spark, compared with what fastavro reads from the same bytes."""
+"""Every Avro type in Spark, compared with fastavro on the same bytes."""
 
 import io
 import json
@@ -120,7 +120,7 @@ def by_fastavro(body: bytes) -> dict[str, Any]:
 
 
 def as_spark(name: str, value: Any) -> Any:
-    """What fastavro read, as Spark's rows have it: the differences that `spark_udfs.types` lists, and no others."""
+    """The value of fastavro in Spark types, as listed in `executor.spark_types`."""
     if value is None:
         return None
     if isinstance(value, time):
@@ -166,7 +166,7 @@ def payloads(schema_id: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("form", ["frame", "column"])
-def test_every_type_has_its_spark_type_and_fastavros_value(
+def test_every_avro_type_has_the_expected_spark_type_and_value(
     spark: "SparkSession", registry: HeadgateRegistry, payloads: list[bytes], form: str
 ) -> None:
     df = frame_of(spark, [*payloads, b"x"])
@@ -184,7 +184,7 @@ def test_every_type_has_its_spark_type_and_fastavros_value(
         assert row.value.asDict(recursive=True) == expected
 
 
-def test_what_was_decoded_is_encoded_again_to_the_same_bytes(
+def test_decoded_values_are_encoded_to_the_same_bytes(
     spark: "SparkSession", registry: HeadgateRegistry, payloads: list[bytes], schema_id: int
 ) -> None:
     df = decode_frame(frame_of(spark, payloads), "everything-value", registry=registry.url)
@@ -193,7 +193,7 @@ def test_what_was_decoded_is_encoded_again_to_the_same_bytes(
         back.withColumnRenamed("payload", "value"), "everything-value", registry=registry.url, keep=["n"]
     )
     assert rows_of(again.select("n", "value", "reason")) == (rows_of(df.select("n", "value", "reason")))
-    # A union of int and long is one column, so the wider branch was written: all else is the same, byte for byte.
+    # A union of int and long is one column, so the long branch is written. All other bytes are equal.
     assert [len(row.payload) for row in rows_of(back)] == [len(payload) for payload in payloads]
 
 
@@ -201,7 +201,7 @@ def test_what_was_decoded_is_encoded_again_to_the_same_bytes(
     ("schema", "value", "kind"),
     [("string", "x", "string"), ("long", 5, "bigint"), ({"type": "array", "items": "int"}, [1, 2], "array<int>")],
 )
-def test_schemas_that_are_no_record_are_columns_too(
+def test_schemas_other_than_records_are_decoded(
     spark: "SparkSession", registry: HeadgateRegistry, schema: Any, value: Any, kind: str
 ) -> None:
     subject = f"bare-{kind}-value"
@@ -213,7 +213,7 @@ def test_schemas_that_are_no_record_are_columns_too(
     assert [row.value for row in rows_of(df)] == [value, None]
 
 
-def test_nanoseconds_are_rounded_down_and_durations_are_three_numbers(
+def test_nanoseconds_are_rounded_down_and_durations_are_structs(
     spark: "SparkSession", registry: HeadgateRegistry
 ) -> None:
     schema = {

@@ -1,6 +1,6 @@
-"""Damaged payloads by the million, made by column: flips, cuts, insertions, deletions, lying lengths, wrong ids.
+"""Generate millions of damaged payloads: bit flips, truncation, insertions, deletions, wrong lengths, wrong ids.
 
-Every kind of damage works on a matrix of bytes, a payload in each row, so that a million take seconds.
+Each kind of damage works on a matrix of bytes with one payload per row, so that a million payloads take seconds.
 """
 
 from collections.abc import Sequence
@@ -12,18 +12,18 @@ from pyarrow import lib as pa
 
 KINDS = 8
 FRAME_BYTES = 5
-LIES = (
-    b"\x80\xa8\xd6\xb9\x07",  # a count of a thousand million
+WRONG_LENGTHS = (
+    b"\x80\xa8\xd6\xb9\x07",  # a count of a billion
     b"\xfe\xff\xff\xff\x0f",  # a length of 2^31 - 1
     b"\xff\xff\xff\xff\x0f",  # -2^31
-    b"\xff\xff\xff\xff\xff",  # a number that goes on
+    b"\xff\xff\xff\xff\xff",  # a varint that does not end
 )
-NASTY_BYTES = (0xFF, 0x80, 0x7F, 0x01, 0x02, 0xFE)
+EDGE_BYTES = (0xFF, 0x80, 0x7F, 0x01, 0x02, 0xFE)
 
 
 @dataclass(frozen=True, slots=True)
 class Originals:
-    """Good payloads, one to a row, with room for what an insertion adds."""
+    """Good payloads, one per row, with space for an inserted byte."""
 
     matrix: NDArray[np.uint8]
     lengths: NDArray[np.int64]
@@ -40,7 +40,7 @@ class Originals:
         return as_column(self.matrix[chosen], self.lengths[chosen])
 
     def damaged(self, chosen: NDArray[np.int64], rng: np.random.Generator, other_ids: Sequence[int]) -> pa.Array:
-        """One kind of damage to each, the kinds in turn; `other_ids` are what a wrong id may be, besides noise."""
+        """Damage each payload, with all kinds in turn. A wrong id is one of `other_ids` or random."""
         rows, lengths = self.matrix[chosen], self.lengths[chosen].copy()
         count, width = rows.shape
         kind = np.arange(count) % KINDS
@@ -50,7 +50,7 @@ class Originals:
         of = every[kind == 0]
         rows[of, place[of]] ^= np.left_shift(1, rng.integers(0, 8, len(of))).astype(np.uint8)
         of = every[kind == 1]
-        rows[of, place[of]] = rng.choice(np.array(NASTY_BYTES, np.uint8), len(of))
+        rows[of, place[of]] = rng.choice(np.array(EDGE_BYTES, np.uint8), len(of))
         of = every[kind == 2]
         after = columns > place[of, None]
         rows[of] = np.take_along_axis(rows[of], columns - after, axis=1)
@@ -66,7 +66,9 @@ class Originals:
         of = every[kind == 5]
         lengths[of] = place[of]
         of = every[kind == 6]
-        lies = np.frombuffer(b"".join(LIES), np.uint8).reshape(len(LIES), -1)[rng.integers(0, len(LIES), len(of))]
+        lies = np.frombuffer(b"".join(WRONG_LENGTHS), np.uint8).reshape(len(WRONG_LENGTHS), -1)[
+            rng.integers(0, len(WRONG_LENGTHS), len(of))
+        ]
         start = np.minimum(np.maximum(place[of], FRAME_BYTES), width - lies.shape[1])
         rows[of[:, None], start[:, None] + np.arange(lies.shape[1])] = lies
         of = every[kind == 7]

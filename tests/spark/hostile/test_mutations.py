@@ -1,7 +1,7 @@
-"""A million damaged payloads through Spark in one job: no task fails, the counts add up, good rows stay as they were.
+"""A million damaged payloads in one Spark job: no task fails, the counts are consistent, good rows are unchanged.
 
-`HEADGATE_MUTATIONS` sets how many. A session on `local[2]` does not try a task twice: a job that ends well had no task
-that failed.
+`HEADGATE_MUTATIONS` sets their number. A `local[2]` session does not retry tasks, so a successful job had no failed
+task.
 """
 
 import json
@@ -37,17 +37,17 @@ MUTATIONS = int(os.environ.get("HEADGATE_MUTATIONS", "1000000"))
 CHUNK = 100_000
 ORIGINALS = 1000
 GOOD_EACH = 5
-"""One good row beside so many damaged ones."""
+"""One good row per this many damaged rows."""
 SAMPLE_EACH = 40
-"""One row of so many is decoded row by row as well."""
+"""One of this many rows is compared with the row-by-row decoder."""
 WORKER_MB_MAX = 700
-"""One worker: its libraries (some 250 MB), what it compiled, and the batches in hand."""
+"""Memory limit of a worker: libraries (about 250 MB), compiled code, and the current batches."""
 SUBJECT = "spark-mutations-value"
 OTHER = {"type": "record", "name": "Other", "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "bytes"}]}
 
 
-class Ground:
-    """The payloads on disk, and who knows the verdict of each."""
+class MutatedPayloads:
+    """Damaged and good payloads in Parquet files."""
 
     def __init__(self, folder: Path, client: RegistryClient) -> None:
         self.folder = folder
@@ -67,7 +67,7 @@ class Ground:
         column = pa.concat_arrays(
             [originals.damaged(chosen, rng, [self.other_id, self.schema_id + 1000]), originals.copies(good)]
         )
-        # Good rows stand between damaged ones, not after them.
+        # Mix good and damaged rows.
         order = rng.permutation(len(column))
         is_good = np.arange(len(column)) >= count
         table = pa.Table.from_arrays(
@@ -89,38 +89,38 @@ class Ground:
 
 
 def good_payloads(client: RegistryClient, schema_id: int) -> list[bytes]:
-    """The generator writes dates beyond the year 9999 and the like as well; those are left out."""
+    """Generated payloads that decode. The generator also writes invalid ones, such as dates after the year 9999."""
     bodies, row_wise = Bodies(Random(20261116), EVENT), Deserializer(client)
     made = (frame(schema_id, bodies.body()) for _ in range(10 * ORIGINALS))
     return list(islice((payload for payload in made if isinstance(row_wise.decode(payload), Decoded)), ORIGINALS))
 
 
 @pytest.fixture(scope="module")
-def ground(registry: HeadgateRegistry, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def mutated(registry: HeadgateRegistry, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MutatedPayloads]:
     with RegistryClient(registry.url) as client:
-        yield Ground(tmp_path_factory.mktemp("mutations"), client)
+        yield MutatedPayloads(tmp_path_factory.mktemp("mutations"), client)
 
 
 def summary(decoded: DataFrame) -> DataFrame:
-    """All that the checks need, in one pass: counts, a sample of verdicts, whether equal payloads gave one value."""
-    print_of_value = F.when(F.col("reason").isNull(), F.xxhash64(F.to_json("value")))
+    """One pass over the data: counts, sampled reasons, and the smallest and largest hash of equal payloads."""
+    value_hash = F.when(F.col("reason").isNull(), F.xxhash64(F.to_json("value")))
     sampled = F.when(F.col("row") % SAMPLE_EACH == 0, F.struct("row", "reason"))
     return decoded.groupBy(F.when(F.col("is_good"), F.col("original")).alias("original"), "reason").agg(
         F.count("*").alias("rows"),
-        F.min(print_of_value).alias("least"),
-        F.max(print_of_value).alias("most"),
+        F.min(value_hash).alias("least"),
+        F.max(value_hash).alias("most"),
         F.collect_list(sampled).alias("sample"),
     )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", ["same", "evolved"])
-def test_a_million_damaged_payloads_fail_no_task(spark: SparkSession, ground: Ground, reader: str) -> None:
+def test_a_million_damaged_payloads_fail_no_task(spark: SparkSession, mutated: MutatedPayloads, reader: str) -> None:
     text = json.dumps(EVENT if reader == "same" else EVOLVED)
-    frame_ = spark.read.parquet(str(ground.folder))
+    frame_ = spark.read.parquet(str(mutated.folder))
     if reader == "evolved":
         frame_ = frame_.where("row % 5 = 0")
-    decoded = decode_frame(frame_, schema=text, subject=SUBJECT, registry=ground.client.settings.urls[0])
+    decoded = decode_frame(frame_, schema=text, subject=SUBJECT, registry=mutated.client.settings.urls[0])
     with watched(jvm_of(spark)) as peak:
         groups = summary(decoded).collect()
     expected = frame_.count()
@@ -138,23 +138,23 @@ def test_a_million_damaged_payloads_fail_no_task(spark: SparkSession, ground: Gr
         assert counts[reason] > 0, reason
 
     options = DeserializerOptions(reader=avro_schema(text))
-    row_wise = Deserializer(ground.client, options)
+    row_wise = Deserializer(mutated.client, options)
     sample = sorted((taken["row"], taken["reason"]) for group in groups for taken in group["sample"])
     assert len(sample) >= expected // SAMPLE_EACH
-    for (row, reason), payload in zip(sample, ground.payload_of([row for row, _ in sample]), strict=True):
+    for (row, reason), payload in zip(sample, mutated.payload_of([row for row, _ in sample]), strict=True):
         outcome = row_wise.decode(payload)
         assert reason == (outcome.reason.name if isinstance(outcome, Poison) else None), (row, payload)
 
-    untouched(spark, ground, text, [group.asDict() for group in groups if group["original"] is not None])
+    check_good_rows(spark, mutated, text, [group.asDict() for group in groups if group["original"] is not None])
 
 
-def untouched(spark: SparkSession, ground: Ground, text: str, groups: list[dict[str, object]]) -> None:
-    """Good rows among damaged ones are what they are alone."""
+def check_good_rows(spark: SparkSession, mutated: MutatedPayloads, text: str, groups: list[dict[str, object]]) -> None:
+    """Good rows between damaged ones have the same values as alone."""
     alone = spark.createDataFrame(
-        [(number, True, number, payload) for number, payload in enumerate(ground.payloads)],
+        [(number, True, number, payload) for number, payload in enumerate(mutated.payloads)],
         "row long, is_good boolean, original long, value binary",
     )
-    decoded = decode_frame(alone, schema=text, subject=SUBJECT, registry=ground.client.settings.urls[0])
+    decoded = decode_frame(alone, schema=text, subject=SUBJECT, registry=mutated.client.settings.urls[0])
     expected = {(group["original"], group["reason"]): group["least"] for group in summary(decoded).collect()}
     assert len(expected) == ORIGINALS
     assert len(groups) > ORIGINALS // 2

@@ -1,11 +1,11 @@
-"""Bodies that keep the rules of their logical types, over the whole range that both readers have."""
+"""Bodies with valid logical types, over the common range of both readers."""
 
 from typing import Any
 
 from tests.unit.columnar.generation import Bodies, zigzag
 
 DAY_FIRST, DAY_LAST = -354_285, 2_567_767
-"""Of the years 1000 and 8999, counted from 1970: further out Python's own conversions give way."""
+"""Days from 1970 to the years 1000 and 8999. Beyond that, Python conversions fail."""
 DAY_MS = 86_400_000
 
 

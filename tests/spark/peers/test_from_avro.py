@@ -1,4 +1,4 @@
-"""Our columns beside those of Spark's own `from_avro`: the same types, and every value of every good row the same."""
+"""Compare the columns with Spark's `from_avro`: equal types, and equal values of all good rows."""
 
 import json
 import math
@@ -22,7 +22,7 @@ from tests.spark.registering import registered
 
 ROWS = 1500
 STRICT = {"mode": "FAILFAST", "datetimeRebaseMode": "CORRECTED"}
-"""A row that it cannot read fails the test. Days are those of Avro's calendar before 1582 too, as ours are."""
+"""A row that `from_avro` cannot read fails the test. Both use the proleptic Gregorian calendar."""
 
 ALL: dict[str, Any] = {
     "type": "record",
@@ -140,19 +140,19 @@ def framed(spark: SparkSession, rows: list[tuple[int, bytes]]) -> DataFrame:
 
 
 def without_nullability(kind: DataType) -> Any:
-    """A type as nested names. Ours may be null everywhere: a bad row leaves nulls."""
+    """A type as nested names, without nullability: our columns are nullable, because bad rows are null."""
     if isinstance(kind, StructType):
         return [(field.name, without_nullability(field.dataType)) for field in kind.fields]
     if isinstance(kind, ArrayType):
         return ["array", without_nullability(kind.elementType)]
     if isinstance(kind, MapType):
         return ["map", without_nullability(kind.keyType), without_nullability(kind.valueType)]
-    # spark-avro from 4.1 on has a type for the time of day, in microseconds only. Spark 4.0 has none: ours is a number.
+    # spark-avro 4.1 and later uses Spark's time type for time-micros. Spark 4.0 has no such type; ours is a number.
     return "bigint" if kind.simpleString() == "time(6)" else kind.simpleString()
 
 
 def same(ours: Any, theirs: Any) -> bool:
-    """Equal, and of the same type; NaN equal to itself, 0.0 not to -0.0."""
+    """Equal values of equal types. NaN equals NaN, and 0.0 does not equal -0.0."""
     if isinstance(ours, float) and isinstance(theirs, float):
         return (math.isnan(ours) and math.isnan(theirs)) or struct.pack("<d", ours) == struct.pack("<d", theirs)
     if isinstance(ours, (list, tuple)) and isinstance(theirs, (list, tuple)):
@@ -165,7 +165,7 @@ def same(ours: Any, theirs: Any) -> bool:
 
 
 def compare(decoded: DataFrame, theirs: Column) -> int:
-    """Every field of every row that ours calls good; how many there were."""
+    """Compare every field of every good row, and return the number of good rows."""
     both = decoded.where("reason IS NULL").select("row", "ours", theirs.alias("theirs"))
     assert without_nullability(both.schema["ours"].dataType) == without_nullability(both.schema["theirs"].dataType)
     rows = both.collect()
@@ -175,7 +175,7 @@ def compare(decoded: DataFrame, theirs: Column) -> int:
     return len(rows)
 
 
-def test_every_type_that_both_have_gives_the_same_values(
+def test_every_common_type_has_the_values_of_from_avro(
     spark: SparkSession, registry: HeadgateRegistry, client: RegistryClient, from_avro: Any
 ) -> None:
     subject = "peers-all-value"
@@ -187,7 +187,7 @@ def test_every_type_that_both_have_gives_the_same_values(
     assert compare(decoded, from_avro(F.col("body"), json.dumps(ALL), STRICT)) == ROWS
 
 
-def test_three_versions_read_as_the_latest_give_the_same_values(
+def test_three_versions_have_the_values_of_from_avro(
     spark: SparkSession, registry: HeadgateRegistry, client: RegistryClient, from_avro: Any
 ) -> None:
     subject = "peers-versions-value"
@@ -209,7 +209,7 @@ def test_three_versions_read_as_the_latest_give_the_same_values(
     assert compare(decoded, theirs) == len(rows)
 
 
-def test_chosen_fields_give_the_values_of_the_whole(
+def test_selected_fields_have_the_values_of_the_full_decoding(
     spark: SparkSession, registry: HeadgateRegistry, client: RegistryClient, from_avro: Any
 ) -> None:
     subject, chosen = "peers-all-value", ["a_long", "inner", "a_string", "large"]

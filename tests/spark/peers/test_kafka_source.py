@@ -1,4 +1,4 @@
-"""Our source beside Spark's own Kafka source: the same options on the same topics give the same columns and rows."""
+"""Compare the data source with Spark's Kafka source: equal options give equal columns and rows."""
 
 import time
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ from tests.live.topics import create_topic
 PARTITIONS = 2
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 FIRST_MS = int(time.time() * 1000) - 2 * 86_400_000
-"""Two days ago: well within the retention that topics have by default."""
+"""Two days ago, within the default retention time."""
 SPACING_MS = 60_000
 RECORDS = 200
-"""With each codec."""
+"""Records per compression codec."""
 _numbers = count()
 
 
@@ -31,7 +31,7 @@ def connectors(spark: SparkSession) -> None:
 
 @pytest.fixture(params=["embedded", "kafka"])
 def topic(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """Address and name of a topic with keys, nulls, headers, every codec, transactions committed and aborted."""
+    """Address and name of a topic with keys, nulls, headers, every codec, and committed and aborted transactions."""
     if request.param == "embedded":
         broker: HeadgateBroker = request.getfixturevalue("headgate_broker")
         address = broker.address

@@ -1,4 +1,4 @@
-"""Delta Lake for real: tables that pipelines add to and upsert into, and a table that payloads are decoded from."""
+"""Delta Lake: append and upsert sinks, and decoding of payloads in a Delta table."""
 
 import json
 import sys
@@ -57,7 +57,7 @@ def write(rows, batch):
 
 
 CHEAP = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
-"""Delta runs dozens of queries over a handful of rows: planning them twice and compiling them would cost the most."""
+"""Delta runs dozens of small queries. Adaptive planning and code generation would take most of the time."""
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +79,7 @@ def session(spark: "SparkSession") -> "SparkSession":
 
 @pytest.fixture
 def stop(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The last of the sinks, which fails as long as it is told to."""
+    """The module of the last sink, which fails while `failing` is true."""
     import importlib
 
     (place.folder / "delta_stop.py").write_text(STOP)
@@ -92,9 +92,7 @@ def rows_of(spark: "SparkSession", path: Path) -> list[dict[str, Any]]:
     return [row.asDict() for row in spark.read.format("delta").load(str(path)).collect()]
 
 
-def test_each_row_is_in_the_tables_once_even_when_a_batch_is_done_again_and_a_new_column_is_added(
-    place: Place, stop: Any
-) -> None:
+def test_a_repeated_batch_is_written_once_and_a_new_column_is_added(place: Place, stop: Any) -> None:
     def tables(name: str) -> list[dict[str, Any]]:
         return rows_of(place.spark, place.folder / name)
 
@@ -110,12 +108,12 @@ def test_each_row_is_in_the_tables_once_even_when_a_batch_is_done_again_and_a_ne
     place.send("orders", json.dumps(newer), [{**order(4, "bob"), "note": "thanks"}], keys=["k"])
     stop.failing = False
     done = place.run(TABLES)
-    # The batch that was not noted as done, and one that goes on where it ended.
+    # The uncommitted batch, and the next one.
     assert (done["read"], done["good"], done["poison"]) == (5, 4, 1)
     assert done["sinks"]["all"] == {"rows": 1, "refused": 0, "repeated_batches": 1}
     assert done["sinks"]["latest"] == {"rows": 1, "refused": 0, "repeated_batches": 1}
     assert sorted((row["id"], row["note"]) for row in tables("all")) == [(1, None), (2, None), (3, None), (4, "thanks")]
-    # Of one key's rows the last of the partition counts.
+    # The last row of a key in the partition wins.
     assert sorted((row["customer"], row["id"], row["note"]) for row in tables("latest")) == [
         ("ada", 3, None),
         ("bob", 4, "thanks"),
@@ -124,7 +122,7 @@ def test_each_row_is_in_the_tables_once_even_when_a_batch_is_done_again_and_a_ne
     assert (dead["reason"], dead["raw"], dead["topic"]) == ("BAD_MAGIC", b"poison", place.topic("orders"))
 
 
-def test_delta_itself_passes_over_a_batch_that_it_knows_and_a_partition_that_no_folder_can_be_called_is_refused(
+def test_delta_skips_a_known_batch_and_invalid_partition_values_are_refused(
     session: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused: list[tuple[str, str]] = []
@@ -136,7 +134,7 @@ def test_delta_itself_passes_over_a_batch_that_it_knows_and_a_partition_that_no_
     assert writer.write(first, batch(3)) == Written(1, refused=2)
     assert sorted(json.loads(row)["id"] for row, _ in refused) == [2, 3]
     assert writer.write(other, batch(3)) == Written(0, repeated=True)
-    # Asked or not.
+    # Delta skips the batch even without the check of the sink.
     monkeypatch.setattr(DeltaWriter, "_last_batch", lambda *_: None)
     writer.write(other, batch(3))
     assert rows_of(session, tmp_path / "t") == [{"id": 1, "who": "fir/st"}]

@@ -1,4 +1,4 @@
-"""Decodings made by hand, as the driver would have planned them, and payloads to feed them."""
+"""Decodings as the driver plans them, and payloads."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from headgate.spark_udfs.spec.reader import Language, Reader, SchemaText
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
 NOBODY = RegistryOptions(("http://127.0.0.1:9",), attempts_max=1)
-"""The discard port: whoever asks this registry is refused at once."""
+"""A registry that refuses connections."""
 
 
 def text_of(schema: Any) -> str:

@@ -1,4 +1,4 @@
-"""JSON Schema and Protobuf as columns."""
+"""Columns of JSON Schema and Protobuf."""
 
 import json
 from typing import Any
@@ -49,17 +49,17 @@ def kind_of(schema: Any, references: dict[str, Any] | None = None) -> str:
         ({"$ref": "#/definitions/x", "definitions": {"x": {"$ref": "#/definitions/x"}}}, "string"),
     ],
 )
-def test_a_json_schema_has_its_column(schema: Any, kind: str) -> None:
+def test_a_json_schema_has_the_expected_column_type(schema: Any, kind: str) -> None:
     assert kind_of(schema) == kind
 
 
-def test_a_reference_into_another_schema_is_followed() -> None:
+def test_a_reference_to_another_schema_is_resolved() -> None:
     place = {"type": "object", "properties": {"city": {"$ref": "#/definitions/name"}}}
     other = {"definitions": {"place": place, "name": {"type": "string"}}}
     assert kind_of({"$ref": "place.json#/definitions/place"}, {"place.json": other}) == "struct<city: string>"
 
 
-def test_recursion_ends_in_text() -> None:
+def test_recursive_json_schemas_end_in_json_text() -> None:
     tree = {"type": "object", "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}
     assert "left: string" in kind_of(tree)
 
@@ -81,12 +81,12 @@ def test_recursion_ends_in_text() -> None:
         ({"type": "object", "additionalProperties": {"type": "number"}}, {"\udfff": 1}),
     ],
 )
-def test_a_value_that_its_column_would_falsify_is_a_misfit(schema: Any, value: Any) -> None:
+def test_a_value_that_the_column_cannot_represent_is_rejected(schema: Any, value: Any) -> None:
     with pytest.raises(ConversionError):
         json_schema_converter(json.dumps(schema), {}).convert(value)
 
 
-def test_values_become_those_of_their_column() -> None:
+def test_values_are_converted_to_the_column_type() -> None:
     assert json_schema_converter('{"type": "integer"}', {}).convert(5.0) == 5
     assert json_schema_converter("{}", {}).convert({"ö": [1, None]}) == '{"ö":[1,null]}'
 
@@ -127,7 +127,7 @@ def test_protobuf_payloads_are_decoded_with_reasons() -> None:
     assert columns.reasons.to_pylist() == [None, "INVALID_VALUE", "TRUNCATED", "TRUNCATED", "TRUNCATED", None]
 
 
-def test_a_message_inside_itself_ends_in_bytes() -> None:
+def test_recursive_messages_end_in_bytes() -> None:
     shape = protobuf_converter(Messages(PROTO, {}).first())
     inner = shape.arrow_type.field("more").type.value_type
     assert inner.field("more").type.value_type == pa.binary()

@@ -29,7 +29,7 @@ GOOD = payload(ORDER, VALUE)
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> StubRegistry:
-    """What every client made from options asks."""
+    """The stub registry of every client."""
     stub = StubRegistry()
 
     def client(settings: RegistrySettings) -> RegistryClient:
@@ -70,7 +70,7 @@ KILLERS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", KILLERS)
-def test_killers_cost_their_own_row_and_nothing_else(name: str) -> None:
+def test_malicious_payloads_affect_only_their_own_row(name: str) -> None:
     body, reason = KILLERS[name]
     assert reasons_of(decoding(ORDER), [GOOD, b"\0\0\0\0\1" + body, GOOD]) == [None, reason, None]
 
@@ -80,13 +80,13 @@ def test_deep_nesting_is_too_deep() -> None:
     assert reasons_of(decoding(tree), [b"\0\0\0\0\1" + b"\2" * 5000 + b"\0", b"\0\0\0\0\1\2\0"]) == ["TOO_DEEP", None]
 
 
-def test_a_body_of_another_version_under_this_id_is_poison() -> None:
+def test_a_body_of_another_version_is_poison() -> None:
     newer = record(("id", "long"), ("name", "string"), ("note", ["null", "string"]))
     body = payload(newer, {"id": 1, "name": "abc", "note": None})
     assert reasons_of(decoding(ORDER), [body, GOOD])[0] is not None
 
 
-def test_a_batch_of_nothing_but_poison_and_an_empty_one_are_decoded() -> None:
+def test_batches_of_only_poison_and_empty_batches_are_decoded() -> None:
     spec = decoding(ORDER)
     assert reasons_of(spec, [None, b"", b"\1"]) == ["NULL", "TOO_SHORT", "TOO_SHORT"]
     empty = spec.decode(binary([]))
@@ -107,14 +107,14 @@ def test_sliced_chunked_and_large_columns_are_decoded() -> None:
     assert spec.decode(pa.chunked_array([], pa.binary())).values.to_pylist() == []
 
 
-def test_a_spec_travels_and_its_decoder_is_made_once_per_process() -> None:
+def test_a_decoding_is_picklable_and_its_decoder_is_cached() -> None:
     spec = decoding(ORDER)
     arrived = pickle.loads(pickle.dumps(spec))
     assert arrived == spec
     assert arrived.decoder() is spec.decoder()
 
 
-def test_the_outcome_has_the_raw_bytes_of_poison_only() -> None:
+def test_the_outcome_has_raw_bytes_only_for_poison() -> None:
     spec = decoding(ORDER)
     rows = binary([GOOD, GOOD[:-1], None])
     assert spec.outcome_names == ("value", "reason", "schema_id", "raw")
@@ -124,7 +124,7 @@ def test_the_outcome_has_the_raw_bytes_of_poison_only() -> None:
     assert decoding(ORDER, on_poison=OnPoison.NULL).outcome_names == ("value", "reason", "schema_id")
 
 
-def test_fail_names_the_reason_the_id_and_the_first_bytes() -> None:
+def test_fail_reports_the_reason_the_id_and_the_first_bytes() -> None:
     spec = decoding(ORDER, on_poison=OnPoison.FAIL)
     rows = binary([GOOD, GOOD[:-1]])
     with pytest.raises(PoisonError) as caught:
@@ -136,7 +136,7 @@ def test_fail_names_the_reason_the_id_and_the_first_bytes() -> None:
     assert len(spec.outcome(spec.decode(binary([GOOD])), binary([GOOD]))) == 3
 
 
-def test_details_say_what_is_wrong_where() -> None:
+def test_details_describe_the_fault() -> None:
     spec = decoding(ORDER)
     rows = binary([GOOD, GOOD[:-1], b"\0\0\0\0\1\x0e\2\x04\xff\xfe\0", None])
     detail = spec.outcome(spec.decode(rows), rows, details=True)[-1].to_pylist()
@@ -146,7 +146,7 @@ def test_details_say_what_is_wrong_where() -> None:
     assert detail[3] == "no payload"
 
 
-def test_details_are_bounded_and_the_rest_have_a_general_sentence() -> None:
+def test_details_are_limited_and_the_rest_have_a_general_message() -> None:
     spec = decoding(ORDER)
     rows = binary([GOOD[:-1]] * (DETAILS_MAX + 5))
     detail = spec.outcome(spec.decode(rows), rows, details=True)[-1].to_pylist()
@@ -155,7 +155,7 @@ def test_details_are_bounded_and_the_rest_have_a_general_sentence() -> None:
     assert None not in detail
 
 
-def test_rows_are_taken_in_pieces_of_bounded_bytes() -> None:
+def test_rows_are_decoded_in_pieces_of_limited_size() -> None:
     rows = binary([b"x" * 10, None, b"", b"y" * 25, b"z" * 5, b"w" * 4])
     found = list(pieces(rows, bytes_max=20))
     assert [start for start, _ in found] == [0, *(start + length for start, length in found[:-1])]
@@ -166,7 +166,7 @@ def test_rows_are_taken_in_pieces_of_bounded_bytes() -> None:
     assert list(pieces(rows.slice(3), bytes_max=20)) == [(0, 1), (1, 2)]
 
 
-def test_a_batch_that_is_too_large_is_halved_until_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_is_too_large_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
     decode: Callable[..., Columns] = AvroColumns.decode
     sizes: list[int] = []
 
@@ -186,7 +186,7 @@ def test_a_batch_that_is_too_large_is_halved_until_it_fits(monkeypatch: pytest.M
     assert columns.reasons.to_pylist() == [*[None] * 10, "INVALID_VALUE"]
 
 
-def test_a_payload_that_asks_for_gigabytes_of_nulls_is_bounded() -> None:
+def test_a_payload_with_gigabytes_of_nulls_is_limited() -> None:
     wide = record(*((f"f{number}", "long") for number in range(20)), name="Wide")
     lists = record(("items", {"type": "array", "items": ["null", wide]}))
     count = 3_000_000
@@ -195,7 +195,7 @@ def test_a_payload_that_asks_for_gigabytes_of_nulls_is_bounded() -> None:
     assert reasons[1] is None
 
 
-def test_a_writer_that_the_plan_did_not_bring_is_asked_for_once(stub: StubRegistry) -> None:
+def test_an_unknown_writer_schema_is_requested_once(stub: StubRegistry) -> None:
     stub.add("orders-value", {"schema": json.dumps(ORDER)})
     added = stub.add("orders-value", {"schema": json.dumps(record(("id", "int"), ("more", "string")))})
     spec = decoding(record(("id", "long"), name="R"), {1: ORDER})
@@ -206,7 +206,7 @@ def test_a_writer_that_the_plan_did_not_bring_is_asked_for_once(stub: StubRegist
     assert stub.paths() == [f"GET /schemas/ids/{added}"]
 
 
-def test_a_decoder_that_is_let_go_closes_its_connections(stub: StubRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evicted_decoder_closes_its_connections(stub: StubRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[RegistryClient] = []
 
     def close(self: RegistryClient) -> None:
@@ -219,7 +219,7 @@ def test_a_decoder_that_is_let_go_closes_its_connections(stub: StubRegistry, mon
     assert closed == [client]
 
 
-def test_what_the_registry_does_not_know_is_not_asked_for_again(stub: StubRegistry) -> None:
+def test_an_unknown_id_is_not_requested_again(stub: StubRegistry) -> None:
     spec = decoding(ORDER)
     stranger = payload(ORDER, VALUE, 99)
     for _ in range(3):
@@ -227,14 +227,14 @@ def test_what_the_registry_does_not_know_is_not_asked_for_again(stub: StubRegist
     assert stub.paths() == ["GET /schemas/ids/99"]
 
 
-def test_a_topic_of_garbage_ids_does_not_become_load_on_the_registry(stub: StubRegistry) -> None:
+def test_invalid_ids_do_not_overload_the_registry(stub: StubRegistry) -> None:
     stub.add("orders-value", {"schema": json.dumps(ORDER)})
     garbage = [payload(ORDER, VALUE, 10_000_000 + number) for number in range(500)]
     assert set(reasons_of(decoding(ORDER), [*garbage, GOOD])) == {"UNKNOWN_SCHEMA", None}
     assert len(stub.requests) < 20
 
 
-def test_a_topic_of_garbage_guids_does_not_either(stub: StubRegistry) -> None:
+def test_invalid_guids_do_not_overload_the_registry(stub: StubRegistry) -> None:
     stub.add("orders-value", {"schema": json.dumps(ORDER)})
     headers = pa.array(
         [[{"key": VALUE_HEADER, "value": guid_header(UUID(int=number))}] for number in range(500)], HEADERS
@@ -244,7 +244,7 @@ def test_a_topic_of_garbage_guids_does_not_either(stub: StubRegistry) -> None:
     assert len(stub.requests) == UNKNOWN_GUIDS_MAX
 
 
-def test_an_outage_is_a_reason_after_retries_and_no_hot_loop(stub: StubRegistry) -> None:
+def test_a_registry_outage_is_a_reason_after_retries(stub: StubRegistry) -> None:
     def down(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused")
 
@@ -264,7 +264,7 @@ def test_a_writer_in_another_language_cannot_be_resolved(stub: StubRegistry) -> 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
-def test_a_schema_named_in_a_record_header_is_used(stub: StubRegistry) -> None:
+def test_a_schema_id_in_a_record_header_is_used(stub: StubRegistry) -> None:
     number = stub.add("orders-value", {"schema": json.dumps(ORDER)})
     by_guid = {"key": VALUE_HEADER, "value": guid_header(UUID(guid(number)))}
     by_id = {"key": VALUE_HEADER, "value": GOOD[:5]}
@@ -290,7 +290,7 @@ def test_a_schema_named_in_a_record_header_is_used(stub: StubRegistry) -> None:
 
 
 @pytest.mark.parametrize("policy", [OnNewVersion.FAIL, OnNewVersion.RESTART])
-def test_a_newer_version_ends_the_task_where_the_policy_says_so(stub: StubRegistry, policy: OnNewVersion) -> None:
+def test_a_newer_version_fails_the_task_with_fail_and_restart(stub: StubRegistry, policy: OnNewVersion) -> None:
     stub.add("orders-value", {"schema": json.dumps(ORDER)})
     newer = record(*((field["name"], field["type"]) for field in ORDER["fields"]), ("more", "int", {"default": 0}))
     added = stub.add("orders-value", {"schema": json.dumps(newer)})
@@ -302,7 +302,7 @@ def test_a_newer_version_ends_the_task_where_the_policy_says_so(stub: StubRegist
     assert is_new_version(caught.value) is (policy is OnNewVersion.RESTART)
 
 
-def test_a_newer_version_is_read_with_the_old_schema_by_default(stub: StubRegistry) -> None:
+def test_a_newer_version_is_read_with_the_old_schema_with_keep(stub: StubRegistry) -> None:
     stub.add("orders-value", {"schema": json.dumps(ORDER)})
     newer = record(*((field["name"], field["type"]) for field in ORDER["fields"]), ("more", "int", {"default": 0}))
     added = stub.add("orders-value", {"schema": json.dumps(newer)})
@@ -310,7 +310,7 @@ def test_a_newer_version_is_read_with_the_old_schema_by_default(stub: StubRegist
     assert spec.decode(binary([payload(newer, {**VALUE, "more": 1}, added)])).values.to_pylist() == [VALUE]
 
 
-def test_a_schema_of_another_subject_is_no_new_version(stub: StubRegistry) -> None:
+def test_a_schema_of_another_subject_is_not_a_new_version(stub: StubRegistry) -> None:
     stub.add("orders-value", {"schema": json.dumps(ORDER)})
     other = record(
         ("id", "long"), ("note", ["null", "string"]), ("tags", {"type": "array", "items": "string"}), name="S"

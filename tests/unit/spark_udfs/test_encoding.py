@@ -37,7 +37,7 @@ def encoded(rows: list[Any], mode: OnPoison = OnPoison.DEAD_LETTER, kind: pa.Dat
     return list(zip(payloads, reasons, strict=True))
 
 
-def test_rows_that_fit_are_framed_and_each_that_does_not_has_its_reason() -> None:
+def test_valid_rows_are_framed_and_invalid_rows_have_a_reason() -> None:
     rows = [ROW, {**ROW, "id": 2**40}, {**ROW, "two": b"abc"}, None, {**ROW, "id": None}, {**ROW, "id": 2}] * 5
     found = encoded(rows)
     assert [reason for _, reason in found] == [
@@ -55,13 +55,13 @@ def test_rows_that_fit_are_framed_and_each_that_does_not_has_its_reason() -> Non
     assert value["at"].microsecond == 1000
 
 
-def test_fail_names_the_field_and_lets_nulls_be() -> None:
+def test_fail_reports_the_field_and_accepts_nulls() -> None:
     with pytest.raises(PoisonError, match=r"INVALID_VALUE: id: a number outside 32 bits \(schema id 7\)"):
         encoded([ROW, {**ROW, "id": 2**40}], OnPoison.FAIL)
     assert [payload is None for payload, _ in encoded([ROW, None], OnPoison.FAIL)] == [False, True]
 
 
-def test_columns_of_another_type_are_the_callers_fault() -> None:
+def test_columns_of_the_wrong_type_raise_an_encoding_error() -> None:
     for kind, named in (
         (pa.struct([("id", pa.int64())]), "two"),
         (pa.struct([*KIND, ("more", pa.int64())]), "no field more"),

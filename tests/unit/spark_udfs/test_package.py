@@ -17,13 +17,13 @@ def test_importing_the_package_needs_neither_spark_nor_arrow() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_what_is_missing_is_named_with_the_way_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_dependency_is_reported_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.spark_udfs.extra.find_spec", lambda name: None if name == "pyspark" else name)
     with pytest.raises(MissingExtra, match=r"pyspark not installed; run pip install 'headgate\[spark\]'"):
         need_spark()
 
 
-def test_modes_are_read_in_any_case_and_others_are_refused() -> None:
+def test_modes_are_case_insensitive_and_unknown_modes_are_rejected() -> None:
     assert OnPoison.for_columns("dead_letter") is OnPoison.DEAD_LETTER
     assert OnNewVersion.of("Restart") is OnNewVersion.RESTART
     with pytest.raises(PolicyError, match="DEAD_LETTER, NULL, FAIL"):

@@ -29,14 +29,14 @@ def client_of(stub: StubRegistry, **settings: Any) -> RegistryClient:
     )
 
 
-def test_the_latest_version_is_the_default_and_all_versions_travel(stub: StubRegistry) -> None:
+def test_the_latest_version_is_the_default_and_all_versions_are_fetched(stub: StubRegistry) -> None:
     reader = ReaderChoice("orders-value").resolve(client_of(stub))
     assert reader.schema == SchemaText("AVRO", V2)
     assert (reader.version, reader.schema_id, reader.newest_version) == (2, 3, 2)
     assert dict(reader.writers) == {2: SchemaText("AVRO", V1), 3: SchemaText("AVRO", V2)}
 
 
-def test_a_version_an_id_or_a_schema_in_hand_can_be_chosen(stub: StubRegistry) -> None:
+def test_a_version_an_id_or_a_schema_text_can_be_chosen(stub: StubRegistry) -> None:
     client = client_of(stub)
     assert ReaderChoice("orders-value", version=1).resolve(client).schema.text == V1
     assert ReaderChoice(schema_id=2).resolve(client).schema.text == V1
@@ -46,7 +46,7 @@ def test_a_version_an_id_or_a_schema_in_hand_can_be_chosen(stub: StubRegistry) -
     assert ReaderChoice("new-value", schema=V2).resolve(client).newest_version == 0
 
 
-def test_references_travel_with_the_schema(stub: StubRegistry) -> None:
+def test_references_are_fetched_with_the_schema(stub: StubRegistry) -> None:
     stub.add("name", {"schema": '{"type": "fixed", "name": "Name", "size": 2}'})
     using = '{"type": "record", "name": "P", "fields": [{"name": "n", "type": "Name"}]}'
     stub.add("people-value", {"schema": using, "references": [{"name": "Name", "subject": "name", "version": 1}]})
@@ -54,7 +54,7 @@ def test_references_travel_with_the_schema(stub: StubRegistry) -> None:
     assert reader.schema.references == (("Name", '{"type": "fixed", "name": "Name", "size": 2}'),)
 
 
-def test_a_reader_travels(stub: StubRegistry) -> None:
+def test_a_reader_is_picklable(stub: StubRegistry) -> None:
     reader = ReaderChoice("orders-value", fields=("id",)).resolve(client_of(stub))
     assert pickle.loads(pickle.dumps(reader)) == reader
     assert hash(pickle.loads(pickle.dumps(reader))) == hash(reader)
@@ -70,12 +70,12 @@ def test_a_reader_travels(stub: StubRegistry) -> None:
         {"subject": "s", "fields": ()},
     ],
 )
-def test_a_choice_that_says_too_little_or_too_much_is_refused(choice: dict[str, Any]) -> None:
+def test_an_ambiguous_choice_is_rejected(choice: dict[str, Any]) -> None:
     with pytest.raises(ReaderError):
         ReaderChoice(**choice)
 
 
-def test_a_registry_that_is_down_fails_at_once_with_advice() -> None:
+def test_an_unavailable_registry_fails_with_advice() -> None:
     def refuse(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused")
 
@@ -92,17 +92,17 @@ def test_a_registry_that_is_down_fails_at_once_with_advice() -> None:
     assert "secret" not in text
 
 
-def test_an_unknown_subject_is_named_with_advice(stub: StubRegistry) -> None:
+def test_an_unknown_subject_fails_with_advice(stub: StubRegistry) -> None:
     with pytest.raises(ReaderError, match=r"the latest version of ordrs-value is not in the registry.*spelling"):
         ReaderChoice("ordrs-value").resolve(client_of(stub))
 
 
-def test_a_schema_that_is_none_is_refused_on_the_driver(stub: StubRegistry) -> None:
+def test_an_invalid_schema_fails_on_the_driver(stub: StubRegistry) -> None:
     with pytest.raises(ReaderError, match="the given schema"):
         ReaderChoice(schema='{"type": "recrod"}').resolve(client_of(stub))
 
 
-def test_a_version_that_was_deleted_for_good_is_left_out(stub: StubRegistry) -> None:
+def test_a_permanently_deleted_version_is_skipped(stub: StubRegistry) -> None:
     def gone(request: httpx.Request) -> httpx.Response | None:
         if request.url.path.endswith("/versions/1"):
             return httpx.Response(404, json={"error_code": 40402, "message": "gone"})
@@ -112,6 +112,6 @@ def test_a_version_that_was_deleted_for_good_is_left_out(stub: StubRegistry) -> 
     assert set(dict(ReaderChoice("orders-value").resolve(client_of(stub)).writers)) == {3}
 
 
-def test_fields_are_chosen_for_avro_only(stub: StubRegistry) -> None:
+def test_fields_are_supported_for_avro_only(stub: StubRegistry) -> None:
     with pytest.raises(ReaderError, match="fields is supported for Avro only"):
         ReaderChoice(schema=json_schema("{}"), fields=("id",)).resolve(client_of(stub))

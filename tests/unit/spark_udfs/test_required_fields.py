@@ -1,4 +1,4 @@
-"""Fields that are never null, in the types and in the arrays."""
+"""Nullability of decoded fields, in types and arrays."""
 
 import json
 from typing import Any
@@ -62,7 +62,7 @@ def required() -> pa.DataType:
     return with_required(KIND, parse(json.dumps(SCHEMA)))
 
 
-def test_what_avro_gives_no_union_is_never_null(required: pa.DataType) -> None:
+def test_fields_other_than_unions_are_not_nullable(required: pa.DataType) -> None:
     assert [field.name for field in required if not field.nullable] == ["id", "tags", "holes", "labels", "home"]
     assert not required.field("tags").type.value_field.nullable
     assert required.field("holes").type.value_field.nullable
@@ -70,7 +70,7 @@ def test_what_avro_gives_no_union_is_never_null(required: pa.DataType) -> None:
     assert all(member.nullable for member in required.field("either").type)
 
 
-def test_spark_is_told_the_same(required: pa.DataType) -> None:
+def test_the_spark_type_has_the_same_nullability(required: pa.DataType) -> None:
     pytest.importorskip("pyspark")
     from pyspark.sql.types import ArrayType, StructType
 
@@ -83,20 +83,20 @@ def test_spark_is_told_the_same(required: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize("rows", [[ROW, ROW], [ROW, None, ROW], [None, None], []])
-def test_values_stay_what_they_are_under_the_new_type(required: pa.DataType, rows: list[Any]) -> None:
+def test_values_are_unchanged_with_the_new_type(required: pa.DataType, rows: list[Any]) -> None:
     array = pa.array(rows, KIND)
     made = with_type(array, required)
     assert made.type == required
     assert made.to_pylist() == array.to_pylist()
 
 
-def test_a_part_of_an_array_keeps_its_place(required: pa.DataType) -> None:
+def test_a_slice_keeps_its_offset(required: pa.DataType) -> None:
     rows = [None, ROW, {**ROW, "id": 7, "tags": []}, None, {**ROW, "id": 8, "tags": ["z"]}]
     part = pa.array(rows, KIND).slice(1, 3)
     assert with_type(part, required).to_pylist() == part.to_pylist()
 
 
-def test_a_record_inside_itself_is_marked_as_deep_as_it_is_laid_out() -> None:
+def test_recursive_records_are_marked_at_every_level() -> None:
     schema = {
         "type": "record",
         "name": "Tree",

@@ -34,7 +34,7 @@ def column() -> pa.Array:
     return pa.array(rows, NESTED)
 
 
-def test_what_spark_cannot_take_is_cast_however_deep_it_lies() -> None:
+def test_unsupported_types_are_cast_at_every_depth() -> None:
     converted = to_spark(column())
     converted.validate(full=True)
     assert converted.type == pa.struct(
@@ -56,13 +56,13 @@ def test_what_spark_cannot_take_is_cast_however_deep_it_lies() -> None:
     ]  # fmt: skip
 
 
-def test_a_slice_is_cast_as_the_whole_is() -> None:
+def test_a_slice_is_cast_like_the_whole_array() -> None:
     whole = pa.concat_arrays([column(), column()])
     for start in range(len(whole)):
         assert to_spark(whole.slice(start, 3)).to_pylist() == to_spark(whole).to_pylist()[start : start + 3]
 
 
-def test_a_column_that_spark_takes_passes_as_it_is() -> None:
+def test_a_supported_column_is_not_copied() -> None:
     array = pa.array([{"id": 1, "tags": ["a"]}], pa.struct([("id", pa.int64()), ("tags", pa.list_(pa.string()))]))
     assert to_spark(array) is array
 
@@ -79,11 +79,11 @@ def test_a_column_that_spark_takes_passes_as_it_is() -> None:
         (pa.decimal128(38, 5), pa.decimal128(38, 5)),
     ],
 )
-def test_types_have_the_ones_that_spark_takes(kind: pa.DataType, expected: pa.DataType) -> None:
+def test_each_arrow_type_has_the_expected_spark_arrow_type(kind: pa.DataType, expected: pa.DataType) -> None:
     assert spark_arrow_type(kind) == expected
 
 
-def test_times_are_cut_off_to_what_a_schema_holds() -> None:
+def test_timestamps_are_truncated_to_the_precision_of_the_schema() -> None:
     fine = pa.timestamp("us", "UTC")
     kind = pa.struct([("at", fine), ("list", pa.list_(fine)), ("map", pa.map_(pa.string(), fine)), ("id", pa.int64())])
     rows = [{"at": 1999, "list": [-1, None], "map": [("x", 2001)], "id": 1}, None]

@@ -1,4 +1,4 @@
-"""From files to pipelines: what is understood, and every mistake at once, each with its place."""
+"""Validation of pipeline files."""
 
 from pathlib import Path
 
@@ -72,7 +72,7 @@ def mistakes(text: str) -> list[str]:
     return [each.text("p.toml") for each in caught.value.mistakes]
 
 
-def test_a_whole_pipeline_is_understood() -> None:
+def test_a_complete_pipeline_is_loaded() -> None:
     found = pipeline(GOOD)
     assert (found.name, found.checkpoint, found.trigger_seconds) == ("p", "/pipelines/state", 2.0)
     assert found.kafka == {"kafka.bootstrap.servers": "k:9092", "kafka.security.protocol": "SSL"}
@@ -92,7 +92,7 @@ def test_a_whole_pipeline_is_understood() -> None:
     assert found.dead_letters == DeadLetterTopicSink("dead_letters", "", "orders.dead")
 
 
-def test_addresses_come_from_the_environment_where_the_file_has_none() -> None:
+def test_addresses_default_to_environment_variables() -> None:
     text = GOOD.replace('bootstrap.servers = "k:9092"\n', "").replace('url = "http://r:8081"\n', "")
     environment = {"HEADGATE_BOOTSTRAP_SERVER": "e:1", "HEADGATE_REGISTRY_URL": "http://e:2"}
     found = pipeline(text, environment)
@@ -100,7 +100,7 @@ def test_addresses_come_from_the_environment_where_the_file_has_none() -> None:
     assert pipeline(text).kafka["kafka.bootstrap.servers"] == "127.0.0.1:9092"
 
 
-def test_every_mistake_is_told_at_once_with_its_line_and_a_hint() -> None:
+def test_all_mistakes_are_reported_together_with_lines_and_hints() -> None:
     text = """
 checkpint = "state"
 trigger = "often"
@@ -183,7 +183,7 @@ from = "ordrs"
         ('from = "named"\npath', "path", "from: is required"),
     ],
 )
-def test_a_mistake_says_what_was_found_and_what_is_allowed(old: str, new: str, said: str) -> None:
+def test_a_mistake_describes_the_value_and_the_allowed_values(old: str, new: str, said: str) -> None:
     assert old in GOOD
     told = mistakes(GOOD.replace(old, new, 1))
     assert any(said in each for each in told), "\n".join(told)
@@ -215,7 +215,7 @@ def test_a_mistake_says_what_was_found_and_what_is_allowed(old: str, new: str, s
         ('"orders.dead"', '"d"\noptions = { "kafka.acks" = 1 }', "dead_letters.options.kafka.acks: records are"),
     ],
 )
-def test_options_of_topics_are_checked_before_anything_starts(old: str, new: str, said: str) -> None:
+def test_options_of_topics_are_checked(old: str, new: str, said: str) -> None:
     assert old in GOOD
     told = mistakes(GOOD.replace(old, new, 1))
     assert len(told) == 1
@@ -223,7 +223,7 @@ def test_options_of_topics_are_checked_before_anything_starts(old: str, new: str
 
 
 def test_a_folder_belongs_to_one_sink() -> None:
-    """Batches have the same names in both: those of the second would be taken for done, and their rows lost."""
+    """Both sinks use the same batch names, so the second would skip its batches."""
     second = '[sinks.more]\ntype = "parquet"\nfrom = "orders"\npath = "lake/"\n'
     assert mistakes(GOOD + second) == [
         "p.toml:44: sinks.more.path: is the folder of sinks.lake: use separate folders, or combine the rows in a "
@@ -231,15 +231,15 @@ def test_a_folder_belongs_to_one_sink() -> None:
     ]
     letters = GOOD.replace('type = "topic"\ntopic = "orders.dead"', 'type = "parquet"\npath = "lake"')
     assert any("sinks.lake.path: is the folder of dead_letters" in each for each in mistakes(letters))
-    # Delta tells its writers apart.
+    # Delta distinguishes its writers.
     pipeline((GOOD + second).replace('"parquet"', '"delta"'))
 
 
-def test_a_checkpoint_that_is_missing_is_one_mistake() -> None:
+def test_a_missing_checkpoint_is_one_mistake() -> None:
     assert len(mistakes(GOOD.replace('checkpoint = "state"', ""))) == 1
 
 
-def test_a_secret_is_not_quoted_in_a_mistake() -> None:
+def test_a_mistake_does_not_contain_credentials() -> None:
     told = mistakes(GOOD.replace("jdbc:postgresql://ada:secret@db/reports", "mysql://ada:secret@db/x"))
     assert all("secret" not in each for each in told)
 
@@ -265,7 +265,7 @@ from = "paid"
     assert not any("transforms.paid.left" in each for each in told)
 
 
-def test_a_table_is_not_appended_and_not_sent_again_and_again() -> None:
+def test_a_table_can_neither_be_appended_nor_sent_to_a_topic() -> None:
     table = '[sinks.t]\ntype = "parquet"\nfrom = "customers"\npath = "t"\n'
     assert any("is a table, and append would write it repeatedly" in each for each in mistakes(GOOD + table))
     topic = '[sinks.t]\ntype = "topic"\nfrom = "customers"\ntopic = "t"\n'
@@ -273,14 +273,14 @@ def test_a_table_is_not_appended_and_not_sent_again_and_again() -> None:
     pipeline(GOOD + table.replace('path = "t"', 'path = "t"\nmode = "replace"'))
 
 
-def test_windows_that_change_need_an_upsert() -> None:
+def test_windows_that_emit_changes_require_upsert() -> None:
     text = GOOD.replace('select = { orders = "count(*)" }', 'select = { orders = "count(*)" }\nemit = "changes"')
     pipeline(text)
     told = mistakes(text + '[sinks.w]\ntype = "parquet"\nfrom = "revenue"\npath = "w"\n')
     assert any("emits windows again when they change" in each for each in told)
 
 
-def test_sources_of_files_and_databases_are_understood() -> None:
+def test_files_and_databases_are_loaded_as_sources() -> None:
     text = """
 checkpoint = "s3a://bucket/state"
 [sources.people]
@@ -317,7 +317,7 @@ url = "sqlite:dead.db"
     assert isinstance(found.dead_letters, JdbcSink)
 
 
-def test_a_sqlite_file_is_not_read_in_one_pass_and_written_at_once() -> None:
+def test_a_sqlite_file_cannot_be_read_in_one_pass_and_written() -> None:
     text = """
 checkpoint = "s"
 [sources.old]

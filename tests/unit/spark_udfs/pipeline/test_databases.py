@@ -1,4 +1,4 @@
-"""Databases: SQLite's sessions, values on their way out and in."""
+"""SQLite sessions, and conversion of database values."""
 
 import sqlite3
 from contextlib import closing
@@ -44,7 +44,7 @@ def database(tmp_path: Path) -> Database:
     return Database(f"sqlite:{file}")
 
 
-def test_a_session_commits_at_its_end_and_undoes_what_failed(database: Database) -> None:
+def test_a_session_commits_or_rolls_back(database: Database) -> None:
     with SqliteDialect().session(database) as session:
         session.execute("INSERT INTO t (n) VALUES (?)", [13])
 
@@ -59,7 +59,7 @@ def test_a_session_commits_at_its_end_and_undoes_what_failed(database: Database)
         assert session.execute("SELECT max(n) FROM t") == [(13,)]
 
 
-def test_refused_rows_leave_the_transaction_as_it_was(database: Database) -> None:
+def test_refused_rows_do_not_abort_the_transaction(database: Database) -> None:
     with SqliteDialect().session(database) as session:
         session.execute_many("INSERT INTO t (n) VALUES (?)", [[100]])
         with pytest.raises(Refusal, match="UNIQUE"):
@@ -70,7 +70,7 @@ def test_refused_rows_leave_the_transaction_as_it_was(database: Database) -> Non
         assert session.execute("SELECT n FROM t WHERE n > 50") == [(100,)]
 
 
-def test_rows_are_read_by_a_growing_column(database: Database) -> None:
+def test_rows_are_read_by_an_incremental_column(database: Database) -> None:
     query = "SELECT n, d FROM t"
     with SqliteDialect().session(database, reading=True) as session:
         assert session.next_end(query, "n", None, 2) == 2
@@ -89,12 +89,12 @@ def test_rows_are_read_by_a_growing_column(database: Database) -> None:
         ]
 
 
-def test_rows_without_a_value_in_the_growing_column_hold_nobody_up(database: Database) -> None:
+def test_nulls_in_the_incremental_column_do_not_block_other_rows(database: Database) -> None:
     with SqliteDialect().session(database, reading=True) as session:
         assert session.next_end("SELECT nullif(n, 2) AS n FROM t", "n", None, 1) == 1
 
 
-def test_a_row_without_its_key_is_refused_and_not_added_again_and_again(database: Database) -> None:
+def test_an_upsert_refuses_a_null_key(database: Database) -> None:
     sink = JdbcSink("s", "rows", database, "u", mode=Mode.UPSERT, keys=("a",))
     writer = JdbcWriter(sink, lambda rows, batch: None)
     schema = StructType([StructField("a", IntegerType()), StructField("b", IntegerType())])
@@ -103,7 +103,7 @@ def test_a_row_without_its_key_is_refused_and_not_added_again_and_again(database
         writer._values(Row(a=None, b=1), schema)
 
 
-def test_a_database_that_is_not_there_is_not_made_by_reading_it(tmp_path: Path) -> None:
+def test_reading_does_not_create_a_database(tmp_path: Path) -> None:
     file = tmp_path / "no.db"
     with pytest.raises(PipelineError, match="there is no SQLite database"):
         SqliteDialect().session(Database(f"sqlite:{file}"), reading=True).__enter__()
@@ -126,19 +126,19 @@ def test_a_database_that_is_not_there_is_not_made_by_reading_it(tmp_path: Path) 
         (bytearray(b"x"), BinaryType(), b"x", b"x"),
     ],
 )
-def test_values_leave_without_being_changed(value: object, kind: DataType, sqlite: object, postgresql: object) -> None:
+def test_values_are_written_without_loss(value: object, kind: DataType, sqlite: object, postgresql: object) -> None:
     assert SqliteDialect().value(value, kind) == sqlite
     assert PostgresqlDialect().value(value, kind) == postgresql
 
 
 @pytest.mark.parametrize(("value", "kind"), [(2**62, TimestampType()), (2**31 - 1, DateType())])
-def test_times_outside_the_calendar_are_refused(value: int, kind: DataType) -> None:
+def test_timestamps_out_of_range_are_refused(value: int, kind: DataType) -> None:
     for dialect in (SqliteDialect(), PostgresqlDialect()):
         with pytest.raises(Refusal, match="outside the years"):
             dialect.value(value, kind)
 
 
-def test_postgresql_refuses_what_its_texts_cannot_hold() -> None:
+def test_postgresql_refuses_null_characters() -> None:
     with pytest.raises(Refusal, match=r"U\+0000"):
         PostgresqlDialect().value("a\0b", StringType())
     with pytest.raises(Refusal, match=r"U\+0000"):
@@ -163,7 +163,7 @@ def test_postgresql_refuses_what_its_texts_cannot_hold() -> None:
         ("1e3", DoubleType(), 1000.0),
     ],
 )
-def test_values_come_in_as_their_column_says(value: object, kind: DataType, expected: object) -> None:
+def test_values_are_read_with_the_column_type(value: object, kind: DataType, expected: object) -> None:
     assert spark_row([value], StructType().add("c", kind)) == ((expected,), None)
 
 
@@ -184,7 +184,7 @@ def test_values_come_in_as_their_column_says(value: object, kind: DataType, expe
         (7, StructType()),
     ],
 )
-def test_what_a_column_cannot_hold_is_told(value: object, kind: DataType) -> None:
+def test_values_that_do_not_fit_the_column_are_reported(value: object, kind: DataType) -> None:
     row, detail = spark_row([value], StructType().add("c", kind))
     assert row is None
     assert detail is not None

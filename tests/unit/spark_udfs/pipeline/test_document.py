@@ -1,4 +1,4 @@
-"""Pipelines' files as values: TOML and YAML, lines, variables, bounds."""
+"""Parsing of pipeline files: TOML, YAML, lines, variables, limits."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def yaml(text: str, environment: dict[str, str] | None = None) -> Document:
     return parse_yaml(text, "p.yaml", HERE, environment or {})
 
 
-def test_toml_and_yaml_say_the_same() -> None:
+def test_toml_and_yaml_have_the_same_values() -> None:
     one = toml('name = "a"\n[sources.orders]\ntype = "topic"\nfields = ["id", "at"]\nversion = 3\n')
     other = yaml("name: a\nsources:\n  orders:\n    type: topic\n    fields: [id, at]\n    version: 3\n")
     assert one.values == other.values
@@ -27,7 +27,7 @@ def test_toml_and_yaml_say_the_same() -> None:
     assert one.line_of(("sources", "orders", "missing")) == 2
 
 
-def test_lines_are_found_past_texts_of_many_lines_and_dotted_keys() -> None:
+def test_lines_are_correct_after_multiline_strings_and_for_dotted_keys() -> None:
     text = 'sql = """\ntype = 1\n[sinks.x]\n"""\n[kafka]\nbootstrap.servers = "a:1"\n"sasl.mechanism" = "PLAIN"\n'
     document = toml(text)
     assert document.line_of(("type",)) is None
@@ -36,7 +36,7 @@ def test_lines_are_found_past_texts_of_many_lines_and_dotted_keys() -> None:
 
 
 @pytest.mark.parametrize("text", ["a = ", "[a\n", "a = 1\na = 2\n", "x = " + "[" * 5000])
-def test_what_is_not_toml_says_so(text: str) -> None:
+def test_invalid_toml_is_reported(text: str) -> None:
     with pytest.raises(PipelineMistakes, match=r"p\.toml"):
         toml(text)
 
@@ -54,28 +54,28 @@ def test_what_is_not_toml_says_so(text: str) -> None:
         ("\x00", "not YAML"),
     ],
 )
-def test_what_is_not_plain_yaml_says_so(text: str, said: str) -> None:
+def test_invalid_or_unsupported_yaml_is_reported(text: str, said: str) -> None:
     with pytest.raises(PipelineMistakes, match=said):
         yaml(text)
 
 
-def test_dates_stay_texts_in_yaml() -> None:
+def test_dates_are_strings_in_yaml() -> None:
     assert yaml("a: 2026-11-16\nb: yes\nc: ~\n").values == {"a": "2026-11-16", "b": True, "c": None}
 
 
-def test_variables_are_put_in() -> None:
+def test_environment_variables_are_substituted() -> None:
     document = toml('a = "${HOST}:${PORT:-9092}"\nb = "$$5 ${EMPTY:-}"\n', {"HOST": "kafka"})
     assert document.values == {"a": "kafka:9092", "b": "$5 "}
 
 
-def test_every_missing_variable_is_named_with_its_line() -> None:
+def test_every_missing_variable_is_reported_with_its_line() -> None:
     with pytest.raises(PipelineMistakes) as caught:
         toml('a = "${ONE}"\n[t]\nb = ["${TWO}"]\n')
     assert [(each.path, each.line) for each in caught.value.mistakes] == [("a", 1), ("t.b.0", 3)]
     assert "the environment variable TWO is not set" in str(caught.value)
 
 
-def test_overrides_go_before_the_file() -> None:
+def test_overrides_replace_values_of_the_file() -> None:
     text = 'trigger = "1s"\n[kafka]\nbootstrap.servers = "a:1"\n'
     overrides = {"trigger": "5s", "kafka.bootstrap.servers": "b:2", "sources.o.rows_per_batch": "7"}
     values = toml(text, overrides=overrides).values
@@ -84,7 +84,7 @@ def test_overrides_go_before_the_file() -> None:
     assert values["sources"]["o"]["rows_per_batch"] == 7
 
 
-def test_an_override_cannot_go_below_a_value() -> None:
+def test_an_override_cannot_use_a_value_as_a_table() -> None:
     with pytest.raises(PipelineMistakes, match="this key is a value, not a table"):
         toml('trigger = "1s"\n', overrides={"trigger.x": "1"})
 

@@ -1,4 +1,4 @@
-"""Counts, as JSON, for Prometheus, and as the line on a terminal."""
+"""Metrics as JSON, for Prometheus, and as a progress line."""
 
 import io
 import json
@@ -45,14 +45,14 @@ def test_counts_add_up() -> None:
     assert (document["lag"], document["rows_per_second"]) == (5, 2.2)
 
 
-def test_the_speed_forgets_what_is_long_past() -> None:
+def test_the_row_rate_covers_the_last_30_seconds() -> None:
     clock = Clock()
     metrics = counted(clock)
     clock.now += 60
     assert metrics.document()["rows_per_second"] == 0.0
 
 
-def test_prometheus_sees_the_same_counts() -> None:
+def test_prometheus_has_the_same_counts() -> None:
     text = generate_latest(prometheus_registry(counted(Clock()))).decode()
     assert 'headgate_pipeline_rows_read_total{pipeline="p",source="orders"} 22.0' in text
     assert 'headgate_pipeline_rows_poison_total{pipeline="p",reason="NULL",source="orders"} 3.0' in text
@@ -60,7 +60,7 @@ def test_prometheus_sees_the_same_counts() -> None:
     assert 'headgate_pipeline_lag_records{pipeline="p",source="orders"} 5.0' in text
 
 
-def test_the_metrics_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+def test_the_metrics_file_is_replaced_atomically(tmp_path: Path) -> None:
     file = tmp_path / "m.json"
     file.write_text("old")
     counted(Clock()).write_json(file)
@@ -68,7 +68,7 @@ def test_the_metrics_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["m.json"]
 
 
-def test_a_metrics_file_that_cannot_be_written_is_told_before_spark_starts(tmp_path: Path) -> None:
+def test_an_unwritable_metrics_file_fails_before_spark_starts(tmp_path: Path) -> None:
     file = tmp_path / "p.toml"
     file.write_text(
         'checkpoint = "s"\n[sources.a]\ntype = "topic"\non_poison = "DROP"\n[sinks.c]\ntype = "console"\nfrom = "a"\n'
@@ -77,12 +77,12 @@ def test_a_metrics_file_that_cannot_be_written_is_told_before_spark_starts(tmp_p
         run_pipeline(file, RunOptions(metrics_json=tmp_path / "no" / "m.json"))
 
 
-def test_the_line_tells_everything() -> None:
+def test_the_progress_line_contains_all_counts() -> None:
     line = line_of(counted(Clock()).document())
     assert line == "22 read · 18 good · 4 poison (NULL 3, TRUNCATED 1) · 1 refused by sinks · lag 5 · 2 rows/s"
 
 
-def test_without_a_terminal_a_line_is_printed_now_and_then_and_only_when_it_changed() -> None:
+def test_without_a_terminal_changed_lines_are_logged_periodically() -> None:
     clock, out = Clock(), io.StringIO()
     progress = Progress(out, clock)
     metrics = Metrics("p", clock)
@@ -100,7 +100,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_on_a_terminal_one_line_lives_and_talk_goes_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_one_live_line_below_the_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     clock, out = Clock(), Terminal()
@@ -115,7 +115,7 @@ def test_on_a_terminal_one_line_lives_and_talk_goes_above_it(monkeypatch: pytest
     assert text.endswith("done\n")
 
 
-def test_lag_is_what_lies_between_read_and_there() -> None:
+def test_lag_is_the_difference_of_offsets() -> None:
     assert lag_of('{"t": {"0": 5, "1": 7}}', '{"t": {"0": 9, "1": 7, "2": 3}}') == 7
     assert lag_of({"t": {"0": 9}}, {"t": {"0": 5}}) == 0
     assert lag_of(None, '{"t": {"0": 9}}') is None

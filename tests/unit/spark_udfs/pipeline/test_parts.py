@@ -1,4 +1,4 @@
-"""Small parts: schemas made of columns, errors put into words, the gate of a query, what a plan leaves out, Java."""
+"""Derived Avro schemas, error messages, the batch gate, credentials in plans, function sinks, Java."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def ddl(text: str) -> StructType:
     return StructType([StructField(name, kinds[kind]) for name, kind in (part.split(":") for part in text.split(","))])
 
 
-def test_a_schema_is_made_of_columns() -> None:
+def test_an_avro_schema_is_derived_from_columns() -> None:
     text = avro_text(ddl("a:long,b:decimal,c:date,d:time,e:list,f:map,g:record"), "big-orders")
     parse(text, {})
     made = json.loads(text)
@@ -62,12 +62,12 @@ def test_a_schema_is_made_of_columns() -> None:
 
 
 @pytest.mark.parametrize("columns", ["a b:long", "a:void", "a:long map"])
-def test_columns_that_avro_cannot_hold_are_told(columns: str) -> None:
+def test_columns_without_an_avro_type_are_reported(columns: str) -> None:
     with pytest.raises(PipelineError, match="column a"):
         avro_text(ddl(columns), "x")
 
 
-def test_the_sentence_that_helps_is_found_in_sparks_text() -> None:
+def test_the_original_message_is_extracted_from_spark_errors() -> None:
     text = (
         "[STREAM_FAILED] Query terminated with exception: Traceback (most recent call last):\n"
         '  File "x.py", line 1, in y\n'
@@ -82,7 +82,7 @@ def test_the_sentence_that_helps_is_found_in_sparks_text() -> None:
     assert explained(RuntimeError("")).why == "RuntimeError"
 
 
-def test_what_spark_adds_to_a_sentence_is_left_out() -> None:
+def test_stack_traces_and_plans_are_removed_from_spark_errors() -> None:
     query = "\n=== Streaming Query ===\nIdentifier: orders [id = 1]\nCurrent Committed Offsets: {}"
     text = f"headgate.spark_udfs.source.errors.BadOption: Option 'x': it must be true SQLSTATE: 38000{query}"
     assert explained(RuntimeError(text)).what == "Option 'x': it must be true"
@@ -90,7 +90,7 @@ def test_what_spark_adds_to_a_sentence_is_left_out() -> None:
     assert explained(RuntimeError(java)).why == "java.io.IOException: no room"
 
 
-def test_an_error_names_the_step_that_it_comes_from_once() -> None:
+def test_an_error_contains_the_name_of_its_step_once() -> None:
     with pytest.raises(PipelineError, match=r"^sink lake: Spark failed\. no room$"), naming("sink lake"):
         raise OSError("no room")
     with pytest.raises(PipelineError, match=r"^sink lake: full\. try later$"), naming("sink lake"):
@@ -99,7 +99,7 @@ def test_an_error_names_the_step_that_it_comes_from_once() -> None:
         raise RuntimeError(RESTART_SENTENCE)
 
 
-def test_a_gate_lets_the_batch_in_flight_finish_and_no_other_begin() -> None:
+def test_a_closed_gate_finishes_the_running_batch_and_starts_no_other() -> None:
     gate, begun, go = BatchGate(), threading.Event(), threading.Event()
 
     def work() -> None:
@@ -119,7 +119,7 @@ def test_a_gate_lets_the_batch_in_flight_finish_and_no_other_begin() -> None:
     assert (gate.last, gate.error) == (7, None)
 
 
-def test_a_plan_shows_no_secret() -> None:
+def test_a_plan_contains_no_credentials() -> None:
     assert shown_value("kafka.sasl.password", "x") == "…"
     assert shown_value("registry.url", "https://ada:x y/z@1@r:8081") == "https://…@r:8081"
     assert shown_value("registry.basic.auth.user.info", "ada:x") == "…"
@@ -129,13 +129,13 @@ def test_a_plan_shows_no_secret() -> None:
     assert shown_value("spark.master", "local[2]") == "local[2]"
 
 
-def test_overrides_are_keys_and_values() -> None:
+def test_overrides_are_parsed_as_keys_and_values() -> None:
     assert parse_overrides(["a.b=c=d", "e="]) == {"a.b": "c=d", "e": ""}
     with pytest.raises(PipelineMistakes, match="KEY=VALUE"):
         parse_overrides(["a"])
 
 
-def test_a_function_is_found_or_what_is_wrong_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_is_imported_or_the_problem_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -158,7 +158,7 @@ def test_a_function_is_found_or_what_is_wrong_is_told(tmp_path: Path, monkeypatc
         sys.modules.pop(name, None)
 
 
-def test_java_is_looked_for_where_it_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_is_found_in_every_supported_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(PipelineError, match="contains no bin/java"):
         session.find_java()

@@ -1,4 +1,4 @@
-"""What a plan shows of addresses that hold passwords."""
+"""Addresses with passwords in plans."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which queries a pipeline becomes, and what SQL reads from."""
+"""Streaming queries of a pipeline, SQL inputs and durations."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def pipeline(text: str) -> Pipeline:
     return check(parse_toml(text, "p.toml", Path(), {}), {})
 
 
-def test_rows_are_read_once_and_staged_for_what_gathers() -> None:
+def test_source_queries_stage_rows_for_stateful_queries() -> None:
     topology = build_topology(pipeline(TEXT), {"paid"})
     assert {name: (each.sinks, each.staged) for name, each in topology.source_queries.items()} == {
         "orders": (("raw",), ("named",)),
@@ -66,14 +66,14 @@ def test_rows_are_read_once_and_staged_for_what_gathers() -> None:
     assert (topology.tables, topology.table_sinks, topology.unused) == (("customers",), ("people",), ())
 
 
-def test_a_table_cannot_be_looked_up_where_rows_are_kept() -> None:
+def test_a_stateful_query_cannot_join_a_table() -> None:
     after = TEXT.replace("SELECT id FROM paid", "SELECT id FROM paid JOIN customers USING (id)")
     assert build_topology(pipeline(after), {"paid"}).stateful_queries["paid"].transforms == ("paid",)
     with pytest.raises(PipelineError, match="joins the table customers inside a stateful query"):
         build_topology(pipeline(after), {"paid", "shown"})
 
 
-def test_what_nothing_reads_is_told() -> None:
+def test_unused_steps_are_reported() -> None:
     more = '[transforms.idle]\ntype = "sql"\nsql = "SELECT 1 FROM orders"\n'
     assert build_topology(pipeline(TEXT + more), {"paid"}).unused == ("idle",)
 
@@ -91,7 +91,7 @@ def test_what_nothing_reads_is_told() -> None:
         ("SELECT 1", []),
     ],
 )
-def test_the_inputs_of_a_sql_text_are_found(sql: str, inputs: list[str]) -> None:
+def test_sql_inputs_are_found(sql: str, inputs: list[str]) -> None:
     assert list(sql_inputs(sql, ["orders", "customers", "payments"])) == inputs
 
 

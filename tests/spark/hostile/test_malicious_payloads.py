@@ -1,7 +1,4 @@
-"""Payloads that end a JVM, or a worker, elsewhere: each costs its own row, and the rows beside it are decoded.
-
-They go the three ways there are: a frame, a column, and a topic read by the data source.
-"""
+"""Payloads that crash other decoders affect only their own rows: in a DataFrame, in a column and in a topic."""
 
 import json
 from typing import Any
@@ -37,20 +34,20 @@ NEWER: dict[str, Any] = {
 }
 MEGABYTE = 1_000_000
 GOOD = 200
-SUBJECT = "killers-value"
-THOUSAND_MILLION = b"\x80\xa8\xd6\xb9\x07"
+SUBJECT = "malicious-value"
+BILLION = b"\x80\xa8\xd6\xb9\x07"
 LENGTH_MAX = b"\xfe\xff\xff\xff\x0f"
 TAIL = b"\0\0\0\0"
-"""No weights, no gaps, no names, no child."""
+"""Empty weights, gaps and names, and no child."""
 
 
-def killers(first: int, newer_body: bytes) -> dict[str, tuple[bytes, str]]:
-    """By name: the payload, and the reason it must have."""
+def malicious_payloads(first: int, newer_body: bytes) -> dict[str, tuple[bytes, str]]:
+    """Payloads and their expected reasons, by name."""
     head = frame(first, b"\2")
     return {
-        "an array of a thousand million": (head + b"\0" + THOUSAND_MILLION, "TRUNCATED"),
-        "a thousand million nulls": (head + b"\0\0" + THOUSAND_MILLION + b"\0\0\0", "INVALID_VALUE"),
-        "a map of a thousand million": (head + b"\0\0\0" + THOUSAND_MILLION, "TRUNCATED"),
+        "an array of a billion": (head + b"\0" + BILLION, "TRUNCATED"),
+        "a billion nulls": (head + b"\0\0" + BILLION + b"\0\0\0", "INVALID_VALUE"),
+        "a map of a billion": (head + b"\0\0\0" + BILLION, "TRUNCATED"),
         "a string of 2 GB": (head + LENGTH_MAX + b"a" * 50, "TRUNCATED"),
         "a key of 2 GB": (head + b"\0\0\0\2" + LENGTH_MAX + b"a" * 50, "TRUNCATED"),
         "a negative length": (head + b"\1" + TAIL, "CORRUPT"),
@@ -58,22 +55,22 @@ def killers(first: int, newer_body: bytes) -> dict[str, tuple[bytes, str]]:
         "a megabyte of 0xFF": (b"\xff" * (MEGABYTE * 9 // 10), "BAD_MAGIC"),
         "a framed megabyte of 0xFF": (frame(first, b"\xff" * (MEGABYTE * 9 // 10)), "CORRUPT"),
         "a megabyte of zeros left over": (frame(first, bytes(MEGABYTE * 9 // 10)), "TRAILING_BYTES"),
-        "a text that is not UTF-8": (head + b"\4\xc3\x28" + TAIL, "CORRUPT"),
+        "invalid UTF-8": (head + b"\4\xc3\x28" + TAIL, "CORRUPT"),
         "a newer body under an older id": (frame(first, newer_body), "TRUNCATED"),
-        "an id that is nobody's": (frame(4_000_000_000, b"\2\0" + TAIL), "UNKNOWN_SCHEMA"),
-        "nothing": (b"", "TOO_SHORT"),
+        "an unknown id": (frame(4_000_000_000, b"\2\0" + TAIL), "UNKNOWN_SCHEMA"),
+        "an empty payload": (b"", "TOO_SHORT"),
     }
 
 
 @pytest.fixture(scope="module")
 def rows(registry: HeadgateRegistry) -> list[tuple[bytes, str | None, int | None]]:
-    """Payload, the reason it must have, the id that a good one must have; good ones in between."""
+    """Payload, expected reason and expected id. Good payloads are in between."""
     with RegistryClient(registry.url) as client:
         first = registered(client, SUBJECT, TREE)
         registered(client, SUBJECT, NEWER)
     empty: dict[str, Any] = {"weights": [], "gaps": [], "names": {}, "child": None}
     encode, encode_newer = Encoder(parse(json.dumps(TREE))).encode, Encoder(parse(json.dumps(NEWER))).encode
-    bad = [*killers(first, encode_newer({"id": 1, "colour": "red", "label": "x" * 9, **empty})).values()]
+    bad = [*malicious_payloads(first, encode_newer({"id": 1, "colour": "red", "label": "x" * 9, **empty})).values()]
     out: list[tuple[bytes, str | None, int | None]] = []
     for number in range(GOOD):
         out.append((frame(first, encode({"id": number, "label": f"good {number}", **empty})), None, number))
@@ -97,7 +94,7 @@ def as_frame(spark: SparkSession, rows: list[tuple[bytes, str | None, int | None
     return spark.createDataFrame(numbered, "row long, value binary")
 
 
-def test_killers_in_a_frame_cost_a_row_each(
+def test_malicious_payloads_in_a_dataframe_affect_only_their_own_rows(
     spark: SparkSession, registry: HeadgateRegistry, rows: list[tuple[bytes, str | None, int | None]]
 ) -> None:
     decoded = decode_frame(as_frame(spark, rows), SUBJECT, registry=registry.url)
@@ -107,7 +104,7 @@ def test_killers_in_a_frame_cost_a_row_each(
         assert raw[number] == (None if reason is None else payload), number
 
 
-def test_killers_in_a_column_cost_a_row_each(
+def test_malicious_payloads_in_a_column_affect_only_their_own_rows(
     spark: SparkSession, registry: HeadgateRegistry, rows: list[tuple[bytes, str | None, int | None]]
 ) -> None:
     column = from_registry_avro("value", SUBJECT, registry=registry.url, on_poison="NULL")
@@ -115,19 +112,19 @@ def test_killers_in_a_column_cost_a_row_each(
     assert outcomes(decoded) == expected(rows)
 
 
-def test_killers_in_a_topic_cost_a_row_each(
+def test_malicious_payloads_in_a_topic_affect_only_their_own_rows(
     spark: SparkSession,
     registry: HeadgateRegistry,
     headgate_broker: HeadgateBroker,
     rows: list[tuple[bytes, str | None, int | None]],
 ) -> None:
-    create_topic(headgate_broker.address, "killers")
-    produce(headgate_broker.address, "killers", [payload for payload, _, _ in rows])
+    create_topic(headgate_broker.address, "malicious")
+    produce(headgate_broker.address, "malicious", [payload for payload, _, _ in rows])
     source = (
         spark.read.format("headgate")
         .option("bootstrap.servers", headgate_broker.address)
         .option("registry.url", registry.url)
-        .option("subscribe", "killers")
+        .option("subscribe", "malicious")
         .option("subject", SUBJECT)
         .load()
     )
