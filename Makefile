@@ -55,7 +55,7 @@ test: $(VENV)/test.stamp system check ## install the test dependencies, then run
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(addprefix --ignore=,$(FAST_TESTS))
 
 mutants: $(VENV)/test.stamp ## change the code in 200 places and count the changes that unit and contract tests miss
-	$(BIN)/python -m tools.mutants
+	$(BIN)/python -m tests.mutation
 
 wheel: $(VENV)/test.stamp ## build the wheel and the sdist into dist/
 	$(BIN)/python -m hatchling build

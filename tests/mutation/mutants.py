@@ -1,0 +1,93 @@
+"""Small changes of an expression: the mutants of a source file."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    line: int
+    before: str
+    after: str
+    text: str
+    """The source of the whole file with the change."""
+
+
+def mutants_of(source: str) -> Iterator[Mutant]:
+    """Every mutant of a file, in the order of the source."""
+    lines = source.encode().splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    encoded = source.encode()
+    for node in _code(ast.parse(source)):
+        changed = _changed(node)
+        if changed is None or node.end_lineno is None or node.end_col_offset is None:
+            continue
+        first = starts[node.lineno - 1] + node.col_offset
+        last = starts[node.end_lineno - 1] + node.end_col_offset
+        after = f"({ast.unparse(changed)})"
+        text = (encoded[:first] + after.encode() + encoded[last:]).decode()
+        yield Mutant(node.lineno, encoded[first:last].decode(), after, text)
+
+
+def _code(node: ast.AST) -> Iterator[ast.expr]:
+    """Expressions that run: no annotations, no parts of f-strings (before Python 3.12 they have no exact position)."""
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "type_params", "decorator_list"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if not isinstance(child, ast.AST) or isinstance(child, ast.JoinedStr | ast.Slice):
+                continue
+            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                continue
+            if isinstance(child, ast.expr):
+                yield child
+            yield from _code(child)
+
+
+def _changed(node: ast.expr) -> ast.expr | None:
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARISONS:
+        return ast.Compare(node.left, [COMPARISONS[type(node.ops[0])]()], node.comparators)
+    if isinstance(node, ast.BoolOp):
+        return ast.BoolOp(ast.And() if isinstance(node.op, ast.Or) else ast.Or(), node.values)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return node.operand
+    if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC and not _is_type_union(node):
+        return ast.BinOp(node.left, ARITHMETIC[type(node.op)](), node.right)
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        return ast.Constant(not node.value)
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return ast.Constant(node.value + 1)
+    return None
+
+
+def _is_type_union(node: ast.BinOp) -> bool:
+    """`int | None` in an alias or in isinstance."""
+    return isinstance(node.op, ast.BitOr) and any(
+        isinstance(side, ast.Constant) and side.value is None for side in (node.left, node.right)
+    )
