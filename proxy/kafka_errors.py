@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from aiokafka import errors as kafka
-from kio.schema.errors import ErrorCode
 
 from headgate.kafka_client import errors as client
 from headgate.kafka_client.aiokafka_errors import client_error
@@ -43,7 +42,7 @@ def proxy_error(error: BaseException) -> ProxyError:
     if isinstance(error, kafka.NotLeaderForPartitionError):
         return proxy.LeaderNotFound(f"No leader for the partition: {error}")
     found = client_error(error)
-    if found.kafka_code is ErrorCode.kafka_storage_error:
+    if isinstance(error, kafka.KafkaStorageError):
         return proxy.KafkaRetriable("The broker cannot write to its disk, which may be full.")
     kind = next(_TABLE[each] for each in type(found).__mro__ if each in _TABLE)
     mapped = kind(str(found))

@@ -22,7 +22,7 @@ from headgate.proxy.errors import (
     UnsupportedMedia,
 )
 from headgate.proxy.producers.idempotency import Answered, parse_key
-from headgate.proxy.producers.records import OutgoingRecord, Ticket
+from headgate.kafka_client.producer.records import OutgoingRecord, Ticket
 from headgate.proxy.services import Services
 from headgate.web import responses
 from headgate.web.asgi import Receive, Scope, Send

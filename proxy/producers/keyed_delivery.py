@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from headgate.kafka_client.producer.records import Batch, OutgoingRecord, ProducerIdentity, Ticket, settled
 from headgate.proxy.errors import InvalidPayload, KafkaFailed, PartitionNotFound, ProxyError, ShuttingDown
 from headgate.proxy.producers.outcome_log import Intent
-from headgate.proxy.producers.records import Batch, OutgoingRecord, ProducerIdentity, Ticket, settled
 from headgate.proxy.producers.sender import Sender
 
 

@@ -23,9 +23,9 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from headgate.kafka_client.aiokafka_internals import adopt_client
 from headgate.kafka_client.consumer import BoundedConsumer
 from headgate.kafka_client.decompression import Decompression
+from headgate.kafka_client.producer.records import OutgoingRecord, ProducerIdentity
 from headgate.proxy.errors import BrokerUnavailable, TopicNotFound
 from headgate.proxy.kafka_errors import proxy_error
-from headgate.proxy.producers.records import OutgoingRecord, ProducerIdentity
 from headgate.proxy.producers.sender import Sender
 from headgate.proxy.settings import ProxySettings
 

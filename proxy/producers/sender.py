@@ -1,304 +1,71 @@
-"""Admission of records: chooses partitions, checks limits and puts records into the queues of their partitions.
+"""The producer of the proxy: `kafka_client.producer` with the settings and the errors of the proxy."""
 
-A broker has one request in flight. Records that arrive meanwhile are batched per partition and leave with the next
-request: a single request is not delayed, and a hundred concurrent requests share a batch. Callers get tickets. There is
-one future per batch, none per record.
-
-The idempotent producer (KIP-98) behind it is `proxy.producers.dispatcher`.
-"""
-
-import asyncio
-import itertools
-import time
 from collections.abc import Sequence
-from typing import Any, Final
 
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
-
-from headgate.proxy.errors import InvalidPayload, PartitionNotFound, ProxyError, ShuttingDown, TooManyRequests
-from headgate.proxy.producers.dispatcher import Dispatcher
-from headgate.proxy.producers.link import KafkaLink
-from headgate.proxy.producers.partition_queue import PartitionQueue
-from headgate.proxy.producers.partitioner import partition_of
-from headgate.proxy.producers.records import Batch, OutgoingRecord, ProducerIdentity, Ticket
+from headgate.kafka_client.errors import KafkaClientError
+from headgate.kafka_client.producer.connection import ProducerConnection
+from headgate.kafka_client.producer.options import ProducerOptions
+from headgate.kafka_client.producer.producer import Producer
+from headgate.kafka_client.producer.records import Batch, OutgoingRecord, ProducerIdentity, Ticket
+from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.settings import ProxySettings
-from headgate.proxy.time_slicing import chunks
-
-records_at_once_max: Final = 1000
-"""Larger requests are placed in time slices: a thousand records take about two milliseconds."""
-# Queues in memory, a few hundred bytes each. Beyond it, idle queues are dropped together with their sequence numbers.
-partition_queues_max: Final = 20_000
 
 
-class Sender:
-    def __init__(self, settings: ProxySettings, link: KafkaLink | None = None) -> None:
-        self._settings = settings
-        self._link = link or KafkaLink(settings)
-        self._queues: dict[tuple[str, int], PartitionQueue] = {}
-        self._dispatcher = Dispatcher(settings, self._link, self._settle)
-        self._pending_bytes = 0
-        self._turns: dict[str, itertools.count[int]] = {}
-        self._closed = False
+class Sender(Producer):
+    """All methods raise ProxyError, and so do the tickets."""
 
-    @property
-    def pending_bytes(self) -> int:
-        return self._pending_bytes
+    def __init__(self, settings: ProxySettings, link: ProducerConnection | None = None) -> None:
+        options = ProducerOptions(
+            batch_bytes_max=settings.producer_batch_bytes_max,
+            record_bytes_max=settings.producer_batch_bytes_max,
+            pending_bytes_max=settings.producer_pending_bytes_max,
+            delivery_timeout_ms=settings.produce_timeout_ms,
+            close_timeout_ms=settings.shutdown_graceful_ms,
+            auto_create_topics=settings.auto_create_topics,
+        )
+        super().__init__(settings.connection, options, link)
 
     async def check_topic(self, topic: str) -> None:
-        """Raise TopicNotFound if the topic is missing and a produce cannot create it. Creates nothing."""
-        await self._link.check_topic(topic)
+        try:
+            await super().check_topic(topic)
+        except KafkaClientError as error:
+            raise proxy_error(error) from error
 
     async def partitions(self, topic: str) -> tuple[int, ...]:
-        """The partitions of a topic, which is created if it is missing. Raises TopicNotFound, BrokerUnavailable."""
-        return await self._link.partitions(topic)
-
-    def known_partitions(self, topic: str) -> tuple[int, ...] | None:
-        return self._link.known_partitions(topic)
+        try:
+            return await super().partitions(topic)
+        except KafkaClientError as error:
+            raise proxy_error(error) from error
 
     async def place(self, topic: str, records: Sequence[OutgoingRecord], *, is_limited: bool = True) -> list[Ticket]:
-        """Put records into batches. Raises before anything is queued if one of the records cannot be placed.
-
-        `is_limited=False` is for the proxy's own records, which must not wait for the records they describe.
-        """
-        partitions = self._link.known_partitions(topic)
-        if partitions is None:
-            # A record that is too large does not create the topic.
-            self.check_sizes(records)
-            partitions = await self._link.partitions(topic)
-        if len(records) <= records_at_once_max:
-            return self.place_now(topic, records, partitions, is_limited=is_limited)
-        return await self._place_in_slices(topic, records, partitions, is_limited=is_limited)
-
-    async def _place_in_slices(
-        self, topic: str, records: Sequence[OutgoingRecord], partitions: tuple[int, ...], *, is_limited: bool
-    ) -> list[Ticket]:
-        keyless = self._keyless(topic, partitions)
-        total, chosen = 0, list[int]()
-        async for _, some in chunks(records):
-            size, places = self._choose(topic, some, partitions, keyless)
-            total += size
-            chosen += places
-        if is_limited:
-            self._check_room(total)
-        now_ms = int(time.time() * 1000)
-        tickets: list[Ticket] = []
-        async for start, some in chunks(records):
-            places = chosen[start : start + len(some)]
-            if self._closed:
-                refused = self._new_batch(topic, places[0])
-                refused.settle(ShuttingDown("The proxy is shutting down."))
-                tickets += [Ticket(refused, 0, now_ms)] * len(some)
-            else:
-                tickets += [self._put(topic, place, record, now_ms) for place, record in zip(places, some, strict=True)]
-        return tickets
-
-    def place_now(
-        self,
-        topic: str,
-        records: Sequence[OutgoingRecord],
-        partitions: tuple[int, ...],
-        *,
-        is_limited: bool = True,
-    ) -> list[Ticket]:
-        """As `place`, if the partitions are known."""
-        if self._closed:
-            raise ShuttingDown("The proxy is shutting down.")
-        total, chosen = self._choose(topic, records, partitions)
-        if is_limited:
-            self._check_room(total)
-        now_ms = int(time.time() * 1000)
-        put = self._put
-        return [put(topic, partition, record, now_ms) for partition, record in zip(chosen, records, strict=True)]
-
-    def _choose(
-        self,
-        topic: str,
-        records: Sequence[OutgoingRecord],
-        partitions: tuple[int, ...],
-        keyless: int | None = None,
-    ) -> tuple[int, list[int]]:
-        """The size of the records and the partition of each. Raises if one of them cannot be placed."""
-        limit = self._settings.producer_batch_bytes_max
-        total = 0
-        chosen: list[int] = []
-        for record in records:
-            size = record.size()
-            if size > limit:
-                raise self._too_large(size)
-            total += size
-            if record.partition is not None:
-                if record.partition not in partitions:
-                    raise PartitionNotFound
-                chosen.append(record.partition)
-            elif record.key is not None:
-                chosen.append(partition_of(record.key, partitions))
-            else:
-                if keyless is None:
-                    keyless = self._keyless(topic, partitions)
-                chosen.append(keyless)
-        return total, chosen
+        try:
+            return await super().place(topic, records, is_limited=is_limited)
+        except KafkaClientError as error:
+            raise proxy_error(error) from error
 
     def place_one(self, topic: str, record: OutgoingRecord, partitions: tuple[int, ...], now_ms: int) -> Ticket:
-        """As `place_now`, for a single record: the hot path of streams."""
-        size = record.size()
-        if size > self._settings.producer_batch_bytes_max:
-            raise self._too_large(size)
-        self._check_room(size)
-        if self._closed:
-            raise ShuttingDown("The proxy is shutting down.")
-        if record.partition is not None:
-            if record.partition not in partitions:
-                raise PartitionNotFound
-            partition = record.partition
-        elif record.key is not None:
-            partition = partition_of(record.key, partitions)
-        else:
-            partition = self._keyless(topic, partitions)
-        return self._put(topic, partition, record, now_ms)
+        try:
+            return super().place_one(topic, record, partitions, now_ms)
+        except KafkaClientError as error:
+            raise proxy_error(error) from error
 
     def build(self, topic: str, rows: Sequence[tuple[int, Sequence[OutgoingRecord]]]) -> list[list[Ticket]]:
-        """One keyed batch for each (partition, records). Reserves room for them; nothing is sent yet.
-
-        Every batch must end in `send_as` or `discard`. Raises before anything is reserved.
-        """
-        if self._closed:
-            raise ShuttingDown("The proxy is shutting down.")
-        for _, records in rows:
-            self.check_sizes(records)
-        self._check_room(sum(record.size() for _, records in rows for record in records))
-        now_ms = int(time.time() * 1000)
-        built: list[list[Ticket]] = []
-        for partition, records in rows:
-            batch = self._new_batch(topic, partition)
-            batch.is_keyed = True
-            tickets: list[Ticket] = []
-            for record in records:
-                ticket = self._append(batch, record, now_ms)
-                if ticket is None:
-                    break  # A request may have a hundred thousand records after the one that does not fit.
-                tickets.append(ticket)
-            if not tickets or len(tickets) < len(records):
-                limit = self._settings.producer_batch_bytes_max
-                raise InvalidPayload(
-                    f"With an Idempotency-Key, all records of a partition must fit one batch of {limit} bytes. "
-                    f"The records for partition {partition} do not."
-                )
-            built.append(tickets)
-        self._pending_bytes += sum(tickets[0].batch.bytes for tickets in built)
-        return built
-
-    def send_as(self, identity: ProducerIdentity, sequence: int, batch: Batch, *, may_be_written: bool) -> None:
-        """Queue a keyed batch under a producer id and first sequence number that the caller owns.
-
-        A broker that already stored a batch with these numbers does not store it again. `may_be_written`: an earlier
-        attempt of this request, by any worker, may have sent the batch.
-        """
-        if self._closed:
-            self._settle(batch, ShuttingDown("The proxy is shutting down."))
-            return
-        batch.identity, batch.sequence, batch.in_doubt = identity, sequence, may_be_written
-        queue = self._queue(batch.topic, batch.partition)
-        queue.waiting.append(batch)
-        self._dispatcher.make_ready(queue)
-
-    def discard(self, batches: Sequence[Batch], error: ProxyError) -> None:
-        """Release batches that were built and are not sent."""
-        for batch in batches:
-            self._settle(batch, error)
-
-    async def new_identity(self) -> ProducerIdentity:
-        """Raises ProxyError."""
-        return await self._link.new_identity()
-
-    async def close(self) -> None:
-        """Deliver the queued batches, up to `shutdown_graceful_ms`, then close the connection."""
-        self._closed = True
-        await self._dispatcher.close()
-        for queue in self._queues.values():
-            for batch in queue.waiting:
-                self._dispatcher.abandon(batch)
-            queue.clear()
-        await self._link.close()
+        try:
+            return super().build(topic, rows)
+        except KafkaClientError as error:
+            raise proxy_error(error) from error
 
     def check_sizes(self, records: Sequence[OutgoingRecord]) -> None:
-        """Raises InvalidPayload."""
-        largest = max((record.size() for record in records), default=0)
-        if largest > self._settings.producer_batch_bytes_max:
-            raise self._too_large(largest)
+        try:
+            super().check_sizes(records)
+        except KafkaClientError as error:
+            raise proxy_error(error) from error
 
-    def _too_large(self, size: int) -> InvalidPayload:
-        limit = self._settings.producer_batch_bytes_max
-        return InvalidPayload(f"A record of {size} bytes is over the limit of {limit}.")
+    async def new_identity(self) -> ProducerIdentity:
+        try:
+            return await super().new_identity()
+        except KafkaClientError as error:
+            raise proxy_error(error) from error
 
-    def _check_room(self, wanted_bytes: int) -> None:
-        if self._pending_bytes and self._pending_bytes + wanted_bytes > self._settings.producer_pending_bytes_max:
-            raise TooManyRequests("Too many records wait for the brokers; try again in a second.")
-
-    def _queue(self, topic: str, partition: int) -> PartitionQueue:
-        queue = self._queues.get((topic, partition))
-        if queue is None:
-            if len(self._queues) >= partition_queues_max:
-                self._drop_idle_queues()
-            queue = self._queues[topic, partition] = PartitionQueue(topic, partition)
-        return queue
-
-    def _drop_idle_queues(self) -> None:
-        # Without its sequence number a partition must start again at 0, which only a new producer id may do.
-        self._dispatcher.renew_identity()
-        self._queues = {key: queue for key, queue in self._queues.items() if not queue.is_idle}
-        self._turns.clear()
-
-    def _keyless(self, topic: str, partitions: tuple[int, ...]) -> int:
-        """The partition with an open batch, else the next one (round robin)."""
-        if len(partitions) == 1:
-            return partitions[0]
-        for partition in partitions:
-            queue = self._queues.get((topic, partition))
-            if queue is not None and queue.gathering is not None:
-                return partition
-        turn = self._turns.get(topic)
-        if turn is None:
-            turn = self._turns[topic] = itertools.count()
-        return partitions[next(turn) % len(partitions)]
-
-    def _new_batch(self, topic: str, partition: int) -> Batch:
-        builder: Any = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, 0, self._settings.producer_batch_bytes_max + 200)
-        deadline = time.monotonic() + self._settings.produce_timeout_ms / 1000
-        return Batch(topic, partition, builder, asyncio.get_running_loop().create_future(), deadline)
-
-    def _append(self, batch: Batch, record: OutgoingRecord, now_ms: int) -> Ticket | None:
-        index = batch.count
-        timestamp_ms = record.timestamp_ms if record.timestamp_ms is not None else now_ms
-        headers = record.headers
-        added = batch.builder.append(index, timestamp_ms, record.key, record.value, list(headers) if headers else [])
-        if added is None:
-            return None
-        batch.count = index + 1
-        batch.bytes += added.size
-        return Ticket(batch, index, timestamp_ms)
-
-    def _put(self, topic: str, partition: int, record: OutgoingRecord, now_ms: int) -> Ticket:
-        queue = self._queues.get((topic, partition)) or self._queue(topic, partition)
-        batch = queue.gathering
-        if batch is None:
-            batch = self._open_batch(queue)
-            self._dispatcher.make_ready(queue)
-        before = batch.bytes
-        ticket = self._append(batch, record, now_ms)
-        if ticket is None:
-            batch = self._open_batch(queue)
-            before = 0
-            ticket = self._append(batch, record, now_ms)
-            assert ticket is not None, "a batch takes one record of any size"
-        self._pending_bytes += batch.bytes - before
-        return ticket
-
-    def _open_batch(self, queue: PartitionQueue) -> Batch:
-        batch = queue.gathering = self._new_batch(queue.topic, queue.partition)
-        queue.waiting.append(batch)
-        return batch
-
-    def _settle(self, batch: Batch, error: ProxyError | None = None) -> None:
-        if not batch.settled.done():
-            self._pending_bytes -= batch.bytes
-            batch.settle(error)
+    def _settle(self, batch: Batch, error: Exception | None = None) -> None:
+        super()._settle(batch, None if error is None else proxy_error(error))

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, cast
 
+from headgate.kafka_client.producer.records import OutgoingRecord
 from headgate.proxy.errors import BadRequest, ConversionFailed
 from headgate.proxy.producers.internal_topics import check_writable
-from headgate.proxy.producers.records import OutgoingRecord
 from headgate.proxy.producers.sender import Sender
 from headgate.proxy.reading.payloads import KafkaRecord
 from headgate.proxy.reading.rows import PoisonRow, Rows

@@ -35,9 +35,10 @@ from headgate.proxy.errors import (
 )
 from headgate.proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
 from headgate.proxy.producers.internal_topics import check_writable
-from headgate.proxy.producers.records import OutgoingRecord, Ticket, settled
+from headgate.kafka_client.producer.records import OutgoingRecord, Ticket, settled
+from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.services import Services
-from headgate.proxy.time_slicing import chunks
+from headgate.kafka_client.time_slicing import chunks
 
 _MEDIA_TYPES: Final[Mapping[bytes, Format]] = {
     b"application/vnd.kafka.binary.v2+json": Format.BINARY,
@@ -167,7 +168,7 @@ async def response_body(parsed: ParsedRequest, tickets: Sequence[Ticket]) -> byt
                 offset = batch.base_offset + ticket.position if batch.base_offset >= 0 else -1
                 rows.append({"partition": batch.partition, "offset": offset, "error_code": None, "error": None})
             else:
-                failed = batch.error
+                failed = proxy_error(batch.error)
                 rows.append({"partition": None, "offset": None, "error_code": row_code(failed), "error": str(failed)})
     if isinstance(failed, (BrokerUnavailable, ShuttingDown)) and all(row["error"] for row in rows):
         raise failed

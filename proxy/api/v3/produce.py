@@ -17,10 +17,10 @@ from headgate.proxy.api.v3.produce_stream import ProduceStream, report_of
 from headgate.proxy.api.v3.record import ParsedRecord, RecordParser
 from headgate.proxy.errors import InvalidBatch, InvalidPayload, ProxyError, ShuttingDown, Unprocessable
 from headgate.proxy.producers.internal_topics import check_writable
-from headgate.proxy.producers.records import Ticket, settled
+from headgate.kafka_client.producer.records import Ticket, settled
 from headgate.proxy.producers.report_buffer import ClientStalled
 from headgate.proxy.services import Services
-from headgate.proxy.time_slicing import chunks
+from headgate.kafka_client.time_slicing import chunks
 from headgate.web.asgi import Receive, Send
 
 ENTRY_ID_CHARACTERS_MAX: Final = 80

@@ -18,8 +18,9 @@ from headgate.proxy.api.rate_limit import RateLimit
 from headgate.proxy.api.record_fields import iso_time
 from headgate.proxy.api.v3.record import ParsedRecord, RecordParser, SchemaNotCached
 from headgate.proxy.errors import ProxyError, TooManyRequests
-from headgate.proxy.producers.records import Ticket
+from headgate.kafka_client.producer.records import Ticket
 from headgate.proxy.producers.report_buffer import ReportBuffer
+from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.services import Services
 
 RECORDS_IN_FLIGHT_MAX: Final = 8192
@@ -167,7 +168,7 @@ def report_of(
         return {"error_code": status_of(parsed).error_code, "message": str(parsed)}
     batch = ticket.batch
     if batch.error is not None:
-        return {"error_code": status_of(batch.error).error_code, "message": str(batch.error)}
+        return {"error_code": status_of(proxy_error(batch.error)).error_code, "message": str(batch.error)}
     report: dict[str, object] = {
         "error_code": 200,
         "cluster_id": cluster_id,

@@ -10,12 +10,15 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.protocol.metadata import MetadataRequest_v5
 
 from headgate.kafka_client.aiokafka_internals import MetadataClient, adopt_client
+from headgate.kafka_client.errors import TopicNotFound
+from headgate.kafka_client.options import ConnectionOptions
+from headgate.kafka_client.producer.connection import ProducerConnection
+from headgate.kafka_client.producer.options import ProducerOptions
 from headgate.proxy.admin import identity
 from headgate.proxy.admin.identity import ClusterIdentity
-from headgate.proxy.errors import TopicNotFound
-from headgate.proxy.producers.link import KafkaLink
 from headgate.proxy.settings import ProxySettings
 
+CONNECTION = ConnectionOptions(("127.0.0.1:9092",), request_timeout_ms=2000)
 FOR_EVER_MS = 10_000_000
 
 
@@ -131,7 +134,7 @@ def test_no_update_of_a_client_or_of_a_consumer_that_adopted_it_may_create_a_top
 def test_a_produce_creates_a_missing_topic_with_one_request_if_it_may(auto_create: bool) -> None:
     async def scenario() -> None:
         connection = FakeConnection()
-        link = KafkaLink(ProxySettings(auto_create_topics=auto_create))
+        link = ProducerConnection(CONNECTION, ProducerOptions(auto_create_topics=auto_create))
         link._client = made(connection, FOR_EVER_MS)
         if auto_create:
             assert await link.partitions("new") == (0,)
@@ -150,7 +153,7 @@ def test_a_produce_creates_a_missing_topic_with_one_request_if_it_may(auto_creat
 def test_a_topic_that_was_idle_does_not_hold_up_the_next_produce(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         connection = FakeConnection()
-        link = KafkaLink(ProxySettings(kafka_request_timeout_ms=2000))
+        link = ProducerConnection(CONNECTION, ProducerOptions())
         client = link._client = made(connection, max_age_ms=5)
         is_idle = asyncio.Event()
 
@@ -163,9 +166,9 @@ def test_a_topic_that_was_idle_does_not_hold_up_the_next_produce(monkeypatch: py
 
         await link.partitions("a")
         client.cluster.add_listener(updated)
-        monkeypatch.setattr("headgate.proxy.producers.link.topic_idle_seconds", -1.0)
+        monkeypatch.setattr("headgate.kafka_client.producer.connection.topic_idle_seconds", -1.0)
         await is_idle.wait()
-        monkeypatch.setattr("headgate.proxy.producers.link.topic_idle_seconds", 300.0)
+        monkeypatch.setattr("headgate.kafka_client.producer.connection.topic_idle_seconds", 300.0)
         assert await link.partitions("b") == (0,)
         await link.close()
 

@@ -13,10 +13,11 @@ from typing import Any
 
 from aiokafka import errors as kafka
 from aiokafka.record.default_records import DefaultRecordBatch
+from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.producer.connection import Placed
+from headgate.kafka_client.producer.records import Batch, ProducerIdentity
 from headgate.proxy.errors import BrokerUnavailable
-from headgate.proxy.producers.link import Placed
-from headgate.proxy.producers.records import Batch, ProducerIdentity
 
 WINDOW_BATCHES = 5
 
@@ -45,7 +46,7 @@ class Partition:
             if (first, records) == (sequence, len(values)):
                 return Placed(None, base_offset, None)
         if producer_id in self.broken or (producer.window and sequence != producer.next_sequence):
-            return Placed(kafka.OutOfOrderSequenceNumber, -1, None)
+            return Placed(ErrorCode.out_of_order_sequence_number, -1, None)
         base_offset = len(self.values)
         self.values += values
         producer.window.append((sequence, len(values), base_offset))
@@ -126,10 +127,10 @@ class FakeBroker:
     def _append(self, partition: int, producer_id: int, sequence: int, values: list[bytes]) -> Placed:
         if self._happens(0.3):
             return Placed(
-                self.random.choice((kafka.NotLeaderForPartitionError, kafka.NotEnoughReplicasError)), -1, None
+                self.random.choice((ErrorCode.not_leader_or_follower, ErrorCode.not_enough_replicas)), -1, None
             )
         if self._happens(0.1):
-            return Placed(kafka.PolicyViolationError, -1, None)
+            return Placed(ErrorCode.policy_violation, -1, None)
         log = self.partitions_of_t[partition]
         known = log.producers.get(producer_id)
         if self._happens(0.3) and (known is None or not any(mark[0] == sequence for mark in known.window)):
@@ -137,9 +138,13 @@ class FakeBroker:
         before = len(log.values)
         placed = log.append(producer_id, sequence, values)
         if placed.error is None and len(log.values) == before and self._happens(0.5):
-            return Placed(kafka.DuplicateSequenceNumber, -1, None)
+            return Placed(ErrorCode.duplicate_sequence_number, -1, None)
         if placed.error is None and self._happens(0.3):
-            late: Any = (kafka.NotEnoughReplicasAfterAppendError, kafka.RequestTimedOutError, kafka.KafkaStorageError)
+            late: Any = (
+                ErrorCode.not_enough_replicas_after_append,
+                ErrorCode.request_timed_out,
+                ErrorCode.kafka_storage_error,
+            )
             return Placed(self.random.choice(late), -1, None)
         return placed
 

@@ -6,10 +6,11 @@ from itertools import count
 from typing import Any
 
 from aiokafka.record.default_records import DefaultRecordBatch
+from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.producer.connection import Placed
+from headgate.kafka_client.producer.records import Batch, ProducerIdentity
 from headgate.proxy.errors import TopicNotFound
-from headgate.proxy.producers.link import Placed
-from headgate.proxy.producers.records import Batch, ProducerIdentity
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class FakeLink:
         """Let the last request succeed."""
         self.answers[-1].set_result({("t", partition): Placed(None, offset, None)})
 
-    def refuse(self, error: type[Exception], partition: int = 0) -> None:
+    def refuse(self, error: ErrorCode, partition: int = 0) -> None:
         self.answers[-1].set_result({("t", partition): Placed(error, -1, None)})
 
     def lose(self, error: Exception) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from headgate.kafka_client.producer import dispatcher
+from headgate.kafka_client.producer.records import OutgoingRecord, Ticket, settled
 from headgate.proxy.errors import ProxyError, ShuttingDown
-from headgate.proxy.producers import dispatcher
 from headgate.proxy.producers.idempotency import OnceOnly
-from headgate.proxy.producers.records import OutgoingRecord, Ticket, settled
 from headgate.proxy.producers.sender import Sender
 from headgate.proxy.settings import ProxySettings
 from tests.unit.proxy.produce.fake_broker import FakeBroker

@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 import orjson
 import pytest
 
-from headgate.proxy import time_slicing
+from headgate.kafka_client import time_slicing
+from headgate.kafka_client.producer.producer import records_at_once_max
+from headgate.kafka_client.producer.records import OutgoingRecord
 from headgate.proxy.api.large_body import FIELD_BYTES_MAX, WHOLE_BYTES_MAX, parse_rows
 from headgate.proxy.errors import BadRequest, InvalidPayload, ShuttingDown
-from headgate.proxy.producers.records import OutgoingRecord
-from headgate.proxy.producers.sender import Sender, records_at_once_max
+from headgate.proxy.producers.sender import Sender
 from headgate.proxy.settings import ProxySettings
 from tests.unit.proxy.produce.fake_link import FakeLink
 

@@ -7,7 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 from aiokafka import errors as kafka
+from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.producer.connection import Placed
+from headgate.kafka_client.producer.records import OutgoingRecord, ProducerIdentity, Ticket, settled
 from headgate.proxy.errors import (
     BrokerUnavailable,
     ConversionFailed,
@@ -19,9 +22,7 @@ from headgate.proxy.errors import (
 )
 from headgate.proxy.producers import idempotency
 from headgate.proxy.producers.idempotency import OnceOnly, restarts_max
-from headgate.proxy.producers.link import Placed
 from headgate.proxy.producers.outcome_log import Entry, Intent, Outcome, OutcomeLog
-from headgate.proxy.producers.records import OutgoingRecord, ProducerIdentity, Ticket, settled
 from headgate.proxy.producers.sender import Sender
 from headgate.proxy.settings import ProxySettings
 from tests.unit.proxy.produce.fake_link import FakeLink
@@ -122,7 +123,7 @@ def test_a_request_that_was_not_finished_goes_out_under_its_first_numbers() -> N
     async def scenario(world: World) -> None:
         asking = asyncio.create_task(world.ask("key", b"v"))
         await world.sent(1)
-        world.link.refuse(kafka.PolicyViolationError)
+        world.link.refuse(ErrorCode.policy_violation)
         with pytest.raises(KafkaBadRequest):
             await asking
         other = asyncio.create_task(world.ask("other", b"w"))
@@ -189,7 +190,7 @@ def test_a_key_whose_sequence_a_broker_lost_starts_again_under_a_new_producer_id
     async def scenario(world: World) -> None:
         asking = asyncio.create_task(world.ask("key", b"v"))
         await world.sent(1)
-        world.link.refuse(kafka.OutOfOrderSequenceNumber)
+        world.link.refuse(ErrorCode.out_of_order_sequence_number)
         await world.sent(2)
         first, second = world.link.sent
         assert first.producer_id != second.producer_id
@@ -211,7 +212,7 @@ def test_only_the_partition_that_lost_its_sequence_starts_again() -> None:
     async def scenario(world: World) -> None:
         asking = asyncio.create_task(world.ask("key", b"v", partitions=(0, 1)))
         await world.sent(2)
-        lost = Placed(kafka.UnknownProducerId, -1, None)
+        lost = Placed(ErrorCode.unknown_producer_id, -1, None)
         world.link.answers[-1].set_result({("t", 0): Placed(None, 5, None), ("t", 1): lost})
         await world.sent(3)
         assert [batch.partition for batch in world.link.sent] == [0, 1, 1]
@@ -232,7 +233,7 @@ def test_a_lost_sequence_of_a_request_that_another_worker_finished_writes_nothin
         (name, intent) = next(iter(world.log.intents.items()))
         # The other worker's outcome is in the log, and its lease has moved on: the broker no longer has the batch.
         world.log.outcomes[name] = Outcome(intent.fingerprint, b"its answer")
-        world.link.refuse(kafka.OutOfOrderSequenceNumber)
+        world.link.refuse(ErrorCode.out_of_order_sequence_number)
         assert await asking == b"its answer"
         assert len(world.link.sent) == 1
 
@@ -244,8 +245,8 @@ def test_a_broker_that_rejects_every_producer_id_is_given_up() -> None:
         asking = asyncio.create_task(world.ask("key", b"v"))
         for number in range(restarts_max + 1):
             await world.sent(number + 1)
-            world.link.refuse(kafka.OutOfOrderSequenceNumber)
-        with pytest.raises(KafkaRetriable, match="OutOfOrder"):
+            world.link.refuse(ErrorCode.out_of_order_sequence_number)
+        with pytest.raises(KafkaRetriable, match="OUT_OF_ORDER"):
             await asking
         assert len({batch.producer_id for batch in world.link.sent}) == restarts_max + 1
         assert world.sender.pending_bytes == 0
@@ -352,7 +353,7 @@ def test_a_record_that_was_not_understood_at_first_is_not_sent_with_a_retry() ->
 
         asking = asyncio.create_task(ask([bad, good[1]]))
         await world.sent(1)
-        world.link.refuse(kafka.PolicyViolationError)
+        world.link.refuse(ErrorCode.policy_violation)
         await asking
         again = asyncio.create_task(ask(good))
         await world.sent(2)

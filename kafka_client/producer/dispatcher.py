@@ -22,14 +22,28 @@ from functools import partial
 from typing import Any, Final
 
 from aiokafka import errors as kafka
+from kio.schema.errors import ErrorCode
 
-from headgate.proxy.errors import BrokerUnavailable, PartitionNotFound, ProxyError, ShuttingDown, TopicNotFound
-from headgate.proxy.kafka_errors import proxy_error
-from headgate.proxy.producers.link import KafkaLink, Placed
-from headgate.proxy.producers.partition_queue import PartitionQueue
-from headgate.proxy.producers.produce_errors import IDENTITY_LOST, SEQUENCE_LOST, may_be_written, refusal
-from headgate.proxy.producers.records import Batch, ProducerIdentity
-from headgate.proxy.settings import ProxySettings
+from headgate.kafka_client.aiokafka_errors import client_error
+from headgate.kafka_client.errors import (
+    BrokerUnavailable,
+    KafkaClientError,
+    PartitionNotFound,
+    ProducerClosed,
+    RetriableError,
+    TopicNotFound,
+)
+from headgate.kafka_client.producer.connection import Placed, ProducerConnection
+from headgate.kafka_client.producer.options import ProducerOptions
+from headgate.kafka_client.producer.partition_queue import PartitionQueue
+from headgate.kafka_client.producer.records import NOT_IDEMPOTENT, Batch, ProducerIdentity
+from headgate.kafka_client.producer.response_codes import (
+    IDENTITY_LOST,
+    SEQUENCE_LOST,
+    may_be_written,
+    possibly_written,
+    rejection,
+)
 
 retry_pause_seconds: Final = 0.05
 retry_pause_max_seconds: Final = 1.0
@@ -40,17 +54,20 @@ identities_max: Final = 3
 # Below the brokers' socket.request.max.bytes of 100 MiB.
 request_bytes_max: Final = 32 * 1024 * 1024
 
-Settle = Callable[[Batch, ProxyError | None], None]
+Settle = Callable[[Batch, KafkaClientError | None], None]
 
 
 class Dispatcher:
-    def __init__(self, settings: ProxySettings, link: KafkaLink, settle: Settle) -> None:
-        self._settings = settings
+    def __init__(
+        self, options: ProducerOptions, request_timeout_ms: int, link: ProducerConnection, settle: Settle
+    ) -> None:
+        self._options = options
+        self._request_timeout_ms = request_timeout_ms
         self._link = link
         self._settle = settle
         self._ready: dict[PartitionQueue, None] = {}
         self._busy_nodes: set[int] = set()
-        self._identity: ProducerIdentity | None = None
+        self._identity: ProducerIdentity | None = None if options.is_idempotent else NOT_IDEMPOTENT
         self._renewing = asyncio.Lock()
         self._flush_soon = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -67,11 +84,11 @@ class Dispatcher:
 
     def renew_identity(self) -> None:
         """Use a new shared producer id from the next batch on."""
-        self._identity = None
+        self._identity = None if self._options.is_idempotent else NOT_IDEMPOTENT
 
     async def close(self) -> None:
         self._closed = True
-        deadline = time.monotonic() + self._settings.shutdown_graceful_ms / 1000
+        deadline = time.monotonic() + self._options.close_timeout_ms / 1000
         while (self._tasks or self._ready) and time.monotonic() < deadline:
             await asyncio.wait(self._tasks or {asyncio.ensure_future(asyncio.sleep(0.01))}, timeout=0.2)
         for task in list(self._tasks):
@@ -132,8 +149,8 @@ class Dispatcher:
                 self.abandon(batch)
 
     def abandon(self, batch: Batch) -> None:
-        """Settle a batch that is not sent again because the proxy shuts down."""
-        self._give_up(batch, ShuttingDown("The proxy shut down before a broker had acknowledged the records."))
+        """Settle a batch that is not sent again because the producer is closed."""
+        self._give_up(batch, ProducerClosed("The producer was closed before a broker had acknowledged the records."))
 
     async def _send(self, node_id: int, taken: list[tuple[PartitionQueue, Batch]]) -> None:
         pauses: dict[PartitionQueue, float] = {}
@@ -152,7 +169,7 @@ class Dispatcher:
             is_sent = is_sent and not isinstance(error, kafka.NodeNotReadyError)
             for queue, batch in taken:
                 batch.in_doubt = batch.in_doubt or is_sent
-                pauses[queue] = self._retry_or_give_up(queue, batch, proxy_error(error))
+                pauses[queue] = self._retry_or_give_up(queue, batch, client_error(error))
         else:
             for queue, batch in taken:
                 pauses[queue] = self._conclude(queue, batch, response.get((batch.topic, batch.partition)))
@@ -169,7 +186,7 @@ class Dispatcher:
         now = time.monotonic()
         for queue in queues:
             known = self._link.known_partitions(queue.topic)
-            gone: ProxyError | None = None
+            gone: KafkaClientError | None = None
             for batch in queue.waiting:
                 batch.attempts += 1
             if known is not None and queue.partition not in known:
@@ -195,28 +212,27 @@ class Dispatcher:
         """Apply a response. Returns the pause before the next attempt in seconds, 0 for none."""
         if placed is None:
             batch.in_doubt = True
-            missing = kafka.KafkaError("the response does not contain the partition")
-            return self._retry_or_give_up(queue, batch, proxy_error(missing))
-        error_class = placed.error
-        if error_class is kafka.DuplicateSequenceNumber and not (batch.is_keyed or batch.in_doubt):
+            missing = RetriableError("The response does not contain the partition.")
+            return self._retry_or_give_up(queue, batch, missing)
+        code = placed.error
+        if code is ErrorCode.duplicate_sequence_number and not (batch.is_keyed or batch.in_doubt):
             # First attempt: the duplicate is another batch. This one was not written.
-            error_class = kafka.OutOfOrderSequenceNumber
-        if error_class is None or error_class is kafka.DuplicateSequenceNumber:
+            code = ErrorCode.out_of_order_sequence_number
+        if code is None or code is ErrorCode.duplicate_sequence_number:
             batch.base_offset, batch.append_time_ms = placed.base_offset, placed.append_time_ms
             queue.written(batch)
             self._settle(batch, None)
             return 0.0
-        if issubclass(error_class, IDENTITY_LOST) and (issubclass(error_class, SEQUENCE_LOST) or not batch.in_doubt):
-            return self._without_identity(queue, batch, refusal(error_class, batch.topic))
-        batch.in_doubt = batch.in_doubt or may_be_written(error_class)
-        if getattr(error_class, "retriable", False):
-            is_gone = error_class is kafka.UnknownTopicOrPartitionError and batch.attempts >= unknown_topic_attempts
-            if not is_gone:
-                return self._retry_or_give_up(queue, batch, refusal(error_class, batch.topic))
-        self._give_up(batch, refusal(error_class, batch.topic))
+        if code in IDENTITY_LOST and (code in SEQUENCE_LOST or not batch.in_doubt):
+            return self._without_identity(queue, batch, rejection(code, batch.topic))
+        batch.in_doubt = batch.in_doubt or may_be_written(code)
+        is_gone = code is ErrorCode.unknown_topic_or_partition and batch.attempts >= unknown_topic_attempts
+        if code.retriable and not is_gone:
+            return self._retry_or_give_up(queue, batch, rejection(code, batch.topic))
+        self._give_up(batch, rejection(code, batch.topic))
         return 0.0
 
-    def _without_identity(self, queue: PartitionQueue, batch: Batch, error: ProxyError) -> float:
+    def _without_identity(self, queue: PartitionQueue, batch: Batch, error: KafkaClientError) -> float:
         """The batch is known not to be stored, and cannot be stored under its producer id."""
         batch.in_doubt = False
         if batch.is_keyed:
@@ -232,7 +248,7 @@ class Dispatcher:
         queue.waiting.appendleft(batch)
         return retry_pause_seconds
 
-    def _retry_or_give_up(self, queue: PartitionQueue, batch: Batch, error: ProxyError) -> float:
+    def _retry_or_give_up(self, queue: PartitionQueue, batch: Batch, error: KafkaClientError) -> float:
         batch.attempts += 1
         pause: float = min(retry_pause_seconds * 2 ** min(batch.attempts, 10), retry_pause_max_seconds)
         if self._closed or time.monotonic() + pause > batch.deadline:
@@ -241,23 +257,23 @@ class Dispatcher:
         queue.waiting.appendleft(batch)
         return pause
 
-    def _give_up(self, batch: Batch, error: ProxyError) -> None:
+    def _give_up(self, batch: Batch, error: KafkaClientError) -> None:
         if batch.in_doubt:
             # The broker would reject the next sequence number, or take the next batch for this one and drop it.
             self._forget(batch.identity)
             if not isinstance(error, (TopicNotFound, PartitionNotFound)):
-                error = type(error)(f"{error} The records may have been written all the same.")
+                error = possibly_written(error)
         self._settle(batch, error)
 
     def _forget(self, identity: ProducerIdentity | None) -> None:
         if self._identity is identity:
-            self._identity = None
+            self.renew_identity()
 
     def _is_overdue(self, batch: Batch, now: float) -> bool:
         """A batch that was never sent may wait for one request of the batch before it. Longer queues do not hang."""
-        grace = 0.0 if batch.attempts else self._settings.kafka_request_timeout_ms / 1000
+        grace = 0.0 if batch.attempts else self._request_timeout_ms / 1000
         return now > batch.deadline + grace
 
-    def _overdue(self) -> ProxyError:
-        waited = self._settings.produce_timeout_ms
-        return BrokerUnavailable(f"The records waited longer than produce.timeout.ms ({waited} ms) for the broker.")
+    def _overdue(self) -> KafkaClientError:
+        waited = self._options.delivery_timeout_ms
+        return BrokerUnavailable(f"The records waited for the broker longer than the delivery timeout of {waited} ms.")

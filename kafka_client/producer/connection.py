@@ -1,7 +1,7 @@
-"""The producers' connection to the brokers: metadata, producer ids, produce requests. aiokafka's client underneath.
+"""The connection of a producer: metadata, producer ids and Produce requests.
 
-Opened on first use and again after a failure; while the brokers are away, every caller hears so at once. What is
-retried, and for how long, is the sender's matter.
+Opened on first use and again after a failure. While the brokers are away, callers fail at once. The dispatcher decides
+about retries.
 """
 
 import asyncio
@@ -15,24 +15,26 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import InitProducerIdRequest
 from aiokafka.structs import TopicPartition
+from kio.schema.errors import ErrorCode
 
-from headgate.kafka_client.connection import open_client
-from headgate.proxy.errors import NotAuthorized, ProxyError, TopicNotFound
-from headgate.proxy.kafka_errors import proxy_error
-from headgate.proxy.producers.produce_errors import produce_error
-from headgate.proxy.producers.records import Batch, ProducerIdentity
-from headgate.proxy.settings import ProxySettings
+from headgate.kafka_client.aiokafka_errors import client_error
+from headgate.kafka_client.connection import advertised_addresses, open_client
+from headgate.kafka_client.errors import KafkaClientError, NotAuthorized, TopicNotFound
+from headgate.kafka_client.options import ConnectionOptions
+from headgate.kafka_client.producer.options import ProducerOptions
+from headgate.kafka_client.producer.records import Batch, ProducerIdentity
+from headgate.kafka_client.producer.response_codes import error_code
 
-# Brokers that could not be reached are not asked again so soon: requests would queue behind each other's attempts.
+# After a failed connection attempt, callers fail at once for this time: they would queue behind each other's attempts.
 down_seconds: Final = 0.5
-# A topic that is created, by asking for it or otherwise, is known everywhere and has its leader a moment later.
+# A new topic is known to all brokers and has its leaders a moment later.
 new_topic_attempts: Final = 8
 new_topic_pause_seconds: Final = 0.1
 identity_pause_seconds: Final = 0.1
-# Topics that nobody produces to are not asked about for ever: asking would bring back one that was deleted. As in Java.
+# Topics without a produce leave the metadata requests, as in the Java client.
 topic_idle_seconds: Final = 300.0
 
-# Kafka's own rule. What cannot be a topic is not asked for.
+# Kafka's rule for topic names.
 _TOPIC_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
 
 # DescribeConfigs: the resource type of a broker, and the config that says whether it creates topics.
@@ -43,24 +45,25 @@ _AUTO_CREATE: Final = "auto.create.topics.enable"
 class Placed(NamedTuple):
     """A broker's response for one batch."""
 
-    error: type[Exception] | None
+    error: ErrorCode | None
     base_offset: int
     append_time_ms: int | None
 
 
-class KafkaLink:
-    def __init__(self, settings: ProxySettings) -> None:
-        self._settings = settings
+class ProducerConnection:
+    def __init__(self, connection: ConnectionOptions, options: ProducerOptions) -> None:
+        self._connection = connection
+        self._options = options
         self._client: Any = None
-        """An AIOKafkaClient, which has no types."""
+        """A `MetadataClient`, which has no type hints."""
         self._opening = asyncio.Lock()
-        self._down: tuple[float, ProxyError] | None = None
+        self._down: tuple[float, KafkaClientError] | None = None
         self._partitions: dict[str, tuple[int, ...]] = {}
-        """As of the last metadata: those that were used since."""
+        """Of topics that were used since the last metadata update."""
         self._used: dict[str, float] = {}
 
     def known_partitions(self, topic: str) -> tuple[int, ...] | None:
-        """Without asking anyone."""
+        """From the cached metadata."""
         found = self._partitions.get(topic)
         if found is None and self._client is not None:
             known = self._client.cluster.partitions_for_topic(topic)
@@ -80,7 +83,7 @@ class KafkaLink:
         client = await self._opened()
         if await self._exists(client, topic):
             return
-        if not self._settings.auto_create_topics or not await self._broker_creates_topics(client):
+        if not self._options.auto_create_topics or not await self._broker_creates_topics(client):
             raise TopicNotFound
 
     async def _broker_creates_topics(self, client: Any) -> bool:
@@ -89,7 +92,7 @@ class KafkaLink:
         try:
             answer = await client.send(node, DescribeConfigsRequest([(_BROKER, str(node), [_AUTO_CREATE])]))
         except Exception as error:
-            raise proxy_error(error) from error
+            raise client_error(error) from error
         configs = [config for _, _, _, _, entries in answer.resources for config in entries]
         return not any(name == _AUTO_CREATE and value == "false" for name, value, *_ in configs)
 
@@ -102,9 +105,9 @@ class KafkaLink:
             raise TopicNotFound
         client = await self._opened()
         if not await self._exists(client, topic):
-            if not self._settings.auto_create_topics:
+            if not self._options.auto_create_topics:
                 raise TopicNotFound
-            # The only request of the proxy that may create a topic without being told to.
+            # The only request that may create a topic implicitly.
             await self._exists(client, topic, creates=True)
         for attempt in range(new_topic_attempts):
             if attempt and not await self._exists(client, topic):
@@ -112,7 +115,7 @@ class KafkaLink:
                 await asyncio.sleep(new_topic_pause_seconds)
                 continue
             try:
-                async with asyncio.timeout(self._settings.kafka_request_timeout_ms / 1000):
+                async with asyncio.timeout(self._connection.request_timeout_ms / 1000):
                     self._used[topic] = time.monotonic()
                     await client.add_topic(topic)
                     found = self.known_partitions(topic)
@@ -120,19 +123,19 @@ class KafkaLink:
                         await client.force_metadata_update()
                         found = self.known_partitions(topic)
             except TimeoutError as error:
-                raise proxy_error(error) from error
+                raise client_error(error) from error
             if found is not None:
                 return found
             await asyncio.sleep(new_topic_pause_seconds)
         raise TopicNotFound
 
     async def _exists(self, client: Any, topic: str, *, creates: bool = False) -> bool:
-        """Ask for one topic, without adding it to the topics of every later update."""
+        """Request the metadata of one topic, without adding it to later metadata updates."""
         asked = MetadataRequest([topic], allow_auto_topic_creation=creates)
         try:
             answer = await client.send(client.get_random_node(), asked)
         except Exception as error:
-            raise proxy_error(error) from error
+            raise client_error(error) from error
         error_class = kafka.for_code(answer.topics[0][0]) if answer.topics else kafka.UnknownTopicOrPartitionError
         if error_class is kafka.TopicAuthorizationFailedError:
             raise NotAuthorized(f"Not authorized to access topic {topic}.")
@@ -157,39 +160,39 @@ class KafkaLink:
         return None if found == -1 else found
 
     async def refresh(self) -> None:
-        """Ask for the metadata again; returns when it has come, or could not be had."""
+        """Update the metadata. Returns after a failure as well."""
         if self._client is not None:
             try:
-                async with asyncio.timeout(self._settings.kafka_request_timeout_ms / 1000):
+                async with asyncio.timeout(self._connection.request_timeout_ms / 1000):
                     await self._client.force_metadata_update()
             except TimeoutError:
                 pass
 
     async def new_identity(self) -> ProducerIdentity:
-        """Raises ProxyError."""
+        """Raises KafkaClientError."""
         client = await self._opened()
-        deadline = time.monotonic() + self._settings.kafka_request_timeout_ms / 1000
+        deadline = time.monotonic() + self._connection.request_timeout_ms / 1000
         while True:
             try:
                 answer = await client.send(
                     client.get_random_node(),
-                    InitProducerIdRequest(None, -1),  # type: ignore[arg-type]  # None: no transactions
+                    InitProducerIdRequest(None, -1),  # type: ignore[arg-type]  # no transactional id
                 )
             except Exception as error:
-                raise proxy_error(error) from error
+                raise client_error(error) from error
             error_class = kafka.for_code(answer.error_code)
             if error_class is kafka.NoError:
                 return ProducerIdentity(answer.producer_id, answer.producer_epoch)
             if not error_class.retriable or time.monotonic() > deadline:
-                raise proxy_error(error_class())
-            # A broker that has just started has no ids to give yet.
+                raise client_error(error_class())
+            # A broker that has just started has no producer ids yet.
             await asyncio.sleep(identity_pause_seconds)
 
     async def produce(self, node_id: int, batches: list[Batch]) -> dict[tuple[str, int], Placed]:
-        """Send one request with at most one batch per partition: responses name nothing but the partition.
+        """Send one request with at most one batch per partition: responses identify batches by their partition.
 
-        A partition that the response names twice is left out, because neither answer is certain. Raises what aiokafka
-        raises.
+        A partition that occurs twice in the response is left out, because neither result is certain. Raises aiokafka's
+        errors.
         """
         topics: dict[str, dict[int, Any]] = {}
         for batch in batches:
@@ -197,14 +200,20 @@ class KafkaLink:
             assert batch.partition not in partitions, "two batches for one partition in one request"
             partitions[batch.partition] = batch.buffer
         data = [(topic, list(partitions.items())) for topic, partitions in topics.items()]
-        request = ProduceRequest(None, -1, self._settings.kafka_request_timeout_ms, data)
+        request = ProduceRequest(None, self._options.acks, self._connection.request_timeout_ms, data)
         response = await self._client.send(node_id, request)
+        if self._options.acks == 0:
+            return {(batch.topic, batch.partition): Placed(None, -1, None) for batch in batches}
         return _placed(response.topics)
 
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+    def advertised(self) -> list[str]:
+        """The addresses of the brokers in the metadata; none before the first connection."""
+        return [] if self._client is None else advertised_addresses(self._client)
 
     async def _opened(self) -> Any:
         while self._client is None:
@@ -218,10 +227,10 @@ class KafkaLink:
             if self._down is not None and time.monotonic() < self._down[0]:
                 raise self._down[1]
             try:
-                async with asyncio.timeout(self._settings.kafka_request_timeout_ms / 1000):
-                    client = await open_client(self._settings.connection)
+                async with asyncio.timeout(self._connection.request_timeout_ms / 1000):
+                    client = await open_client(self._connection)
             except Exception as error:
-                refused = proxy_error(error)
+                refused = client_error(error)
                 self._down = (time.monotonic() + down_seconds, refused)
                 raise refused from error
             client.cluster.add_listener(self._updated)
@@ -236,9 +245,9 @@ def _placed(topics: Any) -> dict[tuple[str, int], Placed]:
         for partition, code, base_offset, append_time_ms, *_ in rows:
             if (topic, partition) in found:
                 repeated.add((topic, partition))
-            # -1: the records keep their own timestamp.
+            # -1: the topic uses message.timestamp.type=CreateTime.
             append_time = append_time_ms if append_time_ms >= 0 else None
-            found[topic, partition] = Placed(produce_error(code), base_offset, append_time)
+            found[topic, partition] = Placed(error_code(code), base_offset, append_time)
     for key in repeated:
         del found[key]
     return found

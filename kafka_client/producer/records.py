@@ -1,18 +1,16 @@
-"""A record on its way, the batch it travels in, and the ticket by which its sender learns where it went."""
+"""Records to produce, the batches that contain them, and the tickets that report where they were stored."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-from headgate.proxy.errors import ProxyError
+from typing import Any, Final, NamedTuple
 
 Header = tuple[str, bytes | None]
 
 
 @dataclass(slots=True)
 class OutgoingRecord:
-    """Made by the hundred thousand a second: not frozen, which would cost three times as much."""
+    """Not frozen: creating frozen dataclasses takes three times as long, and there are 100,000 per second."""
 
     key: bytes | None
     value: bytes | None
@@ -30,7 +28,7 @@ class OutgoingRecord:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """Where a record went."""
+    """Where a record is stored. The offset is -1 without an acknowledgement (acks=0)."""
 
     partition: int
     offset: int
@@ -39,10 +37,18 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdentity:
-    """What the broker knows an idempotent producer by (KIP-98)."""
+    """Producer id and epoch of an idempotent producer (KIP-98)."""
 
     producer_id: int
     epoch: int
+
+    @property
+    def is_idempotent(self) -> bool:
+        return self.producer_id >= 0
+
+
+NOT_IDEMPOTENT: Final = ProducerIdentity(-1, -1)
+"""For acks other than all."""
 
 
 class Batch:
@@ -79,13 +85,13 @@ class Batch:
         self.bytes = 0
         self.deadline = deadline
         self.settled = settled
-        self.error: ProxyError | None = None
+        self.error: Exception | None = None
         self.base_offset = -1
         self.append_time_ms: int | None = None
         self.identity: ProducerIdentity | None = None
         self.sequence = 0
         self.is_keyed = False
-        """The producer id and sequence belong to one request with an Idempotency-Key and never change."""
+        """The caller owns the producer id and sequence, and they never change."""
         self.attempts = 0
         self.renewals = 0
         """How often the batch moved to a new shared producer id."""
@@ -94,7 +100,7 @@ class Batch:
         self.identity_lost = False
         """A keyed batch was rejected because of its producer id or sequence, and is known not to be stored."""
 
-    def settle(self, error: ProxyError | None = None) -> None:
+    def settle(self, error: Exception | None = None) -> None:
         self.error = error
         self.builder = self.buffer = None
         if not self.settled.done():
@@ -102,7 +108,7 @@ class Batch:
 
 
 class Ticket(NamedTuple):
-    """A record's place in a batch under way."""
+    """The position of a record in a batch."""
 
     batch: Batch
     position: int
@@ -113,7 +119,7 @@ class Ticket(NamedTuple):
         return self.batch.partition
 
     def outcome(self) -> Delivered:
-        """For a batch that is settled. Raises ProxyError."""
+        """Of a settled batch. Raises the error of the batch."""
         batch = self.batch
         if batch.error is not None:
             raise batch.error
@@ -121,19 +127,19 @@ class Ticket(NamedTuple):
         return Delivered(batch.partition, offset, batch.append_time_ms or self.timestamp_ms)
 
     async def delivered(self) -> Delivered:
-        """Raises ProxyError."""
+        """Wait for the outcome. Raises the error of the batch."""
         if not self.batch.settled.done():
             await asyncio.wait((self.batch.settled,))
         return self.outcome()
 
 
 async def settled(tickets: Sequence[Ticket]) -> None:
-    """Returns once the outcome of every one of them is known."""
+    """Return once the outcome of every ticket is known."""
     last: Batch | None = None
     for ticket in tickets:
         batch = ticket.batch
         if batch is not last:
             last = batch
             if not batch.settled.done():
-                # Not awaited itself: a request that is cancelled must not cancel the batch that others share.
+                # Not awaited directly: a cancelled request must not cancel a batch that others share.
                 await asyncio.wait((batch.settled,))

@@ -5,13 +5,13 @@ Two kinds of batches share the queue, in order of arrival:
 - Unkeyed batches carry the shared producer id of this worker. The queue counts its sequence numbers (KIP-98).
 - Keyed batches (`Idempotency-Key`) bring their own producer id and sequence number and keep both.
 
-The dispatcher (`proxy.producers.dispatcher`) decides when a batch leaves and what a response means.
+The dispatcher (`kafka_client.producer.dispatcher`) decides when a batch leaves and what a response means.
 """
 
 from collections import deque
 from typing import Final
 
-from headgate.proxy.producers.records import Batch, ProducerIdentity
+from headgate.kafka_client.producer.records import Batch, ProducerIdentity
 from headgate.wire.record_batch import PRODUCER, PRODUCER_AT, write_checksum
 
 # Sequence numbers wrap around after this many records.
@@ -57,7 +57,7 @@ class PartitionQueue:
             assert shared is not None
             if self.identity is not shared:
                 self.identity, self.sequence = shared, 0
-            batch.identity, batch.sequence = shared, self.sequence
+            batch.identity, batch.sequence = shared, self.sequence if shared.is_idempotent else -1
         identity = batch.identity
         assert identity is not None
         if batch.buffer is None:
@@ -70,5 +70,5 @@ class PartitionQueue:
 
     def written(self, batch: Batch) -> None:
         """Advance the shared sequence past a batch that a broker has stored."""
-        if not batch.is_keyed:
+        if not batch.is_keyed and batch.sequence >= 0:
             self.sequence = (batch.sequence + batch.count) % SEQUENCES
