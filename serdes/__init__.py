@@ -1,4 +1,4 @@
-"""Bytes to values and back, through a schema id."""
+"""Serializers and deserializers for payloads with a schema id."""
 
 from headgate.registry.errors import InvalidSchema
 from headgate.serdes.client import (

@@ -1,4 +1,4 @@
-"""What each schema language offers to the serializers: a writer of bodies and a reader of them."""
+"""The interface of a schema language: a writer and a reader of bodies."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,53 +11,56 @@ from headgate.serdes.outcome import Poison
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """`path` leads to a Protobuf message; it goes before the body, or into the header. Empty in other languages."""
+    """`path` is the path of a Protobuf message.
+
+    It precedes the body or is part of the header. Empty for other languages.
+    """
 
     content: bytes
     path: bytes = b""
 
 
 class BodyWriter(Protocol):
-    """Values of one schema to bodies. Immutable; safe to share between threads."""
+    """Encodes values of one schema. Immutable, so that threads can share it."""
 
     @property
     def record_name(self) -> str | None:
-        """The name that the record strategies use."""
+        """The name for the record name strategies."""
         ...
 
     def write(self, value: object) -> Body:
-        """Raises `EncodeError`, and nothing else, for any value."""
+        """Encode a value. Raises `EncodeError` and no other error."""
         ...
 
 
 class BodyReader(Protocol):
-    """Bodies of one writer's schema to values of one reader's. Immutable; safe to share between threads."""
+    """Decodes bodies of one writer schema to values of one reader schema. Immutable, so that threads can share it."""
 
     def read(self, frame: Frame) -> object | Poison:
-        """Raises nothing."""
+        """Decode a body. Never raises."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     ignore_unknown_fields: bool = False
-    """Avro and Protobuf: drop what the schema does not know, instead of refusing the value."""
+    """Avro and Protobuf: ignore unknown fields instead of raising an error."""
     validate_json: bool = True
     protobuf_message: str | None = None
-    """The full name of the message that dictionaries stand for; the first of the file if None."""
+    """The full name of the message for dictionaries. None means the first message of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     tag_unions: bool = False
-    """Avro: a value of a union, unless null, as `(branch name, value)`."""
+    """Avro: return a non-null union value as `(branch name, value)`."""
     validate_json: bool = True
     protobuf_as_dict: bool = False
     protobuf_json_names: bool = False
-    """With `protobuf_as_dict`: lowerCamelCase names and default values, as Confluent's REST proxy prints messages."""
+    """With `protobuf_as_dict`: lowerCamelCase names and default values, like Confluent's REST proxy."""
     protobuf_class: type[Message] | None = None
-    """Read into this generated class; one is made from the schema if None."""
+    """The generated class of the result. If None, a class is created from the schema."""
 
 
 JsonValue = Any
-"""What `json.loads` returns."""
+"""The types that `json.loads` returns."""

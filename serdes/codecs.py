@@ -1,7 +1,7 @@
-"""The writer or reader of a schema, by its language. The one place that knows all three.
+"""Creates the writer or reader for the language of a schema.
 
-JSON Schema and Protobuf bring large libraries along and are loaded by the first schema that needs them: most programs
-use one language, and every short-lived process that Spark starts would load the others for nothing.
+JSON Schema and Protobuf need large libraries. They are imported with the first schema of that language, because most
+programs use one language, and Spark starts many short-lived processes.
 """
 
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ from headgate.serdes.schemas import SchemaDefinition
 
 @dataclass(frozen=True, slots=True)
 class WholeSchema:
-    """A schema and the texts of everything it refers to, dependencies first."""
+    """A schema and the texts of all its references, dependencies first."""
 
     definition: SchemaDefinition
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
 def writer_of(schema: WholeSchema, options: WriteOptions) -> BodyWriter:
-    """Raises `InvalidSchema`."""
+    """Create a writer. Raises `InvalidSchema`."""
     definition = schema.definition
     if definition.type is SchemaType.AVRO:
         return AvroWriter(parse_avro(definition.text, schema.texts), options)
@@ -38,7 +38,7 @@ def writer_of(schema: WholeSchema, options: WriteOptions) -> BodyWriter:
 
 
 def reader_of(writer: WholeSchema, reader: WholeSchema | None, options: ReadOptions) -> BodyReader:
-    """Raises `InvalidSchema`, also where the two are of different languages."""
+    """Create a reader. Raises `InvalidSchema`, also for schemas of different languages."""
     language = writer.definition.type
     if reader is not None and reader.definition.type is not language:
         raise InvalidSchema(f"{language} cannot be read as {reader.definition.type}")

@@ -1,8 +1,8 @@
-"""Dead letters: a record that could not be read, set aside with the reason, and driven back once the cause is gone.
+"""Dead letters: unreadable records, stored with the reason, and re-driven when the cause is fixed.
 
-The layout (table in `docs/serdes.md`): key and value are the record's own bytes, untouched; its headers follow ours,
-each of which is a UTF-8 text. Pure functions over records: sending is the caller's. The conventions of Kafka Connect
-and of Spring are read as well, in `serdes.foreign_dead_letter`.
+A dead letter has the unchanged key and value of the record. The headers of Headgate, all UTF-8 texts, precede its own
+headers (table in `docs/serdes.md`). This module contains pure functions on records; callers send them.
+`serdes.foreign_dead_letter` reads dead letters of Kafka Connect and Spring.
 """
 
 import json
@@ -33,24 +33,24 @@ REDRIVE_ATTEMPT: Final = REDRIVE_PREFIX + "attempt"
 REDRIVE_AUDIT: Final = REDRIVE_PREFIX + "audit"
 
 DETAIL_CHARS_MAX: Final = 2000
-"""A detail can quote the payload; headers count against the broker's limit on a record."""
+"""The detail can quote the payload, and headers count towards the broker's limit for a record."""
 
 AUDIT_ENTRIES_MAX: Final = 20
-"""Trips back that the audit header remembers; the newest stay."""
+"""Entries in the audit header. The oldest entries are removed first."""
 
 ATTEMPTS_MAX: Final = 5
-"""Failures after which a record is not driven back, unless somebody raises the bound: no loop ends by itself."""
+"""After this number of failures, a record is not re-driven, unless the caller raises the limit. This prevents loops."""
 
 Header = tuple[str, bytes | None]
 
 
 class RedriveRefused(ValueError):
-    """The record must not go back: it failed too often, or nobody knows where it came from."""
+    """The record cannot be re-driven: it failed too often, or its source topic is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A Kafka record as far as dead letters are concerned."""
+    """The fields of a Kafka record that dead letters need."""
 
     topic: str
     key: bytes | None
@@ -63,10 +63,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """What the headers of a dead letter say, whoever wrote them; None where they say nothing."""
+    """The content of the headers of a dead letter. None if a header is absent."""
 
     origin: Record
-    """The record as it was: its own headers only, its topic "" where that is not known."""
+    """The original record with its own headers. The topic is "" if unknown."""
     reason: Reason | None
     detail: str
     part: str
@@ -76,13 +76,13 @@ class DeadLetter:
     attempt: int
     failed_at_ms: int | None
     convention: str
-    """`headgate`, `connect`, `spring`, or `none` for a record without such headers."""
+    """`headgate`, `connect`, `spring`, or `none` for a record without known headers."""
 
 
 def to_dead_letter(
     record: Record, poison: Poison, *, dead_letter_topic: str, application: str, now_ms: int, is_key: bool = False
 ) -> Record:
-    """The record for the dead-letter topic. One that was driven back and failed again counts one more attempt."""
+    """Create the record for the dead-letter topic. A re-driven record that fails again has a higher attempt count."""
     attempt = max(_int(_first(record.headers, REDRIVE_ATTEMPT)) or 0, 0)
     facts: dict[str, str | int | None] = {
         TOPIC: record.topic,
@@ -106,7 +106,7 @@ def to_dead_letter(
 
 
 def read_dead_letter(record: Record) -> DeadLetter:
-    """What is known of a dead letter. Never fails: headers that make no sense count as missing."""
+    """Read the headers of a dead letter. Never fails: invalid headers count as absent."""
     headers = record.headers
     if _first(headers, TOPIC) is not None or _first(headers, REASON) is not None:
         return _read_own(record)
@@ -120,17 +120,17 @@ def read_dead_letter(record: Record) -> DeadLetter:
 def redrive(
     dead_letter: Record, *, by: str, now_ms: int, attempts_max: int = ATTEMPTS_MAX, value: bytes | None = None
 ) -> Record:
-    """The record to send back to its topic: its own bytes and headers, the count of attempts, and who did it when.
+    """Create the record for the source topic, with its own bytes and headers, the attempt count and an audit entry.
 
-    `value` replaces the payload where it was repaired. Raises `RedriveRefused`.
+    `value` replaces a repaired payload. Raises `RedriveRefused`.
     """
     letter = read_dead_letter(dead_letter)
     if not letter.origin.topic:
-        raise RedriveRefused("the headers do not say which topic the record came from")
+        raise RedriveRefused("the headers do not contain the source topic")
     if letter.attempt >= attempts_max:
-        raise RedriveRefused(f"the record failed {letter.attempt} times; {attempts_max} is the bound")
+        raise RedriveRefused(f"the record failed {letter.attempt} times; the limit is {attempts_max}")
     if letter.origin.topic == dead_letter.topic:
-        raise RedriveRefused("the record came from the dead-letter topic itself")
+        raise RedriveRefused("the source topic is the dead-letter topic itself")
     entry = {
         "by": by,
         "at": now_ms,

@@ -1,6 +1,6 @@
-"""Registered payloads to values, in whichever language each was written. Poison is an outcome, never an exception.
+"""Decodes payloads with a schema id, in all three languages. Poison is a return value, not an exception.
 
-`DeserializerCore` decides and remembers; `Deserializer` and `AsyncDeserializer` only drive it with a client.
+`DeserializerCore` contains the logic and the cache. `Deserializer` and `AsyncDeserializer` run it with a client.
 """
 
 import time
@@ -13,7 +13,7 @@ from headgate.serdes.client.asynchronous import AsyncRegistryClient
 from headgate.serdes.client.cache import BoundedCache
 from headgate.serdes.client.core import RegistryCore
 from headgate.serdes.client.errors import RegistryClientError, UnknownSchema
-from headgate.serdes.client.exchange import Steps
+from headgate.serdes.client.steps import Steps
 from headgate.serdes.client.sync import RegistryClient
 from headgate.serdes.codec import BodyReader, ReadOptions
 from headgate.serdes.codecs import WholeSchema, reader_of
@@ -24,20 +24,20 @@ from headgate.serdes.rules import Rules, read_advice, rule_on_migration, rule_on
 from headgate.serdes.schemas import SchemaDefinition
 
 READERS_MAX: Final = 1000
-"""Pairs of writer's and reader's schema that one deserializer remembers; as many as the client's schemas."""
+"""Cached pairs of writer and reader schema in one deserializer."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeserializerOptions:
     reader: SchemaDefinition | None = None
-    """Read everything as values of this schema; each payload as its writer's if None."""
+    """Decode all payloads to values of this schema. None means the writer schema of each payload."""
     reader_subject: str | None = None
-    """Read everything as the latest version of this subject."""
+    """Decode all payloads to the latest version of this subject."""
     read: ReadOptions = field(default_factory=ReadOptions)
 
     def __post_init__(self) -> None:
         if self.reader is not None and self.reader_subject is not None:
-            raise ValueError("reader and reader_subject exclude one another")
+            raise ValueError("reader and reader_subject are mutually exclusive")
 
 
 class DeserializerCore:
@@ -47,9 +47,9 @@ class DeserializerCore:
         self._readers: BoundedCache[Hashable, BodyReader | Poison] = BoundedCache(READERS_MAX, time.monotonic)
 
     def decode(self, payload: bytes | None, headers: Headers, is_key: bool) -> Steps[Decoded | Poison]:
-        """Never raises: whatever goes wrong is the payload's `Poison`. What is no bytes is no payload: `TypeError`."""
+        """Decode a payload. All errors become `Poison`, except a payload that is not bytes-like: `TypeError`."""
         if payload is not None and type(payload) is not bytes:
-            # A number given to bytes() would be that many zeros.
+            # bytes() of a number would return that many zero bytes.
             payload = memoryview(payload).tobytes()
         frame = unframe_record(payload, headers, is_key)
         if isinstance(frame, Poison):
@@ -72,7 +72,7 @@ class DeserializerCore:
         return value if isinstance(value, Poison) else Decoded(value, frame.schema_id, frame.schema_guid)
 
     def _reader(self, frame: Frame) -> Steps[BodyReader | Poison]:
-        """The reader for the frame's schema, or the reason why there is none."""
+        """The reader for the schema of the frame, or the poison."""
         read_as, reader_rules = self._options.reader, Rules()
         if self._options.reader_subject is not None:
             try:
@@ -104,7 +104,7 @@ class DeserializerCore:
         except InvalidSchema as error:
             reader = Poison(Reason.UNRESOLVABLE, str(error), None)
         except RecursionError:
-            # The caller's own depth is to blame: not to be remembered.
+            # Depends on the stack depth of the caller, so do not cache it.
             return Poison(Reason.UNRESOLVABLE, "the schemas are nested deeper than the caller's stack allows", None)
         self._readers.put(key, reader)
         return reader
@@ -114,23 +114,23 @@ class DeserializerCore:
 
 
 class Deserializer:
-    """For threads. Reads all three languages; the schema says which."""
+    """Deserializer for threads. Supports all three languages."""
 
     def __init__(self, client: RegistryClient, options: DeserializerOptions | None = None) -> None:
         self._client = client
         self._core = DeserializerCore(client.core, options or DeserializerOptions())
 
     def decode(self, payload: bytes | None, *, headers: Headers = None, is_key: bool = False) -> Decoded | Poison:
-        """The value or the reason there is none. Raises nothing, whatever the payload and the registry do."""
+        """The value or the poison. Never raises."""
         return self._client.run(self._core.decode(payload, headers, is_key))
 
     def deserialize(self, payload: bytes | None, *, headers: Headers = None, is_key: bool = False) -> object:
-        """The value alone; None for None. Raises `PoisonError`."""
+        """The value; None for None. Raises `PoisonError`."""
         return _value(payload, self.decode(payload, headers=headers, is_key=is_key))
 
 
 class AsyncDeserializer:
-    """`Deserializer` for an event loop."""
+    """`Deserializer` for asyncio."""
 
     def __init__(self, client: AsyncRegistryClient, options: DeserializerOptions | None = None) -> None:
         self._client = client

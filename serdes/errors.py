@@ -1,21 +1,21 @@
-"""What serdes raise: a value that cannot be written, and poison for those who prefer an exception.
+"""The exceptions of serdes.
 
 ValueError
-├── EncodeError   the value is not one of the schema
-└── PoisonError   the payload is poison; `poison` says why
+├── EncodeError   the value does not match the schema
+└── PoisonError   the payload is poison; see its attribute `poison`
 """
 
 from headgate.serdes.outcome import Poison
 
 
 class EncodeError(ValueError):
-    """The value is not one of the schema. Its text names the place and the fault."""
+    """The value does not match the schema. The message contains the path and the problem."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
         self.detail = detail
         self.path: list[str] = []
-        """Filled on the way out, innermost first."""
+        """The path, innermost part first. Each level appends its part while the exception propagates."""
 
     def __str__(self) -> str:
         place = "".join(reversed(self.path)).removeprefix(".")

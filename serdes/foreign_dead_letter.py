@@ -1,7 +1,7 @@
-"""Dead letters that Kafka Connect (KIP-298) and Spring for Apache Kafka wrote, as far as their headers say.
+"""Reads dead letters of Kafka Connect (KIP-298) and Spring for Apache Kafka.
 
-Connect writes texts under `__connect.errors.`; Spring writes texts and big-endian numbers under `kafka_dlt-`, and
-counts attempts of its retry topics under `retry_topic-`.
+Connect writes texts in headers with the prefix `__connect.errors.`. Spring writes texts and big-endian numbers with the
+prefix `kafka_dlt-`, and the attempts of its retry topics with the prefix `retry_topic-`.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ SPRING_PREFIX: Final = "kafka_dlt-"
 _SPRING_ATTEMPTS: Final = "retry_topic-attempts"
 _SPRING_PREFIXES: Final = (SPRING_PREFIX, "retry_topic-", "springDeserializerException")
 
-# Exceptions that say the payload could not be read. Others (a database that was down) say nothing about the payload.
+# Exceptions that mean an unreadable payload. Other exceptions (a database failure) say nothing about the payload.
 _UNREADABLE: Final = (
     "SerializationException",
     "DeserializationException",
@@ -83,7 +83,7 @@ def read_spring(headers: Sequence[tuple[str, bytes | None]]) -> Foreign | None:
 
 
 def _under(headers: Sequence[tuple[str, bytes | None]], prefix: str) -> dict[str, bytes]:
-    """The last header of a name counts: both frameworks append."""
+    """The last header with the name, because both frameworks append headers."""
     return {key[len(prefix) :]: value for key, value in headers if key.startswith(prefix) and value is not None}
 
 

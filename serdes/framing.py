@@ -1,7 +1,6 @@
-"""The frame around a registered payload: magic byte and id before the body, or the schema's guid in a record header.
+"""The frame of a payload: magic byte and schema id before the body, or the schema guid in a record header.
 
-Confluent's wire format, byte for byte; drawn in `docs/wire-format.md`. Pure functions over bytes: which schema an id
-stands for is `serdes.client`'s to say.
+This is Confluent's wire format (see `docs/wire-format.md`). Pure functions on bytes; `serdes.client` looks up schemas.
 """
 
 import struct
@@ -20,26 +19,26 @@ KEY_HEADER: Final = "__key_schema_id"
 VALUE_HEADER: Final = "__value_schema_id"
 
 FRAME_BYTES: Final = 5
-"""The magic byte and the id."""
+"""The magic byte and the schema id."""
 
 MESSAGE_PATH_MAX: Final = 100
-"""Indexes on the way to a Protobuf message. Messages nest no deeper: the library stops at 100 as well."""
+"""Indexes in the path of a Protobuf message. The protobuf library has the same limit for nested messages."""
 
 _FRAME: Final = struct.Struct(">BI")
 
 Headers: TypeAlias = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None] | None
-"""As Kafka clients give them: pairs in order, a dictionary, or nothing."""
+"""Headers in the forms of Kafka clients: ordered pairs, a dictionary, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A payload taken apart. For Protobuf the path to the message is still before the body, or in `header_path`."""
+    """A parsed frame. For Protobuf, the message path is still at the start of the body, or in `header_path`."""
 
     schema_id: int | None
     schema_guid: UUID | None
     body: bytes
     header_path: bytes | None = None
-    """What follows the guid in the header form; None in the prefix form."""
+    """The bytes after the guid in a header. None if the frame is in the payload."""
 
 
 def frame(schema_id: int, body: bytes) -> bytes:
@@ -62,12 +61,12 @@ def header_name(is_key: bool) -> str:
 
 
 def guid_header(guid: UUID, path: bytes = b"") -> bytes:
-    """The value of the header that names a schema; `path` is Protobuf's."""
+    """The value of the schema id header. `path` is the path of a Protobuf message."""
     return bytes([MAGIC_GUID]) + guid.bytes + path
 
 
 def unframe_record(payload: bytes | None, headers: Headers, is_key: bool) -> Frame | Poison:
-    """By the record's header if there is one (the first counts), else by the payload itself."""
+    """Parse the schema id header if there is one (the first wins), otherwise the payload."""
     name = header_name(is_key)
     pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
     header = next((value for key, value in pairs if key == name), None)
@@ -86,7 +85,7 @@ def unframe_record(payload: bytes | None, headers: Headers, is_key: bool) -> Fra
 
 
 def message_path(indexes: Sequence[int]) -> bytes:
-    """Protobuf's path to the message: the count and the indexes, or one 0 for the first message of the file."""
+    """The path of a Protobuf message: the count and the indexes, or a single 0 for the first message of the file."""
     if list(indexes) == [0]:
         return b"\x00"
     out = bytearray()
@@ -96,7 +95,7 @@ def message_path(indexes: Sequence[int]) -> bytes:
 
 
 def read_message_path(data: bytes) -> tuple[tuple[int, ...], int]:
-    """The path, and where the message begins. Raises `Fault`."""
+    """The path, and the position of the message. Raises `Fault`."""
     count, pos = read_long(data, 0)
     if count == 0:
         return (0,), pos

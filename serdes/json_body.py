@@ -1,7 +1,6 @@
-"""JSON Schema bodies: one JSON document in UTF-8, judged by the schema on the way in and on the way out.
+"""JSON Schema bodies: one JSON document in UTF-8, validated on write and on read.
 
-Numbers keep their value: whole numbers of any size stay whole. What the words of a schema mean is
-`registry.formats.json_schema`'s business.
+Integers keep all digits. `registry.formats.json_schema` validates.
 """
 
 import json
@@ -15,7 +14,7 @@ from headgate.serdes.framing import Frame
 from headgate.serdes.outcome import Poison, Reason
 
 DEPTH_MAX: Final = 100
-"""Arrays and objects open at once; the bound of the other languages."""
+"""Nested arrays and objects. The other languages have the same limit."""
 
 
 class JsonWriter:
@@ -33,7 +32,7 @@ class JsonWriter:
         except (TypeError, ValueError, RecursionError) as error:
             raise EncodeError(f"not a JSON value: {error}") from None
         if _is_too_deep(value):
-            raise EncodeError(f"nested more than {DEPTH_MAX} levels deep")
+            raise EncodeError(f"more than {DEPTH_MAX} nested levels")
         fault = _first_fault(self._validator, value)
         if fault is not None:
             raise EncodeError(fault)
@@ -59,7 +58,7 @@ class JsonReader:
 
 
 def _parsed(text: str, references: Mapping[str, str]) -> JsonSchema:
-    # A registry accepted the schema, perhaps as an import with fewer checks.
+    # A registry accepted the schema, possibly as an import with fewer checks.
     return parse(text, references, strict=False)
 
 
@@ -70,7 +69,7 @@ class JsonFault(ValueError):
 
 
 def loads(body: bytes) -> JsonValue:
-    """Strict JSON. Raises `JsonFault`, and nothing else, for any bytes."""
+    """Parse strict JSON. Raises `JsonFault` and no other error."""
     try:
         value = json.loads(body.decode(), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
@@ -82,7 +81,7 @@ def loads(body: bytes) -> JsonValue:
     except ValueError as error:
         raise JsonFault(Reason.CORRUPT, str(error)[:200]) from None
     if _is_too_deep(value):
-        raise JsonFault(Reason.TOO_DEEP, f"nested more than {DEPTH_MAX} levels deep")
+        raise JsonFault(Reason.TOO_DEEP, f"more than {DEPTH_MAX} nested levels")
     return value
 
 

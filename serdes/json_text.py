@@ -1,4 +1,4 @@
-"""JSON text, strictly: no constants that JSON lacks, and no depth that the stack cannot take."""
+"""Strict JSON: no NaN or Infinity, and errors instead of stack overflows."""
 
 import json
 from typing import Any, NoReturn
@@ -7,7 +7,7 @@ from headgate.serdes.errors import EncodeError
 
 
 def loads(text: bytes | str) -> Any:
-    """Raises `EncodeError`, and nothing else, for any text."""
+    """Parse a text. Raises `EncodeError` and no other error."""
     try:
         return json.loads(text if isinstance(text, str) else text.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Avro schemas from a registry, understood: the `SchemaSource` that the columnar decoder asks."""
+"""The `SchemaSource` of the columnar decoder that reads Avro schemas from a registry."""
 
 import time
 
@@ -14,14 +14,14 @@ from headgate.serdes.schemas import SchemaDefinition
 
 
 class RegistrySource:
-    """Safe to share between threads. What the client remembers is not asked again, unknown ids and outages included."""
+    """Safe to share between threads. The client caches schemas, unknown ids and outages."""
 
     def __init__(self, client: RegistryClient) -> None:
         self._client = client
         self._schemas: BoundedCache[int, Schema | Reason] = BoundedCache(client.settings.schemas_max, time.monotonic)
 
     def writer_schema(self, schema_id: int) -> Schema | Reason:
-        """The schema, or why there is none. Raises nothing."""
+        """The schema, or the reason why it is not available. Never raises."""
         known = self._schemas.get(schema_id)
         if known is not None:
             return known
@@ -40,7 +40,7 @@ class RegistrySource:
         return found
 
     def latest_schema(self, subject: str) -> Schema:
-        """The latest version of a subject, for a reader. Raises a `RegistryClientError` or `InvalidSchema`."""
+        """The latest version of a subject, as a reader schema. Raises a `RegistryClientError` or `InvalidSchema`."""
         found = self._parsed(self._client.latest(subject).definition)
         if isinstance(found, Reason):
             raise InvalidSchema(f"the latest schema of {subject} is not Avro")

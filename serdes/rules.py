@@ -1,9 +1,9 @@
 """Rules of a registered schema (Confluent's data contracts): encryption, conditions, transformations, migrations.
 
-Headgate stores rules but does not execute them. A value that skips its rules is wrong: plain text where encrypted text
-is expected, or a ciphertext that is served as a valid value. So a schema with rules that apply to an operation stops
-that operation: writing raises `RulesNotExecuted`, reading returns poison with `Reason.RULES_NOT_EXECUTED`.
-`RulePolicy.IGNORE` is the user's explicit choice to go on without them.
+Headgate stores rules but does not execute them. A value that skips its rules is wrong: plain text instead of
+ciphertext, or ciphertext that looks like a valid value. Therefore a schema with rules for an operation prevents that
+operation. Writing raises `RulesNotExecuted`. Reading returns poison with `Reason.RULES_NOT_EXECUTED`. With
+`RulePolicy.IGNORE`, the user chooses to continue without rules.
 """
 
 from collections.abc import Iterable
@@ -16,20 +16,20 @@ _MIGRATION_MODES: Final = frozenset({"UPGRADE", "DOWNGRADE", "UPDOWN"})
 _WRITE_MODES: Final = frozenset({"WRITE", "WRITEREAD"})
 _READ_MODES: Final = frozenset({"READ", "WRITEREAD"})
 _OTHER_ENVIRONMENTS: Final = ("GATEWAY", "SERVER", "NONE")
-"""Values of `enableAt` of a rule set whose rules do not run in clients."""
+"""Values of `enableAt` whose rules do not run in clients."""
 _KNOWN_MODES: Final = _MIGRATION_MODES | _WRITE_MODES | _READ_MODES
 
 
 class RulePolicy(StrEnum):
     FAIL = "fail"
-    """Refuse to write, and return poison on read, if a schema has rules that would have to run."""
+    """Raise on write, and return poison on read, if the schema has rules that must run."""
     IGNORE = "ignore"
     """Write and read as if the schema had no rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaRule:
-    """An enabled rule, as far as it is needed to decide whether it applies, and to name it."""
+    """An enabled rule: the fields that decide whether it applies, and its name."""
 
     name: str
     type: str
@@ -40,7 +40,7 @@ class SchemaRule:
 
     @property
     def applies_on_write(self) -> bool:
-        # A mode that nobody knows may mean anything, so it applies everywhere.
+        # An unknown mode may mean anything, so it always applies.
         return self.mode in _WRITE_MODES or self.mode not in _KNOWN_MODES
 
     @property
@@ -56,9 +56,9 @@ Rules = tuple[SchemaRule, ...]
 
 
 def parse_rules(rule_set: object) -> Rules:
-    """The rules of a `ruleSet`, as a registry returns it, that are enabled and run in clients.
+    """The rules of a `ruleSet` in a registry response that are enabled and run in clients.
 
-    Raises TypeError if it has another shape.
+    Raises TypeError for another structure.
     """
     if rule_set is None:
         return ()

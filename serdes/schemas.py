@@ -1,4 +1,4 @@
-"""A schema as a program gives it, and as a registry knows it."""
+"""A schema in a program, and a registered schema."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -9,7 +9,7 @@ from headgate.serdes.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class SchemaDefinition:
-    """A schema's text in its language, with the registered schemas it refers to by name."""
+    """The text and language of a schema, with references to registered schemas."""
 
     type: SchemaType
     text: str
@@ -30,7 +30,7 @@ def protobuf_schema(text: str, references: tuple[Reference, ...] = ()) -> Schema
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """What the registry said about a schema. `id` is None where it was asked for by guid."""
+    """A registered schema. `id` is None after a lookup by guid."""
 
     definition: SchemaDefinition
     id: int | None
@@ -38,4 +38,4 @@ class RegisteredSchema:
     subject: str | None = None
     version: int | None = None
     rules: Rules | None = None
-    """Its enabled rules; None where the registry's response did not contain the schema itself."""
+    """The enabled rules. None if the response did not contain the schema itself."""

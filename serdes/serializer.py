@@ -1,6 +1,6 @@
-"""Values to registered payloads, in any of the three languages, as Confluent's serializers write them.
+"""Encodes values to payloads with a schema id, in all three languages, like Confluent's serializers.
 
-`SerializerCore` decides and remembers; `Serializer` and `AsyncSerializer` only drive it with a client.
+`SerializerCore` contains the logic and the cache. `Serializer` and `AsyncSerializer` run it with a client.
 """
 
 import time
@@ -13,7 +13,7 @@ from headgate.serdes.client.asynchronous import AsyncRegistryClient
 from headgate.serdes.client.cache import BoundedCache
 from headgate.serdes.client.core import RegistryCore
 from headgate.serdes.client.errors import RegistryUnavailable
-from headgate.serdes.client.exchange import Steps
+from headgate.serdes.client.steps import Steps
 from headgate.serdes.client.sync import RegistryClient
 from headgate.serdes.codec import BodyWriter, WriteOptions
 from headgate.serdes.codecs import WholeSchema, writer_of
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 SUBJECTS_MAX: Final = 1000
-"""Subjects whose schema one serializer remembers: the record strategies make one a topic and record."""
+"""Cached subjects in one serializer. Record name strategies create one subject per topic and record."""
 
 REFRESH_SECONDS: Final = 60.0
-"""How long the writer made from "the latest version" is used before the client is asked again."""
+"""How long a serializer uses its writer for the latest version before it asks the client again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SerializerOptions:
     subject_strategy: SubjectStrategy = topic_strategy
     auto_register: bool = True
-    """Register the schema under its subject; otherwise it must be there."""
+    """Register the schema. If False, it must already be registered."""
     normalize: bool = False
     use_latest: bool = False
-    """Write with the latest version of the subject, whatever it is, instead of the schema given."""
+    """Encode with the latest version of the subject instead of the given schema."""
     schema_id: int | None = None
-    """Write with this registered schema."""
+    """Encode with this registered schema."""
     version: int | None = None
-    """Write with this version of the subject."""
+    """Encode with this version of the subject."""
     id_in_header: bool = False
-    """Name the schema in a record header by its guid, and leave the payload bare."""
+    """Put the schema guid into a record header instead of the payload."""
     write: WriteOptions = field(default_factory=WriteOptions)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedSchema:
-    """A registered schema and the writer of its payloads."""
+    """A registered schema and its writer."""
 
     registered: RegisteredSchema
     schema: WholeSchema
@@ -68,9 +68,9 @@ class SerializerCore:
     ) -> None:
         chosen = [options.use_latest, options.schema_id is not None, options.version is not None]
         if sum(chosen) > 1:
-            raise ValueError("use_latest, schema_id and version exclude one another")
+            raise ValueError("use_latest, schema_id and version are mutually exclusive")
         if schema is None and not any(chosen):
-            raise ValueError("a schema is needed, unless use_latest, schema_id or version names one")
+            raise ValueError("a schema is required without use_latest, schema_id or version")
         self._registry = registry
         self._options = options
         self._file: FileDescriptor | None = None
@@ -97,21 +97,21 @@ class SerializerCore:
         registered, body = prepared.registered, prepared.writer.write(value)
         if not self._options.id_in_header:
             if registered.id is None:
-                raise RegistryUnavailable("the registry gave no id for the schema")
+                raise RegistryUnavailable("the registry returned no id for the schema")
             return frame(registered.id, body.path + body.content)
         if headers is None:
             raise ValueError("id_in_header needs the list of the record's headers")
         guid = registered.guid
         if guid is None and registered.id is not None:
-            # Older answers to a registration leave the guid out.
+            # Responses of older registries to a registration do not contain the guid.
             guid = (yield from self._registry.schema_by_id(registered.id)).guid
         if guid is None:
-            raise RegistryUnavailable("the registry gave no guid for the schema: it does not know the header form")
+            raise RegistryUnavailable("the registry returned no guid for the schema; it does not support header ids")
         headers.append((header_name(is_key), guid_header(guid, body.path)))
         return body.content
 
     def prepare(self, topic: str, is_key: bool) -> Steps[PreparedSchema]:
-        """The schema that payloads of `topic` are written with. Registers it, if the options say so."""
+        """The schema for payloads of `topic`. Registers it if the options say so."""
         own = yield from self._own_schema()
         subject = self._options.subject_strategy(topic, is_key, None if own is None else own.writer.record_name)
         prepared = self._prepared.get(subject)
@@ -126,7 +126,7 @@ class SerializerCore:
         return prepared
 
     def _own_schema(self) -> Steps[PreparedSchema | None]:
-        """The schema that the program gave, if it gave one. Its record name may be part of the subject."""
+        """The schema that the program gave, if any. Its record name may be part of the subject."""
         if self._schema is None:
             return None
         if self._own is None:
@@ -154,7 +154,7 @@ class SerializerCore:
         return (yield from find(subject, self._schema, options.normalize))
 
     def _register_dependencies(self, file: "FileDescriptor") -> Steps[tuple[Reference, ...]]:
-        """What a generated file imports, each under the subject of its own name, as Confluent's clients do."""
+        """The imports of a generated file, each under a subject of its own name, like Confluent's clients."""
         from headgate.serdes.protobuf.messages import definition_of, dependencies_of
 
         references: list[Reference] = []
@@ -169,7 +169,7 @@ class SerializerCore:
 
 
 class Serializer:
-    """For threads. `schema` is a definition, or a generated Protobuf class."""
+    """Serializer for threads. `schema` is a definition or a generated Protobuf class."""
 
     def __init__(
         self,
@@ -192,13 +192,13 @@ class Serializer:
 
         Raises `EncodeError`, `InvalidSchema`, a `RegistryClientError`, or `RulesNotExecuted` if the schema has rules.
 
-        With `id_in_header` the header is added to `headers`.
+        With `id_in_header`, the header is added to `headers`.
         """
         return self._client.run(self._core.serialize(value, topic, is_key, headers))
 
 
 class AsyncSerializer:
-    """`Serializer` for an event loop."""
+    """`Serializer` for asyncio."""
 
     def __init__(
         self,

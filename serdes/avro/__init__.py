@@ -1,4 +1,4 @@
-"""Avro, one payload at a time: schemas, their resolution, a strict decoder and encoder."""
+"""Row-wise Avro: schemas, resolution, a strict decoder and a strict encoder."""
 
 from headgate.serdes.avro.binary import Fault
 from headgate.serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX, Decoder, decode

@@ -1,8 +1,9 @@
-"""Avro's binary encoding of primitives, read strictly: bytes and a position in, the value and the next position out.
+"""Avro's binary encoding of primitives. Functions take bytes and a position, and return the value and the next
+position.
 
-Follows the Avro 1.12 specification, "Binary encoding". Strict where common decoders are lax: a varint past its width, a
-boolean other than 0 or 1, a negative length and invalid UTF-8 are faults; running out of bytes is always `TRUNCATED`.
-Each takes a third argument that it does not look at, so that it can stand among the decoder's own readers as it is.
+Follows the Avro 1.12 specification, "Binary encoding". Stricter than common decoders: a varint that is too long, a
+boolean other than 0 or 1, a negative length and invalid UTF-8 are errors. Missing bytes are always `TRUNCATED`. The
+third argument is unused; it gives all readers of the decoder the same signature.
 """
 
 import struct
@@ -16,7 +17,7 @@ _DOUBLE: Final = struct.Struct("<d")
 
 
 class Fault(Exception):
-    """Why a body cannot be read. `path` is filled on the way out, innermost first."""
+    """Why a body cannot be decoded. Each level appends its part to `path` while the exception propagates."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
@@ -82,7 +83,7 @@ def read_int(data: bytes, pos: int, state: object = None) -> tuple[int, int]:
 
 
 def read_length(data: bytes, pos: int) -> tuple[int, int]:
-    """A length, and where what it measures begins; certain to lie inside the bytes."""
+    """A length, and the position after it. The length never exceeds the remaining bytes."""
     length, at = read_long(data, pos)
     if length < 0:
         raise corrupt(f"a length of {length}", pos)
@@ -149,7 +150,7 @@ READERS: dict[str, Callable[[bytes, int, object], tuple[Any, int]]] = {
 
 
 def long_to_float(value: int) -> float:
-    """The nearest 32-bit float, rounded once as a machine's conversion does: first to odd in 53 bits, then to 24."""
+    """The nearest 32-bit float with a single rounding: first round to odd with 53 bits, then to 24 bits."""
     size = abs(value)
     extra = size.bit_length() - 53
     if extra > 0:

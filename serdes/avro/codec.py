@@ -1,6 +1,6 @@
-"""Avro bodies as serializers frame them: the strict encoder and decoder, and the one exception of the wire format.
+"""Avro bodies of framed payloads, including one exception of the wire format.
 
-Where the whole schema is of type `bytes`, Confluent's serializers write the bytes themselves, without a length.
+If the whole schema is of type `bytes`, Confluent's serializers write the bytes without a length.
 """
 
 from headgate.serdes.avro.binary import read_long, write_long
@@ -22,7 +22,7 @@ class AvroWriter:
     def __init__(self, schema: Schema, options: WriteOptions) -> None:
         self._encoder = Encoder(schema, ignore_unknown_fields=options.ignore_unknown_fields)
         self._raw = is_raw(schema)
-        # The specification gives a primitive the name of its type, and so do Confluent's serializers.
+        # The specification names a primitive after its type, and so do Confluent's serializers.
         self.record_name: str | None = None
         if isinstance(schema, (Record, Enum, Fixed)):
             self.record_name = schema.name

@@ -1,7 +1,7 @@
-"""One body of Avro at a time: a resolved plan compiled into closures that read strictly.
+"""Decodes one Avro body at a time: compiles a resolved plan into closures.
 
-The order of verdicts is that of `docs/wire-format.md`: the fault met first in the writer's order, left-over bytes last.
-This is the oracle of the columnar decoder and takes its place where Numba is missing, so the two must never differ.
+The order of errors is that of `docs/wire-format.md`: the first error in the writer's order, trailing bytes last. The
+columnar decoder must have the same results: tests use this decoder as the reference.
 """
 
 from collections.abc import Callable
@@ -36,14 +36,14 @@ from headgate.serdes.avro.schema import Array, Enum, Fixed, Logical, Map, Primit
 from headgate.serdes.outcome import Poison, Reason
 
 DEPTH_MAX: Final = 100
-"""Records, arrays and maps of the writer open at once; Protobuf's own default. Keeps every decoder's stack bounded."""
+"""Nested records, arrays and maps of the writer. Equal to Protobuf's default. Limits the stack of all decoders."""
 
 ZERO_SIZE_ITEMS_MAX: Final = 4096
-"""Array items that take no bytes, in one body: nothing in the bytes bounds their count, and each costs memory."""
+"""Array items of zero bytes in one body. The bytes do not limit their count, and each item uses memory."""
 
 
 class State:
-    """What one body has used up so far."""
+    """The limits that one body has used so far."""
 
     __slots__ = ("depth", "zero_size_items")
 
@@ -56,17 +56,17 @@ Read: TypeAlias = Callable[[bytes, int, State], tuple[Any, int]]
 
 
 class Decoder:
-    """Reads bodies of one writer's schema as values of one reader's. Immutable; safe to share between threads."""
+    """Decodes bodies of one writer schema to values of one reader schema. Immutable, so that threads can share it."""
 
     __slots__ = ("_read", "plan")
 
     def __init__(self, writer: Schema, reader: Schema | None = None, *, tag_unions: bool = False) -> None:
-        """`tag_unions` gives a union's value, unless null, as `(branch name, value)`: what the encoder takes back."""
+        """`tag_unions` returns a non-null union value as `(branch name, value)`, which the encoder accepts."""
         self.plan = resolve(writer, writer if reader is None else reader)
         self._read = _Compiler(tag_unions).compile(self.plan)
 
     def decode(self, body: bytes) -> object | Poison:
-        """The value, or why there is none; raises nothing."""
+        """The value, or the poison. Never raises."""
         try:
             if isinstance(self.plan, Unresolvable):
                 raise Fault(Reason.UNRESOLVABLE, self.plan.detail)
@@ -81,12 +81,12 @@ class Decoder:
 
 
 def decode(body: bytes, writer: Schema, reader: Schema | None = None) -> object | Poison:
-    """Compile and read once. Whoever reads more than one body keeps a `Decoder`."""
+    """Compile and decode once. Use a `Decoder` for several bodies."""
     return Decoder(writer, reader).decode(body)
 
 
 class _Compiler:
-    """Records are compiled from a list of work, since a chain of named types can be as long as the schema."""
+    """Records are compiled from a work list, because chains of named types can exceed the stack."""
 
     def __init__(self, tag_unions: bool) -> None:
         self._tag_unions = tag_unions
@@ -302,7 +302,10 @@ def _record(
 
 
 def _block(data: bytes, pos: int, state: State, zero_size: bool) -> tuple[int, int, int | None]:
-    """The count of a block, where its items begin, and where it says they end. A count of 0 ends the array or map."""
+    """The count of a block, the position of its items, and its end if it has a byte size.
+
+    Count 0 ends the array or map.
+    """
     count, at = read_long(data, pos)
     end = None
     if count < 0:

@@ -1,7 +1,8 @@
-"""A field's default, written as JSON in the schema, as a value.
+"""Converts the JSON default of a field to a value.
 
-Follows the Avro 1.12 specification, "Complex Types / Records": bytes and fixed are strings of code points 0 to 255, the
-default of a union is a value of its first branch (later editions allow any branch, so the others are tried after it).
+Follows the Avro 1.12 specification, "Complex Types / Records". Bytes and fixed are strings of code points 0 to 255. The
+default of a union is a value of its first branch. Later editions allow any branch, so the other branches are tried
+next.
 """
 
 import struct
@@ -11,20 +12,20 @@ from headgate.serdes.avro.logical import reader_of
 from headgate.serdes.avro.schema import Array, Enum, Fixed, Logical, Map, Primitive, Record, Schema, Union
 
 DEFAULT_DEPTH_MAX: Final = 100
-"""Levels of a default: a record whose default leaves out a field that is the record itself would never end."""
+"""Nested levels of a default. A record whose default omits a field of the same record type would never end."""
 
 DEFAULT_VALUES_MAX: Final = 10_000
-"""Values in one default: records that default to one another in pairs double with every level."""
+"""Values in one default. Records that default to pairs of each other double with each level."""
 
 _RANGES: Final = {"int": 1 << 31, "long": 1 << 63}
 
 
 class _Endless(ValueError):
-    """Apart from other faults, so that a union does not try its next branch on it."""
+    """A separate error, so that a union does not try its next branch."""
 
 
 def default_value(schema: Schema, json_value: object) -> object:
-    """The value, made anew at each call. Raises `ValueError` where the default is not of its schema."""
+    """A new value on each call. Raises `ValueError` if the default does not match its schema."""
     return _Defaults().value(schema, json_value, 0)
 
 
@@ -89,7 +90,7 @@ def _latin_bytes(text: str) -> bytes:
 
 def _floating(kind: str, value: float) -> float:
     try:
-        # A float has the value its four bytes hold, as if it had been read.
+        # Round a float to four bytes, as if it had been decoded.
         return struct.unpack("<f", struct.pack("<f", value))[0] if kind == "float" else float(value)
     except OverflowError:
         raise ValueError(f"a number too large for a {kind}") from None

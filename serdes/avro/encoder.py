@@ -1,7 +1,8 @@
-"""A Python value to one body of Avro: a schema compiled into closures that write strictly.
+"""Encodes one Python value to an Avro body: compiles a schema into closures.
 
-Follows the Avro 1.12 specification, "Binary encoding", and writes what Java's encoder writes: the shortest varints, one
-block for an array or map, no byte sizes. What could not be read back as the same value is refused, with the path to it.
+Follows the Avro 1.12 specification, "Binary encoding", and writes the same bytes as Java's encoder: shortest varints,
+one block per array or map, no byte sizes. A value that could not be decoded to the same value is an error with its
+path.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 from headgate.serdes.avro.binary import write_long
 from headgate.serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX
 from headgate.serdes.avro.defaults import default_value
-from headgate.serdes.avro.scalar_writing import (
+from headgate.serdes.avro.scalar_encoder import (
     Buffer,
     Write,
     converted_writer,
@@ -21,15 +22,15 @@ from headgate.serdes.avro.scalar_writing import (
     wrong,
 )
 from headgate.serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, is_zero_size
-from headgate.serdes.avro.union_writing import union_writer
+from headgate.serdes.avro.union_encoder import union_writer
 from headgate.serdes.errors import EncodeError
 
 
 class Encoder:
-    """Writes values of one schema. Immutable; safe to share between threads.
+    """Encodes values of one schema. Immutable, so that threads can share it.
 
-    A value for a union may name its branch, as a pair `(branch name, value)`; otherwise the first branch that fits is
-    taken, for records the one that shares the most fields with the value.
+    A union value may be a pair `(branch name, value)`. Otherwise the first branch that fits is used. For records, it is
+    the one that shares the most fields with the value.
     """
 
     __slots__ = ("_write",)
@@ -38,7 +39,7 @@ class Encoder:
         self._write = _Compiler(ignore_unknown_fields).compile(schema)
 
     def encode(self, value: object) -> bytes:
-        """The body. Raises `EncodeError`, and nothing else, for any value."""
+        """The body. Raises `EncodeError` and no other error."""
         out = Buffer()
         try:
             self._write(out, value, 0)

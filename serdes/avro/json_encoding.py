@@ -1,21 +1,24 @@
-"""Avro's JSON encoding, in and out.
+"""Avro's JSON encoding.
 
-Follows the Avro 1.12 specification, "JSON Encoding": a union's value, unless null, is an object of one key, the branch;
-bytes and fixed are strings of code points 0 to 255; logical types appear as their underlying type, so decimals and
-timestamps are exact. NaN and the infinities, which JSON lacks, are the strings that Java writes.
+Follows the Avro 1.12 specification, "JSON Encoding":
+
+- A non-null union value is an object with one key, the branch.
+- Bytes and fixed are strings of code points 0 to 255.
+- Logical types have the form of their underlying type, so decimals and timestamps are exact.
+- NaN and the infinities are the strings that Java writes.
 """
 
-from headgate.serdes.avro.json_reading import FromJson
-from headgate.serdes.avro.json_writing import ToJson
+from headgate.serdes.avro.json_decoder import FromJson
+from headgate.serdes.avro.json_encoder import ToJson
 from headgate.serdes.avro.schema import Schema
 from headgate.serdes.errors import EncodeError
 from headgate.serdes.json_text import dumps, loads
 
 
 class JsonEncoding:
-    """Values of one schema as JSON documents and back. Immutable; safe to share between threads.
+    """Converts values of one schema to and from JSON documents. Immutable, so that threads can share it.
 
-    `tag_unions` keeps the branch that a document names, as `(branch name, value)`: what the binary encoder takes.
+    `tag_unions` returns union values as `(branch name, value)`, which the binary encoder accepts.
     """
 
     __slots__ = ("_from_json", "_to_json")
@@ -25,21 +28,21 @@ class JsonEncoding:
         self._to_json = ToJson().compile(schema)
 
     def from_json(self, document: object) -> object:
-        """A value from a parsed document. Raises `EncodeError`, and nothing else."""
+        """Convert a parsed document to a value. Raises `EncodeError` and no other error."""
         try:
             return self._from_json(document, 0)
         except RecursionError:
             raise EncodeError("nested deeper than the caller's stack allows") from None
 
     def to_json(self, value: object) -> object:
-        """A document of what `json.dumps` takes. Raises `EncodeError`. A union's value may be tagged."""
+        """Convert a value to a document for `json.dumps`. Union values may be tagged. Raises `EncodeError`."""
         try:
             return self._to_json(value, 0)
         except RecursionError:
             raise EncodeError("nested deeper than the caller's stack allows") from None
 
     def from_text(self, text: bytes | str) -> object:
-        """Raises `EncodeError`, and nothing else, for any text."""
+        """Convert a text to a value. Raises `EncodeError` and no other error."""
         return self.from_json(loads(text))
 
     def to_text(self, value: object) -> str:

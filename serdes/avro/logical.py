@@ -1,9 +1,9 @@
-"""Avro's logical types as Python values and back, exactly.
+"""Converts Avro's logical types to Python values and back, without loss.
 
-Follows the Avro 1.12 specification, "Logical Types". Dates, times and timestamps are `datetime` types, decimals
-`Decimal`, uuids `UUID`; a timestamp in nanoseconds, which `datetime` cannot hold, is a `Nanoseconds`, a duration a
-`Duration`. What Python and Spark cannot hold (a year outside 1 to 9999, a time past midnight) is a `ValueError`: the
-caller makes it `INVALID_VALUE`.
+Follows the Avro 1.12 specification, "Logical Types". Dates, times and timestamps are `datetime` types, decimals are
+`Decimal`, uuids are `UUID`. A timestamp in nanoseconds is a `Nanoseconds`, a duration is a `Duration`. Values that
+Python and Spark cannot represent (a year outside 1 to 9999, a time past midnight) raise `ValueError`, which callers
+convert to `INVALID_VALUE`.
 """
 
 import re
@@ -31,12 +31,12 @@ _EPOCH_DAY: Final = date(1970, 1, 1)
 _EPOCH: Final = datetime(1970, 1, 1)
 _EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
-# Inexact is trapped so that a rounding can never pass unseen.
+# Trap Inexact, so that no value is rounded silently.
 _EXACT: Final = Context(prec=2 * DECIMAL_PRECISION_MAX, traps=[Inexact, InvalidOperation, Overflow])
 
 
 class Nanoseconds(int):
-    """A timestamp in nanoseconds since the epoch: an `int` that can be shown as a `datetime`, cut to microseconds."""
+    """A timestamp in nanoseconds since the epoch: an `int` that converts to `datetime` (microseconds)."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class Nanoseconds(int):
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """Months, days and milliseconds, each from 0 to 2³²-1, that do not convert into one another."""
+    """Months, days and milliseconds, each from 0 to 2³²-1. They do not convert into each other."""
 
     months: int
     days: int
@@ -54,7 +54,7 @@ class Duration:
 
 
 def reader_of(logical: Logical) -> Callable[[Any], object]:
-    """From the underlying value (int, bytes or str) to the Python one."""
+    """Convert the underlying value (int, bytes or str) to the Python value."""
     name = logical.name
     if name == "decimal":
         return _decimal_reader(logical)
@@ -71,7 +71,7 @@ def reader_of(logical: Logical) -> Callable[[Any], object]:
 
 
 def writer_of(logical: Logical, kind: str, size: int = 0) -> Callable[[Any], object]:
-    """From the Python value to the underlying one; what is already underlying is passed through."""
+    """Convert the Python value to the underlying value. An underlying value is returned unchanged."""
     name = logical.name
     if name == "decimal":
         return _decimal_writer(logical, size)
@@ -114,7 +114,7 @@ def _time_of(micros: int) -> time:
 def _timestamp_reader(name: str) -> Callable[[int], object]:
     kind, _, unit = name.rpartition("-")
     if unit == "nanos":
-        # 64 bits of nanoseconds end in the years 1677 and 2262, well inside.
+        # 64 bits of nanoseconds cover the years 1677 to 2262, so no check is necessary.
         return Nanoseconds
     per_second = UNITS_PER_SECOND[unit]
     low, end = TIMESTAMP_SECONDS_MIN * per_second, TIMESTAMP_SECONDS_END * per_second
@@ -146,7 +146,7 @@ def _decimal_reader(logical: Logical) -> Callable[[bytes], Decimal]:
 
     def read(value: bytes) -> Decimal:
         if not value:
-            raise ValueError("a decimal without a byte")
+            raise ValueError("a decimal without bytes")
         unscaled = int.from_bytes(value, "big", signed=True)
         if not -limit < unscaled < limit:
             raise ValueError(f"a decimal of more than {logical.precision} digits")
@@ -157,7 +157,7 @@ def _decimal_reader(logical: Logical) -> Callable[[bytes], Decimal]:
 
 def _write_date(value: object) -> object:
     if isinstance(value, datetime):
-        raise ValueError("a datetime where a date is due")
+        raise ValueError("a datetime instead of a date")
     return (value - _EPOCH_DAY).days if isinstance(value, date) else value
 
 
@@ -166,7 +166,7 @@ def _time_writer(divisor: int) -> Callable[[object], object]:
         if not isinstance(value, time):
             return value
         if value.tzinfo is not None:
-            raise ValueError("a time of day has no time zone")
+            raise ValueError("a time of day cannot have a time zone")
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         return (seconds * 1_000_000 + value.microsecond) // divisor
 
@@ -208,7 +208,7 @@ def _write_duration(value: object) -> object:
     try:
         return struct.pack("<III", value.months, value.days, value.milliseconds)
     except struct.error:
-        raise ValueError("the parts of a duration go from 0 to 4294967295") from None
+        raise ValueError("the parts of a duration must be between 0 and 4294967295") from None
 
 
 def _decimal_writer(logical: Logical, size: int) -> Callable[[object], object]:
@@ -222,7 +222,7 @@ def _decimal_writer(logical: Logical, size: int) -> Callable[[object], object]:
         unscaled = _unscaled(value, scale)
         if not -limit < unscaled < limit:
             raise ValueError(f"{value!s:.60} has more than {logical.precision} digits")
-        # Java's BigInteger.toByteArray: the fewest bytes that keep the sign.
+        # The fewest bytes that keep the sign, like Java's BigInteger.toByteArray.
         length = size or (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
         return unscaled.to_bytes(length, "big", signed=True)
 

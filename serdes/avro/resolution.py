@@ -1,11 +1,12 @@
-"""A writer's schema and a reader's, resolved once into a plan that any decoder can follow.
+"""Resolves a writer schema and a reader schema into a plan for decoders.
 
-Follows the Avro 1.12 specification, "Schema Resolution"; where it leaves room, `docs/wire-format.md` states the choice.
-The row-wise decoder turns a plan into closures, the columnar one into an integer program: so both resolve alike.
+Follows the Avro 1.12 specification, "Schema Resolution". `docs/wire-format.md` documents the choices that it leaves
+open. The row-wise decoder compiles the plan into closures, the columnar decoder into an integer program, so both
+resolve alike.
 
-A mismatch below a branch of a writer's union makes that branch `Unresolvable`, met only by the rows that take it. Any
-other mismatch makes the whole pair so. Records are resolved from a list of work, never by recursion, since a chain of
-named types can be as long as the schema.
+A mismatch below a branch of a writer union makes that branch `Unresolvable`, which affects only rows with that branch.
+Any other mismatch makes the whole pair `Unresolvable`. Records are resolved from a work list without recursion, because
+chains of named types can exceed the stack.
 """
 
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ PROMOTIONS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalarPlan:
-    """A primitive as `writer` encodes it, taken as `reader`; `logical` is the reader's."""
+    """A primitive, encoded as `writer`, decoded as `reader`. `logical` is the logical type of the reader."""
 
     writer: str
     reader: str
@@ -58,14 +59,15 @@ class EnumPlan:
     writer: Enum
     reader: Enum
     targets: tuple[int | None, ...]
-    """For each symbol of the writer, the index of the reader's; None where the reader has neither it nor a default."""
+    """For each writer symbol, the index of the reader symbol. None if the reader has neither the symbol nor a default.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayPlan:
     items: "Plan"
     zero_size: bool
-    """Whether the writer's items take no bytes, so that their count needs the budget."""
+    """Whether the writer's items take zero bytes, so that their count needs a limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,14 +77,14 @@ class MapPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnionPlan:
-    """The writer's union: a branch index is read, then the branch."""
+    """A writer union: read the branch index, then the branch."""
 
     branches: tuple["Plan", ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntoUnion:
-    """The value becomes branch `branch` of the reader's union; nothing is read for that."""
+    """The value becomes branch `branch` of the reader union. Nothing is read for it."""
 
     branch: int
     name: str
@@ -96,7 +98,7 @@ class Unresolvable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """A field in the writer's order: read into the reader's field `target`, or stepped over where that is None."""
+    """A field in the writer's order. Decoded into the reader field `target`, or skipped if `target` is None."""
 
     name: str
     writer: Schema
@@ -106,13 +108,13 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class RecordPlan:
-    """Not frozen: a recursive record refers to its own plan."""
+    """Not frozen, because a recursive record refers to its own plan."""
 
     writer: Record
     reader: Record
     steps: tuple[Step, ...] = ()
     defaulted: tuple[int, ...] = ()
-    """Indexes of the reader's fields that take their default."""
+    """Indexes of the reader fields that get their default."""
     error: str | None = None
 
 
@@ -122,7 +124,7 @@ Plan: TypeAlias = (
 
 
 def resolve(writer: Schema, reader: Schema) -> Plan:
-    """How a value of `writer` is read as one of `reader`; `Unresolvable` if it cannot be, whatever the value."""
+    """How to read a value of `writer` as a value of `reader`. `Unresolvable` if no value can be read."""
     resolver = _Resolver()
     plan = resolver.pair(writer, reader)
     resolver.work_off()
@@ -190,7 +192,10 @@ class _Resolver:
             )
 
     def spread_errors(self) -> None:
-        """A record fails with any of its fields; repeated until nothing changes, since records refer to one another."""
+        """A record fails if any of its fields fails.
+
+        Repeats until nothing changes, because records refer to each other.
+        """
         changed = True
         while changed:
             changed = False
@@ -214,7 +219,7 @@ class _Resolver:
             )
 
     def settled(self, plan: Plan) -> Plan:
-        """The plan with every part that cannot succeed replaced by `Unresolvable`, down to the next records."""
+        """The plan with all failing parts replaced by `Unresolvable`, down to the next records."""
         detail = _failure(plan)
         if detail is not None:
             return Unresolvable(detail)
@@ -240,7 +245,7 @@ def _default_fault(field: Field) -> str | None:
 
 
 def _failure(plan: Plan) -> str | None:
-    """Why no value can be read by this plan, or None. A writer's union fails only with all its branches."""
+    """Why this plan cannot read any value, or None. A writer union fails only if all its branches fail."""
     if isinstance(plan, Unresolvable):
         return plan.detail
     if isinstance(plan, RecordPlan):
@@ -266,7 +271,7 @@ def _scalar(writer: Primitive, reader: Primitive) -> Plan:
 
 
 def _logical_conflict(writer: Logical | None, reader: Logical | None) -> str | None:
-    """Both sides name a meaning and the meanings differ: reading on would scale or shift every value unnoticed."""
+    """Whether both sides have different logical types. Decoding would scale or shift all values silently."""
     if writer is None or reader is None or (writer.name, writer.scale) == (reader.name, reader.scale):
         return None
     if writer.name == reader.name:
@@ -296,7 +301,7 @@ def _enum(writer: Enum, reader: Enum) -> Plan:
 
 
 def _field_targets(writer: Record, reader: Record) -> dict[int, int]:
-    """Which reader's field each writer's field fills: by name first, then by the reader's aliases, each only once."""
+    """Map writer fields to reader fields: by name first, then by the reader's aliases. Each is used once."""
     places = {field.name: index for index, field in enumerate(writer.fields)}
     targets: dict[int, int] = {}
     left: list[tuple[int, Field]] = []
@@ -313,7 +318,7 @@ def _field_targets(writer: Record, reader: Record) -> dict[int, int]:
 
 
 def _matching_branch(writer: Schema, reader: Union) -> int | None:
-    """The reader's branch for a value of `writer`: the same type (and name), else the first promotion."""
+    """The reader branch for a value of `writer`: the same type (and name), otherwise the first promotion."""
     if isinstance(writer, (Record, Enum, Fixed)):
         same = [index for index, branch in enumerate(reader.branches) if type(branch) is type(writer)]
         named = {index: branch for index in same if isinstance(branch := reader.branches[index], (Record, Enum, Fixed))}
@@ -325,7 +330,7 @@ def _matching_branch(writer: Schema, reader: Union) -> int | None:
             found = next((index for index, branch in named.items() if matches(branch)), None)
             if found is not None:
                 return found
-        # A record that was renamed without an alias is still meant where it is the only one.
+        # A renamed record without an alias still matches if it is the only record.
         return same[0] if isinstance(writer, Record) and len(same) == 1 else None
     name = type_name(writer)
     for index, branch in enumerate(reader.branches):

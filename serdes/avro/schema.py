@@ -1,8 +1,8 @@
-"""An Avro schema as a graph of typed nodes, for the decoder, the encoder, the columnar planner and JSON.
+"""An Avro schema as a graph of typed nodes, for the decoder, encoder, columnar planner and JSON encoding.
 
-Follows the Avro 1.12 specification, "Schema Declaration" and "Logical Types". The text is parsed by
-`registry.formats.avro`, which also decides whether a schema is fit to be registered; here is only what decoding needs.
-A logical type that is unknown or does not fit its type is ignored, as the specification asks.
+Follows the Avro 1.12 specification, "Schema Declaration" and "Logical Types". `registry.formats.avro` parses the text
+and decides whether a schema can be registered. This module contains only the parts that decoding needs. An unknown or
+invalid logical type is ignored, as the specification requires.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from headgate.registry.formats.avro import types as avro_types
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
 DECIMAL_PRECISION_MAX: Final = 1000
-"""Digits. Ten to this power is computed; Arrow ends at 76. A larger precision makes the type plain bytes."""
+"""Digits of a decimal. Arrow's limit is 76. A decimal with a higher precision is treated as plain bytes."""
 
 _INT_LOGICAL: Final = frozenset({"date", "time-millis"})
 _LONG_LOGICAL: Final = frozenset(
@@ -75,18 +75,18 @@ class Field:
     aliases: tuple[str, ...] = ()
     has_default: bool = False
     default: object = None
-    """As JSON, unconverted; meaningful where `has_default`."""
+    """The unconverted JSON default. Valid if `has_default`."""
 
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """Not frozen: the fields of a recursive record refer to it, so they are set once, at the end of its parsing."""
+    """Not frozen: fields of a recursive record refer to the record, so they are set at the end of parsing."""
 
     name: str
     aliases: tuple[str, ...] = ()
     fields: tuple[Field, ...] = ()
     zero_size: bool = field(default=False, repr=False)
-    """Whether every value of it takes no bytes at all."""
+    """Whether all values take zero bytes."""
 
 
 Schema: TypeAlias = Primitive | Fixed | Enum | Array | Map | Union | Record
@@ -94,18 +94,18 @@ Named: TypeAlias = Fixed | Enum | Record
 
 
 def parse(text: str, references: Mapping[str, str] | None = None) -> Schema:
-    """Read a schema. `references` holds the texts it refers to, by name, dependencies first.
+    """Parse a schema. `references` contains the referenced texts by name, dependencies first.
 
-    Raises `InvalidSchema`, and nothing else, for any text.
+    Raises `InvalidSchema` and no other error.
     """
     bare = text.strip()
-    # A bare name is not JSON, but is how some clients write a primitive schema.
+    # An unquoted name is not JSON, but some clients write primitive schemas like this.
     text = f'"{bare}"' if bare in PRIMITIVES else text
     return _Conversion().convert(avro.parse(text, references or {}, strict=False).root)
 
 
 def type_name(schema: Schema) -> str:
-    """The name of the branch this schema makes in a union: the full name of a named type, else the type."""
+    """The name of this schema as a union branch: the full name of a named type, otherwise the type."""
     if isinstance(schema, Primitive):
         return schema.kind
     if isinstance(schema, (Record, Enum, Fixed)):
@@ -120,7 +120,7 @@ def unqualified(name: str) -> str:
 
 
 def is_zero_size(schema: Schema) -> bool:
-    """Whether every value of the schema is encoded in no bytes: such items cannot be bounded by the bytes left."""
+    """Whether all values take zero bytes. The remaining bytes do not limit the number of such items."""
     if isinstance(schema, Primitive):
         return schema.kind == "null"
     if isinstance(schema, Fixed):
@@ -129,7 +129,10 @@ def is_zero_size(schema: Schema) -> bool:
 
 
 class _Conversion:
-    """From the registry's tree to ours. Records wait in a list, since a chain of them can be longer than the stack."""
+    """Converts the registry's type tree.
+
+    Records are converted from a work list, because chains can exceed the stack.
+    """
 
     def __init__(self) -> None:
         self._named: dict[avro_types.Named, Named] = {}
@@ -204,5 +207,5 @@ def _decimal(properties: Mapping[str, object], kind: str, size: int) -> Logical 
 
 
 def _digits(size: int) -> int:
-    """How many decimal digits always fit into `size` bytes; 512 bytes hold more than the largest precision."""
+    """The number of decimal digits that always fit into `size` bytes. 512 bytes exceed the largest precision."""
     return len(str((1 << (8 * min(size, 512) - 1)) - 1)) - 1

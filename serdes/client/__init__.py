@@ -1,4 +1,4 @@
-"""A client of the registry's HTTP API, with memory: for threads and for an event loop."""
+"""A caching client for the HTTP API of a schema registry, for threads and for asyncio."""
 
 from headgate.serdes.client.asynchronous import AsyncRegistryClient
 from headgate.serdes.client.errors import RegistryClientError, RegistryUnavailable, RequestRefused, UnknownSchema

@@ -1,4 +1,4 @@
-"""A bounded memory of answers: the least recently used goes first, and entries may expire. Safe between threads."""
+"""A thread-safe LRU cache with a size limit and optional expiry."""
 
 import threading
 from collections import OrderedDict

@@ -1,7 +1,7 @@
-"""What a program asks of a registry, and what of the answers is remembered.
+"""The use cases of the registry client, and its cache.
 
-Schemas by id, guid and version never change and are kept for good, within bounds; the latest version for a time. That
-an id is unknown, or the registry out of reach, is remembered too, for a while: garbage in a topic must not become load.
+Schemas by id, guid and version never change, so they are cached without expiry, up to a limit. The latest version
+expires. Unknown ids and outages are cached for a short time, so that corrupt records do not cause many requests.
 """
 
 from collections.abc import Callable, Generator, Hashable, Mapping
@@ -13,7 +13,6 @@ from uuid import UUID
 from headgate.registry.limits import ID_MAX, REFERENCE_DEPTH_MAX, REFERENCES_MAX
 from headgate.registry.model import Reference, SchemaType
 from headgate.serdes.client.cache import BoundedCache
-from headgate.serdes.client.conversation import Conversation
 from headgate.serdes.client.errors import (
     RegistryClientError,
     RegistryUnavailable,
@@ -21,29 +20,31 @@ from headgate.serdes.client.errors import (
     RequestRefused,
     UnknownSchema,
 )
-from headgate.serdes.client.exchange import Effect, Reply, Steps, Turn
+from headgate.serdes.client.failover import FailoverRequests
 from headgate.serdes.client.settings import RegistrySettings
+from headgate.serdes.client.steps import Effect, Reply, Steps, Turn
 from headgate.serdes.rules import RulePolicy, Rules, parse_rules
 from headgate.serdes.schemas import RegisteredSchema, SchemaDefinition
 
 Answer = dict[str, object] | list[object]
 
 UNKNOWN_IDS_FEW: Final = 10
-"""Unknown ids after which the registry is asked where its ids end: garbage must not be asked for id by id."""
+"""After this number of unknown ids, the client asks for the highest id, so that corrupt records do not cause one
+request per id."""
 
 IDS_AHEAD_MAX: Final = 100_000
-"""How far past the last id a new one may lie until that is asked again: more than anybody registers meanwhile."""
+"""How far a new id may exceed the highest known id until the client asks again."""
 
 _OUTAGE: Final = "outage"
 _LAST: Final = "last"
 
 
 class RegistryCore:
-    """The use cases, as steps that a client drives."""
+    """The use cases, as generators of steps for a client."""
 
     def __init__(self, settings: RegistrySettings, clock: Callable[[], float], random: Callable[[], float]) -> None:
         self._settings = settings
-        self._conversation = Conversation(settings, random)
+        self._requests = FailoverRequests(settings, random)
         self._known: BoundedCache[Hashable, RegisteredSchema] = BoundedCache(settings.schemas_max, clock)
         self._by_text: BoundedCache[Hashable, RegisteredSchema] = BoundedCache(settings.schemas_max, clock)
         self._stale: BoundedCache[str, RegisteredSchema] = BoundedCache(settings.schemas_max, clock)
@@ -54,19 +55,19 @@ class RegistryCore:
         self._unknown_ids = 0
 
     def schema_by_id(self, schema_id: int) -> Steps[RegisteredSchema]:
-        def ask() -> Steps[RegisteredSchema]:
+        def send() -> Steps[RegisteredSchema]:
             end = (self._last_id.get(_LAST) or ID_MAX) + IDS_AHEAD_MAX
             if not 0 <= schema_id <= min(end, ID_MAX):
-                raise UnknownSchema(f"schema {schema_id}: the registry's ids end long before")
+                raise UnknownSchema(f"schema {schema_id}: the highest id in the registry is much lower")
             try:
-                answer = yield from self._conversation.ask("GET", ("schemas", "ids", str(schema_id)))
+                answer = yield from self._requests.send("GET", ("schemas", "ids", str(schema_id)))
             except UnknownSchema:
                 yield from self._learn_last_id()
                 raise
             self._some_id = schema_id
             return self._registered(answer, schema_id=schema_id)
 
-        return self._remembered(self._known, ("id", schema_id), None, ask)
+        return self._remembered(self._known, ("id", schema_id), None, send)
 
     def _learn_last_id(self) -> Steps[None]:
         self._unknown_ids += 1
@@ -75,7 +76,7 @@ class RegistryCore:
         self._unknown_ids = 0
         path = ("schemas", "ids", str(self._some_id))
         try:
-            answer = yield from self._conversation.ask("GET", path, {"fetchMaxId": "true"})
+            answer = yield from self._requests.send("GET", path, {"fetchMaxId": "true"})
         except RegistryClientError:
             return
         last = answer.get("maxId") if isinstance(answer, dict) else None
@@ -83,31 +84,31 @@ class RegistryCore:
             self._last_id.put(_LAST, last, self._settings.unknown_ttl_seconds)
 
     def schema_by_guid(self, guid: UUID) -> Steps[RegisteredSchema]:
-        def ask() -> Steps[RegisteredSchema]:
-            answer = yield from self._conversation.ask("GET", ("schemas", "guids", str(guid)))
+        def send() -> Steps[RegisteredSchema]:
+            answer = yield from self._requests.send("GET", ("schemas", "guids", str(guid)))
             return self._registered(answer, guid=guid)
 
-        return self._remembered(self._known, ("guid", guid), None, ask)
+        return self._remembered(self._known, ("guid", guid), None, send)
 
     def version(self, subject: str, version: int) -> Steps[RegisteredSchema]:
-        """A version, deleted or not: what was referred to once must stay readable."""
+        """A version, including soft-deleted ones, because references to them must stay readable."""
 
-        def ask() -> Steps[RegisteredSchema]:
+        def send() -> Steps[RegisteredSchema]:
             path = ("subjects", subject, "versions", str(version))
-            return self._registered((yield from self._conversation.ask("GET", path, {"deleted": "true"})))
+            return self._registered((yield from self._requests.send("GET", path, {"deleted": "true"})))
 
-        return self._remembered(self._known, ("version", subject, version), None, ask)
+        return self._remembered(self._known, ("version", subject, version), None, send)
 
     def latest(self, subject: str) -> Steps[RegisteredSchema]:
-        """Where the registry is out of reach, what was the latest when it was last asked."""
+        """The latest version. During an outage: the last known latest version."""
 
-        def ask() -> Steps[RegisteredSchema]:
-            answer = yield from self._conversation.ask("GET", ("subjects", subject, "versions", "latest"))
+        def send() -> Steps[RegisteredSchema]:
+            answer = yield from self._requests.send("GET", ("subjects", subject, "versions", "latest"))
             return self._registered(answer)
 
         try:
             found = yield from self._remembered(
-                self._known, ("latest", subject), self._settings.latest_ttl_seconds, ask
+                self._known, ("latest", subject), self._settings.latest_ttl_seconds, send
             )
         except RegistryUnavailable:
             stale = self._stale.get(subject)
@@ -118,34 +119,34 @@ class RegistryCore:
         return found
 
     def register(self, subject: str, schema: SchemaDefinition, normalize: bool = False) -> Steps[RegisteredSchema]:
-        """Register the schema, or find that it is registered already. Its version may be left out of the answer."""
+        """Register the schema, or find it if it is registered. The response may not contain its version."""
 
-        def ask() -> Steps[RegisteredSchema]:
+        def send() -> Steps[RegisteredSchema]:
             path = ("subjects", subject, "versions")
-            answer = yield from self._conversation.ask("POST", path, _normalize(normalize), _body(schema))
+            answer = yield from self._requests.send("POST", path, _normalize(normalize), _body(schema))
             return self._registered(answer, definition=schema, subject=subject)
 
-        return self._remembered(self._by_text, ("register", subject, schema, normalize), None, ask)
+        return self._remembered(self._by_text, ("register", subject, schema, normalize), None, send)
 
     def lookup(self, subject: str, schema: SchemaDefinition, normalize: bool = False) -> Steps[RegisteredSchema]:
-        """The schema as it is registered under the subject; `UnknownSchema` if it is not."""
+        """The schema as registered under the subject. Raises `UnknownSchema`."""
 
-        def ask() -> Steps[RegisteredSchema]:
+        def send() -> Steps[RegisteredSchema]:
             path = ("subjects", subject)
-            answer = yield from self._conversation.ask("POST", path, _normalize(normalize), _body(schema))
+            answer = yield from self._requests.send("POST", path, _normalize(normalize), _body(schema))
             return self._registered(answer, definition=schema, subject=subject)
 
-        return self._remembered(self._by_text, ("lookup", subject, schema, normalize), None, ask)
+        return self._remembered(self._by_text, ("lookup", subject, schema, normalize), None, send)
 
     def reference_texts(self, schema: SchemaDefinition) -> Steps[dict[str, str]]:
-        """The texts of everything the schema refers to, by name, transitively, dependencies first."""
+        """The texts of all direct and indirect references by name, dependencies first."""
         texts: dict[str, str] = {}
         yield from self._collect(schema.references, texts, 0)
         return texts
 
     def _collect(self, references: tuple[Reference, ...], texts: dict[str, str], depth: int) -> Steps[None]:
         if depth > REFERENCE_DEPTH_MAX:
-            raise RequestRefused(422, 42201, f"references are chained more than {REFERENCE_DEPTH_MAX} long")
+            raise RequestRefused(422, 42201, f"the chain of references is longer than {REFERENCE_DEPTH_MAX}")
         for reference in references:
             if reference.name in texts:
                 continue
@@ -160,13 +161,13 @@ class RegistryCore:
         cache: BoundedCache[Hashable, RegisteredSchema],
         key: Hashable,
         ttl_seconds: float | None,
-        ask: Callable[[], Steps[RegisteredSchema]],
+        send: Callable[[], Steps[RegisteredSchema]],
     ) -> Generator[Effect, Reply, RegisteredSchema]:
         known = cache.get(key)
         if known is not None:
             return known
         if self._failure(key) is None:
-            # Others may have asked the same while this one waited for its turn.
+            # Another thread may have sent the same request during the wait.
             yield Turn()
             known = cache.get(key)
             if known is not None:
@@ -175,7 +176,7 @@ class RegistryCore:
         if failed is not None:
             raise copy(failed)
         try:
-            answer = yield from ask()
+            answer = yield from send()
         except RegistryUnreachable as error:
             self._outage.put(_OUTAGE, error, self._settings.unavailable_ttl_seconds)
             raise
@@ -189,7 +190,7 @@ class RegistryCore:
         return answer
 
     def rules_of(self, registered: RegisteredSchema) -> Steps[Rules]:
-        """The rules of a schema. A response to a registration may leave them out, although it inherits some."""
+        """The rules of a schema. The response to a registration may omit inherited rules."""
         if registered.rules is not None or registered.id is None:
             return registered.rules or ()
         return (yield from self.schema_by_id(registered.id)).rules or ()
@@ -247,7 +248,7 @@ def _registered(
             parse_rules(fields.get("ruleSet")) if "schema" in fields else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RegistryUnavailable(f"not a registry's answer: {error!r:.200}") from None
+        raise RegistryUnavailable(f"not a response of a schema registry: {error!r:.200}") from None
 
 
 def _text(value: object) -> str:

@@ -1,15 +1,15 @@
-"""What can go wrong between a client and a registry.
+"""The errors of the registry client.
 
 RegistryClientError
-├── UnknownSchema        the registry answered: there is no such schema, subject or version
-├── RequestRefused       the registry answered: no (not compatible, not valid, not allowed)
-└── RegistryUnavailable  no answer, or not one of a registry
-    └── RegistryUnreachable  none from any address, in all the attempts
+├── UnknownSchema        the registry responded: no such schema, subject or version
+├── RequestRefused       the registry responded: not compatible, not valid or not allowed
+└── RegistryUnavailable  no response, or not from a schema registry
+    └── RegistryUnreachable  no response from any address in all attempts
 """
 
 
 class RegistryClientError(Exception):
-    """The root; the text is meant for the person who runs the program."""
+    """The root of all errors. The message is for the operator of the program."""
 
 
 class UnknownSchema(RegistryClientError):
@@ -32,4 +32,4 @@ class RegistryUnavailable(RegistryClientError):
 
 
 class RegistryUnreachable(RegistryUnavailable):
-    """Not the fault of one question, so no other is asked either for a while."""
+    """Concerns all requests, so the client sends no requests for a while."""

@@ -1,4 +1,4 @@
-"""How to reach a registry, and how long to try and to remember. Every wait and every cache has a bound."""
+"""Settings of the registry client: addresses, timeouts, retries and caches. All of them are limited."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class BasicAuth:
 
 @dataclass(frozen=True, slots=True)
 class BearerAuth:
-    """A token, or a function that is asked for one before each request, so that it can be renewed."""
+    """A token, or a function that returns a fresh token before each request."""
 
     token: str | Callable[[], str] = field(repr=False)
 
@@ -32,48 +32,48 @@ class TlsSettings:
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
     urls: tuple[str, ...] = field(repr=False)
-    """Addresses of one registry; the next is tried when one fails. May hold credentials: `http://user:password@host`."""
+    """Addresses of one registry, for failover. They may contain credentials: `http://user:password@host`."""
     auth: BasicAuth | BearerAuth | None = None
     tls: TlsSettings = TlsSettings()
     context: str | None = None
-    """A context other than the default one, such as `.lab`: every request goes to it."""
+    """The context of all requests, such as `.lab`. None means the default context."""
     timeout_seconds: float = 10.0
-    """For one attempt, to connect and to answer."""
+    """Timeout of one attempt, for the connection and for the response."""
     attempts_max: int = 3
     """Rounds over all addresses."""
     backoff_seconds: float = 0.1
-    """Before the second round; doubled for each further one, and drawn at random below that."""
+    """Backoff before the second round. It doubles with each round, with full jitter."""
     backoff_max_seconds: float = 2.0
     unknown_ttl_seconds: float = 30.0
-    """How long an id that the registry did not know is not asked for again: a topic of garbage must not become load."""
+    """How long an unknown id is cached, so that corrupt records do not cause many requests."""
     unavailable_ttl_seconds: float = 5.0
-    """How long a registry that could not be reached is left alone, whatever is asked for."""
+    """How long the client sends no requests after an outage."""
     latest_ttl_seconds: float = 60.0
-    """How long "the latest version" is taken from memory."""
+    """How long the latest version is cached."""
     schemas_max: int = 1000
-    """Schemas remembered, by id and by text each. Confluent's clients keep as many."""
+    """Cached schemas, by id and by text each. Confluent's clients have the same default."""
     rules: RulePolicy = RulePolicy.FAIL
-    """What to do with schemas whose rules would have to run: rules are not executed."""
+    """What to do with schemas that have rules. Rules are not executed."""
     answer_bytes_max: int = 16 * 1024 * 1024
-    """The registry itself takes no larger schema than 1 MiB; what is longer is not a registry's answer."""
+    """The registry accepts schemas of up to 1 MiB. A larger response is not from a registry."""
 
     def __post_init__(self) -> None:
         if not self.urls or not all(url.startswith(("http://", "https://")) for url in self.urls):
-            raise ValueError("a registry needs at least one address that begins with http:// or https://")
+            raise ValueError("the registry needs at least one address that starts with http:// or https://")
         if not all(_is_address(url) for url in self.urls):
-            # Not quoted: where a password holds what ends a host's name, no part of the address is sure to be public.
+            # Do not quote the address: if a password contains delimiters, any part may be secret.
             raise ValueError(
                 "an address of a registry is http://host:port, with user:password@ before the host if need be; "
                 "in these write / as %2F, ? as %3F and # as %23"
             )
         if self.attempts_max < 1 or self.schemas_max < 1 or self.timeout_seconds <= 0:
-            raise ValueError("attempts_max, schemas_max and timeout_seconds are at least 1")
+            raise ValueError("attempts_max, schemas_max and timeout_seconds must be at least 1")
 
 
 def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        # Read, so that it is looked at: a port that is none raises.
+        # Access the port, because an invalid one raises here.
         has_place = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False

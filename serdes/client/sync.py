@@ -1,4 +1,4 @@
-"""The registry client for threads, over httpx, which is loaded when a client is made: it takes a while."""
+"""The registry client for threads, with httpx, which is imported when a client is created."""
 
 import random
 import threading
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from uuid import UUID
 
 from headgate.serdes.client.core import RegistryCore
-from headgate.serdes.client.exchange import Effect, HttpAnswer, HttpRequest, NoAnswer, Pause, Reply, Steps
 from headgate.serdes.client.settings import RegistrySettings
+from headgate.serdes.client.steps import Effect, HttpAnswer, HttpRequest, NoAnswer, Pause, Reply, Steps
 from headgate.serdes.client.transport import Bounded, needs_tls, tls_context
 from headgate.serdes.rules import Rules
 from headgate.serdes.schemas import RegisteredSchema, SchemaDefinition
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 class RegistryClient:
-    """Safe to share between threads. One request is under way at a time: an unknown id is asked for once."""
+    """Safe to share between threads. One request is in flight at a time, so that threads request an id only once."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class RegistryClient:
         self._http = httpx.Client(transport=transport, verify=verify, timeout=self.settings.timeout_seconds)
 
     def run(self, steps: Steps[Result]) -> Result:
-        """Drive a use case to its end. One that needs no answer takes no lock."""
+        """Run the steps of a use case. Steps without a request take no lock."""
         result: Result
         try:
             effect = next(steps)

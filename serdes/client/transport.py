@@ -1,4 +1,4 @@
-"""What both clients need of httpx: TLS from the settings, and a bound on what is read of an answer."""
+"""TLS settings for httpx, and limits for responses."""
 
 import ssl
 import time
@@ -21,7 +21,10 @@ def needs_tls(settings: RegistrySettings) -> bool:
 
 
 class Bounded:
-    """Gathers the chunks of an answer within bounds of size and of time: httpx's timeout is for each chunk alone."""
+    """Collects the chunks of a response, with limits for size and time.
+
+    The timeout of httpx applies to each chunk only.
+    """
 
     __slots__ = ("_bytes_max", "_ends", "_gathered")
 

@@ -1,4 +1,4 @@
-"""Protobuf: messages of registered schemas, written and read."""
+"""Encodes and decodes Protobuf messages of registered schemas."""
 
 from headgate.serdes.protobuf.codec import ProtobufReader, ProtobufWriter
 from headgate.serdes.protobuf.messages import Messages, definition_of

@@ -1,7 +1,7 @@
-"""Protobuf bodies: the path to the message, then the message.
+"""Protobuf bodies: the message path, then the message.
 
-Values are generated messages, or dictionaries in the shape of Protobuf's JSON mapping. A reader's schema that differs
-reads the message of the same full name; unknown fields are kept, as the library does.
+Values are generated messages, or dictionaries in Protobuf's JSON mapping. A different reader schema decodes the message
+with the same full name. The library keeps unknown fields.
 """
 
 from collections.abc import Mapping
@@ -80,11 +80,11 @@ class ProtobufReader:
         if frame.header_path is None:
             path, start = read_message_path(frame.body)
         else:
-            # A header without a path stands for the first message.
+            # A header without a path means the first message.
             path, start = (read_message_path(frame.header_path)[0] if frame.header_path else (0,)), 0
         written = self._writer.at(path)
         if written is None:
-            raise Fault(Reason.CORRUPT, f"the message path {list(path)} leads nowhere in the schema")
+            raise Fault(Reason.CORRUPT, f"the message path {list(path)} does not exist in the schema")
         descriptor = written
         if self._reader is not None:
             found = self._reader.named(written.full_name)

@@ -1,6 +1,6 @@
-"""The messages of a registered Protobuf schema: found by path and by name, and made into classes.
+"""The messages of a registered Protobuf schema, by path and by name, and their classes.
 
-What the text of a schema means is `registry.formats.protobuf`'s business.
+`registry.formats.protobuf` parses the schema.
 """
 
 import base64
@@ -19,7 +19,7 @@ from headgate.serdes.schemas import SchemaDefinition
 
 
 class Messages:
-    """One schema's messages. Immutable; safe to share between threads."""
+    """The messages of one schema. Immutable, so that threads can share it."""
 
     __slots__ = ("_file", "_proto")
 
@@ -38,7 +38,7 @@ class Messages:
         return self._at((0,)) or self._file.message_types_by_name[self._proto.message_type[0].name]
 
     def named(self, full_name: str) -> Descriptor | None:
-        """A message of this file by its full name, whatever it is nested in."""
+        """A message of this file by its full name, at any nesting level."""
         package = self._proto.package
         if package and not full_name.startswith(package + "."):
             return None
@@ -60,7 +60,7 @@ class Messages:
         return found
 
     def at(self, path: Sequence[int]) -> Descriptor | None:
-        """The message that a payload's path leads to; None where it leads nowhere."""
+        """The message at a path of a payload, or None."""
         return self._at(path)
 
     def path_to(self, descriptor: Descriptor) -> tuple[int, ...]:
@@ -84,13 +84,14 @@ def class_of(descriptor: Descriptor) -> type[Message]:
 
 
 def definition_of(file: FileDescriptor) -> SchemaDefinition:
-    """A generated module's file as a schema, without its references: the serialized descriptor, as Confluent's Python
-    client registers it."""
+    """The file of a generated module as a schema without references: the serialized descriptor, like Confluent's Python
+    client.
+    """
     proto = descriptor_pb2.FileDescriptorProto()
     file.CopyToProto(proto)
     return SchemaDefinition(SchemaType.PROTOBUF, base64.b64encode(proto.SerializeToString()).decode())
 
 
 def dependencies_of(file: FileDescriptor) -> list[FileDescriptor]:
-    """What a file imports and a registry does not have by itself."""
+    """The imports of a file that a registry does not already know."""
     return [dependency for dependency in file.dependencies if dependency.name not in KNOWN_FILES]

@@ -1,6 +1,6 @@
-"""Why the Protobuf library would not read some bytes: it says only that it failed.
+"""Finds the reason why the protobuf library cannot parse some bytes. The library only reports a failure.
 
-Walks the wire format ("Encoding" in the Protobuf documentation) along a descriptor, after the fact.
+Parses the wire format ("Encoding" in the Protobuf documentation) with a descriptor.
 """
 
 from typing import Final
@@ -11,13 +11,13 @@ from headgate.serdes.avro.binary import Fault, corrupt, truncated
 from headgate.serdes.outcome import Reason
 
 DEPTH_MAX: Final = 100
-"""Messages inside messages; the library's own limit."""
+"""Nested messages. Equal to the limit of the library."""
 
 _VARINT, _FIXED_64, _LENGTH, _GROUP, _END_GROUP, _FIXED_32 = range(6)
 
 
 def explain(descriptor: Descriptor, data: bytes) -> Fault:
-    """The first fault in the bytes; `CORRUPT` without a place where the walk finds none."""
+    """The first error in the bytes. `CORRUPT` without a position if there is none."""
     try:
         _walk(descriptor, data, 0, len(data), 0)
     except Fault as fault:

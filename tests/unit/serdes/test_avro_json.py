@@ -63,7 +63,7 @@ def test_a_value_has_one_document(schema: Any, value: Any, document: Any) -> Non
         ({"type": "array", "items": "int"}, [1, "x"], r"\[1\]: "),
         ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}, {}, "a: no value"),
         ({"type": "record", "name": "R", "fields": []}, {"b": 1}, "no field 'b'"),
-        (DECIMAL, "", "decimal without a byte"),
+        (DECIMAL, "", "decimal without bytes"),
         ({"type": "int", "logicalType": "date"}, 1 << 30, "years 1 to 9999"),
     ],
 )

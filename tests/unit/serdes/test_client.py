@@ -137,7 +137,7 @@ def test_the_next_address_is_tried_and_kept() -> None:
 def test_an_answer_that_is_not_a_registrys_is_no_answer(answer: httpx.Response) -> None:
     stub = StubRegistry()
     stub.intercept = lambda request: answer
-    with client(stub) as registry, pytest.raises(RegistryUnavailable, match="not a registry's answer"):
+    with client(stub) as registry, pytest.raises(RegistryUnavailable, match="not a response of a schema registry"):
         registry.schema_by_id(1)
 
 

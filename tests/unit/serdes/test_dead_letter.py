@@ -84,7 +84,7 @@ def test_a_record_that_keeps_failing_is_not_driven_back_for_ever() -> None:
 
 
 def test_a_record_of_unknown_origin_stays() -> None:
-    with pytest.raises(RedriveRefused, match="which topic"):
+    with pytest.raises(RedriveRefused, match="source topic"):
         redrive(Record("dead", None, b"x"), by="ada", now_ms=1)
 
 
