@@ -1,9 +1,9 @@
-"""Error messages on the wire."""
+"""Error messages in responses."""
 
 from typing import overload
 
 MESSAGE_LENGTH_MAX = 4_000
-"""In characters. Old versions of the protocol count a string's bytes in 15 bits, and a message quotes what was sent."""
+"""Characters. A message can quote the request, and strings of non-flexible versions have at most 32,767 bytes."""
 
 
 @overload

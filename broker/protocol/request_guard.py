@@ -1,13 +1,12 @@
-"""A walk over a request's bytes before anything is built from them: do its counts fit, and are they bearable?
+"""Checks the array counts of a request before kio parses it.
 
-kio's reader makes room for as many items as an array claims to have. A frame of ten bytes that claims two billion would
-end the process, and an honest one of `socket.request.max.bytes` that names thirty million topics would hold everyone
-else up for minutes. So each count is held against the bytes that are left and against a bound on all items together.
-Tagged fields that are not known here are taken out on the way: they are to be passed over (KIP-482), and kio refuses
-them. Everything else about the bytes is kio's to judge.
+kio allocates memory for the number of items that an array claims. A frame of ten bytes that claims two billion items
+would end the process. A valid frame of `socket.request.max.bytes` with thirty million topics would block the event loop
+for minutes. Therefore each count is compared with the bytes left, and the number of all items is limited.
+Unknown tagged fields are removed: Kafka ignores them (KIP-482), but kio rejects them. kio checks everything else.
 
-The walk is over a flat plan per API and version, made once from kio's schema. A run of fields of fixed size is one step
-of it, so that a Produce or Fetch of one partition costs about a dozen steps.
+The check follows a flat plan per API and version, which is built once from kio's schema. Adjacent fields of fixed size
+are one step, so a Produce or Fetch request for one partition takes about a dozen steps.
 """
 
 import struct
@@ -23,32 +22,28 @@ from headgate.wire.entities import shape_of
 from headgate.wire.errors import MalformedVarint
 from headgate.wire.varint import VARINT_BYTES_MAX, read_unsigned_varint
 
-# Topics, partitions, groups, configs … of one request, all together. Reading, handling and answering one takes some
-# ten microseconds in which nobody else is served. Clients stay far below: a consumer of ten thousand partitions names
-# twenty thousand items, and whoever wants to know of all topics names none.
-request_items_max = 50_000
-
-# Java's tools name every group, or every offset of a group, at once. The handlers of groups have finer bounds.
-group_request_items_max = 200_000
+REQUEST_ITEMS_MAX: Final = 50_000
+"""Items of all arrays in one request: topics, partitions, groups, configs. One item takes about 10 µs of the event
+loop. Clients stay far below: a consumer of ten thousand partitions sends twenty thousand items."""
+GROUP_REQUEST_ITEMS_MAX: Final = 200_000
+"""Java's tools send every group, or every offset of a group, at once. The handlers of groups have stricter limits."""
 _GROUP_APIS = frozenset({8, 9, 10, 11, 13, 14, 15, 16, 42, 47})
 
 _FIXED, _STRING, _BYTES, _COMPACT, _OPTIONAL, _TAGS = range(6)
 _ARRAY, _NULLABLE_ARRAY, _COMPACT_ARRAY, _NULLABLE_COMPACT_ARRAY = range(6, 10)
 
-_known_tag_max = 31
-
 _Step: TypeAlias = tuple[int, int, "_Plan"]
-"""What to do, a number, the plan of what is inside.
+"""The kind of the field, a number, and the plan of the nested fields.
 
-The number is how many bytes to skip, how many an array's item takes at the least, or a bit for each tag that is known.
+The number is the bytes to skip, the minimum size of an array item, or a bit mask of the known tags.
 """
 
 _Plan: TypeAlias = tuple[_Step, ...]
 
 _Edits: TypeAlias = list[tuple[int, int, bytes]]
-"""Stretches to replace: start, end, with what."""
+"""Byte ranges to replace: start, end, replacement."""
 
-_NOTHING: Final[_Plan] = ()
+_EMPTY: Final[_Plan] = ()
 _SIZES = {
     "bool": 1,
     "int8": 1,
@@ -59,7 +54,7 @@ _SIZES = {
     "timedelta_i64": 8,
     "uuid": 16,
 }
-_LEAST_BYTES = {
+_BYTES_MIN = {
     _STRING: 2,
     _BYTES: 4,
     _COMPACT: 1,
@@ -76,24 +71,24 @@ _read_int32 = struct.Struct(">i").unpack_from
 
 
 class ImpossibleCount(ValueError):
-    """A count that its frame has no bytes for."""
+    """The frame is too short for a count, or a count is malformed."""
 
 
 class TooManyItems(ValueError):
-    """More items than one request may name."""
+    """The request contains more items than the limit."""
 
 
 def guarded(api_key: int, version: int, frame: bytes | memoryview) -> bytes | memoryview:
-    """The frame from its header on, safe to give to kio; as it is unless it has tagged fields that nobody knows.
+    """The frame from its header on, without unknown tagged fields. kio can parse it safely.
 
-    Raises ValueError for one not worth reading.
+    Raises ImpossibleCount, TooManyItems, ValueError.
     """
     edits: _Edits = []
-    most = group_request_items_max if api_key in _GROUP_APIS else request_items_max
+    items_max = GROUP_REQUEST_ITEMS_MAX if api_key in _GROUP_APIS else REQUEST_ITEMS_MAX
     try:
-        _walk(_request_plan(api_key, version), frame, 0, most, edits)
+        _walk(_request_plan(api_key, version), frame, 0, items_max, edits)
     except TooManyItems:
-        raise TooManyItems(f"more than {most} items in one request") from None
+        raise TooManyItems(f"more than {items_max} items in one request") from None
     except (IndexError, struct.error) as error:
         raise ImpossibleCount(f"the frame of {len(frame)} bytes is truncated") from error
     except MalformedVarint as error:
@@ -102,7 +97,7 @@ def guarded(api_key: int, version: int, frame: bytes | memoryview) -> bytes | me
 
 
 def _walk(plan: _Plan, data: bytes | memoryview, position: int, left: int, edits: _Edits) -> tuple[int, int]:
-    """(the position behind what `plan` describes, how many more items there may be)"""
+    """The position after the fields of `plan`, and the number of items that are still allowed."""
     for kind, size, inside in plan:
         if kind == _FIXED:
             position += size
@@ -139,7 +134,7 @@ def _walk(plan: _Plan, data: bytes | memoryview, position: int, left: int, edits
                 count -= 1
             if count > 0:
                 if count * size > len(data) - position:
-                    raise ImpossibleCount(f"an array claims {count} items and {len(data) - position} bytes are left")
+                    raise ImpossibleCount(f"an array claims {count} items; {len(data) - position} bytes are left")
                 left -= count
                 if left < 0:
                     raise TooManyItems
@@ -149,16 +144,16 @@ def _walk(plan: _Plan, data: bytes | memoryview, position: int, left: int, edits
                 else:
                     position += count * size
             elif count < 0 and (count != -1 or kind in (_ARRAY, _COMPACT_ARRAY)):
-                # kio would let a null pass wherever it comes.
-                raise ImpossibleCount(f"an array of {count} items where that means nothing")
+                # kio accepts null for every array.
+                raise ImpossibleCount(f"an array has the invalid length {count}")
     return position, left
 
 
 def _walk_tags(data: bytes | memoryview, start: int, known: int, left: int, edits: _Edits) -> tuple[int, int]:
-    """The same for tagged fields. They carry their size, and none that kio knows in a request has an array inside."""
+    """Same as `_walk` for tagged fields. No tagged field of a request contains an array."""
     count, position = read_unsigned_varint(data, start, VARINT_BYTES_MAX)
     if 2 * count > len(data) - position:
-        raise ImpossibleCount(f"{count} tagged fields and {len(data) - position} bytes are left")
+        raise ImpossibleCount(f"{count} tagged fields; {len(data) - position} bytes are left")
     left -= count
     if left < 0:
         raise TooManyItems
@@ -170,15 +165,13 @@ def _walk_tags(data: bytes | memoryview, start: int, known: int, left: int, edit
         size, position = read_unsigned_varint(data, position, VARINT_BYTES_MAX)
         position += size
         if position > len(data):
-            raise ImpossibleCount(
-                f"a tagged field claims {size} bytes and {position - len(data)} of them are not there"
-            )
+            raise ImpossibleCount(f"a tagged field claims {size} bytes; {position - len(data)} of them are missing")
         if tag <= last_tag:
             raise ValueError(f"tag {tag} comes after tag {last_tag}")
-        if tag <= _known_tag_max and known >> tag & 1:
+        if tag < known.bit_length() and known >> tag & 1:
             kept.append(bytes(data[field_start:position]))
     if len(kept) < count:
-        # A message has a handful of tags, so that the count of those kept fits into one byte.
+        # A message has few known tags, so their count fits into one byte.
         edits.append((start, position, b"".join((len(kept).to_bytes(), *kept))))
     return position, left
 
@@ -194,10 +187,10 @@ def _edited(frame: bytes | memoryview, edits: _Edits) -> bytes:
 @cache
 def _request_plan(api_key: int, version: int) -> _Plan:
     schema = load_request_schema(api_key, version)
-    header: list[_Step] = [(_FIXED, 8, _NOTHING), (_STRING, 0, _NOTHING)]
+    header: list[_Step] = [(_FIXED, 8, _EMPTY), (_STRING, 0, _EMPTY)]
     if schema.__header_schema__.__flexible__:
-        # The client id keeps its old encoding even there.
-        header.append((_TAGS, 0, _NOTHING))
+        # The client id is never compact, not even in a flexible header.
+        header.append((_TAGS, 0, _EMPTY))
     return _merged([*header, *_plan(schema)])
 
 
@@ -212,7 +205,7 @@ def _plan(schema: type[Entity]) -> _Plan:
         else:
             known_tags |= 1 << tag
     if schema.__flexible__:
-        steps.append((_TAGS, known_tags, _NOTHING))
+        steps.append((_TAGS, known_tags, _EMPTY))
     return _merged(steps)
 
 
@@ -221,30 +214,30 @@ def _steps(hint: object, kafka_type: Any, *, flexible: bool) -> _Plan:
     if nested is not None:
         inner = _plan(nested)
     elif kafka_type in _SIZES:
-        inner = ((_FIXED, _SIZES[kafka_type], _NOTHING),)
+        inner = ((_FIXED, _SIZES[kafka_type], _EMPTY),)
     elif flexible:
-        inner = ((_COMPACT, 0, _NOTHING),)
+        inner = ((_COMPACT, 0, _EMPTY),)
     else:
-        inner = ((_STRING if kafka_type == "string" else _BYTES, 0, _NOTHING),)
+        inner = ((_STRING if kafka_type == "string" else _BYTES, 0, _EMPTY),)
     if is_array:
         is_fixed = len(inner) == 1 and inner[0][0] == _FIXED
         kind = (_COMPACT_ARRAY if flexible else _ARRAY) + is_optional
-        return ((kind, _least_bytes(inner), _NOTHING if is_fixed else inner),)
+        return ((kind, _bytes_min(inner), _EMPTY if is_fixed else inner),)
     if nested is not None and is_optional:
         return ((_OPTIONAL, 0, inner),)
     return inner
 
 
-def _least_bytes(plan: _Plan) -> int:
-    return sum(size if kind == _FIXED else _LEAST_BYTES[kind] for kind, size, _ in plan)
+def _bytes_min(plan: _Plan) -> int:
+    return sum(size if kind == _FIXED else _BYTES_MIN[kind] for kind, size, _ in plan)
 
 
 def _merged(steps: list[_Step]) -> _Plan:
-    """Neighbours of fixed size as one step."""
+    """Adjacent fields of fixed size as one step."""
     merged: list[_Step] = []
     for kind, size, inside in steps:
         if kind == _FIXED and merged and merged[-1][0] == _FIXED:
-            merged[-1] = (_FIXED, merged[-1][1] + size, _NOTHING)
+            merged[-1] = (_FIXED, merged[-1][1] + size, _EMPTY)
         else:
             merged.append((kind, size, inside))
     return tuple(merged)

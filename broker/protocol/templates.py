@@ -1,6 +1,6 @@
-"""Hot responses without building entities: kio encodes a message once with marked values, later only those change.
+"""Response templates for the hot path: kio encodes a message once, and later only some numbers change.
 
-The layout stays kio's; what is written here is where the changing numbers lie in it, found by looking for the marks.
+The layout is kio's. A template finds the position of the numbers with a marker value.
 """
 
 import copy
@@ -15,11 +15,11 @@ from headgate.wire.entities import entity_encoder
 from headgate.wire.varint import encode_unsigned_varint
 
 _LONGS = (struct.Struct(">q"), struct.Struct(">qq"), struct.Struct(">qqq"))
-_MARK = 0x3A5B7C1D2E4F6071
+_MARKER = 0x3A5B7C1D2E4F6071
 
 
 def item_type(schema: type[Entity], array: str) -> type[Entity]:
-    """The entity that an array field of `schema` holds."""
+    """The entity type of the items in an array field of `schema`."""
     item = typing.get_args(typing.get_type_hints(schema)[array])[0]
     assert isinstance(item, type)
     return item
@@ -35,16 +35,16 @@ class NumbersTemplate:
         present = [name for name in numbers if name in names]
         first = names.index(present[0])
         assert names[first : first + len(present)] == present, f"{present} are not adjacent in {schema}"
-        marked = entity_encoder(schema)({**fields, present[0]: _MARK})
-        position = marked.index(_MARK.to_bytes(8))
+        marked = entity_encoder(schema)({**fields, present[0]: _MARKER})
+        position = marked.index(_MARKER.to_bytes(8))
         self.head = marked[:position]
         self.tail = marked[position + 8 * len(present) :]
         self.pack: Callable[..., bytes] = _LONGS[len(present) - 1].pack
 
-    def within(self, before: bytes, behind: bytes) -> "NumbersTemplate":
-        """The same with constant bytes around it."""
+    def within(self, before: bytes, after: bytes) -> "NumbersTemplate":
+        """The same template with constant bytes around it."""
         wider = copy.copy(self)
-        wider.head, wider.tail = before + self.head, self.tail + behind
+        wider.head, wider.tail = before + self.head, self.tail + after
         return wider
 
 
@@ -58,7 +58,7 @@ class ArrayTemplate:
         single = entity_encoder(schema)({**fields, array: (item,)})
         self.flexible = bool(schema.__flexible__)
         position = next(i for i, (one, other) in enumerate(zip(empty, single, strict=False)) if one != other)
-        # The two differ in the last byte of the array's length: one byte as a varint, four otherwise.
+        # The messages differ in the last byte of the array length, which has one byte as a varint and four otherwise.
         self.head = empty[: position if self.flexible else position - 3]
         self.tail = empty[position + 1 :]
 
@@ -66,7 +66,7 @@ class ArrayTemplate:
         return compact_length(count) if self.flexible else count.to_bytes(4)
 
     def head_of(self, empty: bytes) -> bytes:
-        """The head of another entity like this one, encoded with an empty array."""
+        """The head of another entity of the same schema, encoded with an empty array."""
         return empty[: len(empty) - len(self.tail) - (1 if self.flexible else 4)]
 
 

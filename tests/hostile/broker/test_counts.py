@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from headgate.broker.dispatch.handler_table import HANDLERS
-from headgate.broker.protocol.request_guard import group_request_items_max, request_items_max
+from headgate.broker.protocol.request_guard import GROUP_REQUEST_ITEMS_MAX, REQUEST_ITEMS_MAX
 from tests.hostile.broker.witness import create_topic, log_of, resident_bytes
 from tests.live.headgate import HeadgateBroker
 from tests.wire.entities import API_KEYS, encode_request, request_is_flexible
@@ -81,7 +81,7 @@ def send_and_receive(connection: RawConnection, frame: bytes) -> None:
 def test_a_request_as_large_as_it_may_be_is_answered_beside_others(
     attacked: HeadgateBroker, api: str, version: int, field: str
 ) -> None:
-    count = request_items_max // 2
+    count = REQUEST_ITEMS_MAX // 2
     with RawConnection(attacked.address, 60) as connection:
         assert len(connection.ask(api, version, of_topics(api, count))[field]) == count
 
@@ -140,5 +140,5 @@ def test_one_partition_asked_for_ten_thousand_times_is_bounded(attacked: Headgat
 
 
 def test_the_bounds_leave_room_for_real_clients() -> None:
-    assert request_items_max >= 2 * 10_000
-    assert group_request_items_max >= 100_000
+    assert REQUEST_ITEMS_MAX >= 2 * 10_000
+    assert GROUP_REQUEST_ITEMS_MAX >= 100_000
