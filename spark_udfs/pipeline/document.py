@@ -56,19 +56,21 @@ def read_document(file: Path, environment: Mapping[str, str], overrides: Mapping
     try:
         size = file.stat().st_size
         if size > FILE_BYTES_MAX:
-            raise PipelineMistakes(
-                name, [Mistake("", None, f"the file has {size:,} bytes; the maximum is {FILE_BYTES_MAX:,}")]
-            )
+            raise _mistake(name, f"the file has {size:,} bytes; the maximum is {FILE_BYTES_MAX:,}")
         text = file.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise PipelineMistakes(name, [Mistake("", None, f"not UTF-8: {error.reason} at byte {error.start}")]) from error
+        raise _mistake(name, f"not UTF-8: {error.reason} at byte {error.start}") from error
     except OSError as error:
-        raise PipelineMistakes(name, [Mistake("", None, f"cannot read the file: {error.strerror or error}")]) from error
+        raise _mistake(name, f"cannot read the file: {error.strerror or error}") from error
     kind = file.suffix.lower()
     if kind not in {".toml", ".yaml", ".yml"}:
-        raise PipelineMistakes(name, [Mistake("", None, "the name must end in .toml, .yaml or .yml")])
+        raise _mistake(name, "the name must end in .toml, .yaml or .yml")
     parse = parse_toml if kind == ".toml" else parse_yaml
     return parse(text, name, file.parent, environment, overrides)
+
+
+def _mistake(file: str, message: str, line: int | None = None) -> PipelineMistakes:
+    return PipelineMistakes(file, [Mistake("", line, message)])
 
 
 def resolve_path(path: str, document: Document) -> str:
@@ -79,47 +81,39 @@ def resolve_path(path: str, document: Document) -> str:
 
 
 def parse_toml(
-    text: str,
-    file: str,
-    folder: Path,
-    environment: Mapping[str, str],
-    overrides: Mapping[str, str] | None = None,
+    text: str, file: str, folder: Path, environment: Mapping[str, str], overrides: Mapping[str, str] | None = None
 ) -> Document:
     try:
         values = tomllib.loads(text)
     except RecursionError as error:
-        raise PipelineMistakes(file, [Mistake("", None, "nested too deeply")]) from error
+        raise _mistake(file, "nested too deeply") from error
     except ValueError as error:
         line = re.search(r"line (\d+)", str(error))
-        raise PipelineMistakes(file, [Mistake("", int(line[1]) if line else None, f"not TOML: {error}")]) from error
+        raise _mistake(file, f"not TOML: {error}", int(line[1]) if line else None) from error
     return _with_environment(file, folder, values, _toml_lines(text), environment, overrides or {})
 
 
 def parse_yaml(
-    text: str,
-    file: str,
-    folder: Path,
-    environment: Mapping[str, str],
-    overrides: Mapping[str, str] | None = None,
+    text: str, file: str, folder: Path, environment: Mapping[str, str], overrides: Mapping[str, str] | None = None
 ) -> Document:
     try:
         import yaml
     except ImportError as error:
         missing = "YAML needs PyYAML: pip install 'headgate[spark]'; TOML needs nothing"
-        raise PipelineMistakes(file, [Mistake("", None, missing)]) from error
+        raise _mistake(file, missing) from error
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
                 line = event.start_mark.line + 1 if event.start_mark is not None else None
-                raise PipelineMistakes(file, [Mistake("", line, "aliases (*name) are not supported; repeat the value")])
+                raise _mistake(file, "aliases (*name) are not supported; repeat the value", line)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except RecursionError as error:
-        raise PipelineMistakes(file, [Mistake("", None, "nested too deeply")]) from error
+        raise _mistake(file, "nested too deeply") from error
     except yaml.MarkedYAMLError as error:
         at = error.problem_mark.line + 1 if error.problem_mark is not None else None
-        raise PipelineMistakes(file, [Mistake("", at, f"not YAML: {error.problem or error.context}")]) from error
+        raise _mistake(file, f"not YAML: {error.problem or error.context}", at) from error
     except yaml.YAMLError as error:
-        raise PipelineMistakes(file, [Mistake("", None, f"not YAML: {error}")]) from error
+        raise _mistake(file, f"not YAML: {error}") from error
     reading = _YamlReading(file)
     values = reading.value(root, ()) if root is not None else {}
     if not isinstance(values, dict):

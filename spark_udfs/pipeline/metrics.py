@@ -132,6 +132,18 @@ class Metrics:
         temporary.replace(file)
 
 
+_PREFIX = "headgate_pipeline_"
+_COUNTERS = {
+    "source": {
+        "read": ("rows_read", "Rows read."),
+        "good": ("rows_good", "Rows decoded."),
+        "batches": ("batches", "Micro-batches."),
+    },
+    "sink": {"rows": ("rows_written", "Rows written."), "refused": ("rows_refused", "Rows refused by a sink.")},
+}
+"""Counters of sources and sinks: the key in the document, the metric name and its description."""
+
+
 class PrometheusCollector:
     """Converts the metrics on each scrape."""
 
@@ -141,41 +153,28 @@ class PrometheusCollector:
     def collect(self) -> "Iterator[Metric]":
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        document = self._metrics.document()
-        pipeline = self._metrics.pipeline
+        document, pipeline = self._metrics.document(), self._metrics.pipeline
+        for kind, counters in _COUNTERS.items():
+            for key, (name, text) in counters.items():
+                counter = CounterMetricFamily(_PREFIX + name, text, labels=["pipeline", kind])
+                for step, counts in document[f"{kind}s"].items():
+                    counter.add_metric([pipeline, step], counts[key])
+                yield counter
         labels = ["pipeline", "source"]
-        read = CounterMetricFamily("headgate_pipeline_rows_read", "Rows read.", labels=labels)
-        good = CounterMetricFamily("headgate_pipeline_rows_good", "Rows decoded.", labels=labels)
         poison = CounterMetricFamily(
-            "headgate_pipeline_rows_poison", "Rows that cannot be decoded.", labels=[*labels, "reason"]
+            _PREFIX + "rows_poison", "Rows that cannot be decoded.", labels=[*labels, "reason"]
         )
-        batches = CounterMetricFamily("headgate_pipeline_batches", "Micro-batches.", labels=labels)
-        lag = GaugeMetricFamily("headgate_pipeline_lag_records", "Records not read yet.", labels=labels)
-        for name, each in document["sources"].items():
-            read.add_metric([pipeline, name], each["read"])
-            good.add_metric([pipeline, name], each["good"])
-            batches.add_metric([pipeline, name], each["batches"])
-            for reason, rows in each["poison_by_reason"].items():
-                poison.add_metric([pipeline, name, reason], rows)
-            if each["lag"] is not None:
-                lag.add_metric([pipeline, name], each["lag"])
-        yield from (read, good, poison, batches, lag)
-        labels = ["pipeline", "sink"]
-        written = CounterMetricFamily("headgate_pipeline_rows_written", "Rows written.", labels=labels)
-        refused = CounterMetricFamily("headgate_pipeline_rows_refused", "Rows refused by a sink.", labels=labels)
-        for name, each in document["sinks"].items():
-            written.add_metric([pipeline, name], each["rows"])
-            refused.add_metric([pipeline, name], each["refused"])
-        yield from (written, refused)
-        rate = GaugeMetricFamily(
-            "headgate_pipeline_rows_per_second", "Rows read per second, over the last 30 s.", labels=["pipeline"]
-        )
+        lag = GaugeMetricFamily(_PREFIX + "lag_records", "Records not read yet.", labels=labels)
+        for source, counts in document["sources"].items():
+            for reason, rows in counts["poison_by_reason"].items():
+                poison.add_metric([pipeline, source, reason], rows)
+            if counts["lag"] is not None:
+                lag.add_metric([pipeline, source], counts["lag"])
+        rate = GaugeMetricFamily(_PREFIX + "rows_per_second", "Rows read per second, over 30 s.", labels=["pipeline"])
         rate.add_metric([pipeline], document["rows_per_second"])
-        restarts = CounterMetricFamily(
-            "headgate_pipeline_restarts", "Restarts for new schema versions.", labels=["pipeline"]
-        )
+        restarts = CounterMetricFamily(_PREFIX + "restarts", "Restarts for new schema versions.", labels=["pipeline"])
         restarts.add_metric([pipeline], document["restarts"])
-        yield from (rate, restarts)
+        yield from (poison, lag, rate, restarts)
 
 
 def prometheus_registry(metrics: Metrics) -> "CollectorRegistry":
