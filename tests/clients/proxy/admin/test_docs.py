@@ -1,4 +1,4 @@
-"""docs/proxy.md does what it shows, and leaves no setting out."""
+"""The commands of docs/proxy.md work, and the page lists every setting."""
 
 import json
 import re
@@ -20,7 +20,7 @@ TEXT = (ROOT / "docs" / "proxy.md").read_text(encoding="utf-8")
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
-    """Each command with the lines shown below it."""
+    """Each command and its expected output."""
     for block in re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, *shown = part.splitlines()
@@ -41,7 +41,7 @@ def test_every_line_works_as_shown(tmp_path: Path) -> None:
     for command, shown in everything:
         here = command.replace("http://127.0.0.1:8082", proxy.url).replace("python3", sys.executable)
         if here.startswith("CLUSTER="):
-            # What the shell would keep for the following lines.
+            # A shell variable of the following lines.
             known = f"{here}; "
             continue
         done = subprocess.run(
@@ -60,7 +60,9 @@ def test_every_line_works_as_shown(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_listed_with_its_default() -> None:
-    listed = dict(re.findall(r"^\| `([a-z.]+)` \| `?([^`|]*?)`? \|$", TEXT, re.MULTILINE))
+    rows = re.findall(r"^\| `([a-z.]+)` \| `?([^`|]*?)`? \| (.*) \|$", TEXT, re.MULTILINE)
+    listed = {name: default for name, default, _ in rows}
+    assert all(meaning for *_, meaning in rows)
     for field in fields(ProxySettings):
         if field.name == "security":  # The properties of Kafka's clients: docs/kafka-security.md.
             continue
@@ -70,6 +72,6 @@ def test_every_setting_is_listed_with_its_default() -> None:
         assert listed.get(field.name.replace("_", ".")) == default.strip(), field.name
 
 
-def test_every_link_leads_somewhere() -> None:
+def test_every_link_has_a_target() -> None:
     for link in re.findall(r"\]\(([^)#]+)\)", TEXT):
         assert (ROOT / "docs" / link).exists(), link
