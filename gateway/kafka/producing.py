@@ -1,39 +1,40 @@
-"""Sends a stream of records through aiokafka's producer, in order per partition, with bounded memory."""
+"""Sends a stream of records in order per partition, with bounded memory (`kafka_client.producer`)."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from types import TracebackType
-from typing import Any, Self
+from typing import Final, Self
 
-from headgate.gateway.kafka.error_codes import register_error_codes
 from headgate.gateway.records.record import NewRecord
-from headgate.kafka_client.aiokafka_errors import client_error
-from headgate.kafka_client.aiokafka_internals import MetadataClient
-from headgate.kafka_client.errors import KafkaClientError, PartitionNotFound
+from headgate.kafka_client.errors import PartitionNotFound
 from headgate.kafka_client.options import ConnectionOptions
+from headgate.kafka_client.producer.options import ACKS_ALL, ProducerOptions
+from headgate.kafka_client.producer.producer import Producer
+from headgate.kafka_client.producer.records import OutgoingRecord, Ticket
 from headgate.kafka_client.requests import Api
 from headgate.proxy.admin.cluster import AdminCluster
 from headgate.proxy.admin.refusals import check
 from headgate.proxy.admin.topics import Topic, find_topic, find_topics
 
-# The broker is the one to say what is too large, and it names the limit that was broken.
-request_bytes_max = 128 * 1024 * 1024
-batch_bytes_max = 256 * 1024
+# The broker decides what is too large: its error names the limit.
+record_bytes_max: Final = 128 * 1024 * 1024
+batch_bytes_max: Final = 256 * 1024
+pending_bytes_max: Final = 16 * 1024 * 1024
+unacknowledged_max: Final = 10_000
+# All attempts of a batch together.
+delivery_timeout_ms: Final = 30_000
 
-# Receipts that may be outstanding; what they hold besides is bounded by aiokafka's one batch per partition.
-unacknowledged_max = 10_000
-
-# A topic that the cluster creates by itself is there within moments; one that it does not, never.
+# A broker with auto.create.topics.enable creates the topic within moments.
 creation_attempts_max = 20
 creation_retry_seconds = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Where a record went; the offset is -1 when nobody acknowledged it."""
+    """Where a record is stored. The offset is -1 without an acknowledgement."""
 
     topic: str
     partition: int
@@ -42,7 +43,7 @@ class Receipt:
 
 
 async def topic_to_produce_to(cluster: AdminCluster, name: str) -> Topic:
-    """The topic, created if the cluster does that by itself. Raises ProxyError."""
+    """The topic. The broker creates a missing topic if auto.create.topics.enable is set. Raises ProxyError."""
     there = await find_topics(cluster, [name], missing_ok=True)
     if there:
         return there[name]
@@ -50,7 +51,7 @@ async def topic_to_produce_to(cluster: AdminCluster, name: str) -> Topic:
     (created,) = answer.topics
     if not created.error_code.retriable:
         check(created.error_code, None, f"topic {name}")
-    # Apache Kafka creates it behind this answer and calls it unknown until then.
+    # Apache Kafka creates the topic after this response.
     for _ in range(creation_attempts_max):
         there = await find_topics(cluster, [name], missing_ok=True)
         if there and there[name].partitions:
@@ -71,78 +72,48 @@ class Sender:
         compression: str,
         on_receipt: Callable[[Receipt], None],
     ) -> None:
-        register_error_codes()
-        aiokafka = import_module("aiokafka")
-        self._errors: Any = import_module("aiokafka.errors")
         self._topic = topic
-        self._partitions = {partition.index for partition in topic.partitions}
+        self._partitions = tuple(sorted(partition.index for partition in topic.partitions))
         self._on_receipt = on_receipt
-        self._outstanding: deque[Any] = deque()
-        self._producer: Any = aiokafka.AIOKafkaProducer(
-            **connection.client_arguments(),
-            acks="all" if acks == "all" else int(acks),
-            # Only then can a retry not send twice.
-            enable_idempotence=acks == "all",
-            compression_type=None if compression == "none" else compression,
-            max_batch_size=batch_bytes_max,
-            max_request_size=request_bytes_max,
+        self._outstanding: deque[Ticket] = deque()
+        options = ProducerOptions(
+            batch_bytes_max=batch_bytes_max,
+            record_bytes_max=record_bytes_max,
+            pending_bytes_max=2 * record_bytes_max,  # `send` waits before this limit.
+            delivery_timeout_ms=delivery_timeout_ms,
+            close_timeout_ms=0,
+            acks=ACKS_ALL if acks == "all" else int(acks),
+            compression=compression,
+            auto_create_topics=False,
         )
-        self._producer.client.__class__ = MetadataClient
+        self._producer = Producer(connection, options)
 
     async def send(self, record: NewRecord) -> None:
-        """Raises Refused for an earlier record as well: what is acknowledged, is acknowledged in order."""
+        """Queue a record. Raises KafkaClientError, also for an earlier record."""
         if record.partition is not None and record.partition not in self._partitions:
             last = len(self._topic.partitions) - 1
             raise PartitionNotFound(f"topic {self._topic.name} has no partition {record.partition}; it has 0 to {last}")
-        try:
-            future = await self._queue(record)
-        except self._errors.KafkaError as error:
-            raise self._fault(error) from error
-        self._outstanding.append(future)
-        while self._outstanding and (self._outstanding[0].done() or len(self._outstanding) > unacknowledged_max):
+        outgoing = OutgoingRecord(
+            record.key, record.value, record.partition, record.timestamp_ms, tuple(record.headers)
+        )
+        now_ms = time.time_ns() // 1_000_000
+        self._outstanding.append(self._producer.place_one(self._topic.name, outgoing, self._partitions, now_ms))
+        while self._outstanding and (self._outstanding[0].batch.settled.done() or self._is_full()):
             await self._acknowledge()
 
-    async def _queue(self, record: NewRecord) -> Any:
-        """The future of its acknowledgement."""
-        if record.key is not None or record.value is not None:
-            return await self._producer.send(
-                self._topic.name,
-                record.value,
-                key=record.key,
-                headers=list(record.headers),
-                partition=record.partition,
-                timestamp_ms=record.timestamp_ms,
-            )
-        # aiokafka's send() refuses a record with neither, which Kafka takes; a batch of its own does not mind.
-        batch = self._producer.create_batch()
-        batch.append(timestamp=record.timestamp_ms, key=None, value=None, headers=list(record.headers))
-        partition = min(self._partitions) if record.partition is None else record.partition
-        return await self._producer.send_batch(batch, self._topic.name, partition=partition)
+    def _is_full(self) -> bool:
+        return len(self._outstanding) > unacknowledged_max or self._producer.pending_bytes > pending_bytes_max
 
     async def _acknowledge(self) -> None:
-        try:
-            sent = await self._outstanding.popleft()
-        except self._errors.KafkaError as error:
-            raise self._fault(error) from error
-        if sent is None:
-            self._on_receipt(Receipt(self._topic.name, -1, -1, -1))
-        else:
-            self._on_receipt(Receipt(sent.topic, sent.partition, sent.offset, sent.timestamp))
+        delivered = await self._outstanding.popleft().delivered()
+        self._on_receipt(Receipt(self._topic.name, delivered.partition, delivered.offset, delivered.timestamp_ms or -1))
 
     async def flush(self) -> None:
         while self._outstanding:
             await self._acknowledge()
 
-    def _fault(self, error: Any) -> KafkaClientError:
-        found = client_error(error)
-        found.subject = f"topic {self._topic.name}"
-        return found
-
     async def __aenter__(self) -> Self:
-        try:
-            await self._producer.start()
-        except self._errors.KafkaError as error:
-            raise self._fault(error) from error
+        await self._producer.partitions(self._topic.name)
         return self
 
     async def __aexit__(
@@ -152,6 +123,4 @@ class Sender:
             if kind is None:
                 await self.flush()
         finally:
-            for future in self._outstanding:
-                future.cancel()
-            await self._producer.stop()
+            await self._producer.close()
