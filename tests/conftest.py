@@ -3,7 +3,7 @@
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from xdist.remote import Producer
@@ -29,10 +29,20 @@ BROKER_SETTINGS = {
 
 
 def unavailable(reason: str) -> None:
-    """Skips where a developer has no Java, or no browser; on CI, where it must be there, fails."""
+    """Skip the test: a program that it needs is not installed. With CI=true, fail it."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"this must run on CI: {reason}")
     pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With CI=true, a test that skips by any other way fails as well."""
+    report = yield
+    if os.environ.get("CI") == "true" and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+        report.outcome, report.longrepr = "failed", f"this must run on CI: {reason}"
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
