@@ -15,12 +15,11 @@ from kio.serial import entity_reader
 from kio.serial.errors import DecodeError
 
 from headgate.broker.dispatch.fetch_fast_path import RepeatedFetch
-from headgate.broker.dispatch.handler_table import HANDLERS
+from headgate.broker.dispatch.handler_table import API_VERSIONS, HANDLERS
 from headgate.broker.dispatch.produce_fast_path import RepeatedProduce
 from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import (
     Answer,
-    ApiVersionRange,
     MalformedRequest,
     read_request,
     response_header_is_flexible,
@@ -61,10 +60,6 @@ class Engine:
         self._repeated_produce = RepeatedProduce(broker)
         self._repeated_fetch = RepeatedFetch(broker)
         self._routes: dict[tuple[int, int], _Route] = {}
-        broker.api_versions = tuple(
-            ApiVersionRange(api_key, versions.start, versions.stop - 1)
-            for api_key, (versions, _) in sorted(HANDLERS.items())
-        )
 
     def execute(self, frame: memoryview, client_host: str, connection_id: int) -> Reply | Deferred[Reply]:
         """Answer one request. `frame` is only valid during the call."""
@@ -94,7 +89,7 @@ class Engine:
             request = read_request(api_key, version, safe_frame, position)
         except (MalformedRequest, DecodeError, ValueError) as error:
             return Disconnect(f"malformed request: API {api_key} version {version}: {error}")
-        context = RequestContext(version, header.client_id, client_host, connection_id)
+        context = RequestContext(version, header.client_id, client_host, connection_id, API_VERSIONS)
         try:
             outcome = route.handle(self._broker, context, request)
             if api_key == _PRODUCE:
@@ -125,7 +120,7 @@ class Engine:
             )
         answer: Answer = {
             "error_code": ErrorCode.unsupported_version,
-            "api_keys": [entry._asdict() for entry in self._broker.api_versions if entry.api_key == _API_VERSIONS],
+            "api_keys": [entry._asdict() for entry in API_VERSIONS if entry.api_key == _API_VERSIONS],
         }
         body = response_writer(_API_VERSIONS, 0)(answer)
         return _SIZE_AND_CORRELATION.pack(4 + len(body), correlation_id) + body

@@ -1,4 +1,4 @@
-"""All handlers by API key: what is here is advertised, what is not here is not there."""
+"""The handlers by API key. ApiVersions advertises exactly these."""
 
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -44,6 +44,7 @@ from headgate.broker.handlers import (
     produce,
     sync_group,
 )
+from headgate.broker.protocol.entities import ApiVersionRange
 
 Handle = Callable[..., Any]
 
@@ -89,3 +90,7 @@ MODULES: tuple[ModuleType, ...] = (
 )
 
 HANDLERS: Mapping[int, tuple[range, Handle]] = {module.API_KEY: (module.VERSIONS, module.handle) for module in MODULES}
+
+API_VERSIONS: tuple[ApiVersionRange, ...] = tuple(
+    ApiVersionRange(api_key, versions.start, versions.stop - 1) for api_key, (versions, _) in sorted(HANDLERS.items())
+)

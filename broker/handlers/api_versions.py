@@ -22,7 +22,7 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Answer 
     version = getattr(request, "client_software_version", "none")
     if context.api_version >= 3 and not (_is_software_word(name) and _is_software_word(version)):
         return {"error_code": ErrorCode.invalid_request, "api_keys": ()}
-    return _listing(context.api_version, broker.api_versions)
+    return _listing(context.api_version, context.api_versions)
 
 
 @lru_cache(maxsize=16)

@@ -105,6 +105,6 @@ def _delete(broker: "Broker", topic: Topic) -> None:
     if not broker.settings.delete_topic_enable:
         raise Refusal(ErrorCode.topic_deletion_disabled, "Topic deletion is disabled.")
     try:
-        broker.topics.delete(topic)
+        broker.delete_topic(topic)
     except StorageError as error:
         raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error

@@ -12,6 +12,7 @@ An instance id longer than the journal can hold is INVALID_REQUEST. A JoinGroup 
 another connection is answered with REBALANCE_IN_PROGRESS instead of never.
 """
 
+import uuid
 from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
@@ -57,6 +58,7 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
         protocols=protocols,
         member_id_required=version >= FIRST_VERSION_WITH_REQUIRED_MEMBER_ID,
         may_skip_assignment=version >= FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT,
+        unique_id=uuid.uuid4(),
     )
     return broker.groups.join(join).map(lambda result: render(result, no_protocol))
 

@@ -83,6 +83,11 @@ class DiskReserve:
         logger.warning("there is disk space again: the broker accepts writes")
         return True
 
+    def check_space(self) -> None:
+        """Raises StorageError while the disk is full and the broker is read-only."""
+        if not self.has_space():
+            raise StorageError("the disk is full: the broker is read-only until there is space", errno.ENOSPC)
+
     def _release(self, reason: str) -> bool:
         """Free the space; False if there is none to free."""
         if not self.is_released:

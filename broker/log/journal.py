@@ -1,16 +1,17 @@
-"""State that must survive, kept as a log of keys and values: what groups committed, which topics exist.
+"""Durable state as a log of keys and values: committed offsets, topics, configs.
 
-The newest value of a key counts, a null value removes it. The state itself is small and in memory, so compaction is a
-snapshot: everything that is live is written to a new segment and flushed, then the older ones go. A crash in between
-leaves both, and reading both gives the same state.
+The newest value of a key counts. A null value removes the key. The state is small and in memory, so compaction writes a
+snapshot of it to a new segment, flushes it, and deletes the older segments. A crash in between leaves both, and
+replaying both gives the same state.
 
-Every batch is checked against its checksum when it is read. A damaged one is skipped and reported (`damage`), never
-applied. `replace_damaged` then writes the remaining state to a new segment and keeps the damaged files.
+Reading verifies the checksum of each batch. A damaged batch is skipped and reported in `damage`. `replace_damaged` then
+writes the remaining state to a new segment and keeps copies of the damaged files.
 """
 
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from kio.schema.errors import ErrorCode
 
@@ -30,6 +31,9 @@ logger = logging.getLogger("headgate.broker.log")
 
 Entry = tuple[bytes, bytes | None]
 
+Snapshot: TypeAlias = Callable[[], Iterable[tuple[bytes, bytes]]]
+"""Returns entries that replay to the live state."""
+
 # Compaction pays when what is dead outweighs what is live; below this size nobody notices either.
 compact_bytes_min = 8 * 1024 * 1024
 compact_growth_factor = 4
@@ -39,14 +43,23 @@ snapshot_batch_entries = 1000
 
 
 class Journal:
-    def __init__(self, log: PartitionLog, clock: Clock, snapshot: Callable[[], Iterable[tuple[bytes, bytes]]]) -> None:
+    """With `group_commit`, `append` waits for a flush by its threads. Without it, `append` flushes at once.
+
+    With `reserve`, `append_now` uses reserved space on a full disk.
+    """
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        clock: Clock,
+        *,
+        group_commit: GroupCommit | None = None,
+        reserve: DiskReserve | None = None,
+    ) -> None:
         self.log = log
-        self.group_commit: GroupCommit | None = None
-        """Set once the threads run; until then every append is flushed at once."""
-        self.reserve: DiskReserve | None = None
-        """Space for `append_now` on a full disk."""
+        self._group_commit = group_commit
+        self._reserve = reserve
         self._clock = clock
-        self._snapshot = snapshot
         self._compact_at_bytes = compact_bytes_min
         self.damage: list[str] = []
         """What `entries` could not read, one description each."""
@@ -75,7 +88,7 @@ class Journal:
         logger.error("%s", damage)
         self.damage.append(damage)
 
-    def replace_damaged(self) -> None:
+    def replace_damaged(self, snapshot: Snapshot) -> None:
         """After the entries were read: keep copies of the damaged files, and write the state that is left anew.
 
         If that fails, the damage is found again at the next start.
@@ -86,7 +99,7 @@ class Journal:
                 if segment.size_bytes and not copy.exists():
                     os.link(segment.path("log"), copy)
                     logger.error("%s: the damaged journal is kept as %s", self.log.name, copy.name)
-            self.compact()
+            self.compact(snapshot)
         except (StorageError, OSError) as error:
             logger.error("%s: the damaged journal stays in use: %s", self.log.name, error)
 
@@ -94,12 +107,12 @@ class Journal:
         """Write entries together: after a crash all of them are there, or none. Completes when they are durable."""
         deferred: Deferred[ErrorCode] = Deferred()
         try:
-            if self.group_commit is None:
+            if self._group_commit is None:
                 self.append_now(entries)
                 deferred.complete(ErrorCode.none)
             else:
                 self._write(entries)
-                self.group_commit.flush(self.log).then(
+                self._group_commit.flush(self.log).then(
                     lambda error: deferred.complete(ErrorCode.none if error is None else ErrorCode.kafka_storage_error)
                 )
         except StorageError:
@@ -108,7 +121,7 @@ class Journal:
 
     def append_now(self, entries: Sequence[Entry]) -> None:
         """The same, on the disk when it returns; for rare changes. Raises StorageError."""
-        reserve, end_before = self.reserve, self.log.log_end_offset
+        reserve, end_before = self._reserve, self.log.log_end_offset
         size_bytes = self._write(entries) if reserve is None else reserve.use(lambda: self._write(entries))
         try:
             self._sync()
@@ -139,17 +152,17 @@ class Journal:
             file.sync()
         self.log.note_flushed(self.log.log_end_offset)
 
-    def compact_if_due(self) -> None:
+    def compact_if_due(self, snapshot: Snapshot) -> None:
         """Called now and then. Waits for a moment when every append is durable, hence part of the state."""
         if self.log.size_bytes > self._compact_at_bytes and self.log.flushed_offset == self.log.log_end_offset:
-            self.compact()
+            self.compact(snapshot)
 
-    def compact(self) -> None:
+    def compact(self, snapshot: Snapshot) -> None:
         """Write the live state to a segment of its own and drop everything before it."""
         now_ms = self._clock.wall_ms()
         first = self.log.roll(now_ms).base_offset
         pending: list[Entry] = []
-        for entry in self._snapshot():
+        for entry in snapshot():
             pending.append(entry)
             if len(pending) == snapshot_batch_entries:
                 self._write_batch(pending, now_ms)

@@ -25,8 +25,8 @@ from headgate.broker.log.segment import Segment
 from headgate.broker.log.segment_manifest import write_manifest
 from headgate.broker.log.snapshots import write_snapshot
 from headgate.broker.log.time_search import find_largest_timestamp, find_timestamp
+from headgate.broker.log.topic_settings import TopicSettings
 from headgate.broker.runtime.errors import StorageError
-from headgate.broker.state.configs.effective import TopicSettings
 from headgate.wire.buffer import Buffer
 from headgate.wire.errors import CorruptBatch
 from headgate.wire.record_batch import (

@@ -32,8 +32,8 @@ from headgate.broker.log.segment import Segment
 from headgate.broker.log.segment_manifest import describe, read_manifest
 from headgate.broker.log.snapshots import drop_after, load_newest, newest_offset
 from headgate.broker.log.start_offset import StoredStart, read_start_offset, write_start_offset
+from headgate.broker.log.topic_settings import TopicSettings
 from headgate.broker.runtime.errors import StorageError
-from headgate.broker.state.configs.effective import TopicSettings
 from headgate.wire.record_batch import HEADER_BYTES, BatchHeader, read_header
 
 logger = logging.getLogger("headgate.broker.log")

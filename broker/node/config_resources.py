@@ -129,7 +129,7 @@ def _change_topic(
     if topic is None:
         raise Refusal(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     if not validate_only and after != dict(topic.overrides):
-        broker.topics.set_overrides(topic, after)
+        broker.set_topic_overrides(topic, after)
         report_compaction(broker, topic)
 
 
@@ -161,7 +161,7 @@ def _change_broker(
     try:
         settings.check(after)
         if not validate_only and after != dict(current):
-            settings.alter(scope, after)
+            broker.set_broker_overrides(scope, after)
     except InvalidConfig as error:
         raise Refusal(ErrorCode.invalid_request, str(error)) from error
 

@@ -1,28 +1,25 @@
-"""New topics and partitions, whoever asks for them: names by Kafka's rules, and bounds on how many there may be.
-
-One object serves one request, so that a request cannot make more partitions than a request may.
-"""
+"""Creates topics and partitions for one request: checks names by Kafka's rules, and limits the number of partitions."""
 
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.topic_store import finish
 from headgate.broker.node.unsupported_features import Feature
 from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.state.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, TakenNames, topic_name_fault
-from headgate.broker.state.topics import Topic, finish
+from headgate.broker.state.topics import Topic
 
 if TYPE_CHECKING:
     from headgate.broker.node.broker import Broker
 
 REQUEST_PARTITIONS_MAX = 10_000
-"""Kafka's own bound: a request makes its partitions one after the other, and others wait for it."""
-
+"""Kafka's limit. A request creates its partitions one after the other, and other requests wait for it."""
 
 AUTO_CREATED_MAX = 100
-"""Topics that one Metadata request brings into being. The client asks again for the rest, as it does in Kafka."""
+"""Topics that one Metadata request creates. The client retries for the rest, as in Kafka."""
 
 
 def report_compaction(broker: "Broker", topic: Topic) -> None:
@@ -36,11 +33,11 @@ class TopicCreation:
         self._broker = broker
         self._partitions_left = REQUEST_PARTITIONS_MAX
         self._auto_creations_left = AUTO_CREATED_MAX
-        # Looked up only when a topic is to be made: most Metadata requests make none.
+        # Built with the first new topic. Most Metadata requests create none.
         self._taken: TakenNames | None = None
 
     def auto_creating(self, name: str) -> Generator[None, None, None]:
-        """Create, in steps, the topic that a client named before anybody created it. Raises Refusal."""
+        """Create a topic that does not exist, in steps, for a Metadata request. Raises Refusal."""
         self.check_name(name)
         if self._auto_creations_left == 0:
             raise Refusal(ErrorCode.leader_not_available, "Too many topics to create for one request: ask again.")
@@ -48,7 +45,7 @@ class TopicCreation:
         yield from self.creating(name, self._broker.settings.num_partitions, {})
 
     def check_name(self, name: str) -> None:
-        """Raises Refusal unless a topic of this name can be made."""
+        """Raises Refusal unless a topic of this name can be created."""
         topics = self._broker.topics
         fault = topic_name_fault(name)
         if fault is not None:
@@ -64,12 +61,12 @@ class TopicCreation:
             raise Refusal(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topic: {other}")
 
     def creating(self, name: str, partition_count: int, overrides: Mapping[str, str]) -> Generator[None, None, Topic]:
-        """Create, in steps, a topic whose name and configs are checked. Raises Refusal."""
+        """Create a topic in steps. The caller checks name and configs. Raises Refusal."""
         self.take(already=0, total=partition_count)
         try:
-            self._broker.check_space()
-            steps = self._broker.topics.creating(name, partition_count, overrides)
-            # In one go: the group coordinator creates its topic too, and does not wait.
+            self._broker.reserve.check_space()
+            steps = self._broker.topic_store.creating(name, partition_count, overrides)
+            # Without a pause: the group coordinator creates the same topics and does not wait.
             topic = finish(steps) if name in INTERNAL_TOPICS else (yield from steps)
         except StorageError as error:
             raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error
@@ -78,7 +75,7 @@ class TopicCreation:
         return topic
 
     def reserve(self, name: str) -> None:
-        """From now on the request's other names are held against this one, too."""
+        """Check the request's later names for collisions with this name, too."""
         if self._taken is not None:
             self._taken.add(name)
 
@@ -86,13 +83,13 @@ class TopicCreation:
         """Add partitions in steps. Raises Refusal."""
         self.take(already=len(topic.partitions), total=total)
         try:
-            self._broker.check_space()
-            yield from self._broker.topics.adding_partitions(topic, total)
+            self._broker.reserve.check_space()
+            yield from self._broker.topic_store.adding_partitions(topic, total)
         except StorageError as error:
             raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error
 
     def take(self, *, already: int, total: int) -> None:
-        """Count new partitions; raises Refusal when a topic that has `already` so many may not have `total`."""
+        """Count new partitions. Raises Refusal if a topic with `already` partitions must not have `total`."""
         settings = self._broker.settings
         new = total - already
         if new > self._partitions_left:

@@ -1,6 +1,8 @@
-"""Who asks: what a handler may know of the connection behind a request."""
+"""The facts about a request that a handler gets besides its body."""
 
 from dataclasses import dataclass
+
+from headgate.broker.protocol.entities import ApiVersionRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -9,3 +11,5 @@ class RequestContext:
     client_id: str | None
     client_host: str
     connection_id: int
+    api_versions: tuple[ApiVersionRange, ...] = ()
+    """The APIs that the engine serves."""

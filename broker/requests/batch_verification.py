@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.log.topic_settings import TopicSettings
 from headgate.broker.protocol.produced_batch import UnsupportedCodec, validate_produced
 from headgate.broker.requests.record_rules import Refused, check_records
-from headgate.broker.state.configs.effective import TopicSettings
 from headgate.wire.buffer import Buffer
 from headgate.wire.errors import CorruptBatch, InvalidBatch
 from headgate.wire.record_batch import TRANSACTIONAL_FLAG, BatchHeader

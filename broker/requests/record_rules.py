@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.log.topic_settings import TopicSettings
 from headgate.broker.protocol.record_walk import records_without_key, walk
-from headgate.broker.state.configs.effective import TopicSettings
 from headgate.wire.buffer import Buffer
 from headgate.wire.compression import DECOMPRESSED_BYTES_MAX
 from headgate.wire.errors import DecompressedTooLarge, InvalidBatch

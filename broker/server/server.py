@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headgate.broker.engine import Engine
 from headgate.broker.log.open_files import descriptors_max, open_files
-from headgate.broker.node.broker import Broker
+from headgate.broker.node.opening import open_broker
 from headgate.broker.runtime.log_rate_limit import LogRateLimit, interval_ms
 from headgate.broker.server.connection import Connection
 from headgate.broker.server.readiness import Readiness
@@ -39,14 +39,19 @@ accepts_per_turn_max = 64
 
 
 class Server:
+    """Binds the address and recovers the data directory. `start` then accepts connections."""
+
     def __init__(self, data_directory: Path, settings: BrokerSettings, host: str, port: int) -> None:
         self._loop = asyncio.get_running_loop()
-        self.broker = Broker(data_directory, settings, self._post)
+        self._listener = _bind(host, port)
+        try:
+            self.broker = open_broker(data_directory, settings, self._post, address=self._listener.getsockname()[:2])
+        except BaseException:
+            self._listener.close()
+            raise
         self.now_ms = self.broker.clock.monotonic_ms
         self._engine = Engine(self.broker)
         self._readiness = Readiness(self._loop)
-        self._listen_at = (host, port)
-        self._listener: socket.socket | None = None
         self._connections: dict[int, Connection] = {}
         self._per_host: dict[str, int] = {}
         self._numbers = itertools.count(1)
@@ -62,21 +67,10 @@ class Server:
         self._last_descriptor = limit - min(spare_descriptors, limit // 4)
 
     def start(self) -> tuple[str, int]:
-        """Recover, then listen; the address. Raises BrokerError, OSError."""
-        family, kind, protocol, _, address = socket.getaddrinfo(*self._listen_at, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            self.broker.address = listener.getsockname()[:2]
-            self.broker.open()
-        except BaseException:
-            listener.close()
-            raise
-        listener.listen(self.broker.settings.socket_listen_backlog_size)
-        listener.setblocking(False)
-        self._listener = listener
-        self._loop.add_reader(listener.fileno(), self._accept)
+        """Accept connections. Returns the address. Raises OSError."""
+        self._listener.listen(self.broker.settings.socket_listen_backlog_size)
+        self._listener.setblocking(False)
+        self._loop.add_reader(self._listener.fileno(), self._accept)
         self.broker.timers.on_earlier = self._schedule
         self._log_rate_limit.install()
         self.broker.timers.after(interval_ms, self._next_log_interval)
@@ -86,9 +80,8 @@ class Server:
 
     def stop(self) -> None:
         """Stop listening, end every connection and close the broker cleanly."""
-        if self._listener is not None:
-            self._loop.remove_reader(self._listener.fileno())
-            self._listener.close()
+        self._loop.remove_reader(self._listener.fileno())
+        self._listener.close()
         if self._timer is not None:
             self._timer.cancel()
         for connection in list(self._connections.values()):
@@ -121,7 +114,6 @@ class Server:
         self._loop.call_soon_threadsafe(callback)  # type: ignore[arg-type]
 
     def _accept(self) -> None:
-        assert self._listener is not None
         for _ in range(accepts_per_turn_max):
             try:
                 sock, address = self._listener.accept()
@@ -145,7 +137,6 @@ class Server:
                 return
 
     def _pause_accepting(self, reason: str) -> None:
-        assert self._listener is not None
         if not self._accepting_paused:
             logger.error("cannot accept connections for now: %s", reason)
         self._accepting_paused = True
@@ -153,7 +144,7 @@ class Server:
         self._loop.call_later(accept_pause_ms / 1000, self._accept_again)
 
     def _accept_again(self) -> None:
-        if self._listener is None or self._listener.fileno() < 0:
+        if self._listener.fileno() < 0:
             return
         if not self._has_descriptors():
             self._loop.call_later(accept_pause_ms / 1000, self._accept_again)
@@ -164,7 +155,6 @@ class Server:
 
     def _has_descriptors(self) -> bool:
         """Whether the next descriptor, the lowest one that is free, is one that a connection may take."""
-        assert self._listener is not None
         try:
             descriptor = os.dup(self._listener.fileno())
         except OSError:
@@ -225,3 +215,16 @@ class Server:
         self._timer = None
         self.broker.timers.run_due()
         self._schedule()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """Raises OSError."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except BaseException:
+        listener.close()
+        raise
+    return listener

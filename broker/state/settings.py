@@ -1,32 +1,30 @@
-"""The broker's own configs: given at start under Kafka's names, changed while running, read as typed attributes.
+"""The broker configs: set at start under Kafka's names, altered dynamically, read as typed attributes.
 
-An attribute is the config's name with underscores (`settings.num_partitions`), so nobody parses twice. A value comes,
-in this order, from what was altered for this broker, from what was altered for all brokers, from the start, from the
-default. Altered values outlive a restart: whoever keeps the metadata journal hands them in and is called by way of
-`journal` before a change takes effect. What the configs mean is in state/configs.
+An attribute is the config's name with underscores (`settings.num_partitions`). The first of these that has a value
+counts: the dynamic config of this broker, the dynamic config of all brokers, the static config, the default. Dynamic
+configs are stored in the metadata journal. `broker.state.configs` defines the configs.
 """
 
 import enum
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TypeAlias
 
+from headgate.broker.log.topic_settings import TopicSettings
 from headgate.broker.state.configs.broker_definitions import BROKER_CONFIGS
 from headgate.broker.state.configs.definition import Update, parse_all
-from headgate.broker.state.configs.effective import TopicSettings, effective_topic_settings
+from headgate.broker.state.configs.effective import effective_topic_settings
 from headgate.broker.state.configs.values import InvalidConfig, Value
 
 
 class Scope(enum.Enum):
-    """Whose dynamic configs: DescribeConfigs knows them as broker `<id>` and broker `""`."""
+    """The scope of dynamic configs: the resource broker `<id>` or broker `""` of DescribeConfigs."""
 
     THIS_BROKER = "broker"
     ALL_BROKERS = "cluster"
 
 
-class SettingsJournal(Protocol):
-    """Keeps altered broker configs. Raises StorageError when it cannot, and then nothing has changed."""
-
-    def save_broker_overrides(self, scope: Scope, overrides: Mapping[str, str]) -> None: ...
+Save: TypeAlias = Callable[[Scope, Mapping[str, str]], None]
+"""Stores the dynamic configs of a scope. Raises StorageError."""
 
 
 class BrokerSettings:
@@ -75,19 +73,15 @@ class BrokerSettings:
         self,
         static: Mapping[str, str] | None = None,
         dynamic: Mapping[Scope, Mapping[str, str]] | None = None,
-        journal: SettingsJournal | None = None,
     ) -> None:
-        """Raises InvalidConfig when a name is unknown or a value will not do."""
+        """Raises InvalidConfig if a name is unknown or a value is invalid."""
         self.static: Mapping[str, str] = _with_node_id(dict(static or {}))
-        self.journal = journal
-        self.on_change: list[Callable[[], None]] = []
-        """Called after each change, e.g. to compute the settings of every topic anew."""
         self._dynamic = {scope: dict((dynamic or {}).get(scope, {})) for scope in Scope}
         self.values: Mapping[str, Value] = {}
         self._apply()
 
     def locate(self, host: str, port: int, data_directory: str) -> None:
-        """Where the broker really listens and keeps its data, so that nobody is shown something else."""
+        """Set `listeners` and `log.dirs` to the bound address and the data directory."""
         shown_host = f"[{host}]" if ":" in host else host
         self.static = {**self.static, "listeners": f"PLAINTEXT://{shown_host}:{port}", "log.dirs": data_directory}
         self._apply()
@@ -96,20 +90,20 @@ class BrokerSettings:
         return self._dynamic[scope]
 
     def restore(self, scope: Scope, overrides: Mapping[str, str]) -> None:
-        """Take over what the journal holds; at start, before anybody has read a setting."""
+        """Apply the dynamic configs of the metadata journal at start. Raises InvalidConfig."""
         self._replace(scope, overrides)
 
-    def alter(self, scope: Scope, overrides: Mapping[str, str]) -> None:
-        """Make `overrides` the dynamic configs of the scope: checked, then durable, then in effect."""
+    def alter(self, scope: Scope, overrides: Mapping[str, str], save: Save) -> None:
+        """Replace the dynamic configs of the scope: check them, save them, then apply them.
+
+        Raises InvalidConfig, and the errors of `save`. Nothing changes then.
+        """
         self.check(overrides)
-        if self.journal is not None:
-            self.journal.save_broker_overrides(scope, overrides)
+        save(scope, overrides)
         self._replace(scope, overrides)
-        for callback in self.on_change:
-            callback()
 
     def check(self, overrides: Mapping[str, str]) -> None:
-        """Raises InvalidConfig unless `overrides` may be made while the broker runs."""
+        """Raises InvalidConfig unless `overrides` are valid and dynamic."""
         read_only = sorted(
             name for name in overrides if name in BROKER_CONFIGS and BROKER_CONFIGS[name].update is Update.READ_ONLY
         )
@@ -118,7 +112,7 @@ class BrokerSettings:
         parse_all(BROKER_CONFIGS, overrides, "broker")
 
     def topic_settings(self, overrides: Mapping[str, str]) -> TopicSettings:
-        """The settings that hold for a topic with these overrides; raises InvalidConfig."""
+        """The settings of a topic with these overrides. Raises InvalidConfig."""
         return effective_topic_settings(self.values, overrides)
 
     def _replace(self, scope: Scope, overrides: Mapping[str, str]) -> None:
@@ -140,7 +134,7 @@ class BrokerSettings:
 
 
 def _with_node_id(static: dict[str, str]) -> dict[str, str]:
-    """node.id and broker.id name the same thing; either may be given."""
+    """node.id and broker.id are synonyms. Either may be set."""
     if "broker.id" in static:
         static.setdefault("node.id", static["broker.id"])
     if "node.id" in static:

@@ -1,4 +1,4 @@
-"""Kafka's rules for the names of topics: what is legal, which two would share a metric's name, which are internal."""
+"""Kafka's rules for topic names: legal characters, collisions of metric names, internal topics."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,8 @@ TOPIC_NAME_LENGTH_MAX = 249
 """A partition's folder is `<topic>-<number>` and, while it is deleted, longer by a suffix; file names end at 255."""
 
 METADATA_TOPIC = "__cluster_metadata"
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+OFFSETS_TOPIC = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_group_state"})
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")
 

@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 from headgate.broker.engine import Engine, Reply
 from headgate.broker.log.region import Region
-from headgate.broker.node.broker import Broker
+from headgate.broker.node.opening import open_broker
 from headgate.broker.requests.payload import Payload
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.settings import BrokerSettings
@@ -38,8 +38,8 @@ class Asker(Protocol):
 class InProcessBroker:
     def __init__(self, data: Path, settings: dict[str, str] | None = None) -> None:
         self._posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self.broker = Broker(data, BrokerSettings(settings or {}), self._posted.put)
-        self._engine = Engine(self.broker)
+        self._data = data
+        self._settings = BrokerSettings(settings or {})
         self._crashed = False
 
     def ask(self, api: str, version: int, body: Plain) -> Plain:
@@ -72,7 +72,8 @@ class InProcessBroker:
         self._crashed = True
 
     def __enter__(self) -> Self:
-        self.broker.open()
+        self.broker = open_broker(self._data, self._settings, self._posted.put)
+        self._engine = Engine(self.broker)
         return self
 
     def __exit__(

@@ -1,11 +1,11 @@
-"""The configs that hold for a topic: its own, else the broker's, else the default.
+"""The effective configs of a topic: its override, else the broker's value, else the default.
 
-`TopicSettings` is computed once per change, so that the paths of produce and fetch read plain attributes.
+`TopicSettings` is computed once per change, so that Produce and Fetch read plain attributes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from headgate.broker.log.topic_settings import TopicSettings
 from headgate.broker.state.configs.definition import Definition, parse_all
 from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
 from headgate.broker.state.configs.values import InvalidConfig, Value
@@ -26,38 +26,6 @@ _UNIT_MS: Mapping[str, int] = {
     "log.roll.hours": HOUR_MS,
     "log.roll.jitter.hours": HOUR_MS,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSettings:
-    """A topic's configs as values. An attribute is the config's name with underscores; the rest is derived below."""
-
-    cleanup_policy: tuple[str, ...]
-    compression_type: str
-    delete_retention_ms: int
-    file_delete_delay_ms: int
-    flush_messages: int
-    flush_ms: int
-    index_interval_bytes: int
-    max_compaction_lag_ms: int
-    max_message_bytes: int
-    message_timestamp_after_max_ms: int
-    message_timestamp_before_max_ms: int
-    message_timestamp_type: str
-    min_cleanable_dirty_ratio: float
-    min_compaction_lag_ms: int
-    min_insync_replicas: int
-    preallocate: bool
-    retention_bytes: int
-    retention_ms: int
-    segment_bytes: int
-    segment_index_bytes: int
-    segment_jitter_ms: int
-    segment_ms: int
-
-    is_compacted: bool
-    deletes_old_segments: bool
-    uses_log_append_time: bool
 
 
 def effective_topic_settings(broker_values: Mapping[str, Value], overrides: Mapping[str, str]) -> TopicSettings:

@@ -31,11 +31,14 @@ class JoinRequest:
     may_skip_assignment: bool
     """From version 9 on a returning static leader is told not to assign (KIP-814)."""
 
+    unique_id: uuid.UUID
+    """Random. The id of a new member ends with it."""
+
     def new_member_id(self) -> str:
         name = self.group_instance_id
         if name is None:
             name = self.client_id[:CLIENT_ID_CHARACTERS_IN_MEMBER_ID_MAX]
-        return f"{name}-{uuid.uuid4()}"
+        return f"{name}-{self.unique_id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ import pytest
 from headgate.broker.engine import Engine
 from headgate.broker.log.checked_file import read_checked
 from headgate.broker.log.producer_state import ProducerStates, producers_max
-from headgate.broker.node.broker import Broker
+from headgate.broker.node.opening import open_broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.runtime import clock as clocks
 from headgate.broker.runtime.clock import ManualClock, Timers
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.errors import StorageError
-from headgate.broker.runtime.time_slicing import slice_ms_max
+from headgate.broker.runtime.time_slicing import TimeSlices, slice_ms_max
 from headgate.broker.server import server as server_module
 from headgate.broker.server.server import Server
 from headgate.broker.state.settings import BrokerSettings
@@ -56,8 +56,7 @@ def test_cancelled_timers_do_not_pile_up() -> None:
 
 def test_housekeeping_goes_on_after_a_round_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ManualClock()
-    broker = Broker(tmp_path, BrokerSettings({}), lambda callback: callback(), clock)
-    broker.open()
+    broker = open_broker(tmp_path, BrokerSettings({}), lambda callback: callback(), clock=clock)
     rounds: list[int] = []
 
     def fails() -> None:
@@ -68,22 +67,21 @@ def test_housekeeping_goes_on_after_a_round_that_failed(tmp_path: Path, monkeypa
     for _ in range(3):
         clock.advance(broker.settings.log_retention_check_interval_ms)
         broker.timers.run_due()
-        assert broker._removal is not None
-        broker._removal.join()
+        broker.removal.join(10)
     assert len(rounds) == 3
     monkeypatch.undo()
     broker.close()
 
 
 @pytest.fixture
-def in_one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_one_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is."""
     monkeypatch.setattr("headgate.broker.runtime.time_slicing.slice_ms_max", 60_000)
 
 
 @pytest.mark.parametrize("acks", [1, -1])
 def test_a_checkpoint_writes_the_recovery_points_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_one_turn: None, acks: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_one_slice: None, acks: int
 ) -> None:
     with InProcessBroker(tmp_path) as running:
         topics = [{"name": f"t{number}", "num_partitions": 1, "replication_factor": 1} for number in range(20)]
@@ -92,7 +90,7 @@ def test_a_checkpoint_writes_the_recovery_points_once(
             produce_to(running, f"t{number}", acks)
         written: list[dict[str, int]] = []
         monkeypatch.setattr(running.broker.directory, "write_recovery_points", written.append)
-        running.broker._checkpoint()
+        running.broker.checkpoints.run()
         while not written:
             running._posted.get(timeout=10)()
         assert {f"t{number}-0": 1 for number in range(20)}.items() <= written[0].items()
@@ -100,34 +98,34 @@ def test_a_checkpoint_writes_the_recovery_points_once(
         monkeypatch.undo()
 
 
-def test_a_new_topic_has_nothing_of_an_earlier_one_of_its_name(tmp_path: Path, in_one_turn: None) -> None:
+def test_a_new_topic_has_nothing_of_an_earlier_one_of_its_name(tmp_path: Path, in_one_slice: None) -> None:
     with InProcessBroker(tmp_path) as running:
         for name in ("kept", "t"):
             create(running, name)
             produce_to(running, name, -1)
-        running.broker._checkpoint()
+        running.broker.checkpoints.run()
         assert recovery_points(tmp_path) == {"kept-0": 1, "t-0": 1, "__cluster_metadata-0": 2}
         running.ask("delete_topics", 5, {"topic_names": ["t"]})
         create(running, "t")
         assert recovery_points(tmp_path) == {"kept-0": 1, "__cluster_metadata-0": 2}
 
 
-def test_a_checkpoint_forgets_topics_that_are_gone(tmp_path: Path, in_one_turn: None) -> None:
+def test_a_checkpoint_forgets_topics_that_are_gone(tmp_path: Path, in_one_slice: None) -> None:
     with InProcessBroker(tmp_path) as running:
         for name in ("kept", "t"):
             create(running, name)
             produce_to(running, name, -1)
-        running.broker._checkpoint()
+        running.broker.checkpoints.run()
         running.ask("delete_topics", 5, {"topic_names": ["t"]})
-        running.broker._checkpoint()
+        running.broker.checkpoints.run()
         assert "t-0" not in recovery_points(tmp_path)
 
 
-def test_a_checkpoint_under_way_leaves_a_new_topic_alone(tmp_path: Path, in_one_turn: None) -> None:
+def test_a_checkpoint_under_way_leaves_a_new_topic_alone(tmp_path: Path, in_one_slice: None) -> None:
     with InProcessBroker(tmp_path) as running:
         create(running, "t")
         produce_to(running, "t", 1)
-        running.broker._checkpoint()
+        running.broker.checkpoints.run()
         running.ask("delete_topics", 5, {"topic_names": ["t"]})
         create(running, "t")
         running._posted.get(timeout=10)()
@@ -169,9 +167,10 @@ def test_an_abandoned_long_poll_leaves_no_waiter_and_no_timer(tmp_path: Path) ->
         assert running.ask("produce", 7, {"acks": 1, "topic_data": data})["responses"]
 
 
-def test_long_work_is_done_in_turns(tmp_path: Path) -> None:
+def test_long_work_is_done_in_slices() -> None:
     clock = ManualClock()
-    broker = Broker(tmp_path, BrokerSettings({}), lambda callback: callback(), clock)
+    timers = Timers(clock)
+    slices = TimeSlices(clock, timers, Disconnect("failed"))
 
     def work(steps: int) -> Generator[None, None, Answer]:
         for _ in range(steps):
@@ -179,30 +178,31 @@ def test_long_work_is_done_in_turns(tmp_path: Path) -> None:
             yield
         return {"done": steps}
 
-    assert broker.slices.run(work(1)) == {"done": 1}
-    promise = broker.slices.run(work(7))
+    assert slices.run(work(1)) == {"done": 1}
+    promise = slices.run(work(7))
     assert isinstance(promise, Deferred)
-    turns = 0
+    slice_count = 0
     while not promise.done:
-        broker.timers.run_due()
-        turns += 1
-    assert turns >= 3
+        timers.run_due()
+        slice_count += 1
+    assert slice_count >= 3
 
 
-def test_long_work_that_fails_ends_the_connection(tmp_path: Path) -> None:
+def test_long_work_that_fails_ends_the_connection() -> None:
     clock = ManualClock()
-    broker = Broker(tmp_path, BrokerSettings({}), lambda callback: callback(), clock)
+    timers = Timers(clock)
+    slices = TimeSlices(clock, timers, Disconnect("failed"))
 
     def work() -> Generator[None, None, Answer]:
         clock.advance(slice_ms_max)
         yield
         raise RuntimeError("half way")
 
-    promise = broker.slices.run(work())
+    promise = slices.run(work())
     assert isinstance(promise, Deferred)
     outcomes: list[Answer | Disconnect] = []
     promise.then(outcomes.append)
-    broker.timers.run_due()
+    timers.run_due()
     assert isinstance(outcomes[0], Disconnect)
 
 

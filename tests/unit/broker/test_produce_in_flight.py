@@ -10,7 +10,7 @@ import pytest
 
 from headgate.broker.engine import Engine, Reply
 from headgate.broker.log.files import LogFile
-from headgate.broker.node.broker import Broker
+from headgate.broker.node.opening import open_broker
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.state.settings import BrokerSettings
@@ -41,9 +41,8 @@ class Disk:
 class Asked:
     def __init__(self, data: Path) -> None:
         self.posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self.broker = Broker(data, BrokerSettings(), self.posted.put)
+        self.broker = open_broker(data, BrokerSettings(), self.posted.put)
         self.engine = Engine(self.broker)
-        self.broker.open()
 
     def send(self, body: Plain) -> Deferred[Reply]:
         header = request_header(API_KEYS["produce"], VERSION, 7, flexible=True)
@@ -64,7 +63,7 @@ class Asked:
     def delete(self, name: str) -> None:
         topic = self.broker.topics.find(name)
         assert topic is not None
-        self.broker.topics.delete(topic)
+        self.broker.delete_topic(topic)
 
 
 @pytest.fixture
@@ -79,7 +78,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 def asked(tmp_path: Path, disk: Disk) -> Iterator[Asked]:
     asked = Asked(tmp_path / "data")
     for name in ("kept", "gone"):
-        asked.broker.topics.create(name, 1, {})
+        asked.broker.topic_store.create(name, 1, {})
     yield asked
     disk.failing = ""
     disk.free.set()
@@ -121,7 +120,7 @@ def test_a_topic_of_the_same_name_made_meanwhile_gets_nothing_of_it(asked: Asked
     waiting = asked.send(produce_body("gone", Batch()))
     asked.delete("gone")
     disk.free.set()
-    made_again = asked.broker.topics.create("gone", 1, {})
+    made_again = asked.broker.topic_store.create("gone", 1, {})
     assert asked.answer(reply)["gone"]["error_code"] == "UNKNOWN_TOPIC_OR_PARTITION"
     assert asked.answer(waiting)["gone"]["error_code"] == "UNKNOWN_TOPIC_OR_PARTITION"
     assert made_again.partitions[0].log.log_end_offset == 0

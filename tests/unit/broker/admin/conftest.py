@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.broker.node import opening
 from headgate.broker.node.broker import Broker
 from headgate.broker.runtime.clock import ManualClock
 from headgate.broker.state.settings import BrokerSettings
@@ -24,8 +25,7 @@ def open_admin(tmp_path: Path) -> Iterator[Callable[..., Admin]]:
         if opened:
             opened.pop().close()
         settings = BrokerSettings({name.replace("_", "."): value for name, value in static.items()})
-        broker = Broker(tmp_path / "data", settings, _post, ManualClock())
-        broker.open()
+        broker = opening.open_broker(tmp_path / "data", settings, _post, clock=ManualClock())
         opened.append(broker)
         return Admin(broker)
 

@@ -239,7 +239,7 @@ def test_a_change_that_cannot_be_stored_is_a_storage_error(admin: Admin, monkeyp
     def fail(*_: object) -> None:
         raise StorageError("the disk said no")
 
-    monkeypatch.setattr(type(admin.broker.topics), "set_overrides", fail)
+    monkeypatch.setattr(type(admin.broker.topic_store), "set_overrides", fail)
     answer = admin.alter(TOPIC, "a", ("retention.ms", SET, "5"))
     assert (answer["error_code"], answer["error_message"]) == ("kafka_storage_error", "the disk said no")
 

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from headgate.broker.log.topic_settings import TopicSettings
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.state.configs.broker_definitions import BROKER_CONFIGS
 from headgate.broker.state.configs.definition import Definition
-from headgate.broker.state.configs.effective import TopicSettings, check_topic_overrides
+from headgate.broker.state.configs.effective import check_topic_overrides
 from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
 from headgate.broker.state.configs.values import ConfigType, InvalidConfig
 from headgate.broker.state.settings import BrokerSettings, Scope
@@ -124,30 +125,34 @@ class RecordingJournal:
 
 def test_a_dynamic_change_is_saved_and_takes_effect_at_once() -> None:
     journal = RecordingJournal()
-    settings = BrokerSettings({"log.retention.ms": "1000"}, journal=journal)
+    settings = BrokerSettings({"log.retention.ms": "1000"})
     changes: list[int] = []
-    settings.on_change.append(lambda: changes.append(settings.topic_settings({}).retention_ms))
-    settings.alter(Scope.ALL_BROKERS, {"log.retention.ms": "2000"})
-    settings.alter(Scope.THIS_BROKER, {"log.retention.ms": "3000"})
-    settings.alter(Scope.THIS_BROKER, {})
-    settings.alter(Scope.ALL_BROKERS, {})
+    for scope, overrides in (
+        (Scope.ALL_BROKERS, {"log.retention.ms": "2000"}),
+        (Scope.THIS_BROKER, {"log.retention.ms": "3000"}),
+        (Scope.THIS_BROKER, {}),
+        (Scope.ALL_BROKERS, {}),
+    ):
+        settings.alter(scope, overrides, journal.save_broker_overrides)
+        changes.append(settings.topic_settings({}).retention_ms)
     assert changes == [2000, 3000, 2000, 1000]
     assert journal.saved[1] == (Scope.THIS_BROKER, {"log.retention.ms": "3000"})
 
 
 def test_a_dynamic_change_that_cannot_be_saved_changes_nothing() -> None:
-    settings = BrokerSettings(journal=RecordingJournal(fails=True))
+    settings = BrokerSettings()
+    journal = RecordingJournal(fails=True)
     with pytest.raises(StorageError):
-        settings.alter(Scope.THIS_BROKER, {"message.max.bytes": "5"})
+        settings.alter(Scope.THIS_BROKER, {"message.max.bytes": "5"}, journal.save_broker_overrides)
     assert settings.message_max_bytes == 1_048_588
 
 
 @pytest.mark.parametrize("overrides", [{"node.id": "2"}, {"message.max.bytes": "x"}, {"nobody.knows": "1"}])
 def test_what_may_not_change_while_running_is_refused_and_not_saved(overrides: dict[str, str]) -> None:
     journal = RecordingJournal()
-    settings = BrokerSettings(journal=journal)
+    settings = BrokerSettings()
     with pytest.raises(InvalidConfig):
-        settings.alter(Scope.THIS_BROKER, overrides)
+        settings.alter(Scope.THIS_BROKER, overrides, journal.save_broker_overrides)
     assert journal.saved == []
 
 

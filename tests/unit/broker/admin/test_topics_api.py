@@ -10,7 +10,7 @@ import pytest
 
 from headgate.broker.handlers import create_partitions, create_topics, delete_topics, metadata
 from headgate.broker.node import topic_creation
-from headgate.broker.node.broker import Broker
+from headgate.broker.node.opening import open_broker
 from headgate.broker.runtime.clock import ManualClock
 from headgate.broker.state.settings import BrokerSettings
 from tests.unit.broker.admin.asking import BROKER, SET, TOPIC, Admin, new_topic
@@ -134,8 +134,7 @@ def test_changes_are_on_disk_when_they_are_answered(admin: Admin, tmp_path: Path
     admin.alter(BROKER, "1", ("message.max.bytes", SET, "88"))
     # What a killed process leaves behind: nothing was closed.
     shutil.copytree(tmp_path / "data", tmp_path / "killed")
-    survivor = Broker(tmp_path / "killed", BrokerSettings(), lambda callback: callback(), ManualClock())
-    survivor.open()
+    survivor = open_broker(tmp_path / "killed", BrokerSettings(), lambda callback: callback(), clock=ManualClock())
     try:
         partitions = {topic.name: len(topic.partitions) for topic in survivor.topics.all()}
         assert partitions == {"kept": 1, "grown": 3}

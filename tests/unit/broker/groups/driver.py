@@ -1,5 +1,6 @@
 """A coordinator with a clock that is moved by hand, a journal whose writes land when told, and short ways to ask it."""
 
+import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -118,6 +119,7 @@ class Cluster:
                 protocols=dict({"range": subscription("topic")} if protocols is None else protocols),
                 member_id_required=version >= 4,
                 may_skip_assignment=version >= 9,
+                unique_id=uuid.uuid4(),
             )
         )
 

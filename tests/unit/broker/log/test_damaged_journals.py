@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 from headgate.broker.log.checked_file import read_checked
 from headgate.broker.log.journal import Journal
 from headgate.broker.node.broker import Broker
+from headgate.broker.node.opening import open_broker
 from headgate.broker.protocol.produced_batch import validate_produced
 from headgate.broker.runtime.clock import ManualClock
 from headgate.broker.state.groups.messages import CommitRequest, PartitionCommit
@@ -35,8 +36,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 @contextmanager
 def running(data: Path, clock: ManualClock | None = None, *, clean: bool = True) -> Iterator[Broker]:
-    broker = Broker(data, BrokerSettings(), lambda callback: callback(), clock or ManualClock(NOW_MS))
-    broker.open()
+    broker = open_broker(data, BrokerSettings(), lambda callback: callback(), clock=clock or ManualClock(NOW_MS))
     try:
         yield broker
     finally:
@@ -74,15 +74,15 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("original") / "data"
     with running(data) as broker:
         for name in ("kept", "other"):
-            broker.topics.create(name, 1, {"retention.ms": RETENTIONS[0]})
+            broker.topic_store.create(name, 1, {"retention.ms": RETENTIONS[0]})
             write(broker, name)
         kept = broker.topics.find("kept")
         assert kept is not None
         for value in RETENTIONS[1:]:
-            broker.topics.set_overrides(kept, {"retention.ms": value})
-            broker.topics.allocate_producer_ids(1000)
-        gone = broker.topics.create("gone", 1, {})
-        broker.topics.delete(gone)
+            broker.set_topic_overrides(kept, {"retention.ms": value})
+            broker.metadata.allocate_producer_ids(1000)
+        gone = broker.topic_store.create("gone", 1, {})
+        broker.delete_topic(gone)
         broker.producer_ids.take()
         for offset in COMMITS:
             commit(broker, offset)
@@ -116,7 +116,7 @@ def test_a_damaged_journal_costs_entries_and_nothing_else(
     monkeypatch.setattr(os, "fdatasync", lambda fd: None)
     randomness = random.Random(name)
     with running(shutil.copytree(original, tmp_path / "sound")) as sound:
-        next_id = sound.topics.next_producer_id
+        next_id = sound.metadata.producer_ids_end
     for number in range(MUTATIONS):
         data = shutil.copytree(original, tmp_path / str(number))
         path = journal_file(data, name)
@@ -160,17 +160,17 @@ def retention_hold_lasts_until_its_file_is_removed(data: Path) -> None:
         clock = ManualClock(NOW_MS)
         with running(data, clock) as broker:
             clock.advance(30 * DAY_MS)
-            broker._retention()
+            broker.retention.run()
             assert [start_of(broker, name) for name in ("kept", "other")] == [0, 0]
     clock = ManualClock(NOW_MS + 30 * DAY_MS)
     with running(data, clock) as broker:
         other = broker.topics.find("other")
         assert other is not None
-        broker.topics.set_overrides(other, {"retention.ms": "5000"})
-        broker._retention()
+        broker.set_topic_overrides(other, {"retention.ms": "5000"})
+        broker.retention.run()
         assert [start_of(broker, name) for name in ("kept", "other")] == [0, RECORDS]
         (data / "retention-hold").unlink()
-        broker._retention()
+        broker.retention.run()
         assert start_of(broker, "kept") == RECORDS
     assert list((data / "__cluster_metadata-0").glob("*.log.damaged"))
 
@@ -181,10 +181,10 @@ def test_retention_waits_for_a_round_after_the_clock_has_jumped(
     clock = ManualClock(NOW_MS)
     with running(shutil.copytree(original, tmp_path / "data"), clock) as broker:
         clock._wall_ms += 8 * DAY_MS
-        broker._retention()
+        broker.retention.run()
         assert start_of(broker, "other") == 0
         assert "the clock has jumped" in caplog.text
-        broker._retention()
+        broker.retention.run()
         assert start_of(broker, "other") == RECORDS
 
 
@@ -227,10 +227,10 @@ def test_a_directory_of_an_earlier_version_goes_on_with_larger_ids(original: Pat
     (data / "recovery-points.previous").unlink(missing_ok=True)
     (data / "meta.copy.json").unlink()
     with running(original) as before:
-        cluster_id, first = before.cluster_id, before.topics.next_producer_id
+        cluster_id, first = before.cluster_id, before.metadata.producer_ids_end
     with running(data) as broker:
         assert broker.cluster_id == cluster_id
-        assert broker.topics.next_producer_id >= first
+        assert broker.metadata.producer_ids_end >= first
         topic = broker.topics.find("kept")
         assert topic is not None
         assert (topic.overrides, topic.partitions[0].log.log_end_offset) == ({"retention.ms": "-1"}, RECORDS)
@@ -292,7 +292,7 @@ def test_an_entry_that_cannot_be_read_is_skipped(key: bytes, value: bytes | None
 
 
 def test_a_batch_with_a_good_checksum_and_bad_records_is_skipped(tmp_path: Path) -> None:
-    journal = Journal(open_at(tmp_path), ManualClock(), dict[bytes, bytes]().items)
+    journal = Journal(open_at(tmp_path), ManualClock())
     journal.append_now([(b"a", b"1")])
     lying = bytearray(encode_batch([(b"b", b"2")] * 2, NOW_MS))
     lying[61] = 0x7F

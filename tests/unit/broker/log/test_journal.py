@@ -24,37 +24,37 @@ def state_of(journal: Journal) -> dict[bytes, bytes]:
 
 
 def test_the_newest_value_of_each_key_comes_back(tmp_path: Path) -> None:
-    journal = Journal(open_at(tmp_path), ManualClock(), dict[bytes, bytes]().items)
+    journal = Journal(open_at(tmp_path), ManualClock())
     journal.append_now([(b"a", b"1"), (b"b", b"1")])
     journal.append_now([(b"a", b"2"), (b"b", None)])
-    again = Journal(open_at(tmp_path, KILLED), ManualClock(), dict[bytes, bytes]().items)
+    again = Journal(open_at(tmp_path, KILLED), ManualClock())
     assert state_of(again) == {b"a": b"2"}
 
 
 def test_compaction_keeps_the_state_and_drops_the_history(tmp_path: Path) -> None:
     state: dict[bytes, bytes] = {}
-    journal = Journal(open_at(tmp_path), ManualClock(), lambda: list(state.items()))
+    journal = Journal(open_at(tmp_path), ManualClock())
     for round_number in range(300):
         key, value = b"key-%d" % (round_number % 7), b"%d" % round_number
         journal.append_now([(key, value)])
         state[key] = value
     before = journal.log.size_bytes
-    journal.compact()
+    journal.compact(state.items)
     assert journal.log.size_bytes < before / 10
     journal.append_now([(b"later", b"1")])
     state[b"later"] = b"1"
-    again = Journal(open_at(tmp_path, KILLED), ManualClock(), list)
+    again = Journal(open_at(tmp_path, KILLED), ManualClock())
     assert state_of(again) == state
 
 
 def test_compaction_is_due_only_when_the_history_outweighs_the_state(tmp_path: Path) -> None:
     state = {b"big": b"x" * 100_000}
-    journal = Journal(open_at(tmp_path), ManualClock(), lambda: list(state.items()))
+    journal = Journal(open_at(tmp_path), ManualClock())
     while journal.log.size_bytes <= journal_module.compact_bytes_min:
-        journal.compact_if_due()
+        journal.compact_if_due(state.items)
         journal.append_now(list(state.items()))
     assert len(journal.log.segments) == 1
-    journal.compact_if_due()
+    journal.compact_if_due(state.items)
     assert journal.log.size_bytes < 200_000
 
 
@@ -62,7 +62,7 @@ def test_compaction_is_due_only_when_the_history_outweighs_the_state(tmp_path: P
 def test_an_append_that_found_no_descriptor_for_its_sync_leaves_no_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, appended_before: int
 ) -> None:
-    journal = Journal(open_at(tmp_path), ManualClock(), list)
+    journal = Journal(open_at(tmp_path), ManualClock())
     expected = {b"before": b"1"} if appended_before else {}
     if expected:
         journal.append_now(list(expected.items()))
@@ -75,6 +75,6 @@ def test_an_append_that_found_no_descriptor_for_its_sync_leaves_no_gap(
         with pytest.raises(StorageError):
             journal.append_now([(b"denied", b"1")])
     journal.append_now([(b"after", b"1")])
-    again = Journal(open_at(tmp_path, KILLED), ManualClock(), list)
+    again = Journal(open_at(tmp_path, KILLED), ManualClock())
     assert state_of(again) == {**expected, b"after": b"1"}
     assert again.damage == []
