@@ -1,6 +1,6 @@
-"""A batch of framed Avro to Arrow columns and back, and Kafka's record batches to Arrow columns.
+"""Columnar decoding: batches of framed Avro to Arrow columns and back, and Kafka record batches to Arrow columns.
 
-Needs the `spark` extra (pyarrow and numpy; Numba for speed, not for the results): `serdes` itself does not import it.
+Requires the `spark` extra (pyarrow and numpy; Numba is optional and makes it faster). `serdes` does not import it.
 """
 
 from headgate.serdes.columnar.decode.decoder import Batch, ColumnarDecoder
@@ -16,16 +16,10 @@ from headgate.serdes.columnar.errors import (
     SchemaTooLarge,
     UnknownField,
 )
-from headgate.serdes.columnar.records.batches import (
-    AbortedTransaction,
-    BatchFault,
-    Records,
-    Scanned,
-    read_batches,
-    scan_batches,
-)
+from headgate.serdes.columnar.records.batches import BatchFault, Records, Scanned, read_batches, scan_batches
 from headgate.serdes.columnar.records.record_rows import RecordRows
 from headgate.serdes.columnar.spans import Spans
+from headgate.wire.transactions import AbortedTransaction
 
 __all__ = [
     "AbortedTransaction",

@@ -1,4 +1,4 @@
-"""What Arrow calls each of Avro's scalar types, and the range that a logical type allows its numbers."""
+"""The Arrow types of Avro's scalar types, and the value ranges of logical types."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ from headgate.serdes.avro.logical import (
 from headgate.serdes.avro.schema import Fixed, Logical, Primitive
 
 ARROW_PRECISION_MAX: Final = 76
-"""Digits of decimal256. A decimal of more is kept as the bytes it came in."""
+"""Digits of decimal256. A decimal with more digits stays binary."""
 DECIMAL_128_PRECISION_MAX: Final = 38
 DURATION_PARTS: Final = ("months", "days", "milliseconds")
 
@@ -52,7 +52,7 @@ RANGES: dict[str, tuple[int, int]] = {
     for kind in ("timestamp", "local-timestamp")
     for unit, per_second in (("millis", 1_000), ("micros", 1_000_000))
 }
-"""The lowest value and the end: years 1 to 9999, and the hours of one day. Nanoseconds cannot leave them."""
+"""The lowest value and the end: years 1 to 9999, and one day. Nanoseconds cannot exceed these."""
 
 
 def scalar_type(schema: Primitive | Fixed) -> pa.DataType:

@@ -1,4 +1,4 @@
-"""The pool of bytes that a program refers to: symbols, defaults, the bounds of decimals. Equal ones are kept once."""
+"""The constant pool of a program: symbols, defaults, decimal bounds. Equal constants share one entry."""
 
 from headgate.serdes.avro.schema import Logical
 from headgate.serdes.columnar.kernels.primitives import DECIMAL_BOUND_BYTES
@@ -16,7 +16,9 @@ class Constants:
         return self._places[value]
 
     def decimal_bounds(self, logical: Logical) -> tuple[int, int]:
-        """Where the lowest and the highest unscaled value of a precision lie, one after the other; the size of each."""
+        """The position of the lowest and highest unscaled value of a precision, which are adjacent, and the size of
+        each.
+        """
         high = 10**logical.precision - 1
         size = max(high.bit_length() // 8 + 1, DECIMAL_BOUND_BYTES)
         return self.place((-high).to_bytes(size, signed=True) + high.to_bytes(size, signed=True)), size

@@ -1,25 +1,25 @@
-"""What the caller of the columnar decoder can get wrong; a bad payload is not among them, but a reason in a column."""
+"""Errors in the arguments of a call. A bad payload is not an error: it has a reason in a column."""
 
 
 class ColumnarError(ValueError):
-    """The root of the faults of a call."""
+    """The root of all errors."""
 
 
 class SchemaTooLarge(ColumnarError):
-    """The reader's schema, written out as columns, is beyond a limit."""
+    """The reader schema exceeds a limit when it is converted to columns."""
 
 
 class BatchTooLarge(ColumnarError):
-    """The columns of this batch do not fit Arrow's 32-bit offsets: decode it in smaller pieces."""
+    """The columns of this batch exceed Arrow's 32-bit offsets. Decode smaller batches."""
 
 
 class UnknownField(ColumnarError):
-    """A projection names a field that the schema does not have."""
+    """A projection contains a field that the schema does not have."""
 
 
 class NotBinary(ColumnarError):
-    """The column of payloads is of a type that holds no bytes."""
+    """The payload column is not binary."""
 
 
 class NotEncodable(ColumnarError):
-    """The columns are not of the schema that they should be written with. Names the field."""
+    """The columns do not match the schema. The message contains the field."""

@@ -1,12 +1,17 @@
-"""A reader's schema as columns: which buffers each value needs, and what Arrow makes of them.
+"""The columns of a reader schema: the buffers of each value, and the Arrow types.
 
-A *scope* is whatever numbers its values together: the rows of the batch, or all the items of one array or map column.
-A union of null and one type is that type, nullable; int with long is a long, float with double a double; any other
-union is a struct of nullable members, `member0` and on, as Spark's `from_avro` has it. Every Arrow field is nullable,
-since poison leaves a row without values.
+A *scope* counts values: the rows of the batch, or all items of one array or map column.
 
-A record inside itself is laid out as often as `recursion_max` says; a field that would hold it once more is left out,
-and a row that has a value there is TOO_DEEP.
+Unions:
+
+- Null and one other type: that type, nullable.
+- int and long: a long. float and double: a double.
+- All others: a struct of nullable members `member0`, `member1` and so on, as in Spark's `from_avro`.
+
+All Arrow fields are nullable, because poison rows have no values.
+
+A recursive record is repeated `recursion_max` times. The field below that is omitted, and a row with a value there is
+TOO_DEEP.
 """
 
 from dataclasses import dataclass, field
@@ -21,17 +26,17 @@ from headgate.serdes.columnar.arrow_types import DURATION_PARTS, is_arrow_decima
 from headgate.serdes.columnar.errors import SchemaTooLarge
 
 ROWS: Final = 0
-"""The scope of the batch itself."""
+"""The scope of the batch."""
 
 COLUMNS_MAX: Final = 20_000
-"""Columns of one reader's schema. Records that name one another in pairs double with every level."""
+"""Columns of one reader schema. Records that refer to each other in pairs double with each level."""
 
 RECURSION_MAX_DEFAULT: Final = 4
-"""Times that a record type may lie inside itself."""
+"""How often a record type may contain itself."""
 
 
 class Role(PlainEnum):
-    """How a buffer is sized: `CELLS` by its scope, `OFFSETS` by its scope and one more, `BYTES` by what is written."""
+    """The size of a buffer: `CELLS` by its scope, `OFFSETS` by its scope plus one, `BYTES` by the written data."""
 
     CELLS = "cells"
     OFFSETS = "offsets"
@@ -43,14 +48,14 @@ class Buffer:
     role: Role
     scope: int
     width: int
-    """Bytes of an element."""
+    """Bytes per element."""
     unit: int
-    """Bytes that its place in the arena is counted in: those of the view through which it is written."""
+    """The unit of its position in the arena, in bytes: the element size of the view for writing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nothing:
-    """A column of nulls, which takes no buffer."""
+    """A column of nulls without a buffer."""
 
     arrow: pa.DataType = field(default_factory=pa.null)
     validity: int | None = None
@@ -58,7 +63,10 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Values of one width: numbers, booleans (a byte each until Arrow gets them); `is_raw` for fixed and decimals."""
+    """Values of fixed width: numbers, booleans (a byte each until the Arrow array is built).
+
+    `is_raw`: fixed and decimals.
+    """
 
     arrow: pa.DataType
     buffer: int
@@ -77,7 +85,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Struct:
-    """`children` has None where a field is left out; `names` is in step with it. `is_union` where it stands for one."""
+    """`children` contains None for omitted fields and is parallel to `names`. `is_union` marks a union."""
 
     arrow: pa.DataType
     names: tuple[str, ...]
@@ -88,7 +96,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class List:
-    """An array, or a map where `keys` is given."""
+    """An array, or a map if `keys` is set."""
 
     arrow: pa.DataType
     offsets: int
@@ -109,7 +117,7 @@ class Layout:
 
 
 def lay_out(reader: Schema, recursion_max: int = RECURSION_MAX_DEFAULT) -> Layout:
-    """Raises `SchemaTooLarge` where the columns would be too many."""
+    """Create the layout. Raises `SchemaTooLarge` for too many columns."""
     builder = _Builder(recursion_max)
     root = builder.node(reader, ROWS, (), nullable=False)
     assert root is not None, "the outermost record is not inside itself"
@@ -117,7 +125,7 @@ def lay_out(reader: Schema, recursion_max: int = RECURSION_MAX_DEFAULT) -> Layou
 
 
 def widened(union: Union) -> Schema | None:
-    """The one type that stands for all the branches, or None where a union needs a struct of members."""
+    """The single type that represents all branches, or None if the union needs a struct of members."""
     members = [branch for branch in union.branches if not is_null(branch)]
     if len(members) == 1:
         return members[0]
@@ -220,7 +228,7 @@ class _Builder:
             schema.values if isinstance(schema, Map) else schema.items, inner, (*open_levels, schema), nullable=False
         )
         if items is None:
-            # Nothing but the record inside itself once more: the list is left out with it.
+            # The list contains only the omitted recursive record, so the list is omitted, too.
             del self.buffers[before:]
             self.scopes = scopes_before
             return None

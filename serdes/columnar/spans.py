@@ -1,4 +1,4 @@
-"""A column of payloads as one run of bytes and where each row lies in it, without copying the bytes."""
+"""A payload column as one buffer and the positions of its rows, without a copy."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Spans:
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     present: NDArray[np.uint8]
-    """1 where a row has a payload, 0 where it is null; empty where every row has one."""
+    """1 for a payload, 0 for null. Empty if no row is null."""
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -27,7 +27,7 @@ class Spans:
 
 
 def spans_of(payloads: pa.Array | pa.ChunkedArray | Spans) -> Spans:
-    """Raises `NotBinary` for a column of anything else."""
+    """The positions of the payloads. Raises `NotBinary` for other columns."""
     if isinstance(payloads, Spans):
         return payloads
     if isinstance(payloads, pa.ChunkedArray):
@@ -41,7 +41,7 @@ def spans_of(payloads: pa.Array | pa.ChunkedArray | Spans) -> Spans:
         try:
             return spans_of(payloads.cast(pa.large_binary()))
         except pa.ArrowException:
-            raise NotBinary(f"payloads are a column of binary, not of {kind}") from None
+            raise NotBinary(f"the payload column must be binary, not {kind}") from None
     rows, first = len(payloads), payloads.offset
     _, offset_bytes, data_bytes = payloads.buffers()
     if rows == 0 or offset_bytes is None:
@@ -61,6 +61,6 @@ def spans_of(payloads: pa.Array | pa.ChunkedArray | Spans) -> Spans:
 def _one_chunk(chunked: pa.ChunkedArray) -> pa.Array:
     if chunked.num_chunks == 1:
         return chunked.chunk(0)
-    # Several chunks together may be more than 32-bit offsets can count.
+    # Several chunks together may exceed 32-bit offsets.
     wide = {pa.binary(): pa.large_binary(), pa.string(): pa.large_string()}.get(chunked.type, chunked.type)
     return pa.concat_arrays(chunked.cast(wide).chunks) if chunked.num_chunks else pa.array([], wide)

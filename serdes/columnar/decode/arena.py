@@ -1,7 +1,7 @@
-"""One block of memory for all the buffers of a batch, seen as bytes, words and floats at once.
+"""One block of memory for all buffers of a batch, with views as bytes, words and floats.
 
-Buffers start at multiples of 64 bytes, as Arrow likes them, and Arrow gets slices of the block without a copy. Where a
-buffer turns out too small the block is laid out anew, with room for the rest of the batch at the rate seen so far.
+Buffers start at multiples of 64 bytes, as Arrow recommends. Arrow arrays use slices of the block without a copy. If a
+buffer is too small, a larger block replaces the old one. Its size follows the rows decoded so far.
 """
 
 from collections.abc import Sequence
@@ -17,22 +17,22 @@ from headgate.serdes.columnar.layout import ROWS, Buffer, List, Node, Role, Stru
 from headgate.serdes.columnar.memory import ALIGNMENT_BYTES
 
 OFFSET_MAX: Final = 2**31 - 1
-"""Items or bytes that 32-bit offsets can count."""
+"""The maximum of 32-bit offsets, in items or bytes."""
 
 ROW_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Of one row in one list or text column. A null in a list takes a byte of payload and a slot in every column below it,
-so a payload of a megabyte could ask for gigabytes; such a row is INVALID_VALUE."""
+"""Limit of one row in one list or text column. A null in a list takes one byte of payload and a cell in each column
+below it, so a payload of a megabyte could need gigabytes. A row above the limit is INVALID_VALUE."""
 
 HEADROOM: Final = 1.25
-"""How much more than the rate seen so far a buffer gets."""
+"""The reserve of a buffer above the current rate."""
 FIRST_ITEMS_PER_ROW: Final = 2
 FIRST_BYTES_PER_ROW: Final = 16
-"""Guesses for a first batch; later ones start from what the last one needed."""
+"""Estimates for the first batch. Later batches start with the rates of the previous batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many items each scope, and how many bytes each text buffer, can take."""
+    """The capacity of each scope in items, and of each text buffer in bytes."""
 
     scopes: NDArray[np.int64]
     bytes: NDArray[np.int64]
@@ -40,7 +40,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What one row needs on average; of the batch before, to start the next one with."""
+    """The average need of one row. The next batch starts with the rates of this one."""
 
     scopes: NDArray[np.float64]
     bytes: NDArray[np.float64]
@@ -54,7 +54,10 @@ class Rates:
         return Rates(used.scopes / max(rows, 1), used.bytes / max(rows, 1))
 
     def room(self, rows: int, payload_bytes: int) -> Room:
-        """For so many rows. An item or byte of a column mostly takes a byte of payload: one giant row sets no trend."""
+        """The capacity for a number of rows.
+
+        An item or byte needs about one byte of payload, so one huge row has little effect.
+        """
         most = min(payload_bytes + 64, OFFSET_MAX)
 
         def wanted(rates: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -96,7 +99,7 @@ class Arena:
         return items * buffer.width
 
     def offset(self, buffer: int, index: int) -> int:
-        """Where the text or list at `index` starts; at the length of the column, how long its data is."""
+        """The start of the text or list at `index`. At the end of the column: the length of its data."""
         return int(self.i32[self.base[buffer] + index])
 
     def slice(self, buffer: int, size: int) -> pa.Buffer:
@@ -107,7 +110,7 @@ class Arena:
         return self.u8[start : start + count]
 
     def moved(self, room: Room) -> "Arena":
-        """The same contents with more room."""
+        """A larger arena with the same contents."""
         larger = Arena(self._buffers, room)
         for old, new, size in zip(self._starts, larger._starts, self._sizes, strict=True):
             larger.u8[new : new + size] = self.u8[old : old + size]
@@ -115,7 +118,7 @@ class Arena:
 
 
 def measure(arena: Arena, root: Node, rows: int) -> Room:
-    """What the first `rows` rows took."""
+    """The space that the first `rows` rows used."""
     scopes = np.zeros(len(arena.room.scopes), np.int64)
     sizes = np.zeros(len(arena.room.bytes), np.int64)
     todo: list[tuple[Node, int]] = [(root, rows)]
@@ -134,22 +137,24 @@ def measure(arena: Arena, root: Node, rows: int) -> Room:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What did not fit: `number` of a scope or of a text buffer, and how many items or bytes it must hold at least."""
+    """A missing capacity: `number` of the scope or text buffer, and its required size in items or bytes."""
 
     is_scope: bool
     number: int
     needed: int
 
     def is_excessive(self, buffers: Sequence[Buffer], used: Room) -> bool:
-        """Whether one row alone asks for more than a row may have."""
+        """Whether a single row exceeds the limit of one row."""
         before = used.scopes[self.number] if self.is_scope else used.bytes[self.number]
         width = sum(buffer.width for buffer in buffers if buffer.scope == self.number) if self.is_scope else 1
         return (self.needed - int(before)) * max(width, 1) > ROW_BYTES_MAX
 
     def met(self, room: Room, rates: Rates, rows: int, payload_bytes: int) -> Room:
-        """Room for this, and for the rest of the batch at these rates. Raises `BatchTooLarge`."""
+        """The capacity for this demand and the remaining rows. Raises `BatchTooLarge`."""
         if self.needed > OFFSET_MAX:
-            raise BatchTooLarge(f"a column of this batch would need {self.needed} items or bytes; offsets end at 2^31")
+            raise BatchTooLarge(
+                f"a column of this batch would need {self.needed} items or bytes; Arrow's offsets have 32 bits"
+            )
         wanted = rates.room(rows, payload_bytes)
         scopes = np.maximum(room.scopes, wanted.scopes)
         sizes = np.maximum(room.bytes, wanted.bytes)

@@ -1,4 +1,4 @@
-"""Buffers of an arena as Arrow arrays. Only validity and booleans are copied, from a byte each to a bit each."""
+"""Builds Arrow arrays on the buffers of an arena. Only validity and booleans are copied, from bytes to bits."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,14 +9,14 @@ from headgate.serdes.columnar.layout import Cells, Node, Nothing, Struct, Text
 
 
 def assemble(arena: Arena, root: Node, rows: int, good: NDArray[np.bool_]) -> pa.Array:
-    """The column of the whole schema. A row that is not `good` is null, and so is each of its outermost fields."""
+    """The array of the whole schema. A row that is not `good` is null, as are its top-level fields."""
     if good.all():
         return _array(arena, root, rows, None)
     return _array(arena, root, rows, _bits(good.view(np.uint8)))
 
 
 def _array(arena: Arena, node: Node, length: int, fallback: pa.Buffer | None) -> pa.Array:
-    """`fallback` is the validity of a column that has none of its own."""
+    """`fallback` is the validity of a column that has no validity buffer."""
     if isinstance(node, Nothing):
         return pa.nulls(length)
     validity = fallback if node.validity is None else _bits(arena.cells(node.validity, length))

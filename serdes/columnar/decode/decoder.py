@@ -1,7 +1,6 @@
-"""A batch of framed Avro to Arrow columns: values, reasons and schema ids, row for row.
+"""Decodes a batch of framed Avro to Arrow columns: values, reasons and schema ids.
 
-The facade over the planner, the arena and the decode_rows. Fetching schemas is the source's, choosing the columns is
-`serdes.columnar.decode.projection`'s.
+Combines the planner, the arena and the kernel. `schema_source` provides schemas, `projection` selects columns.
 """
 
 from dataclasses import dataclass
@@ -29,12 +28,12 @@ from headgate.serdes.columnar.spans import Spans, spans_of
 from headgate.serdes.outcome import Reason
 
 DISTINCT_IDS_FEW: Final = 500
-"""Schema ids that a batch is first taken to have at most; garbage can make every row's another one."""
+"""The first estimate of distinct schema ids in a batch. In corrupt data, each row can have another id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Row for row: the values (null where there is a reason), the reason (0 where decoded), the schema id if any."""
+    """For each row: the value (null if there is a reason), the reason (0 if decoded), and the schema id, if any."""
 
     values: pa.Array
     reasons: pa.Array
@@ -42,7 +41,7 @@ class Batch:
 
 
 class ColumnarDecoder:
-    """Decodes for one reader's schema. Learns writers as they come; safe to share between threads."""
+    """Decodes to one reader schema. Compiles writer schemas on demand. Safe to share between threads."""
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class ColumnarDecoder:
         return self._layout.root.arrow
 
     def decode(self, payloads: pa.Array | pa.ChunkedArray | Spans) -> Batch:
-        """Decode framed payloads: an array (binary or large_binary; sliced, chunked or with nulls), or in place."""
+        """Decode framed payloads: an array (binary or large_binary; slices, chunks and nulls are allowed) or spans."""
         spans = spans_of(payloads)
         rows = len(spans.starts)
         ids = empty(rows, np.int64)
@@ -76,9 +75,9 @@ class ColumnarDecoder:
         return self._run(spans, FRAME_BYTES, slots, distinct, pa.array(ids, mask=slots < 0))
 
     def decode_bodies(self, bodies: pa.Array, schema_ids: pa.Array) -> Batch:
-        """Decode bodies without a frame, whose schema ids came another way (in a record header, say).
+        """Decode bodies without a frame, for example if the schema id is in a record header.
 
-        A null body is NULL; a body with a null id is UNKNOWN_SCHEMA.
+        A null body is NULL. A body with a null id is UNKNOWN_SCHEMA.
         """
         spans = spans_of(bodies)
         known = schema_ids.is_valid().to_numpy(zero_copy_only=False)
@@ -90,7 +89,7 @@ class ColumnarDecoder:
         return self._run(spans, 0, slots, distinct, schema_ids.cast(pa.int64()))
 
     def _scan(self, spans: Spans, ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Read the frames; returns the distinct ids."""
+        """Parse the frames. Returns the distinct ids."""
         for capacity in (DISTINCT_IDS_FEW, max(len(ids), 1)):
             distinct = np.zeros(capacity, np.int64)
             table = np.full(1 << (2 * capacity).bit_length(), -1, np.int64)

@@ -1,6 +1,6 @@
-"""Code that writes a reader's default, from its JSON, into a column: no byte of the payload is read for it.
+"""Emits code that writes the default of a reader field into a column. It reads no payload bytes.
 
-Which defaults are valid, and which branch of a union one belongs to, is decided by `serdes.avro.defaults`.
+`serdes.avro.defaults` decides which defaults are valid and which union branch they belong to.
 """
 
 import struct
@@ -47,7 +47,7 @@ def _branch_of(union: Union, default: object) -> int:
         except ValueError:
             continue
         return index
-    raise AssertionError("resolution refuses a default of no branch")
+    raise AssertionError("resolution rejects a default that matches no branch")
 
 
 def _write_list(program: Program, node: Node, keys: list[str] | None, schema: Schema, values: Iterable[object]) -> None:

@@ -1,7 +1,7 @@
-"""Compiles a resolved plan (`serdes.avro.resolution`) into a program for the interpreter, against one reader's layout.
+"""Compiles a resolved plan (`serdes.avro.resolution`) into a program for the kernel, for one reader layout.
 
-How deep a value lies is known here, so that the limit on depth costs nothing in the loop. What the reader does not want
-is `serdes.columnar.decode.skipping`, what the writer does not have is `serdes.columnar.decode.defaults`.
+The depth of a value is known here, so that the depth limit costs nothing at run time. `skipping` emits code for writer
+fields that the reader does not have, `defaults` for reader fields that the writer does not have.
 """
 
 from functools import partial
@@ -30,14 +30,14 @@ from headgate.serdes.columnar.layout import Cells, List, Node, Struct, Text, is_
 from headgate.serdes.outcome import Reason
 
 PROGRAM_WORDS_MAX: Final = 2_000_000
-"""Of one writer's code. Unions whose branches all lead to one reader's record can double it with every level."""
+"""Words of code for one writer. Unions whose branches all match one reader record can double it with each level."""
 
 DECIMAL_SMALL_PRECISION: Final = 18
-"""Digits up to which 10^precision fits a signed 64-bit word."""
+"""Digits up to which 10^precision fits a signed 64-bit integer."""
 
 
 def compile_plan(program: Program, plan: Plan, writer: Schema, reader: Schema) -> int:
-    """Append the code for one writer; returns where it starts. Raises `SchemaTooLarge`."""
+    """Append the code for one writer. Returns its start. Raises `SchemaTooLarge`."""
     start = len(program.code)
     try:
         _Emitter(program).body(plan, writer, reader)
@@ -56,14 +56,14 @@ class _Emitter:
         self._end = len(program.code) + PROGRAM_WORDS_MAX
 
     def body(self, plan: Plan, writer: Schema, reader: Schema) -> None:
-        # Confluent's serializers write a schema of plain bytes as the bytes alone, without their length.
+        # Confluent's serializers write a schema of plain bytes without a length.
         self._is_whole = isinstance(writer, Primitive) and writer.kind == "bytes"
         self._value(plan, writer, reader, self._program.root, 0)
         self._code.append(op.END)
         self._skipper.finish()
 
     def _value(self, plan: Plan, writer: Schema, reader: Schema, node: Node | None, depth: int) -> None:
-        """Read a value of `writer` into the column `node` of `reader`. `depth` counts the levels open around it."""
+        """Read a value of `writer` into the column `node` of `reader`. `depth` is the number of enclosing levels."""
         if len(self._code) > self._end:
             raise SchemaTooLarge(f"the program for this writer's schema is longer than {PROGRAM_WORDS_MAX} words")
         if isinstance(plan, Unresolvable):
@@ -224,7 +224,7 @@ class _Emitter:
 
 
 def _plain_null(plan: UnionPlan, reader: Schema) -> int | None:
-    """Which of a writer's two branches is the reader's null, where the other is the reader's only other type."""
+    """Which of two writer branches is the reader's null, if the other is the reader's only other type."""
     if len(plan.branches) != 2 or not isinstance(reader, Union) or widened(reader) is None:
         return None
     nulls = [isinstance(branch, IntoUnion) and is_null(reader.branches[branch.branch]) for branch in plan.branches]

@@ -1,4 +1,4 @@
-"""The code and constants of every writer met so far, for one reader's layout, and what all emitters of code share."""
+"""The code and constants of all compiled writers for one reader layout, and operations that all emitters share."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,7 @@ from headgate.serdes.columnar.layout import Cells, Layout, List, Node, Nothing, 
 
 
 class Program:
-    """Grows; what was written stays where it is."""
+    """An append-only program: positions never change."""
 
     def __init__(self, layout: Layout) -> None:
         self.code: list[int] = [0]
@@ -24,9 +24,9 @@ class Program:
         self._arrays = (np.zeros(0, np.int64), np.zeros(1, np.uint8))
 
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """The code and the constants, for the interpreter; copied only where they have grown."""
+        """The code and the constants as arrays for the kernel. Copies only after changes."""
         if len(self.code) != len(self._arrays[0]):
-            # Machine code reads eight bytes at a time where there are as many.
+            # Machine code reads eight bytes at a time if possible.
             constants = np.frombuffer(bytes(self.constants.pool) + bytes(8), np.uint8)
             self._arrays = (np.array(self.code, np.int64), constants)
         return self._arrays
@@ -35,7 +35,7 @@ class Program:
         return self._tables[node]
 
     def choose(self, branches: Sequence[Callable[[], None]]) -> None:
-        """Read a branch and go on with the code that its function writes; the ways meet again behind the last."""
+        """Emit a branch table, and the code of each branch. All branches continue after the last one."""
         opening = len(self.code)
         self.code += [op.UNION, len(branches), *([0] * len(branches))]
         jumps: list[int] = []
@@ -49,7 +49,7 @@ class Program:
             self.code[at] = len(self.code)
 
     def take_branch(self, reader: Union, index: int, node: Node | None) -> Node | None:
-        """Mark a branch of the reader's union as the one that is there; returns the column that takes its value."""
+        """Mark a branch of the reader union as present. Returns the column of its value."""
         if node is None or isinstance(node, Nothing):
             return node
         if is_null(reader.branches[index]):

@@ -1,7 +1,7 @@
-"""A few fields of a reader's schema, by their paths: the rest is then stepped over, not decoded.
+"""Selects fields of a reader schema by path. Other fields are skipped, not decoded.
 
-A path is field names joined by dots. It passes through arrays, map values and unions without naming them: `items.price`
-is the price of each item. A path that ends at a record takes all of it.
+A path is a list of field names with dots. It passes through arrays, map values and unions implicitly: `items.price` is
+the price of each item. A path to a record selects the whole record.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from headgate.serdes.columnar.errors import UnknownField
 
 
 def project(schema: Schema, paths: Iterable[str]) -> Schema:
-    """The schema with only these fields, in its own order. Raises `UnknownField` for a path that leads nowhere."""
+    """The schema with only these fields, in its original order. Raises `UnknownField` for an unknown path."""
     wanted = _Tree()
     for path in paths:
         wanted.add(path.split("."))
@@ -20,7 +20,7 @@ def project(schema: Schema, paths: Iterable[str]) -> Schema:
 
 
 class _Tree:
-    """The paths, by their first names. `is_whole` where a path ends here, so that everything below is wanted."""
+    """The paths by their first name. `is_whole` means that a path ends here, which selects everything below."""
 
     def __init__(self) -> None:
         self.below: dict[str, _Tree] = {}
@@ -35,7 +35,7 @@ class _Tree:
 
 def _pruned(schema: Schema, wanted: _Tree, path: str, depth: int) -> Schema:
     if depth > DEPTH_MAX:
-        raise UnknownField(f"{path} lies deeper than {DEPTH_MAX} levels")
+        raise UnknownField(f"{path} has more than {DEPTH_MAX} levels")
     if wanted.is_whole:
         return schema
     if isinstance(schema, Array):
@@ -45,7 +45,7 @@ def _pruned(schema: Schema, wanted: _Tree, path: str, depth: int) -> Schema:
     if isinstance(schema, Union):
         return _pruned_union(schema, wanted, path, depth)
     if not isinstance(schema, Record):
-        raise UnknownField(f"{path or 'the schema'} has no field {next(iter(wanted.below))!r}: it is no record")
+        raise UnknownField(f"{path or 'the schema'} has no field {next(iter(wanted.below))!r}: it is not a record")
     unknown = wanted.below.keys() - {field.name for field in schema.fields}
     if unknown:
         raise UnknownField(f"{path or schema.name} has no field {min(unknown)!r}")
@@ -71,7 +71,7 @@ def _record(schema: Record, fields: tuple[Field, ...]) -> Record:
 
 
 def _pruned_union(schema: Union, wanted: _Tree, path: str, depth: int) -> Union:
-    """Only one branch can be meant: the one with fields. The others stay as they are."""
+    """Only one branch can match: the one with fields. The other branches stay unchanged."""
     nested = [branch for branch in schema.branches if isinstance(branch, (Record, Array, Map))]
     if len(nested) != 1:
         raise UnknownField(f"{path or 'the schema'} is a union in which several or no branches have fields")

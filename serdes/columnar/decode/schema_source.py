@@ -1,4 +1,4 @@
-"""Where writers' schemas come from: the seam between the columnar decoder and whoever asks the registry."""
+"""The interface between the columnar decoder and a source of writer schemas, such as a registry client."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -9,17 +9,17 @@ from headgate.serdes.outcome import Reason
 
 class SchemaSource(Protocol):
     def writer_schema(self, schema_id: int) -> Schema | Reason:
-        """The schema, or the reason why there is none.
+        """The schema, or the reason why it is not available.
 
-        UNKNOWN_SCHEMA, REGISTRY_UNAVAILABLE, RULES_NOT_EXECUTED, or UNRESOLVABLE if it is not Avro.
+        The reason is UNKNOWN_SCHEMA, REGISTRY_UNAVAILABLE, RULES_NOT_EXECUTED, or UNRESOLVABLE if it is not Avro.
 
-        Asked once per batch for each id that was not answered with a schema before; raises nothing.
+        The decoder calls this once per batch for each id without a known schema. It must not raise.
         """
         ...
 
 
 class FixedSchemas:
-    """Schemas known beforehand, by id: for tests, and for a Spark plan that carries its schemas along."""
+    """A fixed set of schemas by id, for tests and for a Spark plan that contains its schemas."""
 
     def __init__(self, texts: Mapping[int, str]) -> None:
         self._schemas = {schema_id: parse(text) for schema_id, text in texts.items()}

@@ -1,8 +1,7 @@
-"""Code that steps over what the reader does not want: forms, lengths, counts and branches are checked, texts not read.
+"""Emits code that skips values. It checks encodings, lengths, counts and branches, but not the content of strings.
 
-Records stepped over become routines, so that a recursive one needs no more code than any other; how deep a value lies
-is then known only while running, and ENTER looks. Neighbours of one kind share an opcode, which is what makes a few
-columns of a wide schema cheap.
+Skipped records become subroutines, so that recursive records need no extra code. Their depth is known only at run time,
+and ENTER checks it. Adjacent values of one kind share an opcode, which makes a few columns of a wide schema cheap.
 """
 
 from collections.abc import Iterable
@@ -28,7 +27,7 @@ class Skipper:
         self._in_routine = False
 
     def enter(self, depth: int) -> None:
-        """One level more than the `depth` that are open here."""
+        """Emit one level more than `depth` enclosing levels."""
         if self._in_routine:
             self._code += [op.ENTER, depth + 1]
         elif depth >= DEPTH_MAX:
@@ -48,14 +47,14 @@ class Skipper:
         self._flush(kind, amount)
 
     def beyond(self, writer: Schema, depth: int) -> None:
-        """A value whose column was left out: the empty list passes, anything else is too deep."""
+        """Emit a value whose column was omitted: an empty list is valid, any other value is too deep."""
         if isinstance(writer, (Array, Map)):
             self._list(writer, depth, must_be_empty=True)
         else:
             self._code += [op.FAIL, Reason.TOO_DEEP]
 
     def finish(self) -> None:
-        """Write the routines that were called, and those that they call."""
+        """Emit the subroutines that were called, including nested ones."""
         self._in_routine = True
         while self._calls:
             at, record = self._calls.pop()
@@ -99,7 +98,7 @@ class Skipper:
 
 
 def _mergeable(schema: Schema) -> tuple[int, int]:
-    """The opcode that steps over any number of these at once, and how much this one adds; 0 where there is none."""
+    """The opcode that skips several of these at once, and the operand of this one. 0 if there is none."""
     if isinstance(schema, Fixed):
         return op.SKIP_FIXED, schema.size
     if isinstance(schema, Primitive) and schema.kind in _SIZES:

@@ -1,7 +1,7 @@
-"""Arrow columns to framed Avro payloads, row for row: the way back, for sinks.
+"""Encodes Arrow columns to framed Avro payloads, for sinks.
 
-Takes what the decoder gives, and any column that Arrow can cast to it. A row that the schema cannot hold becomes null
-with a reason; a column that it cannot hold (a field missing, another type) is an error of the call, naming the field.
+Accepts the columns of the decoder, and all columns that Arrow can cast to them. A row that does not match the schema
+becomes null with a reason. A column that does not match (a missing field, another type) raises an error with the field.
 """
 
 from dataclasses import dataclass
@@ -22,20 +22,20 @@ from headgate.serdes.framing import frame
 from headgate.serdes.outcome import Reason
 
 BYTES_PER_ROW: Final = 64
-"""The first guess at a payload's size; the block doubles where it does not hold."""
+"""The first estimate of a payload's size. The block doubles if it is too small."""
 OUT_BYTES_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Row for row: the payload (null where there is a reason) and the reason (0 where encoded)."""
+    """For each row: the payload (null if there is a reason) and the reason (0 if encoded)."""
 
     payloads: pa.Array
     reasons: pa.Array
 
 
 class ColumnarEncoder:
-    """Encodes for one schema. Immutable; safe to share between threads."""
+    """Encodes with one schema. Immutable, so that threads can share it."""
 
     def __init__(self, schema: Schema, schema_id: int, *, engine: Engine | None = None) -> None:
         self._schema = schema
@@ -43,7 +43,10 @@ class ColumnarEncoder:
         self._engine = engine or default_engine()
 
     def encode(self, values: pa.Array | pa.ChunkedArray) -> Encoded:
-        """A null row has the reason NULL. Raises `NotEncodable` for columns that are not of the schema."""
+        """Encode the rows.
+
+        A null row has the reason NULL. Raises `NotEncodable` for columns that do not match the schema.
+        """
         if isinstance(values, pa.ChunkedArray):
             values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
         writing = Writing(self._schema, values)
@@ -77,7 +80,7 @@ def _takes_null(schema: Schema) -> bool:
 
 def _larger(out: NDArray[np.uint8], needed: int, used: int) -> NDArray[np.uint8]:
     if needed > OUT_BYTES_MAX:
-        raise BatchTooLarge(f"the payloads need {needed} bytes or more; Arrow's offsets end at 2^31")
+        raise BatchTooLarge(f"the payloads need {needed} bytes or more; Arrow's offsets have 32 bits")
     larger = empty(min(max(2 * len(out), 2 * needed), OUT_BYTES_MAX), np.uint8)
     larger[:used] = out[:used]
     return larger

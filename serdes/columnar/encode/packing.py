@@ -1,4 +1,4 @@
-"""Arrow columns, of whatever slice, as the flat buffers that the writing interpreter reads."""
+"""Copies Arrow columns, including slices, into flat buffers for the encoding kernel."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from headgate.serdes.columnar.memory import ALIGNMENT_BYTES, empty
 
 
 class Packing:
-    """Collects buffers, then lays them out in one block."""
+    """Collects buffers, then copies them into one block."""
 
     def __init__(self) -> None:
         self._parts: list[NDArray[np.uint8]] = []
@@ -26,11 +26,11 @@ class Packing:
         return self.cells(array.cast(pa.uint8()), 1)
 
     def cells(self, array: pa.Array, width: int) -> int:
-        """Numbers, counted in their own width."""
+        """Numbers. The unit of positions is their width."""
         return self._add(_values(array, width), width)
 
     def raw(self, array: pa.Array, width: int) -> int:
-        """Fixed and decimals, counted in bytes."""
+        """Fixed and decimals. The unit of positions is a byte."""
         return self._add(_values(array, width), 1)
 
     def text(self, array: pa.Array) -> tuple[int, int]:
@@ -41,20 +41,20 @@ class Packing:
         return self._add(offsets - first, 4), self._add(content[first : int(offsets[-1])], 1)
 
     def list_offsets(self, array: pa.Array) -> tuple[int, int, int]:
-        """The number of the offsets' buffer, and the range of items that they span."""
+        """The number of the offsets buffer, and the range of items."""
         offsets = _offsets(array)
         first = int(offsets[0])
         return self._add(offsets - first, 4), first, int(offsets[-1])
 
     def symbols(self, array: pa.Array, symbols: tuple[str, ...]) -> int:
-        """The number of each symbol, -1 for an unknown one."""
+        """The index of each symbol, -1 for an unknown symbol."""
         places = {symbol: number for number, symbol in enumerate(symbols)}
         coded = array.dictionary_encode()
         numbers = np.array([places.get(symbol, -1) for symbol in coded.dictionary.to_pylist()] or [-1], np.int32)
         return self._add(numbers[coded.indices.fill_null(0).to_numpy(zero_copy_only=False)], 4)
 
     def laid_out(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The block, and where each buffer lies in it, counted in its unit."""
+        """The block, and the position of each buffer in its unit."""
         starts: list[int] = []
         total = 0
         for part in self._parts:

@@ -1,6 +1,6 @@
-"""Compiles a schema and the columns of one batch into a writing program, taking the columns' buffers along.
+"""Compiles a schema and the columns of one batch into an encoding program, and packs the buffers of the columns.
 
-The program is made anew for each batch: it depends on which columns hold nulls, and costs a few microseconds a field.
+Each batch has a new program, because it depends on which columns contain nulls. It takes a few microseconds per field.
 """
 
 from typing import Final
@@ -36,7 +36,7 @@ _BITS: Final = {"int": 31, "long": 63}
 
 class Writing:
     def __init__(self, schema: Schema, column: pa.Array) -> None:
-        """Raises `NotEncodable` where the column is not of the schema."""
+        """Compile a column. Raises `NotEncodable` if it does not match the schema."""
         self.packing = Packing()
         self.constants = Constants()
         self.code: list[int] = []
@@ -71,7 +71,7 @@ class Writing:
         self._present(schema, column, depth)
 
     def _present(self, schema: Schema, column: pa.Array, depth: int) -> None:
-        """Write a value that is known to be there, wherever the program gets here."""
+        """Emit code for a value that is not null."""
         if isinstance(schema, Primitive):
             self._primitive(schema, column)
         elif isinstance(schema, Fixed):
@@ -79,7 +79,7 @@ class Writing:
         elif isinstance(schema, Enum):
             self.code += [op.ENUM, self.packing.symbols(self._cast(column, pa.string()), schema.symbols)]
         elif isinstance(schema, Union):
-            raise AssertionError("a union holds no union")
+            raise AssertionError("a union cannot contain a union")
         elif depth >= DEPTH_MAX:
             self.code += [op.FAIL, Reason.TOO_DEEP]
         elif isinstance(schema, Record):
@@ -127,9 +127,9 @@ class Writing:
 
     def _members(self, schema: Union, column: pa.Array, null: int, depth: int) -> None:
         if not isinstance(column, pa.StructArray):
-            raise self._refuse("a union of several types is a struct of members")
+            raise self._refuse("a union of several types must be a struct of members")
         members = [(index, branch) for index, branch in enumerate(schema.branches) if not is_null(branch)]
-        # A null struct hides its members, whatever they hold.
+        # A null struct hides the values of its members.
         columns = dict(zip((field.name for field in column.type), column.flatten(), strict=True))
         known = [
             (f"member{place}", index, branch)
@@ -157,7 +157,9 @@ class Writing:
         names = [field.name for field in column.type]
         unknown = set(names) - {field.name for field in schema.fields}
         if unknown or len(set(names)) != len(names):
-            raise self._refuse(f"the schema has no field {', '.join(sorted(unknown))}" if unknown else "a name twice")
+            raise self._refuse(
+                f"the schema has no field {', '.join(sorted(unknown))}" if unknown else "duplicate names"
+            )
         self._open.append(schema)
         for field in schema.fields:
             self._path.append(f".{field.name}")
@@ -169,7 +171,7 @@ class Writing:
         self._open.pop()
 
     def _missing(self, field: Field) -> None:
-        """A default, or nothing at all where the record lies inside itself and its columns end."""
+        """Emit a default. If the columns of a recursive record end here, emit nothing."""
         schema = field.schema
         try:
             if field.has_default:
@@ -178,7 +180,7 @@ class Writing:
         except (EncodeError, ValueError) as error:
             raise self._refuse(f"its default cannot be written: {error}") from None
         if not self._holds_itself(schema):
-            raise self._refuse("there is no such column, and the field has no default")
+            raise self._refuse("the column is missing, and the field has no default")
         if isinstance(schema, (Array, Map)):
             self._put(b"\0")
         elif isinstance(schema, Union) and _null_branch(schema) >= 0:

@@ -40,10 +40,10 @@ from headgate.serdes.columnar.kernels.primitives import (
 )
 
 FRAME: Final = 5
-"""Words of a stack frame. Of a list: the outer idx, items left in the block, where the block says it ends or NO_END,
-the place of the list's opcode, its scope or SKIPPED. Of a call: the return address and the outer level."""
+"""Words of a stack frame. List: outer idx, remaining items of the block, end of the block or NO_END, position of the
+list opcode, scope or SKIPPED. Call: return address and outer level."""
 FRAMES: Final = DEPTH_MAX + DEFAULT_DEPTH_MAX + 2
-"""Every frame is a level of the payload, which the program bounds, or of a default, which resolution does."""
+"""Each frame is a level of the payload, which the program limits, or of a default, which resolution limits."""
 SKIPPED: Final = -1
 NO_END: Final = -1
 
@@ -75,16 +75,16 @@ def write_nulls(program: Cells, table: int, base: Cells, u8: Cells, i32: Cells, 
 
 @jitable
 def read_block(data: Cells, pos: int, end: int, zero_size: int, budget: int) -> tuple[int, int, int]:
-    """The number of items of a list's next block, where they begin, and where the block says that it ends.
+    """The number of items in the next block of a list, the position of the items, and the end of the block if encoded.
 
-    Items that take no bytes are bounded by what is left of the row's budget, all others by the bytes left.
+    The remaining budget of the row limits items of zero bytes. The remaining bytes limit all other items.
     """
     block_end = NO_END
     count, pos = read_long(data, pos, end)
     if pos < 0:
         return 0, pos, block_end
     if count < 0:
-        # A negative count is followed by the block's size, for those who would rather skip it.
+        # After a negative count follows the byte size of the block, which readers can use to skip it.
         size, pos = read_long(data, pos, end)
         if pos < 0:
             return 0, pos, block_end
@@ -123,10 +123,10 @@ def decode_rows(
     stack: Cells,
     progress: Cells,
 ) -> int:
-    """Decode the rows from `progress[0]` on, each from `skip` bytes behind its start.
+    """Decode the rows from `progress[0]`. Each body starts `skip` bytes after the row's start.
 
-    `slots` holds each row's place in `entries`, and that where its program starts; either may be minus a reason.
-    Returns DONE, or what is full: `progress` then holds the row, which scope or buffer, and how much it needs.
+    `slots` maps rows to `entries`, and `entries` contains program positions. Both may contain minus a reason. Returns
+    DONE, or GROW_…: then `progress` contains the row, the scope or buffer that is too small, and the required size.
     """
     root_nulls = program[0]
     rows = len(slots)
@@ -605,7 +605,7 @@ def decode_rows(
                     break
                 pc += 2
             else:
-                # FAIL; an opcode the planner does not write would end here too, and name no valid reason.
+                # FAIL. An unknown opcode would also end here, without a valid reason.
                 failure = program[pc + 1]
         reasons[row] = failure
         if failure != 0:

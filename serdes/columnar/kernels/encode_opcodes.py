@@ -1,6 +1,6 @@
-"""The instruction set for writing: as `serdes.columnar.kernels.decode_opcodes`, from columns to bytes.
+"""The instruction set of encoding programs, in the format of `decode_opcodes`.
 
-`idx` is the row, or the item, whose value is written.
+`idx` is the current row or item.
 """
 
 from typing import Final
@@ -11,9 +11,9 @@ FAIL: Final = 1
 JUMP: Final = 2
 """target"""
 CHECK: Final = 3
-"""validity buffer: a null here cannot be written"""
+"""validity buffer: a null here is an error"""
 PUT: Final = 4
-"""place in the constants, length: bytes that are the same for every row"""
+"""position in the constants, length: bytes that are equal in all rows"""
 BOOLEAN: Final = 5
 """buffer"""
 INT: Final = 6
@@ -25,29 +25,29 @@ FLOAT: Final = 8
 DOUBLE: Final = 9
 """buffer"""
 TEXT: Final = 10
-"""offsets buffer, data buffer, what to check (ANY_BYTES…), place of the bounds in the constants, size of each"""
+"""offsets buffer, data buffer, what to check (ANY_BYTES…), position of the bounds in the constants, size of each"""
 WHOLE: Final = 11
-"""the same; without the length before it"""
+"""the same, without a length before the bytes"""
 FIXED: Final = 12
-"""buffer, size, what to check, place of the bounds in the constants, size of each"""
+"""buffer, size, what to check, position of the bounds in the constants, size of each"""
 ENUM: Final = 13
-"""buffer of symbol numbers, -1 for one that the schema has not"""
+"""buffer of symbol indexes, -1 for an unknown symbol"""
 DECIMAL: Final = 14
-"""buffer, width (16 or 32), size of the fixed or SIZED or UNSIZED, place of the bounds in the constants"""
+"""buffer, width (16 or 32), size of the fixed or SIZED or UNSIZED, position of the bounds in the constants"""
 UUID_FIXED: Final = 15
 """offsets buffer, data buffer"""
 DURATION: Final = 16
-"""buffers of months, of days, of milliseconds"""
+"""buffers of months, days and milliseconds"""
 NULLABLE: Final = 17
 """validity buffer, branch of null, branch of the value, target after a null"""
 MEMBERS: Final = 18
 """number of members, branch of null or -1, target after a null, then for each its validity buffer, branch and target"""
 LIST: Final = 19
-"""offsets buffer, 1 where items take no bytes, target after the list; the body ends with NEXT"""
+"""offsets buffer, 1 if items take zero bytes, target after the list; the body ends with NEXT"""
 NEXT: Final = 20
 
 SIZED: Final = -1
-"""The length is written before the bytes."""
+"""A length precedes the bytes."""
 UNSIZED: Final = -2
 
 ANY_BYTES: Final = 0

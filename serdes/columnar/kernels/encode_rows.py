@@ -1,6 +1,7 @@
-"""Runs a writing program over columns: one framed Avro body per row. Plain Python that Numba can compile.
+"""Encodes columns: runs a program for each row and writes one framed Avro body per row.
 
-A row that cannot be written (a null where none may be, a value that a reader would refuse) leaves a reason, no bytes.
+A row that cannot be encoded (a null that is not allowed, a value that a reader would reject) gets a reason and no
+bytes.
 """
 
 from typing import Final
@@ -19,11 +20,11 @@ from headgate.serdes.columnar.kernels.primitives import (
 )
 
 FRAME: Final = 3
-"""Words of a stack frame: the outer idx, the end of the items, the place of the list's opcode."""
+"""Words of a stack frame: outer idx, end of the items, position of the list opcode."""
 FRAMES: Final = DEPTH_MAX + 1
 NUMBER_BYTES_MAX: Final = 10
 ROW_BYTES: Final = 16
-"""Room that every instruction of a bounded size has: a frame, a number, a duration."""
+"""The space for any instruction of limited size: a frame, a number, a duration."""
 
 DONE: Final = 0
 GROW: Final = 1
@@ -31,7 +32,7 @@ GROW: Final = 1
 
 @jitable
 def put_long(out: Cells, at: int, value: int) -> int:
-    # Both halves of the zigzag stay within 63 bits, so that no shift runs into the sign.
+    # Both parts of the zigzag encoding stay within 63 bits, so that no shift changes the sign.
     sign = 1 if value < 0 else 0
     rest = -(value + 1) if value < 0 else value
     byte = ((rest & 0x3F) << 1) | sign
@@ -63,7 +64,7 @@ def put_uuid_bytes(out: Cells, at: int, data: Cells, pos: int) -> None:
 
 @jitable
 def decimal_size(data: Cells, at: int, width: int) -> int:
-    """The fewest bytes that hold a little-endian number and its sign."""
+    """The fewest bytes that represent a little-endian number with its sign."""
     size = width
     fill = 0xFF if data[at + width - 1] >= 0x80 else 0
     while size > 1 and data[at + size - 1] == fill and (data[at + size - 2] >= 0x80) == (fill == 0xFF):
@@ -96,9 +97,9 @@ def encode_rows(
     stack: Cells,
     progress: Cells,
 ) -> int:
-    """Write the rows from `progress[0]` on, each behind `frame_bytes`; rows that have a reason already are left out.
+    """Encode the rows from `progress[0]`, each after `frame_bytes`. Rows with a reason are skipped.
 
-    Returns DONE, or GROW with the row and the bytes it needs in `progress`.
+    Returns DONE, or GROW with the row and the required bytes in `progress`.
     """
     room = len(out)
     for row in range(progress[0], len(reasons)):

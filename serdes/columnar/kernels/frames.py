@@ -1,7 +1,6 @@
-"""The five bytes before a body (magic byte 0, schema id) of every row, and the distinct ids among them.
+"""Parses the five bytes before a body (magic byte 0, schema id) of all rows, and collects the distinct ids.
 
-A batch is asked for each id once, however many rows carry it: garbage can make every row's id another one. Plain Python
-that Numba can compile.
+The decoder then looks up each id once. In corrupt data, each row can have another id.
 """
 
 from typing import Final
@@ -18,9 +17,10 @@ BAD_MAGIC: Final = int(Reason.BAD_MAGIC)
 def scan_frames(
     data: Cells, starts: Cells, ends: Cells, present: Cells, ids: Cells, slots: Cells, table: Cells, distinct: Cells
 ) -> int:
-    """Fill `ids`, and `slots` with each row's place in `distinct` or minus its reason; returns how many are distinct.
+    """Fill `ids` and `slots`. A slot is the row's position in `distinct`, or minus its reason.
 
-    `table` is a hash table: a power of two larger than `distinct`, filled with -1. Returns -1 if `distinct` is full.
+    `table` is a hash table: a power of two larger than `distinct`, filled with -1. Returns the number of distinct ids,
+    or -1 if `distinct` is full.
     """
     mask = len(table) - 1
     has_nulls = len(present) > 0
@@ -44,7 +44,7 @@ def scan_frames(
         if schema_id == last_id and last_slot >= 0:
             slots[row] = last_slot
             continue
-        # The odd factor spreads ids that differ only in their high bits.
+        # The odd factor distributes ids that differ only in their high bits.
         place = (schema_id * 40503 ^ (schema_id >> 15)) & mask
         while table[place] >= 0 and distinct[table[place]] != schema_id:
             place = (place + 1) & mask

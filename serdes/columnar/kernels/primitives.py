@@ -1,7 +1,7 @@
-"""Avro's primitive encodings, each read with every length and form checked. Plain Python that Numba can compile.
+"""Avro's primitive encodings, with checks of all lengths and encodings.
 
-A reader returns the value and the position after it, or a negative position: minus the reason. Functions whose fast
-forms differ between Python and machine code are plain here and overloaded in `serdes.columnar.native.word_overloads`.
+A reader returns the value and the position after it. A negative position is minus the reason. `native.word_overloads`
+replaces some functions with faster ones in machine code.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ INT_MAX: Final = 2**31 - 1
 LOW_63: Final = 2**63 - 1
 INLINE_MARK: Final = "is_compiled_inline"
 DECIMAL_BOUND_BYTES: Final = 32
-"""Bytes of each bound of a decimal that Arrow can hold: enough for decimal256."""
+"""Bytes of each bound of a decimal that fits Arrow: enough for decimal256."""
 
 
 class Cells(Protocol):
@@ -49,17 +49,17 @@ def to_float(value: int) -> float:
 
 
 def jitable(function: Function) -> Function:
-    """Mark a function as one that compiled code may call; it stays an ordinary function.
+    """Mark a function for inlining into compiled code. It stays an ordinary function.
 
-    It becomes part of its callers: an array is seven arguments, so that a call costs more than most of these do.
-    `serdes.columnar.native.compiled` tells Numba, which takes a second to import, once something is to be compiled.
+    An array is passed as seven arguments, so a call costs more than most of these functions. `native.compiled` passes
+    the mark to Numba later, because the import of Numba takes a second.
     """
     setattr(function, INLINE_MARK, True)
     return function
 
 
 def jitable_apart(function: Function) -> Function:
-    """The same for what is long and rarely needed: it is called."""
+    """Mark a long or rarely used function for compiled code. It is called, not inlined."""
     setattr(function, INLINE_MARK, False)
     return function
 
@@ -81,7 +81,7 @@ def slow_long(data: Cells, pos: int, end: int) -> tuple[int, int]:
     while pos < end:
         byte = data[pos]
         pos += 1
-        # The tenth byte has room for one bit of the 64.
+        # The tenth byte contains one bit of the 64.
         if shift == 63 and byte > 1:
             return 0, -CORRUPT
         value |= (byte & 0x7F) << shift
@@ -92,7 +92,7 @@ def slow_long(data: Cells, pos: int, end: int) -> tuple[int, int]:
 
 
 def longer_long(data: Cells, pos: int, end: int) -> tuple[int, int]:
-    """One of several bytes."""
+    """A number of several bytes."""
     return slow_long(data, pos, end)
 
 
@@ -113,7 +113,7 @@ def slow_int(data: Cells, pos: int, end: int) -> tuple[int, int]:
     while pos < end:
         byte = data[pos]
         pos += 1
-        # The fifth byte has room for four bits of the 32.
+        # The fifth byte contains four bits of the 32.
         if shift == 28 and byte > 0x0F:
             return 0, -CORRUPT
         value |= (byte & 0x7F) << shift
@@ -124,13 +124,13 @@ def slow_int(data: Cells, pos: int, end: int) -> tuple[int, int]:
 
 
 def longer_int(data: Cells, pos: int, end: int) -> tuple[int, int]:
-    """One of several bytes."""
+    """A number of several bytes."""
     return slow_int(data, pos, end)
 
 
 @jitable
 def read_length(data: Cells, pos: int, end: int, whole: bool) -> tuple[int, int]:
-    """The length of bytes or text, no more than what is left; all of that where `whole`."""
+    """The length of bytes or text, at most the remaining bytes. If `whole`, all remaining bytes."""
     if whole:
         return end - pos, pos
     value, pos = read_long(data, pos, end)
@@ -158,7 +158,7 @@ def is_utf8(data: Cells, pos: int, end: int) -> bool:
         second = data[pos]
         low = 0x80
         high = 0xBF
-        # Overlong forms, the surrogates, and what lies past U+10FFFF all show in the second byte.
+        # The second byte reveals overlong forms, surrogates and code points above U+10FFFF.
         if lead == 0xE0:
             low = 0xA0
         elif lead == 0xED:
@@ -181,12 +181,12 @@ def copy_bytes(target: Cells, at: int, data: Cells, pos: int, size: int) -> None
 
 
 def append_bytes(target: Cells, at: int, limit: int, data: Cells, pos: int, size: int) -> None:
-    """Copy to where there is nothing yet: what lies behind, up to the limit, may be written over."""
+    """Copy to the end of a buffer. May overwrite bytes after the copy, up to the limit."""
     target[at : at + size] = data[pos : pos + size]
 
 
 def append_text(target: Cells, at: int, limit: int, data: Cells, pos: int, size: int) -> bool:
-    """The same, and say whether it is UTF-8."""
+    """Copy and return whether it is UTF-8."""
     target[at : at + size] = data[pos : pos + size]
     return is_utf8(data, pos, pos + size)
 
@@ -198,7 +198,7 @@ def is_hex(byte: int) -> bool:
 
 @jitable_apart
 def is_uuid(data: Cells, pos: int, size: int) -> bool:
-    """Thirty-two hexadecimal digits in groups of 8-4-4-4-12."""
+    """Whether it is thirty-two hexadecimal digits in groups of 8-4-4-4-12."""
     if size != 36:
         return False
     for k in range(36):
@@ -218,7 +218,7 @@ def hex_digit(value: int) -> int:
 
 @jitable_apart
 def put_uuid(target: Cells, at: int, data: Cells, pos: int) -> None:
-    """Sixteen bytes as thirty-six characters."""
+    """Write sixteen bytes as thirty-six characters."""
     for k in range(16):
         if k in (4, 6, 8, 10):
             target[at] = 45
@@ -241,7 +241,7 @@ def small_signed(data: Cells, pos: int, size: int) -> int:
 
 @jitable_apart
 def decimal_fits(data: Cells, pos: int, size: int, constants: Cells, bounds: int, bound_size: int) -> bool:
-    """Whether a big-endian two's complement number lies within the bounds kept one after another: lowest, highest."""
+    """Whether a big-endian two's complement number is within two adjacent bounds: lowest, highest."""
     if size == 0:
         return False
     negative = data[pos] >= 0x80
@@ -255,14 +255,14 @@ def decimal_fits(data: Cells, pos: int, size: int, constants: Cells, bounds: int
         byte = data[pos + j] if j >= 0 else fill
         limit = constants[bound + k]
         if byte != limit:
-            # Numbers of one sign order as their bytes do.
+            # Numbers with the same sign have the same order as their bytes.
             return (byte > limit) == negative
     return True
 
 
 @jitable_apart
 def put_decimal(target: Cells, at: int, width: int, data: Cells, pos: int, size: int) -> None:
-    """Little-endian in `width` bytes, from a big-endian number known to fit."""
+    """Write little-endian with `width` bytes from a big-endian number that fits."""
     fill = 0xFF if size > 0 and data[pos] >= 0x80 else 0
     for k in range(width):
         target[at + k] = data[pos + size - 1 - k] if k < size else fill

@@ -1,7 +1,7 @@
-"""What compiled code does with memory: arrays without checks, and eight bytes at a time, at any address.
+"""Memory access in compiled code: arrays without index checks, and eight bytes at a time at any address.
 
-Numba takes an index below zero from the end of an array, and asks of every index whether it is one. Ours never are (the
-tests run the plain form over arrays that refuse them), so `CellsType` does not ask: a fifth of the decoder's time.
+Numba supports negative indexes and therefore checks each index. The kernels never use them (tests run them on arrays
+that reject negative indexes), so `CellsType` omits the check. This saves 20 % of the decoding time.
 """
 
 import operator
@@ -14,12 +14,12 @@ from numba.core import cgutils
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:
-    """Numba's decorator, with the truth about its type: what comes out has another signature."""
+    """Numba's decorator with the correct type: the result has another signature."""
     return extending.intrinsic(function)
 
 
 def lowering(operation: Any, *kinds: Any) -> Callable[[Callable[..., Any]], Any]:
-    """How compiled code does an operation on values of these kinds."""
+    """Define how compiled code executes an operation on values of these types."""
     register: Any = extending.lower_builtin
     decorator: Callable[[Callable[..., Any]], Any] = register(operation, *kinds)
     return decorator
@@ -56,7 +56,7 @@ def _set(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 
 def _eight(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    """A pointer to eight bytes of an array of bytes."""
+    """A pointer to eight bytes in a byte array."""
     llvm: Any = ir
     place = _cell(context, builder, array_type, array, types.intp, index)
     return builder.bitcast(place, llvm.IntType(64).as_pointer())
@@ -96,7 +96,7 @@ def copy_block(typing_context: Any, target: Any, at: Any, source: Any, pos: Any,
 
 @intrinsic
 def low_zeros(typing_context: Any, word: Any) -> Any:
-    """Bits below the lowest that is set, of a word that is not zero."""
+    """The number of trailing zero bits of a word that is not zero."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], cgutils.true_bit)
@@ -106,7 +106,7 @@ def low_zeros(typing_context: Any, word: Any) -> Any:
 
 @intrinsic
 def as_big_endian(typing_context: Any, word: Any) -> Any:
-    """Its bytes the other way round, as a number with a sign."""
+    """The bytes in reverse order, as a signed number."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bswap(arguments[0])

@@ -1,7 +1,7 @@
-"""What machine code does eight bytes at a time, in place of the plain form in `serdes.columnar.kernels.primitives`.
+"""Overloads of `kernels.primitives` for machine code that process eight bytes at a time.
 
-Each gives the same results. What is read stays within the array, whatever a payload claims: eight bytes are loaded only
-where the array has as many, and those past a row's end are left out of account.
+The results are the same. Reads stay within the array for any payload: eight bytes are loaded only if the array has
+them, and bytes after the end of the row are ignored.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from headgate.serdes.columnar.kernels.primitives import CORRUPT, is_utf8, slow_i
 from headgate.serdes.columnar.native.intrinsics import as_big_endian, copy_block, load_eight, low_zeros, store_eight
 
 BLOCK_BYTES: Final = 32
-"""From here on the machine's own copying beats eight bytes at a time."""
+"""For longer copies, memcpy is faster than eight bytes at a time."""
 WORD_BYTES: Final = 8
 HIGH_BITS: Final = np.uint64(0x8080808080808080)
 
 
 def compiled_form_of(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
-    """What compiled code calls in place of `plain`."""
+    """Register the function that compiled code calls instead of `plain`."""
     overload: Any = extending.overload
     register: Callable[[Callable[..., Any]], Any] = overload(plain, strict=False, jit_options={"forceinline": True})
     return register
@@ -37,7 +37,7 @@ def _to_float(value: Any) -> Any:
 
 @extending.register_jitable(forceinline=True)
 def seven_bits(word: Any, stops: Any) -> Any:
-    """The low seven bits of each byte up to the first stop, one behind the other: at most 56."""
+    """Concatenates the low seven bits of each byte up to the first stop, at most 56 bits."""
     lowest = stops & (~stops + np.uint64(1))
     word &= (lowest - np.uint64(1)) & np.uint64(0x7F7F7F7F7F7F7F7F)
     word = (word & np.uint64(0x007F007F007F007F)) | ((word & np.uint64(0x7F007F007F007F00)) >> np.uint64(1))
@@ -66,7 +66,7 @@ def _longer_int(data: Any, pos: Any, end: Any) -> Any:
         if end - pos < WORD_BYTES:
             return slow_int(data, pos, end)
         word = load_eight(data, pos)
-        # A fifth byte, with room for four bits, is the last.
+        # The fifth byte contains four bits and is the last.
         stops = ~word & np.uint64(0x8080808080)
         if stops == np.uint64(0):
             return 0, -CORRUPT
@@ -148,9 +148,9 @@ def _append_text(target: Any, at: Any, limit: Any, data: Any, pos: Any, size: An
 
 @extending.register_jitable(forceinline=True)
 def copy_some(target: Any, at: Any, data: Any, pos: Any, size: Any) -> Any:
-    """More than eight bytes; returns the bits that are set in any of them.
+    """Copy more than eight bytes. Returns the OR of all bytes.
 
-    The last words overlap those before them, so that nothing past the end is touched on either side.
+    The last words overlap the previous ones, so that nothing after the end is read or written.
     """
     last = load_eight(data, pos + size - WORD_BYTES)
     high = load_eight(data, pos)

@@ -25,7 +25,6 @@ from headgate.wire.compression import NONE
 from headgate.wire.errors import InvalidBatch
 from headgate.wire.record_batch import (
     ATTRIBUTES_AT,
-    CONTROL_FLAG,
     HEADER_BYTES,
     LOG_APPEND_TIME_FLAG,
     LOG_OVERHEAD_BYTES,
@@ -34,9 +33,8 @@ from headgate.wire.record_batch import (
     read_header,
 )
 from headgate.wire.records import RECORD_BYTES_MIN
+from headgate.wire.transactions import AbortedTransaction, TransactionFilter
 
-ABORT = 0
-"""Type of a control record: abort marker."""
 INT_64_MAX = 2**63 - 1
 
 
@@ -69,14 +67,6 @@ class Scanned:
     rows: RecordRows
     faults: tuple[BatchFault, ...]
     next_offset: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class AbortedTransaction:
-    """An entry of `aborted_transactions` in the fetch response."""
-
-    producer_id: int
-    first_offset: int
 
 
 class _Section(NamedTuple):
@@ -112,7 +102,7 @@ def scan_batches(
     view = memoryview(data).cast("B")
     batches, faults = _read_headers(view)
     ends = [batch.header.last_offset + 1 for batch in batches] + [fault.last_offset + 1 for fault in faults]
-    records, sections = _visible_sections(view, batches, _Transactions(aborted), faults)
+    records, sections = _visible_sections(view, batches, TransactionFilter(aborted), faults)
     rows, corrupt = _scan_rows(records, sections, partition, first_offset, engine or default_engine())
     faults += [
         _fault(section.header, "its records are malformed")
@@ -164,7 +154,7 @@ def _fault(header: BatchHeader, detail: str) -> BatchFault:
 
 
 def _visible_sections(
-    data: memoryview, batches: list[_Section], transactions: "_Transactions", faults: list[BatchFault]
+    data: memoryview, batches: list[_Section], transactions: TransactionFilter, faults: list[BatchFault]
 ) -> tuple[NDArray[np.uint8], list[_Section]]:
     """The records of all visible batches. If any batch is compressed, all records move to one new buffer."""
     sections: list[_Section] = []
@@ -190,29 +180,6 @@ def _visible_sections(
     if is_plain:
         return np.frombuffer(data, np.uint8) if len(data) else np.zeros(1, np.uint8), sections
     return decompressed.data, sections
-
-
-class _Transactions:
-    """Hides the batches of aborted transactions, from their first offset to the producer's abort marker."""
-
-    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        self._coming = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
-        self._open: set[int] = set()
-
-    def is_visible(self, header: BatchHeader, records: memoryview) -> bool:
-        while self._coming and self._coming[-1].first_offset <= header.last_offset:
-            self._open.add(self._coming.pop().producer_id)
-        if header.attributes & CONTROL_FLAG:
-            if _marker_type(records) == ABORT:
-                self._open.discard(header.producer_id)
-            return False
-        return not (header.is_transactional and header.producer_id in self._open)
-
-
-def _marker_type(records: memoryview) -> int:
-    """The type in the key of a control record. Brokers encode each field before the key in one byte."""
-    key = bytes(records[5:9])
-    return int.from_bytes(key[2:4]) if len(key) == 4 else -1
 
 
 def _scan_rows(

@@ -121,7 +121,7 @@ def test_a_missing_column_takes_the_default_of_its_field() -> None:
 @pytest.mark.parametrize(
     ("schema", "column", "detail"),
     [
-        (record(("a", "int"), ("b", "int")), [{"a": 1}], "b: there is no such column"),
+        (record(("a", "int"), ("b", "int")), [{"a": 1}], "b: the column is missing"),
         (record(("a", "int")), [{"a": 1, "z": 2}], "no field z"),
         (record(("a", record(("b", "int")) | {"name": "S"})), [{"a": {"b": "x"}}], r"a\.b: a column of string"),
         (record(("a", "int")), ["x"], "not a struct"),
