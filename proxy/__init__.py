@@ -1,1 +1,1 @@
-"""HTTP to Kafka and back: Confluent's REST API v2 and v3 in front of any Kafka-protocol broker."""
+"""REST proxy: Confluent's v2 and v3 APIs for any broker that speaks the Kafka protocol."""

@@ -7,29 +7,29 @@ if TYPE_CHECKING:
 
 
 class ProxyError(Exception):
-    """The root: its text is meant for the person who made the request."""
+    """Base class. The text is the message of the error response."""
 
     subject: str = ""
-    """What a broker was asked about, where it refused: `topic orders`."""
+    """The resource of a failed Kafka request, such as `topic orders`."""
     kafka_code: "ErrorCode | None" = None
     kafka_message: str | None = None
-    """The broker's own words, where it had any."""
+    """The error message of the broker, if it sent one."""
 
 
 class BadRequest(ProxyError):
-    """The request itself is wrong: not JSON, a field that does not fit."""
+    """The request is invalid: not JSON, or a field with a wrong value."""
 
 
 class InvalidConsumerConfig(ProxyError):
-    """A consumer was asked for with a configuration that does not exist."""
+    """A consumer configuration has an unknown name."""
 
 
 class InvalidConsumerConfigValue(ProxyError):
-    """A consumer's configuration has a value that will not do."""
+    """A consumer configuration has an invalid value."""
 
 
 class KafkaBadRequest(ProxyError):
-    """The broker calls the request wrong."""
+    """The broker rejects the request as invalid."""
 
 
 class ApiUnsupported(KafkaBadRequest):
@@ -68,7 +68,7 @@ class ResourceNotFound(ProxyError):
 
 
 class FormatMismatch(ProxyError):
-    """The instance was created with one format and asked for another."""
+    """`Accept` does not match the format of the consumer instance."""
 
 
 class SchemaUnavailable(ProxyError):
@@ -86,7 +86,7 @@ class ConsumerExists(ProxyError): ...
 
 
 class IllegalState(ProxyError):
-    """A consumer that is subscribed and is told to assign, or the other way round."""
+    """The state does not allow the request, such as an assignment of a subscribed consumer."""
 
 
 class KeySchemaMissing(ProxyError): ...
@@ -96,7 +96,7 @@ class ValueSchemaMissing(ProxyError): ...
 
 
 class ConversionFailed(ProxyError):
-    """JSON that does not fit its schema, or a payload that does not become JSON."""
+    """JSON does not match its schema, or a payload cannot be converted to JSON."""
 
 
 class InvalidSchemaGiven(ProxyError): ...
@@ -112,11 +112,11 @@ class InvalidBatch(ProxyError): ...
 
 
 class Unprocessable(ProxyError):
-    """JSON that is not what this request takes."""
+    """The JSON has a wrong structure for this request."""
 
 
 class OwnerUnavailable(ProxyError):
-    """The worker that holds the consumer does not answer."""
+    """The worker that owns the consumer is not available."""
 
 
 class NotAcceptable(ProxyError):
@@ -128,7 +128,7 @@ class BodyTooLarge(ProxyError): ...
 
 
 class BodyTimedOut(ProxyError):
-    """The client stopped in the middle of a body."""
+    """The client did not send the rest of the body in time."""
 
 
 class UnsupportedMedia(ProxyError):
@@ -137,7 +137,7 @@ class UnsupportedMedia(ProxyError):
 
 
 class TooManyRequests(ProxyError):
-    """Nothing more fits just now. `retry_after_seconds` says when to come back."""
+    """A limit is reached. The client may retry after `retry_after_seconds`."""
 
     def __init__(self, message: str, retry_after_seconds: int = 1) -> None:
         super().__init__(message)
@@ -145,11 +145,11 @@ class TooManyRequests(ProxyError):
 
 
 class KafkaFailed(ProxyError):
-    """The broker refused or failed in a way that will not pass by itself."""
+    """The broker failed, and a retry does not help."""
 
 
 class KafkaRetriable(ProxyError):
-    """The broker failed in a way that may pass."""
+    """The broker failed, and a retry may help."""
 
 
 class Unsettled(KafkaRetriable):
@@ -157,8 +157,8 @@ class Unsettled(KafkaRetriable):
 
 
 class BrokerUnavailable(ProxyError):
-    """No broker can be reached."""
+    """No broker is available."""
 
 
 class ShuttingDown(ProxyError):
-    """The proxy stops; another one, or this one later, will serve."""
+    """The proxy is stopping. The client may retry later or with another worker."""

@@ -1,7 +1,9 @@
-"""Embedded formats: how keys and values stand in JSON bodies, and which bytes they become.
+"""Formats of keys and values in JSON request bodies.
 
-binary (base64), json, string: no schema. avro, jsonschema, protobuf: through the registry, by id, version, text or the
-subject's latest. A value that does not fit its schema is refused with the place where it does not.
+| format | encoding |
+|---|---|
+| binary (base64), json, string | without a schema, in this module |
+| avro, jsonschema, protobuf | with a registered schema, in `proxy.schemas` |
 """
 
 import base64
@@ -9,13 +11,14 @@ import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 import orjson
 
 from headgate.proxy.errors import ConversionFailed, InvalidPayload
 
 Encode = Callable[[object], bytes | None]
-"""A JSON value to bytes; raises ProxyError."""
+"""Encodes a JSON value. Raises ProxyError."""
 
 
 class Format(StrEnum):
@@ -38,7 +41,7 @@ def encode_binary(value: object) -> bytes | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise ConversionFailed(f"Binary data is a string of base64, not {_kind(value)}.")
+        raise ConversionFailed(f"Binary data must be a base64 string, not {_kind(value)}.")
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -46,7 +49,7 @@ def encode_binary(value: object) -> bytes | None:
 
 
 class ExactFloat(float):
-    """A number as it was written, for texts that hold more than a double can."""
+    """A number with its original text, which may have more digits than a double."""
 
     def __new__(cls, text: str) -> "ExactFloat":
         made = super().__new__(cls, text)
@@ -67,14 +70,14 @@ def encode_json(value: object) -> bytes | None:
         raise ConversionFailed(f"The data cannot be written as JSON: {error}.") from error
 
 
-# orjson's own limit on the way out.
-_DEPTH_MAX = 250
+_DEPTH_MAX: Final = 250
+"""orjson encodes at most 254 levels."""
 
 
 def _with_texts(value: object, depth: int) -> object:
-    """Numbers that orjson does not know, as the text they stand for."""
+    """Replaces numbers that orjson cannot encode with their text."""
     if depth > _DEPTH_MAX:
-        raise ConversionFailed(f"The data is nested deeper than {_DEPTH_MAX}.")
+        raise ConversionFailed(f"The data has more than {_DEPTH_MAX} nested levels.")
     if isinstance(value, dict):
         return {name: _with_texts(inner, depth + 1) for name, inner in value.items()}
     if isinstance(value, list):
@@ -90,15 +93,15 @@ def encode_string(value: object) -> bytes | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise ConversionFailed(f"Text data is a string, not {_kind(value)}.")
+        raise ConversionFailed(f"Text data must be a string, not {_kind(value)}.")
     try:
         return value.encode()
     except UnicodeEncodeError as error:
-        raise InvalidPayload(f"The text is not Unicode: {error}.") from error
+        raise InvalidPayload(f"The text is not valid Unicode: {error}.") from error
 
 
 def _kind(value: object) -> str:
-    """A JSON value's type in JSON's own words."""
+    """The JSON type of a value."""
     kinds = {bool: "a boolean", dict: "an object", list: "an array"}
     return kinds.get(type(value), "a number")
 

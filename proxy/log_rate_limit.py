@@ -1,7 +1,7 @@
-"""Rate limit for aiokafka's log lines. Thousands of group members repeat the same line while a coordinator is away.
+"""Rate limit for aiokafka's log lines. Without it, thousands of group members repeat the same line during an outage.
 
-Each kind of line (logger, level and message without its arguments) is written up to `lines_per_interval_max` times per
-interval. The first line of a later interval says how many were left out.
+Each kind of line (logger, level and message without its arguments) is written up to `LINES_PER_INTERVAL_MAX` times per
+interval. The first line of the next interval contains the number of suppressed lines.
 """
 
 import logging
@@ -12,15 +12,15 @@ from typing import Final
 
 LINES_PER_INTERVAL_MAX: Final = 10
 INTERVAL_SECONDS: Final = 60.0
-# Kinds that are counted. aiokafka has about a hundred; beyond this number counting starts again.
 KINDS_MAX: Final = 1_000
+"""Kinds of lines. aiokafka has about a hundred. Beyond the limit all counters are reset."""
 
 
 @dataclass(slots=True)
 class _Kind:
     since: float
     written: int = 0
-    left_out: int = 0
+    suppressed: int = 0
 
 
 class LogRateLimit(logging.Filter):
@@ -36,12 +36,12 @@ class LogRateLimit(logging.Filter):
         if kind is None or now - kind.since >= INTERVAL_SECONDS:
             if kind is None and len(self._kinds) >= KINDS_MAX:
                 self._kinds.clear()
-            left_out = kind.left_out if kind is not None else 0
+            suppressed = kind.suppressed if kind is not None else 0
             kind = self._kinds[key] = _Kind(now)
-            if left_out:
-                record.msg, record.args = f"{record.getMessage()} ({left_out} lines like this were left out)", ()
+            if suppressed:
+                record.msg, record.args = f"{record.getMessage()} ({suppressed} similar lines were suppressed)", ()
         if kind.written >= LINES_PER_INTERVAL_MAX:
-            kind.left_out += 1
+            kind.suppressed += 1
             return False
         kind.written += 1
         return True

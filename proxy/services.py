@@ -1,4 +1,4 @@
-"""What a running proxy holds: made once, handed to every route."""
+"""Services of a running proxy, shared by all routes."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class Services:
     once: OnceOnly
     reports: ReportMemory
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the proxy is told to stop: streams end with a note, requests in flight finish."""
+    """Set by the stop signal. Streams then end with a last message, and requests in flight finish."""
 
     def begin_stop(self) -> None:
         self.stopping.set()
@@ -60,7 +60,7 @@ class Services:
 
 
 def open_services(settings: ProxySettings) -> Services:
-    """Connects to nobody yet: the proxy starts, and answers, while brokers or registry are down.
+    """Does not connect to brokers or registry yet, so that the proxy starts without them.
 
     Raises UnknownSetting.
     """

@@ -1,4 +1,4 @@
-"""What a proxy is told: whom to talk to, and its limits. Confluent's names are accepted where they exist."""
+"""Settings of the proxy. They have Confluent's names where they exist."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -24,90 +24,90 @@ class ProxySettings:
     security: Security = field(default_factory=Security)
     schema_registry_url: str = "http://127.0.0.1:8081"
     rules: str = "fail"
-    """Schemas with rules (ENCRYPT, CEL), which the proxy does not execute. `fail` refuses to write and returns poison
-    on read; `ignore` goes on without the rules."""
+    """Schemas with rules (ENCRYPT, CEL), which the proxy does not execute. `fail`: writes fail, reads return poison.
+    `ignore`: the rules are ignored."""
     advertised_url: str | None = None
-    """The base of links in responses. Empty: the forwarding headers of trusted proxies, else the Host header."""
+    """Base URL of links in responses. Empty: the forwarding headers of trusted proxies, else the Host header."""
     allowed_hosts: str = ""
-    """Host names under which clients reach the proxy, separated by commas: a load balancer, a container, a service.
-    Requests for other names are refused (421). `*.intern.example` allows all names below a domain, `*` all."""
+    """Further host names of the proxy, separated by commas: a load balancer, a container, a service. Requests for other
+    names fail (421). `*.intern.example` allows all names of a domain, `*` all names."""
     trusted_proxies: str = ""
     """IP addresses and networks whose Forwarded and X-Forwarded-* headers are used, separated by commas. Workers whose
     `worker.urls` contain IP addresses are trusted without being listed."""
 
     access_control_allow_origin: str = ""
-    """Origins whose pages may send requests and open WebSockets, separated by commas; `*` for all, or for any part of a
-    name. Empty: only pages of the proxy's own origin."""
+    """Origins whose pages may send requests and open WebSockets, separated by commas. `*` matches all origins, or any
+    part of a name. Empty: only pages of the proxy's own origin."""
     access_control_allow_methods: str = ""
-    """What such pages may send. Empty: every method that the proxy has."""
+    """Methods for other origins. Empty: all methods of the proxy."""
     access_control_allow_headers: str = ""
-    """Empty: every header that the proxy looks at."""
+    """Headers for other origins. Empty: all headers that the proxy reads."""
 
     request_body_bytes_max: int = 64 * 1024 * 1024
-    """A whole body in memory; streams are not bound by it."""
+    """Size of one request body. Streams have no limit."""
     request_bodies_bytes_max: int = 256 * 1024 * 1024
-    """Bodies in memory, all requests together. Beyond it, requests are told to come back (429)."""
+    """Size of all request bodies in memory. Beyond it, requests fail with 429."""
     request_body_timeout_ms: int = 60_000
-    """How long a client may be silent in the middle of a body."""
+    """How long no data of a body may arrive. Then the request fails with 408."""
     records_per_request_max: int = 100_000
     produce_batch_maximum_entries: int = 10_000
-    """Of `records:batch`."""
+    """Entries of one `records:batch` request."""
     produce_timeout_ms: int = 20_000
-    """How long a record may wait for its acknowledgement, all attempts together."""
+    """How long a record may wait for its acknowledgement, retries included."""
     auto_create_topics: bool = True
-    """Whether producing to a topic that does not exist asks the broker to create it, as Kafka's own producers do. The
-    broker has the last word (`auto.create.topics.enable`)."""
+    """Whether produce requests ask the broker to create missing topics, as Kafka's producers do. The broker's
+    `auto.create.topics.enable` decides."""
     schema_id_subject_check: bool = True
-    """Whether a schema named by its id must be registered under the subject of the topic, as in Confluent's proxy."""
+    """Whether a schema id must be registered under the subject of the topic, as in Confluent's REST Proxy."""
     producer_batch_bytes_max: int = 1_000_000
-    """Below the brokers' default of 1 MiB for a batch, with room for its header."""
+    """Size of one record batch. Below the brokers' default limit of 1 MiB, with space for the header."""
     producer_pending_bytes_max: int = 64 * 1024 * 1024
-    """Records that wait for brokers, all requests together. Beyond it, requests are told to come back (429)."""
+    """Size of all records that wait for brokers. Beyond it, requests fail with 429."""
     produce_reports_bytes_max: int = 128 * 1024 * 1024
-    """Reports that clients of produce streams have not taken, all streams together. Beyond it, no more records are read
-    from clients that leave more than 256 KiB of reports."""
+    """Size of all unread reports of produce streams. Beyond it, the proxy stops reading records from clients with more
+    than 256 KiB of unread reports."""
     produce_reports_timeout_ms: int = 60_000
-    """How long such a client may take no reports, and any client after its last record. Then it is disconnected."""
+    """How long such a client may read no reports, and any client after its last record. Then it is disconnected."""
 
     idempotency_topic: str = "__headgate_idempotency"
-    """Where the outcomes of requests with an Idempotency-Key are kept, for all workers."""
+    """Topic with the results of requests that have an Idempotency-Key, for all workers."""
     idempotency_window_ms: int = 24 * 3600 * 1000
-    """How long a repeated request gets the answer of the first."""
+    """How long a repeated request gets the first response."""
     idempotency_keys_max: int = 200_000
-    """Keys that are remembered; beyond it the oldest are forgotten before their window ends."""
+    """Keys in memory. Beyond it the oldest keys are evicted before their window ends."""
     rate_limit_requests_per_second: int = 0
-    """For each client, over all its connections; a record of a stream counts as a request. 0: no limit."""
+    """Requests per client address. A record of a stream counts as a request. 0: no limit."""
     rate_limit_bytes_per_second: int = 0
-    """Of request bodies, for each client. 0: no limit."""
+    """Bytes of request bodies per client address. 0: no limit."""
     rate_limit_burst_seconds: int = 2
-    """How much of its allowance a client that was silent may use at once."""
+    """Size of the token bucket, in seconds of the rate."""
     shutdown_graceful_ms: int = 10_000
-    """How long requests in flight may take to finish once the proxy is told to stop."""
+    """How long requests in flight may take after a stop signal."""
 
     consumer_instance_timeout_ms: int = 300_000
     consumer_request_timeout_ms: int = 1_000
     consumer_request_max_bytes: int = 64 * 1024 * 1024
     consumer_instances_max: int = 10_000
     consumer_request_timeout_max_ms: int = 300_000
-    """How long one read may wait; whatever stands between takes a longer silence for a dead connection."""
+    """Largest `timeout` of one read. Load balancers close connections that are idle for longer."""
     consumer_replay_bytes_max: int = 256 * 1024 * 1024
-    """Last answers kept for repetition, all instances together; the oldest go first."""
+    """Size of all last responses that are kept for `?replay=`. The oldest are evicted first."""
     worker_url: str | None = None
-    """Where the other workers reach this one; one of `worker_urls`."""
+    """URL of this worker. One of `worker_urls`."""
     worker_urls: str = ""
-    """All workers behind one address, separated by commas, the same list on each. A request for a consumer that lives
-    in another one is passed on to it, and to no address that does not stand here."""
+    """URLs of all workers, separated by commas. The same list on each worker. Requests for a consumer of another worker
+    are forwarded to it, and only to URLs in this list."""
     fetch_batch_decompressed_bytes_max: int = 128 * 1024 * 1024
     """Decompressed size of one record batch. Records beyond it are returned as poison."""
     read_streams_max: int = 10_000
     streams_bytes_max: int = 256 * 1024 * 1024
-    """What all streams and pages together hold for their clients. Beyond it new reads wait, pages end early, and
-    clients that have taken nothing for five seconds are disconnected."""
+    """Memory of all streams and pages. Beyond it new reads wait, pages end early, and clients that read nothing for five
+    seconds are disconnected."""
     stream_heartbeat_ms: int = 15_000
-    """A line in a silent stream, so that nobody between takes it for dead."""
+    """Interval of heartbeats in idle streams, so that load balancers keep the connection open."""
     kafka_request_timeout_ms: int = 10_000
     metadata_max_age_ms: int = 60_000
-    """How long it may take until new partitions are seen."""
+    """How long cached topic metadata is used. New partitions are detected after this time at the latest."""
 
     @property
     def connection(self) -> ConnectionOptions:
@@ -132,7 +132,7 @@ class ProxySettings:
                 raise UnknownSetting(f"there is no setting {name}")
             if known[attribute] is int:
                 if not text.strip().lstrip("-").isdigit():
-                    raise UnknownSetting(f"{name} must be a whole number, not {text!r}")
+                    raise UnknownSetting(f"{name} must be an integer, not {text!r}")
                 changed[attribute] = int(text)
             elif known[attribute] is bool:
                 if text.strip().lower() not in ("true", "false"):

@@ -1,4 +1,4 @@
-"""Repeated log lines of the Kafka client are limited, and the number of those left out is written."""
+"""Rate limit of the Kafka client's log lines: repeated lines are suppressed and counted."""
 
 import logging
 
@@ -18,8 +18,8 @@ def test_a_line_that_repeats_is_written_a_few_times_and_then_counted() -> None:
     now[0] = INTERVAL_SECONDS
     later = record("Heartbeat failed for group %s", "g")
     assert limit.filter(later)
-    left_out = 10_000 - LINES_PER_INTERVAL_MAX
-    assert later.getMessage() == f"Heartbeat failed for group g ({left_out} lines like this were left out)"
+    suppressed = 10_000 - LINES_PER_INTERVAL_MAX
+    assert later.getMessage() == f"Heartbeat failed for group g ({suppressed} similar lines were suppressed)"
 
 
 def test_the_kinds_of_lines_in_memory_are_bounded() -> None:
