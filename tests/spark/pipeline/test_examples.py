@@ -162,8 +162,8 @@ def test_exit_codes_distinguish_the_kinds_of_failure(out: Path, capsys: pytest.C
     file = out / "bad.toml"
     file.write_text('[sources.orders]\ntype = "topc"\n')
     assert run(["pipeline", "plan", str(file)]) == 2
-    told = capsys.readouterr().err
-    assert "bad.toml:2: sources.orders.type: 'topc' is not one of topic, files, jdbc; did you mean topic?" in told
+    reported = capsys.readouterr().err
+    assert "bad.toml:2: sources.orders.type: 'topc' is not one of topic, files, jdbc; did you mean topic?" in reported
     assert main([str(file)]) == 2
     orders = str(EXAMPLES / "orders.toml")
     assert (

@@ -100,7 +100,7 @@ def test_fields_that_differ_only_in_case_are_rejected_if_spark_reads_the_files(p
 
 
 @pytest.mark.parametrize(
-    ("sink", "told"),
+    ("sink", "reported"),
     [
         (TO_PARQUET, "sink lake: the rows have no columns, and Parquet needs at least one"),
         (
@@ -109,7 +109,7 @@ def test_fields_that_differ_only_in_case_are_rejected_if_spark_reads_the_files(p
         ),
     ],
 )
-def test_rows_without_columns_are_rejected(place: Place, sink: str, told: str) -> None:
+def test_rows_without_columns_are_rejected(place: Place, sink: str, reported: str) -> None:
     place.register("orders", json.dumps(EMPTY))
-    with pytest.raises(PipelineError, match=told):
+    with pytest.raises(PipelineError, match=reported):
         place.run(SOURCE + sink)

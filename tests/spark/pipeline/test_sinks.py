@@ -217,19 +217,19 @@ def test_impossible_pipelines_fail_before_they_start(
     # The session may have Delta, so the check looks for an extension that does not exist.
     with monkeypatch.context() as patch:
         patch.setattr(delta, "EXTENSION", "io.delta.sql.NoSuchExtension")
-        said = refused(f'[sinks.d]\ntype = "delta"\nfrom = "orders"\npath = "{tmp_path}/d"\n')
-    assert "sink d: this Spark session has no Delta Lake. add its jars for Spark 4" in said
+        message = refused(f'[sinks.d]\ntype = "delta"\nfrom = "orders"\npath = "{tmp_path}/d"\n')
+    assert "sink d: this Spark session has no Delta Lake. add its jars for Spark 4" in message
     assert not (tmp_path / "d").exists()
     nowhere = '[sources.old]\ntype = "jdbc"\nurl = "sqlite:{folder}/no.db"\ntable = "t"\n'
-    said = refused(nowhere + '[sinks.o]\ntype = "console"\nfrom = "old"\n')
-    assert said.startswith("source old: there is no SQLite database")
-    said = refused('[sinks.f]\ntype = "function"\nfrom = "orders"\nfunction = "no_such_module:write"\n')
-    assert "there is no module no_such_module" in said
+    message = refused(nowhere + '[sinks.o]\ntype = "console"\nfrom = "old"\n')
+    assert message.startswith("source old: there is no SQLite database")
+    message = refused('[sinks.f]\ntype = "function"\nfrom = "orders"\nfunction = "no_such_module:write"\n')
+    assert "there is no module no_such_module" in message
     assert "has no watermark" in refused(sql_sink("SELECT count(*) FROM orders"))
     assert "ORDER BY is not supported on an unbounded stream" in refused(sql_sink("SELECT * FROM orders ORDER BY id"))
-    said = refused(sql_sink("SELECT idd FROM orders"))
-    assert "idd" in said
-    assert "orders has id, customer, amount, at" in said
+    message = refused(sql_sink("SELECT idd FROM orders"))
+    assert "idd" in message
+    assert "orders has id, customer, amount, at" in message
     table = f'[sources.people]\ntype = "topic"\ntopic = "{place.topic("orders")}"\nread = "table"\non_poison = "DROP"\n'
     for sql, kind in (
         ("SELECT people.id FROM people LEFT JOIN orders ON people.id = orders.id", "keeps all rows of a table"),
@@ -240,8 +240,8 @@ def test_impossible_pipelines_fail_before_they_start(
         assert kind in refused(table + sql_sink(sql)), sql
     wrong = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}'
     topic = f'[sinks.t]\ntype = "topic"\nfrom = "orders"\ntopic = "x"\nschema = \'{wrong}\'\n'
-    said = refused(f'{topic}subject = "{place.topic("orders")}-value"\n')
-    assert "incompatible" in said.lower()
+    message = refused(f'{topic}subject = "{place.topic("orders")}-value"\n')
+    assert "incompatible" in message.lower()
     key = '[sinks.k]\ntype = "topic"\nfrom = "orders"\ntopic = "x"\nkey = "customr"\n'
     assert re.match(r"sink k: .*`customr` cannot be resolved.*`customer`", refused(key))
     assert "#" not in refused(key), "the message contains no query plan"
@@ -249,8 +249,8 @@ def test_impossible_pipelines_fail_before_they_start(
     assert "sink c: there are two columns ID. the rows have id, ID" in refused(twice)
     parquet = '[sinks.p]\ntype = "parquet"\nfrom = "orders"\npath = '
     (tmp_path / "file").write_text("")
-    said = refused(f'{parquet}"{tmp_path}/file/lake"\n')
-    assert said.startswith(f"sink p: cannot create the folder {tmp_path}/file/lake. ")
+    message = refused(f'{parquet}"{tmp_path}/file/lake"\n')
+    assert message.startswith(f"sink p: cannot create the folder {tmp_path}/file/lake. ")
     assert "sink p: cannot access nowhere://lake. No FileSystem" in refused(f'{parquet}"nowhere://lake"\n')
     with pytest.raises(PipelineError, match=f"^checkpoint: cannot create the folder {tmp_path}/file/state"):
         place.run(f'{head}{parquet}"{tmp_path}/p"\n', checkpoint=f"{tmp_path}/file/state")

@@ -6,8 +6,10 @@ from contextlib import closing
 from typing import Any
 
 import fastavro
+import pytest
 
 from headgate.serdes import Deserializer, RegistryClient
+from headgate.spark_udfs.pipeline.errors import PipelineError
 from tests.live.postgresql import PostgresqlServer
 from tests.spark.pipeline.conftest import CUSTOMER, Place
 
@@ -111,3 +113,13 @@ def test_files_and_databases_are_written_to_topics_and_bad_rows_become_dead_lett
     again = place.run(text)
     assert (again["sources"]["people"]["read"], again["sources"]["old"]["read"]) == (1, 1)
     assert [row["number"] for row in values_of(place, "out")] == [1, 10, 2, 3, 4, 5]
+
+
+def test_bad_values_of_a_database_fail_the_batch_without_dead_letters(place: Place) -> None:
+    with closing(sqlite3.connect(place.folder / "old.db")) as connection:
+        connection.execute("CREATE TABLE clients (number INTEGER, since DATE)")
+        connection.execute("INSERT INTO clients VALUES (1, 'yesterday')")
+        connection.commit()
+    source = '[sources.old]\ntype = "jdbc"\nurl = "sqlite:{folder}/old.db"\ntable = "clients"\n'
+    with pytest.raises(PipelineError, match=r"cannot be read, and the pipeline has no \[dead_letters\]"):
+        place.run(source + '[sinks.look]\ntype = "console"\nfrom = "old"\n')

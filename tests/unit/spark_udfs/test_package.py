@@ -27,6 +27,6 @@ def test_modes_are_case_insensitive_and_unknown_modes_are_rejected() -> None:
     assert OnPoison.for_columns("dead_letter") is OnPoison.DEAD_LETTER
     assert OnNewVersion.of("Restart") is OnNewVersion.RESTART
     with pytest.raises(PolicyError, match="DEAD_LETTER, NULL, FAIL"):
-        OnPoison.for_columns("skip")
+        OnPoison.for_columns("DROP")
     with pytest.raises(PolicyError, match="KEEP, FAIL, RESTART"):
         OnNewVersion.of("skip")

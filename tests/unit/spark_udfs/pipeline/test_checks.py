@@ -12,8 +12,10 @@ from headgate.spark_udfs.pipeline.errors import Mistake, PipelineMistakes
 from headgate.spark_udfs.pipeline.model import Database, Mode, Pipeline, Watermark, WindowTransform
 from headgate.spark_udfs.pipeline.sinks.dead_letter_topic import DeadLetterTopicSink
 from headgate.spark_udfs.pipeline.sinks.jdbc import JdbcSink
+from headgate.spark_udfs.pipeline.sinks.kinds import DEAD_LETTER_SINKS, SINKS
 from headgate.spark_udfs.pipeline.sinks.topic import TopicSink
 from headgate.spark_udfs.pipeline.sources.jdbc import JdbcSource
+from headgate.spark_udfs.pipeline.sources.kinds import SOURCES
 from headgate.spark_udfs.pipeline.sources.topic import TopicSource
 from headgate.spark_udfs.spec.policy import OnPoison
 
@@ -117,7 +119,7 @@ sql = "SELECT * FROM nowhere"
 type = "parquet"
 from = "ordrs"
 """
-    told = mistakes(text)
+    reported = mistakes(text)
     for expected in (
         "p.toml:2: checkpint: unknown key; did you mean checkpoint?",
         "p.toml: checkpoint: is required",
@@ -130,11 +132,11 @@ from = "ordrs"
         "p.toml:13: sinks.lake.path: is required: the folder",
         "p.toml:6: sources.clicks: unreadable rows have no destination",
     ):
-        assert any(each.startswith(expected) for each in told), f"{expected}\n\n" + "\n".join(told)
+        assert any(each.startswith(expected) for each in reported), f"{expected}\n\n" + "\n".join(reported)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('trigger = "2 seconds"', "trigger = 2", "expected a string, not 2"),
         ('type = "topic"\nwatermark', 'type = "topic"\nversion = 1\nschema_id = 2\nwatermark', "mutually exclusive"),
@@ -173,6 +175,7 @@ from = "ordrs"
         ("jdbc:postgresql://ada:secret@db/reports", "mysql://db/x", "is not a supported database"),
         ("jdbc:postgresql://ada:secret@db/reports", "sqlite:", "does not name a database"),
         ('[dead_letters]\ntype = "topic"\ntopic = "orders.dead"', "", "have no destination"),
+        ('trigger = "2 seconds"', 'on_poison = "NULL"', "'NULL' is not one of DEAD_LETTER, DROP, FAIL"),
         ('topic = "orders.dead"', 'topic = "orders"', "is the topic of the source orders: an endless loop"),
         ("SELECT o.*, c.name FROM", "DROP TABLE x --", "expected a SELECT"),
         ("[sinks.lake]", "[sinks.9lake]", "does not start with a digit"),
@@ -183,14 +186,14 @@ from = "ordrs"
         ('from = "named"\npath', "path", "from: is required"),
     ],
 )
-def test_a_mistake_describes_the_value_and_the_allowed_values(old: str, new: str, said: str) -> None:
+def test_a_mistake_describes_the_value_and_the_allowed_values(old: str, new: str, message: str) -> None:
     assert old in GOOD
-    told = mistakes(GOOD.replace(old, new, 1))
-    assert any(said in each for each in told), "\n".join(told)
+    reported = mistakes(GOOD.replace(old, new, 1))
+    assert any(message in each for each in reported), "\n".join(reported)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('"SSL"', '"SASL_SSL"', "p.toml:4: kafka.sasl.mechanism: required with SASL_SSL: one of PLAIN"),
         ('"SSL"', '"SSL"\ngroup.id = "g"', "p.toml:7: kafka.group.id: this source reads without a consumer group"),
@@ -215,11 +218,11 @@ def test_a_mistake_describes_the_value_and_the_allowed_values(old: str, new: str
         ('"orders.dead"', '"d"\noptions = { "kafka.acks" = 1 }', "dead_letters.options.kafka.acks: records are"),
     ],
 )
-def test_options_of_topics_are_checked(old: str, new: str, said: str) -> None:
+def test_options_of_topics_are_checked(old: str, new: str, message: str) -> None:
     assert old in GOOD
-    told = mistakes(GOOD.replace(old, new, 1))
-    assert len(told) == 1
-    assert said in told[0]
+    reported = mistakes(GOOD.replace(old, new, 1))
+    assert len(reported) == 1
+    assert message in reported[0]
 
 
 def test_a_folder_belongs_to_one_sink() -> None:
@@ -240,8 +243,8 @@ def test_a_missing_checkpoint_is_one_mistake() -> None:
 
 
 def test_a_mistake_does_not_contain_credentials() -> None:
-    told = mistakes(GOOD.replace("jdbc:postgresql://ada:secret@db/reports", "mysql://ada:secret@db/x"))
-    assert all("secret" not in each for each in told)
+    reported = mistakes(GOOD.replace("jdbc:postgresql://ada:secret@db/reports", "mysql://ada:secret@db/x"))
+    assert all("secret" not in each for each in reported)
 
 
 def test_windows_and_joins_of_streams_need_watermarks() -> None:
@@ -260,9 +263,9 @@ type = "topic"
 type = "console"
 from = "paid"
 """
-    told = mistakes(GOOD + join)
-    assert any("transforms.paid.right: payments has no watermark" in each for each in told)
-    assert not any("transforms.paid.left" in each for each in told)
+    reported = mistakes(GOOD + join)
+    assert any("transforms.paid.right: payments has no watermark" in each for each in reported)
+    assert not any("transforms.paid.left" in each for each in reported)
 
 
 def test_a_table_can_neither_be_appended_nor_sent_to_a_topic() -> None:
@@ -276,8 +279,8 @@ def test_a_table_can_neither_be_appended_nor_sent_to_a_topic() -> None:
 def test_windows_that_emit_changes_require_upsert() -> None:
     text = GOOD.replace('select = { orders = "count(*)" }', 'select = { orders = "count(*)" }\nemit = "changes"')
     pipeline(text)
-    told = mistakes(text + '[sinks.w]\ntype = "parquet"\nfrom = "revenue"\npath = "w"\n')
-    assert any("emits windows again when they change" in each for each in told)
+    reported = mistakes(text + '[sinks.w]\ntype = "parquet"\nfrom = "revenue"\npath = "w"\n')
+    assert any("emits windows again when they change" in each for each in reported)
 
 
 def test_files_and_databases_are_loaded_as_sources() -> None:
@@ -335,6 +338,14 @@ on_refused = "FAIL"
     pipeline(text.replace('table = "t"', 'table = "t"\nincremental = "id"'))
 
 
+def test_every_kind_of_source_and_sink_is_documented() -> None:
+    page = (Path(__file__).resolve().parents[4] / "docs" / "pipelines.md").read_text(encoding="utf-8")
+    assert [kind for kind in SOURCES if f'### `type = "{kind}"`' not in page] == []
+    assert [kind for kind in SINKS if f"\n| `{kind}` |" not in page] == []
+    letters = page[page.index("## Dead letters") : page.index("## Execution")]
+    assert [kind for kind in DEAD_LETTER_SINKS if f"`{kind}`" not in letters] == []
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["topic", "sql", "orders", "1s"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
@@ -348,9 +359,9 @@ KEYS = ("name", "checkpoint", "trigger", "kafka", "registry", "spark", "sources"
 def test_any_document_is_a_pipeline_or_a_list_of_mistakes(values: dict[str, object]) -> None:
     from headgate.spark_udfs.pipeline.document import Document
 
-    told: tuple[Mistake, ...] | None = None
+    reported: tuple[Mistake, ...] | None = None
     try:
         check(Document("p.toml", HERE, values), {})
     except PipelineMistakes as caught:
-        told = caught.mistakes
-    assert told is None or len(told) > 0
+        reported = caught.mistakes
+    assert reported is None or len(reported) > 0

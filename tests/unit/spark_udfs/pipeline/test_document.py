@@ -42,7 +42,7 @@ def test_invalid_toml_is_reported(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: [1, 2", "not YAML"),
         ("a: 1\na: 2\n", "duplicate key; first in line 1"),
@@ -54,8 +54,8 @@ def test_invalid_toml_is_reported(text: str) -> None:
         ("\x00", "not YAML"),
     ],
 )
-def test_invalid_or_unsupported_yaml_is_reported(text: str, said: str) -> None:
-    with pytest.raises(PipelineMistakes, match=said):
+def test_invalid_or_unsupported_yaml_is_reported(text: str, message: str) -> None:
+    with pytest.raises(PipelineMistakes, match=message):
         yaml(text)
 
 
@@ -94,6 +94,11 @@ def test_files_are_checked_before_they_are_parsed(tmp_path: Path) -> None:
     large.write_bytes(b"#" * (FILE_BYTES_MAX + 1))
     odd.write_text("{}")
     binary.write_bytes(b"a: \xff\xfe")
-    for file, said in ((large, "the maximum is"), (odd, r"\.toml, \.yaml"), (binary, "not UTF-8"), (tmp_path, "read")):
-        with pytest.raises(PipelineMistakes, match=said):
+    for file, message in (
+        (large, "the maximum is"),
+        (odd, r"\.toml, \.yaml"),
+        (binary, "not UTF-8"),
+        (tmp_path, "read"),
+    ):
+        with pytest.raises(PipelineMistakes, match=message):
             read_document(file, {})

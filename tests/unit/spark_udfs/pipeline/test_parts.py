@@ -146,13 +146,13 @@ def test_a_function_is_imported_or_the_problem_is_reported(tmp_path: Path, monke
         return find_function(FunctionSink("s", "x", name), str(tmp_path))
 
     assert callable(find("my_sinks:write"))
-    for name, said in (
+    for name, message in (
         ("my_sinks:writ", "has no writ; did you mean write?"),
         ("my_sinks:number", "is not a function"),
         ("my_broken:write", "cannot import my_broken"),
         ("my_missing:write", "there is no module my_missing"),
     ):
-        with pytest.raises(PipelineError, match=said):
+        with pytest.raises(PipelineError, match=message):
             find(name)
     for name in ("my_sinks", "my_broken"):
         sys.modules.pop(name, None)
@@ -176,8 +176,8 @@ def test_java_is_found_in_every_supported_place(tmp_path: Path, monkeypatch: pyt
     session.find_java()
     java = Path(os.environ.pop("JAVA_HOME")) / "bin" / "java"
     asked = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "-Dx=$HOME", "Main"]
-    told = subprocess.run([java, *asked], capture_output=True, text=True, check=True).stdout
-    assert told.split("\n")[:-1] == ["[-cp]", "[a b]", "[-Dx=$HOME]", "[Main]"]
+    reported = subprocess.run([java, *asked], capture_output=True, text=True, check=True).stdout
+    assert reported.split("\n")[:-1] == ["[-cp]", "[a b]", "[-Dx=$HOME]", "[Main]"]
 
 
 def _missing(name: str) -> object:
