@@ -1,6 +1,6 @@
-"""The golden answers of Apache Kafka: one JSON file per area, one entry per scenario.
+"""The golden responses of Apache Kafka: one JSON file per area, one entry per scenario, one line per step.
 
-`python -m tests.wire.golden_files [area ...]` starts a Kafka and records them again; `--at` asks one that runs already.
+`python -m tests.wire.golden_files [area ...]` starts a Kafka and records them again. `--at` uses a running one.
 """
 
 import argparse
@@ -55,11 +55,28 @@ def load(area: str) -> dict[str, Any]:
     return golden
 
 
+# A longer step, such as the description of all settings, has one line per value.
+STEP_LINE_CHARACTERS_MAX = 8000
+
+
+def text_of(scenarios: dict[str, list[Any]]) -> str:
+    """The text of a golden file. With one step per line, a diff shows the steps that changed."""
+    blocks = []
+    for name, steps in scenarios.items():
+        lines = ",\n".join(_line_of(step) for step in steps)
+        blocks.append(f"{json.dumps(name)}: [\n{lines}\n]")
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
+
+
+def _line_of(step: Any) -> str:
+    line = json.dumps(step)
+    return line if len(line) <= STEP_LINE_CHARACTERS_MAX else json.dumps(step, indent=1)
+
+
 def record(address: str, area: str) -> None:
     answers = {name: run_scenario(address, name, scenario) for name, scenario in scenarios_of(area).items()}
     GOLDEN.mkdir(exist_ok=True)
-    lines = json.dumps(answers, indent=1, ensure_ascii=True)
-    (GOLDEN / f"{area}.json").write_text(lines + "\n", encoding="utf-8")
+    (GOLDEN / f"{area}.json").write_text(text_of(answers), encoding="utf-8")
 
 
 def main() -> None:
