@@ -140,7 +140,7 @@ PACKAGES: dict[str, Package] = {
         layers=(
             ("buffer", "errors"),
             ("varint", "compression", "record_batch", "allocator", "entities"),
-            ("records", "expansion"),
+            ("records", "expansion", "transactions"),
         ),
     ),
     "openapi": Package("the HTTP contract: documents, media types", layers=(("documents", "media_types"),)),

@@ -1,18 +1,16 @@
-"""Fetched bytes to records: Kafka's record batches, version 2 and the older ones, through aiokafka's parser.
+"""Records of a fetch response: `wire.expansion` decompresses the batches, and aiokafka's parser reads the records.
 
-`wire.expansion` decompresses them first. Batches begin where they were written, so records before the
-requested offset are dropped here; so are control records and, for readers of committed data, records of aborted
-transactions. aiokafka requires UTF-8 in header names, brokers do not: such batches are parsed here, leniently.
+A fetch response starts at a batch, so it can contain records before the requested offset. Control records are skipped,
+and with READ_COMMITTED also the records of aborted transactions. aiokafka requires UTF-8 in header names, but brokers
+accept any bytes. Batches with other header names are parsed here.
 """
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
 from aiokafka.errors import CorruptRecordException
-from aiokafka.record.control_record import ABORT_MARKER, ControlRecord
 from aiokafka.record.memory_records import MemoryRecords
 
 from headgate.kafka_client.decompression import BATCH_BYTES_MAX, Decompression
@@ -27,26 +25,26 @@ from headgate.wire.expansion import (
     UnreadableReason,
     expand,
     has_compressed,
-    is_compressed,
     next_offset_of,
 )
-from headgate.wire.record_batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, read_header, split_batches
+from headgate.wire.record_batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, MAGIC_AT, read_header, split_batches
 from headgate.wire.records import field_bytes, read_record_headers, record_fields
+from headgate.wire.transactions import AbortedTransaction, TransactionFilter
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Consecutive batches of one partition, uncompressed and not parsed: see `records`."""
+    """Consecutive batches of one partition, uncompressed and not parsed. See `records`."""
 
     start: int
-    """The offset that was asked for. The first batch may begin before it."""
+    """The requested offset. The first batch may begin before it."""
     next: int
-    """Where to go on; beyond the last record where others were left out."""
+    """The offset to continue at. It can be beyond the last record, if later records are skipped."""
     batches: list[Part]
     size: int
-    """Bytes, uncompressed."""
+    """Uncompressed bytes."""
     rendered: dict[object, Any] = field(default_factory=dict, compare=False)
-    """Rows in the formats that were asked for: readers that wait together share them."""
+    """Rows by format. Readers that wait for the same chunk share them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ async def read_chunk(
     isolation: Isolation,
     bytes_max: int = EXPANDED_BYTES_MAX,
 ) -> Chunk:
-    """`parse`, in a thread if there is anything to decompress."""
+    """Same as `parse`, but in a thread if a batch is compressed."""
     work = partial(
         parse, fetched, offset, isolation, bytes_max=bytes_max, batch_bytes_max=decompression.batch_bytes_max
     )
@@ -80,12 +78,12 @@ def parse(
     bytes_max: int = EXPANDED_BYTES_MAX,
     batch_bytes_max: int = BATCH_BYTES_MAX,
 ) -> Chunk:
-    """Up to `bytes_max` bytes of records, uncompressed.
+    """Up to `bytes_max` uncompressed bytes of visible records.
 
-    Raises KafkaFailed if the first batch is corrupt; ends before a later batch that is.
+    Raises KafkaFailed if the first batch is corrupt. Stops before a later corrupt batch.
     """
-    aborted = sorted(fetched.aborted, key=lambda transaction: transaction[1])
-    rolled_back: set[int] = set()
+    is_committed = isolation is Isolation.READ_COMMITTED
+    transactions = TransactionFilter(AbortedTransaction(*each) for each in fetched.aborted if is_committed)
     batches: list[bytes] = []
     position = offset
     for raw in split_batches(fetched.batches):
@@ -96,15 +94,7 @@ def parse(
             if batches:
                 break
             raise KafkaFailed(f"The batch at offset {position} is corrupt: its checksum does not match.")
-        if batch.is_control_batch:
-            if not is_compressed(raw) and _is_abort(batch):
-                rolled_back.discard(batch.producer_id)
-        elif isolation is Isolation.READ_COMMITTED and batch.is_transactional:
-            while aborted and aborted[0][1] <= batch.base_offset:
-                rolled_back.add(aborted.pop(0)[0])
-            if batch.producer_id not in rolled_back:
-                batches.append(raw)
-        else:
+        if raw[MAGIC_AT] < MAGIC or _is_visible(transactions, raw):
             batches.append(raw)
         position = max(position, batch.next_offset)
     expanded = expand(batches, offset, bytes_max=bytes_max, batch_bytes_max=batch_bytes_max)
@@ -113,8 +103,13 @@ def parse(
     return Chunk(offset, position, expanded.parts, expanded.size)
 
 
+def _is_visible(transactions: TransactionFilter, batch: bytes) -> bool:
+    header = read_header(batch)
+    return transactions.is_visible(header, b"" if header.codec else memoryview(batch)[HEADER_BYTES:])
+
+
 def records(chunk: Chunk) -> Iterator[KafkaRecord]:
-    """One after the other: a list of them would be what the garbage collector spends its time on."""
+    """A generator, because the garbage collector would scan a long list of records again and again."""
     for part in chunk.batches:
         if isinstance(part, Unreadable):
             yield unreadable_record(part)
@@ -152,14 +147,6 @@ _MALFORMED: Final = (CorruptRecordException, InvalidBatch, ValueError, OverflowE
 
 def _batch(raw: bytes) -> Any:
     return MemoryRecords(raw).next_batch()
-
-
-def _is_abort(batch: Any) -> bool:
-    try:
-        record = next(iter(batch), None)
-        return record is not None and ControlRecord.parse(record.key) == ABORT_MARKER
-    except (*_MALFORMED, TypeError, struct.error):
-        return False
 
 
 def _parse_leniently(raw: bytes) -> Iterator[ParsedRecord]:
