@@ -82,6 +82,13 @@ class Dispatcher:
                 # Flush after the other callbacks of this event-loop iteration, so that their records are included.
                 asyncio.get_running_loop().call_soon(self._flush)
 
+    async def ensure_identity(self) -> None:
+        """Request a shared producer id unless there is one. Raises KafkaClientError."""
+        if self._identity is None:
+            async with self._renewing:
+                if self._identity is None:
+                    self._identity = await self._link.new_identity()
+
     def renew_identity(self) -> None:
         """Use a new shared producer id from the next batch on."""
         self._identity = None if self._options.is_idempotent else NOT_IDEMPOTENT
@@ -156,10 +163,8 @@ class Dispatcher:
         pauses: dict[PartitionQueue, float] = {}
         is_sent = False
         try:
-            if self._identity is None and any(not batch.is_keyed for _, batch in taken):
-                async with self._renewing:
-                    if self._identity is None:
-                        self._identity = await self._link.new_identity()
+            if any(not batch.is_keyed for _, batch in taken):
+                await self.ensure_identity()
             for queue, batch in taken:
                 queue.seal(batch, self._identity)
             is_sent = True

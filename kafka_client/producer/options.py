@@ -5,8 +5,6 @@ from typing import Final
 
 ACKS_ALL: Final = -1
 COMPRESSION_CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-BATCH_OVERHEAD_BYTES: Final = 200
-"""Room for the header of a batch."""
 
 
 @dataclass(frozen=True, slots=True)

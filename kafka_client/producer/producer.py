@@ -19,7 +19,7 @@ from headgate.kafka_client.errors import BufferFull, PartitionNotFound, Producer
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.producer.connection import ProducerConnection
 from headgate.kafka_client.producer.dispatcher import Dispatcher
-from headgate.kafka_client.producer.options import BATCH_OVERHEAD_BYTES, COMPRESSION_CODECS, ProducerOptions
+from headgate.kafka_client.producer.options import COMPRESSION_CODECS, ProducerOptions
 from headgate.kafka_client.producer.partition_queue import PartitionQueue
 from headgate.kafka_client.producer.partitioner import partition_of
 from headgate.kafka_client.producer.records import Batch, OutgoingRecord, ProducerIdentity, Ticket
@@ -46,6 +46,10 @@ class Producer:
     @property
     def pending_bytes(self) -> int:
         return self._pending_bytes
+
+    async def open(self) -> None:
+        """Connect and request a producer id now instead of with the first batch. Raises KafkaClientError."""
+        await self._dispatcher.ensure_identity()
 
     async def check_topic(self, topic: str) -> None:
         """Raise TopicNotFound if the topic is missing and a produce cannot create it. Creates nothing."""
@@ -329,4 +333,4 @@ def new_builder(options: ProducerOptions) -> Any:
     """An empty record batch. Its first record may have any size."""
     make: Any = DefaultRecordBatchBuilder
     codec = COMPRESSION_CODECS[options.compression]
-    return make(2, codec, 0, -1, -1, 0, options.batch_bytes_max + BATCH_OVERHEAD_BYTES)
+    return make(2, codec, 0, -1, -1, 0, options.batch_bytes_max)

@@ -1,6 +1,7 @@
 """The producer of the proxy: `kafka_client.producer` with the settings and the errors of the proxy."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from headgate.kafka_client.errors import KafkaClientError
 from headgate.kafka_client.producer.connection import ProducerConnection
@@ -10,13 +11,16 @@ from headgate.kafka_client.producer.records import Batch, OutgoingRecord, Produc
 from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.settings import ProxySettings
 
+BATCH_OVERHEAD_BYTES: Final = 200
+"""Room for the header of a batch."""
+
 
 class Sender(Producer):
     """All methods raise ProxyError, and so do the tickets."""
 
     def __init__(self, settings: ProxySettings, link: ProducerConnection | None = None) -> None:
         options = ProducerOptions(
-            batch_bytes_max=settings.producer_batch_bytes_max,
+            batch_bytes_max=settings.producer_batch_bytes_max + BATCH_OVERHEAD_BYTES,
             record_bytes_max=settings.producer_batch_bytes_max,
             pending_bytes_max=settings.producer_pending_bytes_max,
             delivery_timeout_ms=settings.produce_timeout_ms,

@@ -1,32 +1,23 @@
-"""Batches of records to the brokers, acknowledged by all replicas in sync, each exactly once per attempt.
-
-aiokafka's idempotent producer sends, retries and numbers them. What it does not have is an end: it retries for as long
-as brokers are away, so the time is bounded here. Lives on the loop; the writer calls it through `LoopThread`.
-"""
+"""Writes record batches with the idempotent producer of `kafka_client`. Runs on the event loop of the process."""
 
 import asyncio
-import contextlib
 import time
 from collections import deque
-from dataclasses import dataclass
 from typing import Any
 
-from aiokafka import AIOKafkaProducer
-from aiokafka import errors as kafka
+from kio.schema.errors import ErrorCode
 
-from headgate.kafka_client.aiokafka_internals import connect_timeout
-from headgate.kafka_client.connection import (
-    CONNECT_MS_MAX,
-    RETRY_SECONDS,
-    RETRY_SECONDS_MAX,
-    advertised_addresses,
-)
+from headgate.kafka_client import errors as client
+from headgate.kafka_client.connection import RETRY_SECONDS, RETRY_SECONDS_MAX
 from headgate.kafka_client.diagnosis import diagnose
+from headgate.kafka_client.producer.connection import ProducerConnection
+from headgate.kafka_client.producer.options import ProducerOptions
+from headgate.kafka_client.producer.producer import Producer, new_builder
+from headgate.kafka_client.producer.records import Batch
 from headgate.spark_udfs.source.cluster import WORKER_CONNECTION_SECONDS_MAX
 from headgate.spark_udfs.source.errors import (
     BrokerRefused,
     BrokerUnreachable,
-    NotAuthenticated,
     NotAuthorized,
     SourceError,
     TopicMissing,
@@ -35,18 +26,22 @@ from headgate.spark_udfs.source.errors import (
 from headgate.spark_udfs.source.options import WriteOptions
 
 BATCHES_UNDER_WAY_MAX = 16
-"""Batches that are not acknowledged yet; with the largest of them a task holds 16 MiB by default."""
-TOPIC_SECONDS_MAX = 10.0
-"""How long a topic is looked for; brokers that create topics by themselves take a moment."""
-STOP_SECONDS_MAX = 5.0
+"""Batches without an acknowledgement. With the default batch size, a task holds 16 MiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    topic: str
-    partition: int
-    records: int
-    acknowledged: "asyncio.Future[Any]"
+class OpenBatch:
+    """A record batch that is being filled."""
+
+    def __init__(self, options: ProducerOptions) -> None:
+        self.builder: Any = new_builder(options)
+        self.count = 0
+
+    def append(self, *, timestamp: int | None, key: bytes | None, value: bytes | None, headers: Any) -> bool:
+        """False if the record does not fit. The first record always fits."""
+        if self.builder.append(self.count, timestamp, key, value, list(headers)) is None:
+            return False
+        self.count += 1
+        return True
 
 
 class TopicProducer:
@@ -54,137 +49,100 @@ class TopicProducer:
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
-        self._producer: Any = None
-        """An AIOKafkaProducer, which has no types."""
-        self._under_way: deque[_Sent] = deque()
+        self._producer_options = ProducerOptions(
+            batch_bytes_max=options.request_bytes_max,
+            delivery_timeout_ms=options.delivery_ms,
+            close_timeout_ms=0,
+            compression=options.compression or "none",
+        )
+        self._link = ProducerConnection(options.connection, self._producer_options)
+        self._producer = Producer(options.connection, self._producer_options, self._link)
+        self._under_way: deque[Batch] = deque()
 
     async def start(self) -> None:
-        """Raises `BrokerUnreachable`, `NotAuthenticated`."""
-        connection = self._options.connection
+        """Connect and request a producer id. Raises `BrokerUnreachable`, `NotAuthenticated`, `BadOption`."""
         deadline = time.monotonic() + min(WORKER_CONNECTION_SECONDS_MAX, self._options.delivery_ms / 1000)
         pause = RETRY_SECONDS
         while True:
-            self._producer = self._made()
             try:
-                # It would look for brokers that are not where they say without an end.
-                async with asyncio.timeout(max(deadline - time.monotonic(), RETRY_SECONDS_MAX)):
-                    with connect_timeout(self._producer.client, CONNECT_MS_MAX):
-                        await self._producer.start()
-                    return
-            except (kafka.KafkaError, OSError) as error:
-                advertised = advertised_addresses(self._producer.client)
-                await self.abandon()
-                reason = source_error(await diagnose(connection, advertised, error))
-                if isinstance(reason, NotAuthenticated) or time.monotonic() + pause > deadline:
-                    raise reason from error
+                await self._producer.open()
+                return
+            except (client.BrokerUnavailable, client.RetriableError) as error:
+                if time.monotonic() + pause > deadline:
+                    raise await self._unreachable(error) from error
+                # The brokers may have new addresses.
+                await self._link.close()
+            except client.KafkaClientError as error:
+                raise source_error(error) from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY_SECONDS_MAX)
 
-    def _made(self) -> Any:
-        connection = self._options.connection
-        make: Any = AIOKafkaProducer
-        return make(
-            enable_idempotence=True,
-            acks="all",
-            compression_type=self._options.compression,
-            max_batch_size=self._options.request_bytes_max,
-            max_request_size=self._options.request_bytes_max,
-            **connection.client_arguments(),
-        )
-
     async def partitions(self, topic: str) -> list[int]:
         """Raises `TopicMissing`, `NotAuthorized`, `BrokerUnreachable`."""
-        connection = self._options.connection
         deadline = time.monotonic() + self._options.delivery_ms / 1000
         while True:
             try:
-                async with asyncio.timeout(TOPIC_SECONDS_MAX):
-                    return sorted(await self._producer.partitions_for(topic))
-            except kafka.TopicAuthorizationFailedError as error:
-                raise NotAuthorized(f"This user may not write to topic {topic}.") from error
-            except (kafka.KafkaError, OSError) as error:
-                if await self._is_missing(topic):
-                    raise TopicMissing(
-                        f"Topic {topic} is not in the cluster at {connection.address}, and the brokers do not create "
-                        "it by themselves. Create it first, or check the name."
-                    ) from error
+                return list(await self._producer.partitions(topic))
+            except client.TopicNotFound as error:
+                raise TopicMissing(
+                    f"Topic {topic} is not in the cluster at {self._options.connection.address}, and the brokers do "
+                    "not create topics automatically. Create it first, or check the name."
+                ) from error
+            except (client.BrokerUnavailable, client.RetriableError) as error:
                 if time.monotonic() > deadline:
-                    advertised = advertised_addresses(self._producer.client)
-                    raise source_error(await diagnose(connection, advertised, error)) from error
+                    raise await self._unreachable(error) from error
+                await self._link.close()
+            except client.KafkaClientError as error:
+                raise source_error(error) from error
             await asyncio.sleep(RETRY_SECONDS)
 
-    async def _is_missing(self, topic: str) -> bool:
-        """Whether the brokers say so, rather than nothing at all."""
-        client = self._producer.client
-        try:
-            async with asyncio.timeout(TOPIC_SECONDS_MAX):
-                has_answered = await client.force_metadata_update()
-        except (kafka.KafkaError, OSError):
-            return False
-        return bool(has_answered) and not client.cluster.partitions_for_topic(topic)
+    def batch(self) -> OpenBatch:
+        return OpenBatch(self._producer_options)
 
-    def batch(self) -> Any:
-        """An empty BatchBuilder."""
-        return self._producer.create_batch()
-
-    async def send(self, batch: Any, topic: str, partition: int) -> None:
-        """Queue a batch. Raises what became of an earlier one that failed."""
-        async with asyncio.timeout(self._options.delivery_ms / 1000):
-            while len(self._under_way) >= BATCHES_UNDER_WAY_MAX:
-                await self._settle(self._under_way.popleft())
-            acknowledged = await self._producer.send_batch(batch, topic, partition=partition)
-        self._under_way.append(_Sent(topic, partition, batch.record_count(), acknowledged))
+    async def send(self, batch: OpenBatch, topic: str, partition: int) -> None:
+        """Queue a batch. Raises the error of an earlier batch."""
+        while len(self._under_way) >= BATCHES_UNDER_WAY_MAX:
+            await self._settle(self._under_way.popleft())
+        self._under_way.append(self._producer.enqueue(topic, partition, batch.builder, batch.count))
 
     async def finish(self) -> None:
-        """Returns once every record is acknowledged. Raises a `SourceError` where one is not."""
-        async with asyncio.timeout(self._options.delivery_ms / 1000):
-            while self._under_way:
-                await self._settle(self._under_way.popleft())
-        await self._producer.stop()
+        """Return once every record is acknowledged. Raises `SourceError`."""
+        while self._under_way:
+            await self._settle(self._under_way.popleft())
+        await self._producer.close()
 
     async def abandon(self) -> None:
-        """Without waiting for what is under way."""
-        producer, self._producer = self._producer, None
-        if producer is None:
-            return
-        for sent in self._under_way:
-            sent.acknowledged.cancel()
+        """Close the connections without waiting for acknowledgements."""
         self._under_way.clear()
-        # Its own way of stopping would wait for batches that may never be acknowledged.
-        producer._closed = True
-        with contextlib.suppress(TimeoutError, kafka.KafkaError, OSError):
-            async with asyncio.timeout(STOP_SECONDS_MAX):
-                if producer._sender.sender_task is not None:
-                    await producer._sender.close()
-                await producer.client.close()
+        await self._producer.close()
 
-    async def _settle(self, sent: _Sent) -> None:
-        try:
-            await sent.acknowledged
-        except (kafka.KafkaError, OSError) as error:
-            raise self._refused(sent, error) from error
+    async def _settle(self, batch: Batch) -> None:
+        await asyncio.wait((batch.settled,))
+        if batch.error is not None:
+            raise self._rejected(batch, batch.error) from batch.error
 
-    def _refused(self, sent: _Sent, error: Exception) -> SourceError:
-        text = str(error) or type(error).__name__
-        where = f"{sent.records} records for {sent.topic}-{sent.partition}"
-        if isinstance(error, (kafka.TopicAuthorizationFailedError, kafka.ClusterAuthorizationFailedError)):
-            return NotAuthorized(f"This user may not write to topic {sent.topic}: {text}")
-        if isinstance(error, kafka.MessageSizeTooLargeError):
+    async def _unreachable(self, error: Exception) -> SourceError:
+        return source_error(await diagnose(self._options.connection, self._link.advertised(), error))
+
+    def _rejected(self, batch: Batch, error: Exception) -> SourceError:
+        records = f"{batch.count} records for {batch.topic}-{batch.partition}"
+        if isinstance(error, client.NotAuthorized):
+            return NotAuthorized(f"This user may not write to topic {batch.topic}: {error}")
+        if isinstance(error, (client.BrokerUnavailable, client.RetriableError)):
+            return BrokerUnreachable(
+                f"{records} were not acknowledged by the brokers at {self._options.connection.address} within "
+                f"{self._options.delivery_ms} ms (kafka.delivery.timeout.ms): {error} Spark retries the task, which "
+                "may write them again."
+            )
+        code = getattr(error, "kafka_code", None)
+        if code is ErrorCode.message_too_large:
             return BrokerRefused(
-                f"{where} were refused as too large. Lower kafka.max.request.size (now "
+                f"{records} were rejected as too large. Lower kafka.max.request.size (now "
                 f"{self._options.request_bytes_max}), or raise the topic's max.message.bytes."
             )
-        if isinstance(error, kafka.InvalidTimestampError):
+        if code is ErrorCode.invalid_timestamp:
             return BrokerRefused(
-                f"{where} were refused for their column timestamp: brokers take no time more than an hour ahead "
-                "(message.timestamp.after.max.ms), nor one older than message.timestamp.before.max.ms."
+                f"{records} were rejected because of the column timestamp. Brokers accept timestamps up to an hour "
+                "ahead (message.timestamp.after.max.ms) and not older than message.timestamp.before.max.ms."
             )
-        return BrokerRefused(f"{where} were refused: {text}")
-
-    def overdue(self) -> SourceError:
-        """For a TimeoutError out of `send` or `finish`."""
-        return BrokerUnreachable(
-            f"Records were not acknowledged by the brokers at {self._options.connection.address} in "
-            f"{self._options.delivery_ms} ms (kafka.delivery.timeout.ms). Some may have been written all the same; the "
-            "task is retried, and may write them again."
-        )
+        return BrokerRefused(f"{records} were rejected: {error}")

@@ -7,16 +7,15 @@ retry writes them again: delivery is at least once, as with Spark's own sink.
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from pyarrow import lib as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
-from headgate.spark_udfs.source.errors import SourceError, UnwritableRow
+from headgate.spark_udfs.source.errors import UnwritableRow
 from headgate.spark_udfs.source.loop import LoopThread, loop_thread
 from headgate.spark_udfs.source.options import WriteOptions
 from headgate.spark_udfs.source.placement import partitions_of
-from headgate.spark_udfs.source.producing import TopicProducer
+from headgate.spark_udfs.source.producing import OpenBatch, TopicProducer
 from headgate.spark_udfs.source.records import Record, Rows
 
 RECORD_OVERHEAD_BYTES_MAX = 96
@@ -40,10 +39,6 @@ def write_batches(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> W
         records = sum(sheets.add(batch) for batch in batches)
         sheets.close()
         thread.run(producer.finish())
-    except TimeoutError as error:
-        failed: SourceError = producer.overdue()
-        thread.run(producer.abandon())
-        raise failed from error
     except BaseException:
         thread.run(producer.abandon())
         raise
@@ -58,7 +53,7 @@ class _Sheets:
         self._producer = producer
         self._options = options
         self._partitions: dict[str, list[int]] = {}
-        self._open: dict[tuple[str, int], Any] = {}
+        self._open: dict[tuple[str, int], OpenBatch] = {}
         self._keyless: dict[str, int] = {}
         """Where records without a key go for now: to one partition until its batch is full, as Java does."""
 
@@ -109,9 +104,8 @@ class _Sheets:
         self._open[place] = self._producer.batch()
         self._appended(self._open[place], record)
 
-    def _appended(self, batch: Any, record: Record) -> bool:
-        added = batch.append(timestamp=record.timestamp_ms, key=record.key, value=record.value, headers=record.headers)
-        return added is not None
+    def _appended(self, batch: OpenBatch, record: Record) -> bool:
+        return batch.append(timestamp=record.timestamp_ms, key=record.key, value=record.value, headers=record.headers)
 
     def _check_size(self, record: Record, partition: int) -> None:
         """The first record of a batch is taken whatever its size."""

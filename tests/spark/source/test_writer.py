@@ -197,7 +197,6 @@ def test_a_broker_that_restarts_when_a_task_begins_is_waited_for(tmp_path: Path)
 def test_a_broker_that_is_away_for_long_is_not_taken_for_a_missing_topic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.spark_udfs.source.producing.TOPIC_SECONDS_MAX", 0.2)
     broker = HeadgateBroker(tmp_path)
     broker.start()
     topics = Topics(broker.address)
@@ -266,7 +265,7 @@ def test_columns_that_do_not_fit_are_refused_on_the_driver(
 
 def test_a_time_too_far_ahead_is_explained(embedded: Topics) -> None:
     times = pa.array([datetime(2999, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
-    with pytest.raises(BrokerRefused, match="more than an hour ahead"):
+    with pytest.raises(BrokerRefused, match="up to an hour ahead"):
         written(embedded, batch_of(value=pa.array(["a"]), timestamp=times), topic=embedded.create())
 
 

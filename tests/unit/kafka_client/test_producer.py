@@ -1,0 +1,105 @@
+"""The producer outside the proxy: batches of the caller, acks other than all, compression."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiokafka import errors as kafka
+from aiokafka.record.default_records import DefaultRecordBatch
+from kio.schema.errors import ErrorCode
+
+from headgate.kafka_client.errors import BrokerUnavailable, InvalidRequest
+from headgate.kafka_client.options import ConnectionOptions
+from headgate.kafka_client.producer.options import COMPRESSION_CODECS, ProducerOptions
+from headgate.kafka_client.producer.producer import Producer, new_builder
+from headgate.kafka_client.producer.records import Batch, OutgoingRecord
+from tests.unit.proxy.produce.fake_link import FakeLink
+
+CONNECTION = ConnectionOptions(("127.0.0.1:9092",), request_timeout_ms=100)
+
+
+def run(scenario: Callable[[FakeLink, Producer], Awaitable[None]], **options: Any) -> None:
+    async def started() -> None:
+        link: Any = FakeLink()
+        producer = Producer(CONNECTION, ProducerOptions(close_timeout_ms=0, **options), link)
+        await scenario(link, producer)
+        await producer.close()
+
+    asyncio.run(asyncio.wait_for(started(), 10))
+
+
+async def requests(link: FakeLink, count: int) -> None:
+    async with asyncio.timeout(5):
+        while len(link.answers) < count:  # noqa: ASYNC110  # the fake link has no event
+            await asyncio.sleep(0.01)
+
+
+def filled(options: ProducerOptions, *values: bytes) -> Any:
+    builder = new_builder(options)
+    for index, value in enumerate(values):
+        assert builder.append(index, 1, None, value, []) is not None
+    return builder
+
+
+def test_a_batch_of_the_caller_is_retried_with_its_numbers_until_the_outcome_is_known() -> None:
+    async def scenario(link: FakeLink, producer: Producer) -> None:
+        batches = [producer.enqueue("t", 0, filled(ProducerOptions(), b"a", b"b"), 2) for _ in range(2)]
+        await requests(link, 1)
+        link.lose(kafka.KafkaConnectionError("gone"))
+        await requests(link, 2)
+        assert link.sent[0] == link.sent[1]
+        link.place(7)
+        await requests(link, 3)
+        assert (link.sent[2].producer_id, link.sent[2].sequence) == (link.sent[0].producer_id, 2)
+        link.refuse(ErrorCode.message_too_large)
+        await asyncio.wait([batch.settled for batch in batches])
+        assert (batches[0].base_offset, batches[0].error) == (7, None)
+        assert isinstance(batches[1].error, InvalidRequest)
+        assert batches[1].error.kafka_code is ErrorCode.message_too_large
+        assert producer.pending_bytes == 0
+
+    run(scenario)
+
+
+def test_an_unknown_outcome_is_reported() -> None:
+    async def scenario(link: FakeLink, producer: Producer) -> None:
+        batch: Batch = producer.enqueue("t", 0, filled(ProducerOptions(), b"a"), 1)
+        await requests(link, 1)
+        link.lose(kafka.RequestTimedOutError())
+        await asyncio.wait([batch.settled])
+        assert batch.error is not None
+        assert "may have been written" in str(batch.error)
+
+    run(scenario, delivery_timeout_ms=50)
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_without_all_acknowledgements_batches_have_no_producer_id(acks: int) -> None:
+    async def scenario(link: FakeLink, producer: Producer) -> None:
+        for index in range(2):
+            ticket = producer.place_one("t", OutgoingRecord(None, b"v", 0), (0, 1), 1)
+            await requests(link, index + 1)
+            assert (link.sent[-1].producer_id, link.sent[-1].sequence) == (-1, -1)
+            link.place(-1 if acks == 0 else index)
+            assert (await ticket.delivered()).offset == (-1 if acks == 0 else index)
+
+    run(scenario, acks=acks)
+
+
+@pytest.mark.parametrize("compression", COMPRESSION_CODECS)
+def test_batches_are_compressed(compression: str) -> None:
+    options = ProducerOptions(compression=compression)
+    batch = DefaultRecordBatch(bytes(filled(options, b"x" * 1000).build()))
+    assert batch.compression_type == COMPRESSION_CODECS[compression]
+    assert [record.value for record in batch] == [b"x" * 1000]
+
+
+def test_no_broker_is_reported_when_the_producer_is_opened() -> None:
+    async def scenario() -> None:
+        producer = Producer(ConnectionOptions(("127.0.0.1:1",)), ProducerOptions(close_timeout_ms=0))
+        with pytest.raises(BrokerUnavailable, match=r"127\.0\.0\.1:1: Connection refused"):
+            await producer.open()
+        await producer.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 10))
