@@ -19,7 +19,10 @@ _OWN_ERROR = re.compile(
 _OWN_PACKAGES = ("headgate.spark_udfs", "headgate.serdes", "headgate.kafka_client")
 _PYTHON_ERROR = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception)): (?P<text>.+)$", re.MULTILINE)
 """The last line of a Python traceback."""
-_UNREACHABLE = frozenset({"BrokerUnreachable", "RegistryNotReady", "RegistryUnavailable"})
+_UNREACHABLE = frozenset(
+    {"BrokerUnavailable", "BrokerUnreachable", "RegistryNotReady", "RegistryUnavailable", "RegistryUnreachable"}
+)
+"""Errors after which a retry may succeed."""
 _PY4J_PREFIX = re.compile(r"^An error occurred while calling \S+\.\n: ")
 _JAVA_TRACE = re.compile(r"^\s+at [\w.$/]+\(|^JVM stacktrace:|^=== Streaming Query ===", re.MULTILINE)
 TEXT_CHARS_MAX = 2000

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StructType
 
+from headgate.kafka_client.errors import BrokerUnavailable
 from headgate.serdes.avro import parse
+from headgate.serdes.client.errors import RegistryUnreachable
 from headgate.spark_udfs.pipeline import session
 from headgate.spark_udfs.pipeline.avro_schema import avro_text
 from headgate.spark_udfs.pipeline.batch_gate import BatchGate, QueryStopping
@@ -76,7 +78,12 @@ def test_the_original_message_is_extracted_from_spark_errors() -> None:
     )
     error = explained(RuntimeError(text))
     assert (error.what, error.unreachable) == ("no broker answers at 127.0.0.1:1 is it running?", True)
-    assert explained(BrokerUnreachable("nobody")).unreachable
+    for unreachable in (
+        BrokerUnreachable("kafka:9092"),
+        BrokerUnavailable("kafka:9092"),
+        RegistryUnreachable("r:8081"),
+    ):
+        assert explained(unreachable).unreachable
     mine = PipelineError("mine")
     assert explained(mine) is mine
     assert explained(RuntimeError("")).why == "RuntimeError"
