@@ -18,7 +18,7 @@ from headgate.registry.subjects import Subject
 from headgate.registry.wire import WireReference, references_of
 
 _LOG: Final = logging.getLogger(__name__)
-_references: Final = msgspec.json.Decoder(list[WireReference])
+_REFERENCES_DECODER: Final = msgspec.json.Decoder(list[WireReference])
 
 EDGES: Final = (
     "SELECT s.context, s.id, e.context, e.name, e.version, e.checksum "
@@ -67,7 +67,7 @@ def _repaired(connection: sqlite3.Connection, schema: tuple[object, ...]) -> boo
         context, id, _, _, _, _, refs, *_ = verified("schemas", row)
     except DamagedRow:
         return False  # the references are unknown, so keep the edges
-    references = references_of(_references.decode(refs)) if refs else ()
+    references = references_of(_REFERENCES_DECODER.decode(refs)) if refs else ()
     stored = connection.execute("SELECT context, name, version, checksum FROM edges WHERE schema = ?", (key,))
     if sorted(stored.fetchall()) == sorted(_rows(context, id, references)):
         return False
