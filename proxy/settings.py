@@ -101,8 +101,8 @@ class ProxySettings:
     """Decompressed size of one record batch. Records beyond it are returned as poison."""
     read_streams_max: int = 10_000
     streams_bytes_max: int = 256 * 1024 * 1024
-    """Memory of all streams and pages. Beyond it new reads wait, pages end early, and clients that read nothing for five
-    seconds are disconnected."""
+    """Memory of all streams and pages. Beyond it new reads wait, pages end early, and clients that read nothing for
+    five seconds are disconnected."""
     stream_heartbeat_ms: int = 15_000
     """Interval of heartbeats in idle streams, so that load balancers keep the connection open."""
     kafka_request_timeout_ms: int = 10_000

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
+from headgate.kafka_client.time_slicing import chunks
 from headgate.proxy.api.request_body import parse_json
 from headgate.proxy.errors import BadRequest, InvalidPayload
-from headgate.kafka_client.time_slicing import chunks
 
 WHOLE_BYTES_MAX: Final = 256 * 1024
 """Smaller bodies are parsed at once, which takes a few milliseconds."""

@@ -5,6 +5,7 @@ import re
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
+from headgate.kafka_client.producer.records import OutgoingRecord, Ticket
 from headgate.openapi.media_types import JSON, KAFKA_V2, negotiate
 from headgate.proxy.api.body_memory import BodyMemory
 from headgate.proxy.api.errors import send_error
@@ -22,7 +23,6 @@ from headgate.proxy.errors import (
     UnsupportedMedia,
 )
 from headgate.proxy.producers.idempotency import Answered, parse_key
-from headgate.kafka_client.producer.records import OutgoingRecord, Ticket
 from headgate.proxy.services import Services
 from headgate.web import responses
 from headgate.web.asgi import Receive, Scope, Send

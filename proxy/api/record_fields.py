@@ -6,8 +6,8 @@ import datetime
 from functools import lru_cache
 from typing import Any, Final
 
-from headgate.proxy.errors import BadRequest
 from headgate.kafka_client.producer.records import Header
+from headgate.proxy.errors import BadRequest
 
 # Partitions, versions and ids are signed 32-bit integers in Kafka and in the registry.
 INT32_MAX: Final = 2**31 - 1

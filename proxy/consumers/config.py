@@ -1,4 +1,4 @@
-"""What a consumer instance is asked to be: the body of POST /consumers/{group}, checked field by field."""
+"""Configuration of a consumer instance: the body of POST /consumers/{group}."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ from headgate.proxy.errors import InvalidConsumerConfig, InvalidConsumerConfigVa
 from headgate.proxy.reading.formats import Formats, ReadFormat
 
 FETCH_MIN_BYTES_MAX: Final = 10_000_000
-"""Confluent's bound."""
+"""The limit of Confluent's REST Proxy."""
 REQUEST_TIMEOUT_MS_MAX: Final = 300_000
-"""A poll that waits longer is taken for a dead connection by whatever stands between."""
+"""Load balancers close connections that are idle for longer."""
 NAME_CHARS_MAX: Final = 255
 
 
@@ -31,7 +31,7 @@ def read_config(body: Any) -> InstanceConfig:
     if body is None:
         return InstanceConfig()
     if not isinstance(body, dict):
-        raise InvalidConsumerConfigValue("The body must be an object of consumer settings.")
+        raise InvalidConsumerConfigValue("The request body must be an object with consumer settings.")
     for name in body:
         if name not in _FIELDS:
             raise Unprocessable(f"Unrecognized field: {str(name)[:100]}")
@@ -54,9 +54,9 @@ def _text(given: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not value or len(value) > NAME_CHARS_MAX:
-        raise InvalidConsumerConfigValue(f"{name} must be a text of 1 to {NAME_CHARS_MAX} characters.")
+        raise InvalidConsumerConfigValue(f"{name} must be a string of 1 to {NAME_CHARS_MAX} characters.")
     if any(ord(character) < 32 or 0xD800 <= ord(character) < 0xE000 for character in value):
-        raise InvalidConsumerConfigValue(f"{name} stands in addresses: no control characters.")
+        raise InvalidConsumerConfigValue(f"{name} must not contain control characters, because it is part of URLs.")
     return value
 
 
@@ -82,7 +82,7 @@ def _one_of(given: Mapping[str, Any], name: str, allowed: tuple[str, ...]) -> st
 
 
 def _flag(given: Mapping[str, Any], name: str) -> bool:
-    """Confluent's clients send the text; people write the boolean."""
+    """A boolean, or the string that Confluent's clients send."""
     value = given.get(name, True)
     if isinstance(value, bool):
         return value
@@ -93,7 +93,7 @@ def _flag(given: Mapping[str, Any], name: str) -> bool:
 
 def _fetch_min_bytes(given: Mapping[str, Any]) -> int:
     found = _first(given, "fetch.min.bytes", "responseMinBytes")
-    value = -1 if found is None else _whole(found, "fetch.min.bytes")
+    value = -1 if found is None else _integer(found, "fetch.min.bytes")
     if value != -1 and not 1 <= value <= FETCH_MIN_BYTES_MAX:
         raise InvalidConsumerConfig(
             "Invalid consumer configuration. It does not abide by the constraints: "
@@ -106,7 +106,7 @@ def _timeout(given: Mapping[str, Any]) -> int | None:
     found = _first(given, "consumer.request.timeout.ms", "requestWaitMs")
     if found is None:
         return None
-    value = _whole(found, "consumer.request.timeout.ms")
+    value = _integer(found, "consumer.request.timeout.ms")
     if not 0 <= value <= REQUEST_TIMEOUT_MS_MAX:
         raise InvalidConsumerConfigValue(
             f"consumer.request.timeout.ms must be between 0 and {REQUEST_TIMEOUT_MS_MAX}, not {value}."
@@ -118,12 +118,12 @@ def _first(given: Mapping[str, Any], *names: str) -> Any:
     return next((given[name] for name in names if name in given), None)
 
 
-def _whole(value: Any, name: str) -> int:
+def _integer(value: Any, name: str) -> int:
     if isinstance(value, str) and len(value) < 20 and value.lstrip("-").isascii() and value.lstrip("-").isdigit():
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise InvalidConsumerConfigValue(f"{name} must be a whole number, not {value!r:.100}.")
+    raise InvalidConsumerConfigValue(f"{name} must be an integer, not {value!r:.100}.")
 
 
 _FIELDS: Final = frozenset(

@@ -1,8 +1,8 @@
-"""A consumer group read as a stream, with explicit acknowledgement: at least once, whatever breaks.
+"""Stream of a consumer group with explicit acknowledgements: at-least-once delivery.
 
-Rows carry tokens that count up. Acknowledging one acknowledges all before it, and commits them. What is not
-acknowledged when the stream ends, or when a rebalance takes the partition away, is delivered again to whoever reads it
-next. A client that does not acknowledge is sent no more than `unacknowledged_max` rows.
+Rows have increasing tokens. The acknowledgement of a token commits all rows up to it. After the end of the stream, or
+after a revocation of the partition, unacknowledged rows are delivered again to the next member. At most
+`unacknowledged_max` rows are unacknowledged.
 """
 
 import asyncio
@@ -38,16 +38,16 @@ from headgate.proxy.settings import ProxySettings
 UNACKNOWLEDGED: Final = 1_000
 UNACKNOWLEDGED_MAX: Final = 100_000
 ROWS_MAX: Final = 500
-"""Rendered at once."""
+"""Rows that are rendered together."""
 ROWS_RATIO: Final = 3
-"""What rows cost until they have been sent, as a multiple of their size: records, rows, and their text."""
+"""Memory of unsent rows as a multiple of their size: records, rows, and their text."""
 PAUSE_SECONDS: Final = 0.5
-"""How long a stream waits at most before it looks whether the proxy stops."""
+"""Interval of checks whether the proxy is stopping."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupBatch:
-    """Rows in the v3 shape, with topic and token. No rows and no note: a sign of life."""
+    """v3 rows with topic and token. A batch without rows and note is a heartbeat."""
 
     rows: list[bytes]
     tokens: list[int]
@@ -89,9 +89,9 @@ class GroupStream:
         return self._sent - self._acknowledged
 
     async def batches(self) -> AsyncIterator[GroupBatch]:
-        """Ends when the proxy stops, the limit is reached, or a fault will not pass.
+        """Ends when the proxy stops, the limit is reached, or after an error that is not retriable.
 
-        Heartbeats come on time whatever the stream waits for, such as a coordinator that is not available.
+        Sends heartbeats in time, also while it waits for an unavailable coordinator.
         """
         batches = self._batches()
         waiting: asyncio.Task[GroupBatch | None] | None = None
@@ -117,11 +117,11 @@ class GroupStream:
             await self._member.subscribe(self.topics)
             while not self._readers.stopping.is_set():
                 if time.monotonic() >= commit_at:
-                    # Acknowledged rows whose commit failed: the coordinator may be back.
+                    # Retry failed commits of acknowledged rows. The coordinator may be available again.
                     with contextlib.suppress(BrokerUnavailable, KafkaRetriable):
                         await self._commit()
                     commit_at = time.monotonic() + self._spec.heartbeat_seconds
-                self.share.resize(0)  # the client has taken everything before
+                self.share.resize(0)  # The client has read all previous rows.
                 batch = await self._next()
                 if batch is not None:
                     self.share.resize(FETCH_BYTES_MAX + ROWS_RATIO * sum(map(len, batch.rows)))
@@ -142,9 +142,9 @@ class GroupStream:
             self.share.resize(0)
 
     async def acknowledge(self, token: int) -> int:
-        """Everything up to a token. How many rows that were; none where they have been acknowledged, or taken away."""
+        """Acknowledges all rows up to `token`. Returns the number of newly acknowledged rows. Raises BadRequest."""
         if token > self._sent:
-            raise BadRequest(f"The token {token} has not been given out; the last is {self._sent}.")
+            raise BadRequest(f"The token {token} does not exist. The last token is {self._sent}.")
         newly = max(token - self._acknowledged, 0)
         self._acknowledged = max(self._acknowledged, token)
         self._room.set()
@@ -167,14 +167,14 @@ class GroupStream:
         waiting = self._member.waiting()
         if not waiting and not await self._member.fetch(PAUSE_SECONDS):
             return None
-        self._forget_revoked()
+        self._drop_revoked()
         generation = self._member.generation
         most = min(room, ROWS_MAX, self._rows_left or ROWS_MAX)
         await self.share.reserve()
         taken = [waiting.popleft() for _ in range(min(most, len(waiting)))]
         disposed = await self._dispose(taken)
         if self._member.generation != generation:
-            return None  # somebody else's by now
+            return None  # A rebalance has revoked the partition.
         return self._number(taken, disposed)
 
     async def _dispose(self, taken: list[Record]) -> Disposed:
@@ -185,7 +185,7 @@ class GroupStream:
                 self._readers.payloads, self._spec.formats, v3_rows, topic, partition, functools.partial(iter, kept)
             )
             rows += made.rows
-        # The place in `taken` stands for the offset, which is not unique here.
+        # The index in `taken` replaces the offset, which is not unique across partitions.
         return await dispose(self._readers.sender, self._spec.poison, Rows(rows, list(range(len(rows)))), _where)
 
     def _number(self, taken: list[Record], disposed: Disposed) -> GroupBatch | None:
@@ -202,7 +202,7 @@ class GroupStream:
         if disposed.failure is not None:
             self.reason, self.error = "error", disposed.failure
         elif len(disposed.rows) < len(taken):
-            # What was passed over or set aside goes with the last row.
+            # Skipped and dead-lettered records are committed with the last row.
             after = {TopicPartition(record.topic, record.partition): record.offset + 1 for record in taken}
             self._pending.extend((self._sent, at, following) for at, following in after.items())
         if self._rows_left is not None:
@@ -211,17 +211,17 @@ class GroupStream:
 
     async def _commit(self) -> None:
         async with self._committing:
-            self._forget_revoked()
+            self._drop_revoked()
             upto = self._acknowledged
             due = itertools.takewhile(lambda entry: entry[0] <= upto, self._pending)
             offsets = {at: OffsetAndMetadata(following, "") for _, at, following in due}
             if offsets:
                 await self._member.commit(offsets)
-            # Only now: what could not be committed is tried again with the next acknowledgement.
+            # Remove entries after the commit, so that the next acknowledgement retries a failed one.
             while self._pending and self._pending[0][0] <= upto:
                 self._pending.popleft()
 
-    def _forget_revoked(self) -> None:
+    def _drop_revoked(self) -> None:
         if self._generation != self._member.generation:
             self._generation = self._member.generation
             self._pending.clear()
@@ -229,7 +229,7 @@ class GroupStream:
 
 
 class GroupStreams:
-    """Those of one worker, by their identity: acknowledgements come in requests of their own."""
+    """Group streams of one worker by id, because acknowledgements are separate requests."""
 
     def __init__(self, settings: ProxySettings, ownership: Ownership, readers: Readers) -> None:
         self._settings = settings
@@ -243,7 +243,10 @@ class GroupStreams:
     ) -> GroupStream:
         """Raises TooManyRequests."""
         if len(self._streams) >= self._settings.consumer_instances_max:
-            raise TooManyRequests("This worker has as many group streams as it may.", retry_after_seconds=10)
+            message = f"This worker has {len(self._streams)} group streams, which is the limit."
+            raise TooManyRequests(message, retry_after_seconds=10)
+                f"This worker has {len(self._streams)} group streams, which is the limit.", retry_after_seconds=10
+            )
         identity = uuid.uuid4().hex
         while self._ownership.elsewhere(group, identity) is not None:
             identity = uuid.uuid4().hex
@@ -257,12 +260,12 @@ class GroupStreams:
         found = self._streams.get((group, identity))
         if found is None:
             raise ConsumerInstanceNotFound(
-                "The stream has ended; what was not acknowledged is delivered to the next one of the group."
+                "The stream has ended. Unacknowledged rows are delivered to the next member of the group."
             )
         return found
 
     def end(self, stream: GroupStream) -> None:
-        """In a task of its own: whoever ends a stream may have been cancelled, and the group must be left anyway."""
+        """Closes the stream in a separate task, because the caller may have been cancelled."""
         if self._streams.pop((stream.group, stream.identity), None) is not None:
             task = asyncio.get_running_loop().create_task(stream.close())
             self._closing.add(task)

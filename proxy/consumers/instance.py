@@ -1,11 +1,11 @@
-"""A v2 consumer instance: a group member with a subscription, and answers that can be repeated.
+"""v2 consumer instance: a group member with a subscription. Its last response can be repeated.
 
-Commits. `auto.commit.enable=true` commits what an answer held once the next read, or the DELETE, shows that the client
-goes on, and before partitions are given away: a proxy or client that dies loses nothing, it may read the last answer
-again. `false` commits on POST /offsets alone.
+Commits: with `auto.commit.enable=true`, the next read or the DELETE commits the records of a response, because it
+proves that the response arrived. A revocation of partitions commits too. After a crash of proxy or client no record is
+lost, but the last response may be repeated. With `false`, only POST /offsets commits.
 
-Repeats. Each answer has a token. A read with `replay=<token of the last answer that arrived>` gets the answer that
-followed it once more if that one was lost, and new records if it was not.
+Replay: each response has a token. A read with `replay=<token of the last response that arrived>` returns the next
+response again if it was lost, else new records.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ from headgate.proxy.errors import IllegalState, ProxyError
 from headgate.proxy.reading.cluster import Cluster
 from headgate.proxy.settings import ProxySettings
 
-ANSWER_RECORDS_MAX: Final = 10_000
-"""Rows of one answer: what follows comes with the next."""
+RESPONSE_RECORDS_MAX: Final = 10_000
+"""Rows of one response. The next read returns the rest."""
 RECORD_OVERHEAD_BYTES: Final = 100
-"""What a row takes beside key and value, about."""
+"""Approximate size of a row without key and value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredResponse:
     token: str
     body: bytes
 
@@ -52,8 +52,8 @@ class ConsumerInstance:
         self._reading = asyncio.Lock()
         self._busy = 0
         self._last_used = time.monotonic()
-        self._answers = 0
-        self._last_answer: Answer | None = None
+        self._responses = 0
+        self._last_response: StoredResponse | None = None
         self._committing: asyncio.Task[None] | None = None
 
     def idle_seconds(self, now: float) -> float:
@@ -70,7 +70,7 @@ class ConsumerInstance:
         if topics == self.topics and pattern == self.pattern:
             return
         if self.config.auto_commit:
-            await self._commit_quietly()
+            await self._try_commit()
         if topics:
             await self.member.subscribe(topics)
         elif self.topics:
@@ -79,7 +79,7 @@ class ConsumerInstance:
 
     async def unsubscribe(self) -> None:
         if self.config.auto_commit:
-            await self._commit_quietly()
+            await self._try_commit()
         await self.member.unsubscribe()
         self.topics, self.pattern, self._assigned_by_hand = [], None, False
 
@@ -87,14 +87,14 @@ class ConsumerInstance:
         if self.topics or self.pattern is not None:
             raise IllegalState(_EXCLUSIVE)
         if self.config.auto_commit:
-            await self._commit_quietly()
+            await self._try_commit()
         await self.member.assign(partitions)
         self._assigned_by_hand = True
 
     async def read(
         self, timeout_ms: int | None, bytes_max: int, render: Callable[[list[Record]], Awaitable["Rendering"]]
-    ) -> Answer:
-        """Returns as soon as there is something. `render` may keep fewer records than it is given, never reorders."""
+    ) -> StoredResponse:
+        """Returns with the first records. `render` may consume fewer records than it gets, in the same order."""
         async with self._reading:
             if self.config.auto_commit:
                 self._commit_in_background()
@@ -109,49 +109,49 @@ class ConsumerInstance:
                     self.member.waiting().extendleft(reversed(taken[consumed:]))
             kept = taken[:consumed]
             for record in kept:
-                self.member.hand_out(record)
+                self.member.deliver(record)
             return self._remember(rendering.body, repeatable=bool(kept))
 
-    def replay(self, token: str) -> Answer | None:
-        """The answer after the one with this token, or None when that was the last. Raises IllegalState.
+    def replay(self, token: str) -> StoredResponse | None:
+        """The response after `token`, or None if `token` is the last response. Raises IllegalState.
 
-        "0" stands for "none arrived yet", "last" for whatever was answered last.
+        "0" means that no response has arrived. "last" repeats the last response.
         """
         if token == "last":
-            token = str(self._answers - 1)
-        if token == str(self._answers):
+            token = str(self._responses - 1)
+        if token == str(self._responses):
             return None
-        if self._last_answer is not None and token == str(self._answers - 1):
-            return self._last_answer
-        raise IllegalState(f"The answer after {token[:40]!r} is not the last one, or no longer kept.")
+        if self._last_response is not None and token == str(self._responses - 1):
+            return self._last_response
+        raise IllegalState(f"The response after {token[:40]!r} is not the last one, or was evicted.")
 
     async def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata] | None) -> None:
         await self.member.commit(offsets)
 
-    def forget_answer(self) -> int:
-        """Let go of the kept answer; how many bytes that was."""
-        size = 0 if self._last_answer is None else len(self._last_answer.body)
-        self._last_answer = None
+    def drop_response(self) -> int:
+        """Drops the stored response. Returns its size."""
+        size = 0 if self._last_response is None else len(self._last_response.body)
+        self._last_response = None
         return size
 
     async def close(self, *, confirmed: bool) -> None:
-        """`confirmed`: the client said goodbye, so it has what it was given."""
+        """`confirmed`: the client deleted the instance, so the last response has arrived."""
         if self._committing is not None:
             await asyncio.wait([self._committing])
         if confirmed and self.config.auto_commit:
-            await self._commit_quietly()
+            await self._try_commit()
         await self.member.close()
 
-    def _remember(self, body: bytes, *, repeatable: bool) -> Answer:
+    def _remember(self, body: bytes, *, repeatable: bool) -> StoredResponse:
         if not repeatable:
-            # Nothing was handed out: losing this answer loses nothing, and the one before can still be asked for.
-            return Answer(str(self._answers), body)
-        self._answers += 1
-        self._last_answer = Answer(str(self._answers), body)
-        return self._last_answer
+            # An empty response needs no replay, and the previous one stays available.
+            return StoredResponse(str(self._responses), body)
+        self._responses += 1
+        self._last_response = StoredResponse(str(self._responses), body)
+        return self._last_response
 
     def _wait_seconds(self, timeout_ms: int | None) -> float:
-        """As Confluent has it, `timeout` only shortens what the instance was created with; without that, it counts."""
+        """As in Confluent's REST Proxy, `timeout` can only shorten the timeout of the instance, if it has one."""
         own = self.config.request_timeout_ms
         if timeout_ms is None or timeout_ms < 0:
             chosen = self._settings.consumer_request_timeout_ms if own is None else own
@@ -167,13 +167,13 @@ class ConsumerInstance:
         generation = self.member.generation
         try:
             while True:
-                while waiting and len(taken) < ANSWER_RECORDS_MAX:
+                while waiting and len(taken) < RESPONSE_RECORDS_MAX:
                     record_size = _size(waiting[0])
                     if taken and size + record_size > bytes_max:
                         return taken
                     taken.append(waiting.popleft())
                     size += record_size
-                if size >= bytes_max or len(taken) >= ANSWER_RECORDS_MAX:
+                if size >= bytes_max or len(taken) >= RESPONSE_RECORDS_MAX:
                     return taken
                 enough = size >= self.config.fetch_min_bytes and bool(taken)
                 remaining = deadline - time.monotonic()
@@ -186,7 +186,7 @@ class ConsumerInstance:
                     break
                 found = await self.member.fetch(0.0 if enough else max(remaining, 0.0))
                 if self.member.generation != generation:
-                    # Partitions moved meanwhile: what was taken before belongs to the next owner, or comes again.
+                    # A rebalance took place. The records belong to the next owner, or are fetched again.
                     generation = self.member.generation
                     taken, size = [], 0
                 if not found and (enough or time.monotonic() >= deadline):
@@ -200,28 +200,28 @@ class ConsumerInstance:
         return taken
 
     def _commit_in_background(self) -> None:
-        if self.member.handed_out and (self._committing is None or self._committing.done()):
-            self._committing = asyncio.get_running_loop().create_task(self._commit_quietly())
+        if self.member.delivered and (self._committing is None or self._committing.done()):
+            self._committing = asyncio.get_running_loop().create_task(self._try_commit())
 
-    async def _commit_quietly(self) -> None:
-        # If it fails, the next read or the next owner of the partitions comes back to it.
+    async def _try_commit(self) -> None:
+        # After a failure, the next read commits again, or the next owner of the partitions reads the records again.
         with contextlib.suppress(ProxyError):
             await self.member.commit()
 
     async def _before_revocation(self) -> None:
         if self.config.auto_commit:
-            await self._commit_quietly()
+            await self._try_commit()
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
     body: bytes
     consumed: int
-    """How many of the records, from the first, are dealt with."""
+    """The number of records that were rendered, from the first one."""
 
 
 class _Use:
-    """While a request is at work on an instance, it is not idle."""
+    """An instance is not idle during a request."""
 
     def __init__(self, instance: ConsumerInstance) -> None:
         self._instance = instance

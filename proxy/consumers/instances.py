@@ -1,4 +1,4 @@
-"""All consumer instances of one worker: made, found, evicted when idle, and their subscriptions to patterns kept up."""
+"""All consumer instances of one worker: creation, lookup, eviction of idle ones, refresh of topic patterns."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ import uuid
 from typing import Final
 
 from headgate.proxy.consumers.config import InstanceConfig
-from headgate.proxy.consumers.instance import Answer, ConsumerInstance
+from headgate.proxy.consumers.instance import ConsumerInstance, StoredResponse
 from headgate.proxy.consumers.ownership import Ownership
 from headgate.proxy.consumers.patterns import check_pattern, matching
 from headgate.proxy.errors import ConsumerExists, ConsumerInstanceNotFound, ProxyError, TooManyRequests
@@ -16,7 +16,7 @@ from headgate.proxy.settings import ProxySettings
 
 SWEEP_SECONDS: Final = 1.0
 PATTERN_REFRESH_SECONDS: Final = 10.0
-"""How soon a new topic is noticed by those who subscribed to a pattern; Java's consumers take five minutes."""
+"""How often topic patterns are matched with new topics. The default of Java's consumers is five minutes."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -35,14 +35,14 @@ class ConsumerInstances:
         return len(self._instances)
 
     def create(self, group: str, config: InstanceConfig) -> ConsumerInstance:
-        """Connects to nobody yet. Raises ConsumerExists, TooManyRequests."""
+        """Does not connect to a broker yet. Raises ConsumerExists, TooManyRequests."""
         name = config.name or self._new_name(group)
         if (group, name) in self._instances:
             raise ConsumerExists("Consumer with specified consumer ID already exists in the specified consumer group.")
         if len(self._instances) >= self._settings.consumer_instances_max:
             raise TooManyRequests(
-                f"This worker has {self._settings.consumer_instances_max} consumer instances. Delete those not needed, "
-                "or come back when idle ones have been evicted.",
+                f"This worker has {self._settings.consumer_instances_max} consumer instances. Delete some, or "
+                "retry when idle ones have been evicted.",
                 retry_after_seconds=10,
             )
         instance = self._instances[group, name] = ConsumerInstance(group, name, config, self._settings, self._cluster)
@@ -66,14 +66,14 @@ class ConsumerInstances:
         check_pattern(pattern)
         await instance.subscribe(matching(pattern, await self._cluster.topics(fresh=True)), pattern)
 
-    def keep(self, instance: ConsumerInstance, answer: Answer) -> None:
-        """Note what the kept answers take, and let the oldest go when that is too much."""
+    def keep(self, instance: ConsumerInstance, response: StoredResponse) -> None:
+        """Accounts for the stored response. Evicts the oldest responses beyond the limit."""
         self._kept_bytes.pop(instance, None)
-        self._kept_bytes[instance] = len(answer.body)
+        self._kept_bytes[instance] = len(response.body)
         while sum(self._kept_bytes.values()) > self._settings.consumer_replay_bytes_max:
             oldest = next(iter(self._kept_bytes))
             self._kept_bytes.pop(oldest)
-            oldest.forget_answer()
+            oldest.drop_response()
 
     async def close(self) -> None:
         if self._sweeper is not None:
@@ -88,7 +88,7 @@ class ConsumerInstances:
         self._kept_bytes.pop(instance, None)
 
     def _new_name(self, group: str) -> str:
-        """One that this worker owns, so that no request for it needs to be passed on from here."""
+        """A name that this worker owns, so that its requests need no forwarding."""
         while True:
             name = f"rest-consumer-{uuid.uuid4()}"
             if self._ownership.elsewhere(group, name) is None:
@@ -103,9 +103,9 @@ class ConsumerInstances:
                     self._patterns_checked = time.monotonic()
                     await self._refresh_patterns()
             except ProxyError as error:
-                _log.warning("patterns of subscriptions could not be refreshed: %s", error)
+                _log.warning("Topic patterns of consumer instances could not be refreshed: %s", error)
             except Exception:
-                _log.exception("sweeping consumer instances")
+                _log.exception("Eviction of consumer instances failed")
 
     async def _evict(self) -> None:
         now = time.monotonic()

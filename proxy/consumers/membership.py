@@ -1,7 +1,7 @@
-"""One member of a consumer group: an aiokafka consumer whose positions follow what was handed out, not what it fetched.
+"""Member of a consumer group: an aiokafka consumer that tracks which records were delivered.
 
-Shared by v2 instances and group streams. Records that were fetched and not handed out stay here, so that a small answer
-loses nothing; a rebalance or a seek drops them, since they will be fetched again. Commits are the owner's to ask for.
+Used by v2 instances and group streams. Fetched records stay in a buffer until they are delivered. A rebalance or a seek
+drops them, because they will be fetched again. There are no automatic commits.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ from headgate.proxy.reading.payloads import KafkaRecord, UnreadableRecord
 from headgate.proxy.settings import ProxySettings
 
 SESSION_TIMEOUT_MS: Final = 30_000
-"""A worker with thousands of members may be late with a heartbeat; a dead one still frees its partitions soon."""
+"""Long enough for a worker with thousands of members, short enough to free the partitions of a crashed one."""
 POLL_RECORDS_MAX: Final = 500
-"""Taken out of the client's buffer at once: what is taken and not handed out costs memory twice."""
+"""Records per poll. Polled and undelivered records use memory twice."""
 FETCH_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Per fetch of one member: thousands of members must fit into one worker."""
+"""Size of one fetch of one member. One worker has thousands of members."""
 OPERATION_SECONDS_MAX: Final = 20.0
-"""For commits, seeks and look-ups; aiokafka itself tries for ever."""
+"""Timeout of commits, seeks and lookups. aiokafka retries without a limit."""
 
 Record = ConsumerRecord[bytes, bytes]
 
@@ -53,7 +53,7 @@ class MemberSettings:
 
 
 class GroupMember:
-    """Connects on first use. `on_revoked` is awaited before partitions are given away."""
+    """Connects on first use. Calls `on_revoked` before partitions are revoked."""
 
     def __init__(
         self,
@@ -72,12 +72,12 @@ class GroupMember:
         self._buffer: deque[Record] = deque()
         self._generation = 0
         self._listener = _Listener(self, on_revoked)
-        self.handed_out: dict[TopicPartition, int] = {}
-        """Per partition, the offset after the last record that was handed out since it was assigned."""
+        self.delivered: dict[TopicPartition, int] = {}
+        """By partition: the offset after the last record that was delivered since the assignment."""
 
     @property
     def generation(self) -> int:
-        """Grows when partitions are given away: what was handed out before is somebody else's now."""
+        """Increases when partitions are revoked. Records of earlier generations may belong to other members."""
         return self._generation
 
     async def subscribe(self, topics: Iterable[str]) -> None:
@@ -105,25 +105,25 @@ class GroupMember:
             return []
         return sorted(self._consumer.assignment())
 
-    def hand_out(self, record: Record) -> None:
-        self.handed_out[TopicPartition(record.topic, record.partition)] = record.offset + 1
+    def deliver(self, record: Record) -> None:
+        self.delivered[TopicPartition(record.topic, record.partition)] = record.offset + 1
 
     def waiting(self) -> deque[Record]:
-        """Fetched and not handed out: take from the left, and say so with `hand_out`."""
+        """Fetched and undelivered records. Take them from the left and call `deliver`."""
         return self._buffer
 
     async def fetch(self, seconds: float) -> bool:
-        """Wait for records, put them into `waiting`; whether any came. Raises ProxyError."""
+        """Waits for records and adds them to `waiting`. Returns whether there were any. Raises ProxyError."""
         consumer = await self._started()
         try:
             async with asyncio.timeout(max(seconds, 0.001)):
                 found = await consumer.getmany(timeout_ms=int(seconds * 1000), max_records=POLL_RECORDS_MAX)
         except TimeoutError:
-            found = {}  # aiokafka waits for an assignment as long as that takes
+            found = {}  # aiokafka waits for an assignment without a limit.
         except kafka.ConsumerStoppedError as error:
             if self._closed:
                 raise ConsumerInstanceNotFound from error
-            found = {}  # another request has changed the subscription
+            found = {}  # Another request has changed the subscription.
         except (kafka.NoOffsetForPartitionError, kafka.OffsetOutOfRangeError) as error:
             raise KafkaFailed(f"{type(error).__name__}: {error}. The consumer has auto.offset.reset=none.") from error
         except (UnicodeDecodeError, kafka.CorruptRecordException):
@@ -136,21 +136,21 @@ class GroupMember:
         return bool(found)
 
     def check_connected(self) -> None:
-        """Raises BrokerUnavailable where no connection is left: an empty answer would hide it."""
+        """Raises BrokerUnavailable without a connection. An empty response would hide the outage."""
         if self._consumer is not None:
             connections = self._consumer._client._conns.values()
             if not any(connection.connected() for connection in connections):
-                raise BrokerUnavailable("No broker answers; the records will come once one does.")
+                raise BrokerUnavailable("No broker is available. Retry later to read the records.")
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> None:
-        """These offsets, or everything handed out. Raises IllegalState, KafkaRetriable, BrokerUnavailable."""
+        """Commits `offsets`, or all delivered records. Raises IllegalState, KafkaRetriable, BrokerUnavailable."""
         if self._consumer is None:
             if offsets:
                 raise IllegalState("The consumer has neither a subscription nor an assignment.")
             return
         assigned = self._consumer.assignment()
         if offsets is None:
-            offsets = {p: OffsetAndMetadata(o, "") for p, o in self.handed_out.items() if p in assigned}
+            offsets = {p: OffsetAndMetadata(o, "") for p, o in self.delivered.items() if p in assigned}
         for partition in offsets:
             if partition not in assigned:
                 raise IllegalState(
@@ -200,29 +200,29 @@ class GroupMember:
 
     async def _release(self) -> None:
         consumer, self._consumer, self._is_bound = self._consumer, None, False
-        self._forget()
+        self._clear()
         if consumer is None:
             return
         try:
             async with asyncio.timeout(OPERATION_SECONDS_MAX):
                 await consumer.stop()
-        except Exception:  # a broker that is gone cannot be told goodbye; the session will time out there
+        except Exception:  # Without a broker the member cannot leave the group. Its session times out.
             await client_of(consumer).close()
 
     async def _unbound(self) -> Any:
-        """A consumer without a subscription. A new one each time: aiokafka's may break when its subscription changes
-        while it joins."""
+        """A new consumer without a subscription. Changing the subscription of an aiokafka consumer while it joins is
+        not safe."""
         if self._is_bound:
             await self._release()
         return await self._started()
 
     def revoked(self) -> None:
         self._generation += 1
-        self._forget()
+        self._clear()
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._buffer.clear()
-        self.handed_out.clear()
+        self.delivered.clear()
 
     def _drop(self, partitions: Iterable[TopicPartition]) -> None:
         gone = set(partitions)
@@ -230,10 +230,10 @@ class GroupMember:
         self._buffer.clear()
         self._buffer.extend(kept)
         for partition in gone:
-            self.handed_out.pop(partition, None)
+            self.delivered.pop(partition, None)
 
     async def _fetch_leniently(self, consumer: Any) -> dict[TopicPartition, list[Record]]:
-        """Past a batch that aiokafka does not read, with a parser that does."""
+        """Fetches with our parser, for batches that aiokafka cannot parse."""
         isolation = Isolation[self._member.isolation_level.upper()]
         positions = {at: await self._run(consumer.position(at)) for at in consumer.assignment()}
         found: dict[TopicPartition, list[Record]] = {}
@@ -260,7 +260,7 @@ class GroupMember:
         return consumer
 
     async def _check_exists(self, consumer: Any, partition: TopicPartition) -> None:
-        """Without creating the topic, as asking for it by name would."""
+        """Fetches metadata of all topics, because a request by name may create the topic."""
         client = client_of(consumer)
         known = client.cluster.partitions_for_topic(partition.topic)
         if known is None or partition.partition not in known:
@@ -279,7 +279,7 @@ class GroupMember:
             raise IllegalState(str(error)) from error
         except TimeoutError as error:
             waited = time.monotonic() - started
-            raise BrokerUnavailable(f"The brokers did not answer within {waited:.0f} seconds.") from error
+            raise BrokerUnavailable(f"The brokers did not respond within {waited:.0f} seconds.") from error
         except ProxyError:
             raise
         except Exception as error:
@@ -291,15 +291,15 @@ class GroupMember:
         if self._consumer is not None:
             return self._consumer
         if self._starting is None:
-            # A task of its own: a client that goes away meanwhile must not leave half a consumer behind.
+            # A separate task, so that the start completes if the client disconnects.
             self._starting = asyncio.get_running_loop().create_task(self._start())
-            self._starting.add_done_callback(self._start_is_over)
+            self._starting.add_done_callback(self._start_done)
         return await asyncio.shield(self._starting)
 
-    def _start_is_over(self, starting: asyncio.Task[Any]) -> None:
+    def _start_done(self, starting: asyncio.Task[Any]) -> None:
         self._starting = None
         if not starting.cancelled():
-            starting.exception()  # whoever waited was told; perhaps nobody did
+            starting.exception()  # Marks the exception as retrieved, because there may be no waiter.
 
     async def _start(self) -> Any:
         consumer: Any = BoundedConsumer(
@@ -311,7 +311,7 @@ class GroupMember:
             isolation_level=self._member.isolation_level,
             enable_auto_commit=False,
             session_timeout_ms=SESSION_TIMEOUT_MS,
-            # Idle members are evicted by their own limit, not by Kafka's.
+            # The proxy evicts idle members itself, before Kafka's poll timeout.
             max_poll_interval_ms=2 * self._proxy.consumer_instance_timeout_ms + 60_000,
             fetch_max_bytes=FETCH_BYTES_MAX,
         )
@@ -345,7 +345,7 @@ class _Listener(ConsumerRebalanceListener):
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
         if not revoked:
-            return  # the first time, and nothing was had before
+            return  # The first assignment.
         if self._before is not None:
             await self._before()
         self._member.revoked()

@@ -1,7 +1,7 @@
-"""Which worker owns a consumer: the same answer on every worker, from the name alone.
+"""The worker that owns a consumer. All workers compute the same owner from the name of the consumer.
 
-Rendezvous hashing over the configured workers (Thaler and Ravishankar, 1996): no table to share, and a worker that goes
-takes only its own consumers along. Nothing a client sends is ever used as an address: it only picks one of the list.
+Rendezvous hashing over the configured workers (Thaler and Ravishankar, 1996) needs no shared table. If a worker is
+removed, only its own consumers move. Clients can only select a URL of the list, never name one.
 """
 
 import hashlib
@@ -24,14 +24,14 @@ class Ownership:
         for url in urls:
             parts = urlsplit(url)
             if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
-                raise UnknownSetting(f"worker.urls holds {url!r}, which is no http address")
+                raise UnknownSetting(f"worker.urls contains {url!r}, which is not an http URL")
         own = None if settings.worker_url is None else settings.worker_url.strip().rstrip("/")
         if urls and own not in urls:
-            raise UnknownSetting("worker.url must be one of worker.urls, the address of this very worker")
+            raise UnknownSetting("worker.url must be one of worker.urls")
         return cls(own, urls)
 
     def elsewhere(self, group: str, name: str) -> str | None:
-        """The address of the worker that owns the consumer; None when it is this one."""
+        """The URL of the owner. None if this worker is the owner."""
         if not self.urls:
             return None
         owner = max(self.urls, key=lambda url: hashlib.blake2b(f"{url}\0{group}\0{name}".encode()).digest())

@@ -1,6 +1,6 @@
-"""Topic patterns of subscriptions, matched whole as Java's consumers do, and never for longer than a bounded time.
+"""Topic patterns of subscriptions. They match whole names, as in Java's consumers, and have a time limit.
 
-A pattern comes from a client: the standard library's matcher could be kept busy for ever by one.
+Clients send the patterns, and a pattern can take exponential time. The standard library has no timeout.
 """
 
 from collections.abc import Iterable
@@ -17,15 +17,15 @@ MATCH_SECONDS_MAX: Final = 0.05
 def check_pattern(pattern: str) -> None:
     """Raises BadRequest."""
     if len(pattern) > PATTERN_CHARS_MAX:
-        raise BadRequest(f"A topic pattern has at most {PATTERN_CHARS_MAX} characters.")
+        raise BadRequest(f"A topic pattern can have at most {PATTERN_CHARS_MAX} characters.")
     try:
         regex.compile(pattern)
     except (regex.error, RecursionError, OverflowError) as error:
-        raise BadRequest(f"The topic pattern is not a regular expression: {error}") from error
+        raise BadRequest(f"The topic pattern is not a valid regular expression: {error}") from error
 
 
 def matching(pattern: str, topics: Iterable[str]) -> list[str]:
-    """Raises BadRequest for a pattern that takes too long. Internal topics are matched only by their own names."""
+    """The matching topics. Internal topics match only by their full name. Raises BadRequest after a timeout."""
     compiled = regex.compile(pattern)
     found = []
     for topic in topics:
@@ -33,5 +33,5 @@ def matching(pattern: str, topics: Iterable[str]) -> list[str]:
             if compiled.fullmatch(topic, timeout=MATCH_SECONDS_MAX) is not None:
                 found.append(topic)
         except TimeoutError as error:
-            raise BadRequest("The topic pattern takes too long to match; make it simpler.") from error
+            raise BadRequest("The topic pattern takes too long to match. Use a simpler one.") from error
     return [topic for topic in sorted(found) if not topic.startswith("__") or topic in pattern]

@@ -26,7 +26,7 @@ from headgate.proxy.api.query import int_query, text_query
 from headgate.proxy.api.record_fields import timestamp_ms
 from headgate.proxy.api.request_body import parse_json, read_body
 from headgate.proxy.consumers.config import read_config
-from headgate.proxy.consumers.instance import Answer, ConsumerInstance, Rendering
+from headgate.proxy.consumers.instance import ConsumerInstance, Rendering, StoredResponse
 from headgate.proxy.consumers.membership import Record
 from headgate.proxy.errors import BadRequest, IllegalState, PartitionNotFound, Unprocessable, UnsupportedMedia
 from headgate.proxy.reading.formats import MEDIA_TYPES, check_accept
@@ -122,16 +122,16 @@ async def records(group: str, instance: str, request: Request) -> Response:
             text_query(request, "on_poison"), text_query(request, "dead_letter_topic"), services.settings
         )
         replay = text_query(request, "replay")
-        answer = None if replay is None else found.replay(replay)
-        if answer is None:
+        response = None if replay is None else found.replay(replay)
+        if response is None:
             most = services.settings.consumer_request_max_bytes
             wanted = most if bytes_max is None or bytes_max <= 0 else min(bytes_max, most)
-            answer = await _while_connected(request, _read(services, found, timeout_ms, wanted, policy))
-            if answer is None:
+            response = await _while_connected(request, _read(services, found, timeout_ms, wanted, policy))
+            if response is None:
                 return Response(b"[]", media_type=media_type)
-            services.consumers.keep(found, answer)
+            services.consumers.keep(found, response)
     share = services.readers.memory.share()
-    return PageResponse(answer.body, share, media_type, {REPLAY_HEADER: answer.token})
+    return PageResponse(response.body, share, media_type, {REPLAY_HEADER: response.token})
 
 
 @router.post(_INSTANCE + "/offsets")
@@ -208,7 +208,7 @@ async def seek_to_end(group: str, instance: str, request: Request) -> Response:
 
 async def _read(
     services: Services, instance: ConsumerInstance, timeout_ms: int | None, bytes_max: int, policy: PoisonPolicy
-) -> Answer:
+) -> StoredResponse:
     async def render(taken: list[Record]) -> Rendering:
         rows: list[Row] = []
         for (topic, partition), run in itertools.groupby(taken, _where):
@@ -230,7 +230,7 @@ def _where(record: Any) -> tuple[str, int]:
     return record.topic, record.partition
 
 
-async def _while_connected(request: Request, reading: Coroutine[Any, Any, Answer]) -> Answer | None:
+async def _while_connected(request: Request, reading: Coroutine[Any, Any, StoredResponse]) -> StoredResponse | None:
     """None if the client disconnects or the proxy stops. The next read then returns the same records."""
     task = asyncio.ensure_future(reading)
     gone = asyncio.ensure_future(_disconnected(request))

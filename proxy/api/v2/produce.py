@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import orjson
 
+from headgate.kafka_client.producer.records import OutgoingRecord, Ticket, settled
+from headgate.kafka_client.time_slicing import chunks
 from headgate.openapi.media_types import JSON, KAFKA_V2, negotiate
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.large_body import parse_rows
@@ -34,11 +36,9 @@ from headgate.proxy.errors import (
     ValueSchemaMissing,
 )
 from headgate.proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
-from headgate.proxy.producers.internal_topics import check_writable
-from headgate.kafka_client.producer.records import OutgoingRecord, Ticket, settled
 from headgate.proxy.kafka_errors import proxy_error
+from headgate.proxy.producers.internal_topics import check_writable
 from headgate.proxy.services import Services
-from headgate.kafka_client.time_slicing import chunks
 
 _MEDIA_TYPES: Final[Mapping[bytes, Format]] = {
     b"application/vnd.kafka.binary.v2+json": Format.BINARY,

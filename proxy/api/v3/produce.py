@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import orjson
 
+from headgate.kafka_client.producer.records import Ticket, settled
+from headgate.kafka_client.time_slicing import chunks
 from headgate.openapi.media_types import JSON
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.json_stream import JsonSplitter
@@ -17,10 +19,8 @@ from headgate.proxy.api.v3.produce_stream import ProduceStream, report_of
 from headgate.proxy.api.v3.record import ParsedRecord, RecordParser
 from headgate.proxy.errors import InvalidBatch, InvalidPayload, ProxyError, ShuttingDown, Unprocessable
 from headgate.proxy.producers.internal_topics import check_writable
-from headgate.kafka_client.producer.records import Ticket, settled
 from headgate.proxy.producers.report_buffer import ClientStalled
 from headgate.proxy.services import Services
-from headgate.kafka_client.time_slicing import chunks
 from headgate.web.asgi import Receive, Send
 
 ENTRY_ID_CHARACTERS_MAX: Final = 80

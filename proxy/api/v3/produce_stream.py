@@ -13,14 +13,14 @@ from typing import Any, Final
 
 import orjson
 
+from headgate.kafka_client.producer.records import Ticket
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.rate_limit import RateLimit
 from headgate.proxy.api.record_fields import iso_time
 from headgate.proxy.api.v3.record import ParsedRecord, RecordParser, SchemaNotCached
 from headgate.proxy.errors import ProxyError, TooManyRequests
-from headgate.kafka_client.producer.records import Ticket
-from headgate.proxy.producers.report_buffer import ReportBuffer
 from headgate.proxy.kafka_errors import proxy_error
+from headgate.proxy.producers.report_buffer import ReportBuffer
 from headgate.proxy.services import Services
 
 RECORDS_IN_FLIGHT_MAX: Final = 8192

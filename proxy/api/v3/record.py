@@ -2,10 +2,10 @@
 
 from typing import Any, Final, NamedTuple
 
+from headgate.kafka_client.producer.records import OutgoingRecord
 from headgate.proxy.api.record_fields import headers_of, int_field, timestamp_ms
 from headgate.proxy.errors import BadRequest, ConversionFailed, SchemaNotFound, SerializationFailed
 from headgate.proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
-from headgate.kafka_client.producer.records import OutgoingRecord
 from headgate.proxy.schemas import SchemaEncoder, SchemaEncoders
 
 _TYPES: Final = {
