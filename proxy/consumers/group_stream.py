@@ -245,8 +245,6 @@ class GroupStreams:
         if len(self._streams) >= self._settings.consumer_instances_max:
             message = f"This worker has {len(self._streams)} group streams, which is the limit."
             raise TooManyRequests(message, retry_after_seconds=10)
-                f"This worker has {len(self._streams)} group streams, which is the limit.", retry_after_seconds=10
-            )
         identity = uuid.uuid4().hex
         while self._ownership.elsewhere(group, identity) is not None:
             identity = uuid.uuid4().hex
