@@ -6,6 +6,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Two workers: half of the tests wait for servers, not for the processor.
 PYTEST_ARGS ?= -n 2 --dist loadfile
 FAST_TESTS := tests/unit tests/contract tests/test_architecture.py
+# Generated and exhaustive inputs: a quarter of the duration of the fast tests. `make quick` leaves them out.
+EXHAUSTIVE_TESTS := $(addprefix tests/unit/, \
+	broker/log/test_damaged_journals.py broker/log/test_power_loss.py broker/log/test_recovery.py \
+	columnar/test_agreement.py registry/json_schema/test_acceptance.py registry/json_schema/test_hostile.py \
+	registry/json_schema/test_keywords.py registry/json_schema/test_properties.py registry/protobuf/test_properties.py)
 # Coverage takes two thirds more processor time on Python 3.11. Only the fast tests are measured.
 # Raise the floor when the coverage rises.
 COVERAGE_PERCENT_MIN := 80
@@ -48,7 +53,7 @@ check: $(VENV)/test.stamp ## lint, format and types
 	$(BIN)/mypy
 
 quick: $(VENV)/test.stamp check ## lint, types, unit and contract tests: no Java, no browser
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(FAST_TESTS)
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(FAST_TESTS) $(addprefix --ignore=,$(EXHAUSTIVE_TESTS))
 
 test: $(VENV)/test.stamp system check ## install the test dependencies, then run every check and test
 	$(BIN)/python -m pytest $(PYTEST_ARGS) --cov --cov-fail-under=$(COVERAGE_PERCENT_MIN) --cov-report=term $(FAST_TESTS)
