@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.error_codes import refusal_of
 from headgate.broker.node.topic_creation import TopicCreation
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.messages import clipped
@@ -85,4 +86,4 @@ def _check_assignments(broker: "Broker", assignments: Request, new: int) -> None
         for assignment in assignments:
             check_replicas(assignment.broker_ids, frozenset({broker.node_id}))
     except InvalidAssignment as error:
-        raise Refusal(ErrorCode.invalid_replica_assignment, str(error)) from error
+        raise refusal_of(error) from error

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.error_codes import refusal_of
 from headgate.broker.node.topic_creation import REQUEST_PARTITIONS_MAX, TopicCreation
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.messages import clipped
@@ -122,7 +123,7 @@ def _checked_configs(broker: "Broker", topic: Request) -> dict[str, str]:
     try:
         check_topic_overrides(broker.settings.values, overrides)
     except InvalidConfig as error:
-        raise Refusal(ErrorCode.invalid_config, str(error)) from error
+        raise refusal_of(error) from error
     return overrides
 
 
@@ -140,7 +141,7 @@ def _checked_partition_count(broker: "Broker", topic: Request) -> int:
                 frozenset({broker.node_id}),
             )
         except InvalidAssignment as error:
-            raise Refusal(ErrorCode.invalid_replica_assignment, str(error)) from error
+            raise refusal_of(error) from error
     else:
         count = _unassigned_count(broker, topic.num_partitions, topic.replication_factor)
     return count

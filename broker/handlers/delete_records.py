@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.log.log_deletion import remove_deleted_tail
 from headgate.broker.log.partition_log import OffsetOutOfRange
+from headgate.broker.node.error_codes import code_of
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
@@ -65,7 +66,5 @@ def _cut(broker: "Broker", topic: Topic | None, index: int, offset: int) -> tupl
         low_watermark = broker.reserve.use(lambda: log.delete_records(offset))
         broker.reserve.use(lambda: remove_deleted_tail(log, broker.clock.wall_ms()))
         return ErrorCode.none, low_watermark
-    except OffsetOutOfRange:
-        return ErrorCode.offset_out_of_range, -1
-    except StorageError:
-        return ErrorCode.kafka_storage_error, -1
+    except (OffsetOutOfRange, StorageError) as error:
+        return code_of(error), -1

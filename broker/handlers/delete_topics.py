@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.error_codes import refusal_of
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.messages import clipped
 from headgate.broker.protocol.outcomes import Disconnect
@@ -107,4 +108,4 @@ def _delete(broker: "Broker", topic: Topic) -> None:
     try:
         broker.delete_topic(topic)
     except StorageError as error:
-        raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error
+        raise refusal_of(error) from error

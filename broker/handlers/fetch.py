@@ -24,9 +24,11 @@ from headgate.broker.log.page_cache import ColdRead, cold_read_bytes
 from headgate.broker.log.partition_log import OffsetOutOfRange
 from headgate.broker.log.region import Region
 from headgate.broker.node.broker import Broker
+from headgate.broker.node.error_codes import code_of
 from headgate.broker.protocol.entities import Request, milliseconds
+from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.requests.fetch_response import Diverged, FetchLayout, Refused, fetch_layout
+from headgate.broker.requests.fetch_response import Diverged, FetchLayout, fetch_layout
 from headgate.broker.requests.payload import Chunk, Payload
 from headgate.broker.runtime.clock import Timer
 from headgate.broker.runtime.deferred import Deferred
@@ -79,7 +81,7 @@ def fetch_one(
     budget = min(max_bytes, broker.settings.fetch_max_bytes)
     try:
         region = _read(partition, asked, offset, budget, at_least_one=True, wait=False)
-    except (Refused, Diverged, ColdRead):
+    except (Refusal, Diverged, ColdRead):
         return None
     if region is None or region.length == 0:
         return None
@@ -165,7 +167,7 @@ class _Fetch:
                 partition = _find(topic, asked.partition)
                 try:
                     if partition is None:
-                        raise Refused(_unknown(topic, by_id=by_id))
+                        raise Refusal(_unknown(topic, by_id=by_id))
                     region = _read(
                         partition, asked, asked.fetch_offset, budget, at_least_one=found_bytes == 0, wait=wait
                     )
@@ -174,15 +176,15 @@ class _Fetch:
                     budget -= cold.length
                     answer_now = True
                     self._cold.append(cold)
-                    pieces.append(shape.failure(asked.partition, Refused(ErrorCode.kafka_storage_error), partition))
+                    pieces.append(shape.failure(asked.partition, Refusal(ErrorCode.kafka_storage_error), partition))
                     continue
-                except Refused as refusal:
+                except Refusal as refusal:
                     answer_now = True
                     pieces.append(shape.failure(asked.partition, refusal, partition))
                     continue
                 except Diverged as parting:
                     answer_now = True
-                    pieces.append(shape.parting(parting))
+                    pieces.append(shape.diverging(parting))
                     continue
                 waiting.append(partition)
                 pieces.append(shape.success(partition, isolation))
@@ -270,14 +272,14 @@ def _read(
     epoch = getattr(asked, "current_leader_epoch", -1)
     if epoch >= 0 and epoch != log.leader_epoch:
         fenced = epoch < log.leader_epoch
-        raise Refused(ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch)
+        raise Refusal(ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch)
     last_epoch = getattr(asked, "last_fetched_epoch", -1)
     if last_epoch >= 0:
         _check_epoch(partition, last_epoch, offset)
     max_bytes = min(asked.partition_max_bytes, budget)
     if max_bytes <= 0 and not at_least_one:
         if not log.log_start_offset <= offset <= log.log_end_offset:
-            raise Refused(ErrorCode.offset_out_of_range)
+            raise Refusal(ErrorCode.offset_out_of_range)
         return None
     try:
         return log.read(offset, max(max_bytes, 0), at_least_one=at_least_one, wait=wait)
@@ -285,17 +287,13 @@ def _read(
         # Not only the lookup: the records of the response are likely to be cold as well.
         cold.length = max(cold.length, min(max_bytes, cold_read_bytes))
         raise
-    except OffsetOutOfRange:
-        raise Refused(ErrorCode.offset_out_of_range) from None
-    except CorruptBatch:
-        raise Refused(ErrorCode.corrupt_message) from None
-    except (StorageError, OSError):
-        raise Refused(ErrorCode.kafka_storage_error) from None
+    except (OffsetOutOfRange, CorruptBatch, StorageError, OSError) as error:
+        raise Refusal(code_of(error)) from None
 
 
 def _check_epoch(partition: Partition, last_epoch: int, offset: int) -> None:
     epoch, end_offset = partition.log.end_offset_for_epoch(last_epoch)
     if epoch < 0 or offset < partition.log.log_start_offset:
-        raise Refused(ErrorCode.offset_out_of_range)
+        raise Refusal(ErrorCode.offset_out_of_range)
     if epoch < last_epoch or end_offset < offset:
         raise Diverged(partition, epoch, end_offset)

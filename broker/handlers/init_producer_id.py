@@ -10,6 +10,7 @@ broker logs that transactions are not supported.
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
+from headgate.broker.node.error_codes import code_of
 from headgate.broker.node.unsupported_features import Feature
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.messages import clipped
@@ -35,6 +36,6 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
         return {"error_code": ErrorCode.invalid_request, **_FAILED}
     try:
         producer_id = broker.producer_ids.take()
-    except StorageError:
-        return {"error_code": ErrorCode.kafka_storage_error, **_FAILED}
+    except StorageError as error:
+        return {"error_code": code_of(error), **_FAILED}
     return {"error_code": ErrorCode.none, "producer_id": producer_id, "producer_epoch": 0}

@@ -17,6 +17,7 @@ from kio.schema.errors import ErrorCode
 from headgate.broker.log.page_cache import ColdRead
 from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.node.broker import Broker
+from headgate.broker.node.error_codes import code_of
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
@@ -97,8 +98,8 @@ def _answer_now(broker: Broker, context: RequestContext, name: str, asked: Reque
         found = _find(log, asked.timestamp, wait=wait)
     except InvalidBatch:
         return {"error_code": ErrorCode.corrupt_message, **_UNKNOWN}
-    except (StorageError, OSError):
-        return {"error_code": ErrorCode.kafka_storage_error, **_UNKNOWN}
+    except (StorageError, OSError) as error:
+        return {"error_code": code_of(error), **_UNKNOWN}
     if found is None:
         return {"error_code": ErrorCode.none, **_UNKNOWN}
     offset, timestamp = found

@@ -35,12 +35,14 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.log.producer_state import OutOfOrderSequence, StaleProducerEpoch
 from headgate.broker.node.broker import Broker
+from headgate.broker.node.error_codes import refusal_of
 from headgate.broker.protocol.entities import Request
 from headgate.broker.protocol.outcomes import NO_REPLY, Disconnect, NoReply
+from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.requests.batch_verification import LargeBatch, Verified, verify
 from headgate.broker.requests.produce_response import produce_layout
-from headgate.broker.requests.record_rules import Refused, TooLargeInline, inline_records_max
+from headgate.broker.requests.record_rules import TooLargeInline, inline_records_max
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.errors import PartitionDeleted, StorageError
 from headgate.broker.state.topics import Partition, Topic
@@ -56,20 +58,20 @@ VERSIONS = range(3, 14)
 # get a thread.
 inline_checks_ms_max = 5
 
-_DISK_FAILED = Refused(ErrorCode.kafka_storage_error, "the disk failed; see the broker's log")
-_READ_ONLY = Refused(ErrorCode.kafka_storage_error, "the disk is full: the broker is read-only until there is space")
-_DELETED = Refused(ErrorCode.unknown_topic_or_partition, "the topic was deleted before the batch was on the disk")
-_SEVERAL = Refused(ErrorCode.invalid_request, "the request has several batches for this partition")
+_DISK_FAILED = Refusal(ErrorCode.kafka_storage_error, "the disk failed; see the broker's log")
+_READ_ONLY = Refusal(ErrorCode.kafka_storage_error, "the disk is full: the broker is read-only until there is space")
+_DELETED = Refusal(ErrorCode.unknown_topic_or_partition, "the topic was deleted before the batch was on the disk")
+_SEVERAL = Refusal(ErrorCode.invalid_request, "the request has several batches for this partition")
 _DEFECT = Disconnect("a produce request failed; see the traceback above")
-_INVALID_ACKS = Refused(ErrorCode.invalid_required_acks, "acks must be -1, 0 or 1")
+_INVALID_ACKS = Refusal(ErrorCode.invalid_required_acks, "acks must be -1, 0 or 1")
 
 Outcome: TypeAlias = bytes | NoReply | Disconnect
 
-_Batches: TypeAlias = dict[int, Buffer | Refused | None]
+_Batches: TypeAlias = dict[int, Buffer | Refusal | None]
 """By partition. A batch is as the client sent it."""
 
 
-_Plan: TypeAlias = list[tuple[Topic | None, dict[int, tuple[Partition, Verified] | Refused]]]
+_Plan: TypeAlias = list[tuple[Topic | None, dict[int, tuple[Partition, Verified] | Refusal]]]
 """By topic and partition: a batch to append, or the reason why it is refused."""
 
 
@@ -87,7 +89,7 @@ class _Produce:
         self._version = version
         self._topics = topics
         self._now_ms = broker.clock.wall_ms()
-        self._verified: dict[tuple[int, int], Verified | Refused] = {}
+        self._verified: dict[tuple[int, int], Verified | Refusal] = {}
         """The results of threads, by `LargeBatch.key`."""
 
     def execute(self) -> Outcome | Deferred[Outcome] | Deferred[bytes]:
@@ -104,15 +106,15 @@ class _Produce:
         for position, (requested, batches) in enumerate(self._topics):
             by_id = version >= 13
             topic = broker.topics.find_by_id(requested.topic_id) if by_id else broker.topics.find(requested.name)
-            planned: dict[int, tuple[Partition, Verified] | Refused] = {}
+            planned: dict[int, tuple[Partition, Verified] | Refusal] = {}
             plan.append((topic, planned))
             for index, batch in batches.items():
                 try:
                     partition = _partition(topic, index, version)
-                except Refused as refusal:
+                except Refusal as refusal:
                     planned[index] = refusal.without_traceback()
                     continue
-                if isinstance(batch, Refused):
+                if isinstance(batch, Refusal):
                     planned[index] = batch
                 elif self._acks not in (-1, 0, 1):
                     planned[index] = _INVALID_ACKS
@@ -124,22 +126,22 @@ class _Produce:
                     if isinstance(verified, LargeBatch):
                         large.append(verified)
                     else:
-                        planned[index] = verified if isinstance(verified, Refused) else (partition, verified)
+                        planned[index] = verified if isinstance(verified, Refusal) else (partition, verified)
         return plan
 
     def _verify(
         self, key: tuple[int, int], partition: Partition, batch: Buffer | None, inline_records: int
-    ) -> Verified | Refused | LargeBatch:
+    ) -> Verified | Refusal | LargeBatch:
         log, version, now_ms = partition.log, self._version, self._now_ms
         known = self._verified.get(key)
         # Verify again if the topic's settings have changed while the thread worked.
-        if known is not None and (isinstance(known, Refused) or known.settings is log.settings):
+        if known is not None and (isinstance(known, Refusal) or known.settings is log.settings):
             return known
         try:
             return verify(batch, version, log.settings, log.name, now_ms, inline_records)
         except TooLargeInline:
             return LargeBatch(key, version, log.settings, log.name, now_ms, bytes(batch or b""))
-        except Refused as refusal:
+        except Refusal as refusal:
             return refusal.without_traceback()
 
     def _verify_in_threads(self, large: list[LargeBatch]) -> Deferred[Outcome]:
@@ -158,7 +160,7 @@ class _Produce:
             answer.on_abandon = running.abandon
             running.then(on_verified)
 
-        def on_verified(result: Verified | Refused | None) -> None:
+        def on_verified(result: Verified | Refusal | None) -> None:
             try:
                 if result is None:
                     answer.complete(_DEFECT)
@@ -192,15 +194,15 @@ class _Produce:
             pieces.append(layout.topic_head(topic, requested))
             pieces.append(layout.topic_length(len(planned)))
             for index, verified in planned.items():
-                if isinstance(verified, Refused):
-                    refused = verified.error
+                if isinstance(verified, Refusal):
+                    refused = verified.code
                     pieces.append(layout.failure(index, verified))
                     continue
                 partition, (_, batch, header) = verified
                 try:
                     offset, append_time = _append(partition, batch, header, self._now_ms, awaits_flush=fsynced)
-                except Refused as refusal:
-                    refused = refusal.error
+                except Refusal as refusal:
+                    refused = refusal.code
                     pieces.append(layout.failure(index, refusal))
                     continue
                 if fsynced or partition.log.is_flush_due:
@@ -230,7 +232,7 @@ def produce_one(
         log = partition.log
         verified = verify(batch, version, log.settings, log.name, now_ms, inline_records_max)
         offset, append_time = _append(partition, verified.batch, verified.header, now_ms, awaits_flush=fsynced)
-    except (Refused, TooLargeInline):
+    except (Refusal, TooLargeInline):
         return None
     layout = produce_layout(version)
     body = layout.whole_success(partition, offset, append_time)
@@ -261,12 +263,12 @@ def _by_topic(topic_data: Iterable[Request], version: int) -> list[tuple[Request
 def _partition(topic: Topic | None, index: int, version: int) -> Partition:
     if topic is None:
         if version >= 13:
-            raise Refused(ErrorCode.unknown_topic_id, "no topic has this id")
-        raise Refused(ErrorCode.unknown_topic_or_partition, "the topic does not exist")
+            raise Refusal(ErrorCode.unknown_topic_id, "no topic has this id")
+        raise Refusal(ErrorCode.unknown_topic_or_partition, "the topic does not exist")
     if not 0 <= index < len(topic.partitions):
-        raise Refused(ErrorCode.unknown_topic_or_partition, f"{topic.name} has no partition {index}")
+        raise Refusal(ErrorCode.unknown_topic_or_partition, f"{topic.name} has no partition {index}")
     if topic.internal:
-        raise Refused(ErrorCode.invalid_topic_exception, f"{topic.name} is written by the broker alone")
+        raise Refusal(ErrorCode.invalid_topic_exception, f"{topic.name} is written by the broker alone")
     return topic.partitions[index]
 
 
@@ -278,16 +280,14 @@ def _append(
     if header.producer_id >= 0:
         try:
             repeated = log.producers.check(header)
-        except OutOfOrderSequence as error:
-            raise Refused(ErrorCode.out_of_order_sequence_number, str(error)) from error
-        except StaleProducerEpoch as error:
-            raise Refused(ErrorCode.invalid_producer_epoch, str(error)) from error
+        except (OutOfOrderSequence, StaleProducerEpoch) as error:
+            raise refusal_of(error) from error
         if repeated is not None:
             return repeated.base_offset, repeated.timestamp
     try:
         offset = log.append(batch, header, now_ms, awaits_flush=awaits_flush)
     except StorageError as error:
-        raise Refused(ErrorCode.kafka_storage_error, str(error)) from error
+        raise refusal_of(error) from error
     if partition.waiters and log.hidden.first is None:
         partition.notify(len(batch))
     return offset, now_ms if log.settings.uses_log_append_time else -1
@@ -313,5 +313,5 @@ def _when_flushed(
     return answer
 
 
-def _unflushed(error: StorageError) -> Refused:
+def _unflushed(error: StorageError) -> Refusal:
     return _DELETED if isinstance(error, PartitionDeleted) else _DISK_FAILED

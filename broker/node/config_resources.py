@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node import loggers
+from headgate.broker.node.error_codes import code_of, refusal_of
 from headgate.broker.node.topic_creation import report_compaction
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.messages import clipped
@@ -63,7 +64,7 @@ def change_resources(broker: "Broker", changes: Sequence[ResourceChange], *, val
         except Refusal as refusal:
             code, message = refusal.code, refusal.message
         except StorageError as error:
-            code, message = ErrorCode.kafka_storage_error, str(error)
+            code, message = code_of(error), str(error)
         answers.append(
             {
                 "error_code": code,
@@ -125,7 +126,7 @@ def _change_topic(
         _check_topic_name(name)
         check_topic_overrides(broker_values, after)
     except InvalidConfig as error:
-        raise Refusal(ErrorCode.invalid_config, str(error)) from error
+        raise refusal_of(error) from error
     if topic is None:
         raise Refusal(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     if not validate_only and after != dict(topic.overrides):
@@ -157,7 +158,7 @@ def _change_broker(
     try:
         after = altered(BROKER_CONFIGS, before, alterations, default_text)
     except InvalidConfig as error:
-        raise Refusal(ErrorCode.invalid_config, str(error)) from error
+        raise refusal_of(error) from error
     try:
         settings.check(after)
         if not validate_only and after != dict(current):

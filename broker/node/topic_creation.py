@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.error_codes import refusal_of
 from headgate.broker.node.topic_store import finish
 from headgate.broker.node.unsupported_features import Feature
 from headgate.broker.protocol.refusal import Refusal
@@ -69,7 +70,7 @@ class TopicCreation:
             # Without a pause: the group coordinator creates the same topics and does not wait.
             topic = finish(steps) if name in INTERNAL_TOPICS else (yield from steps)
         except StorageError as error:
-            raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error
+            raise refusal_of(error) from error
         self.reserve(name)
         report_compaction(self._broker, topic)
         return topic
@@ -86,7 +87,7 @@ class TopicCreation:
             self._broker.reserve.check_space()
             yield from self._broker.topic_store.adding_partitions(topic, total)
         except StorageError as error:
-            raise Refusal(ErrorCode.kafka_storage_error, str(error)) from error
+            raise refusal_of(error) from error
 
     def take(self, *, already: int, total: int) -> None:
         """Count new partitions. Raises Refusal if a topic with `already` partitions must not have `total`."""

@@ -1,10 +1,28 @@
-"""A part of a request that is refused: the error code and the text for the client. The other parts go on."""
+"""The refusal of one part of a request, for example of one topic or partition. The other parts are executed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
 
+@dataclass(frozen=True, slots=True)
+class RecordError:
+    """An invalid record, by its position in the batch (KIP-467)."""
+
+    batch_index: int
+    message: str
+
+
 class Refusal(Exception):
-    def __init__(self, code: ErrorCode, message: str | None) -> None:
+    """The error code and the message for the client. `broker.node.error_codes` maps other exceptions to it."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None, record_errors: Sequence[RecordError] = ()) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.record_errors = record_errors
+
+    def without_traceback(self) -> "Refusal":
+        """A copy to keep. The traceback of the original refers to the decompressed records."""
+        return Refusal(self.code, self.message, self.record_errors)

@@ -8,8 +8,10 @@ from typing import NamedTuple
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.log.topic_settings import TopicSettings
+from headgate.broker.node.error_codes import code_of, refusal_of
 from headgate.broker.protocol.produced_batch import UnsupportedCodec, validate_produced
-from headgate.broker.requests.record_rules import Refused, check_records
+from headgate.broker.protocol.refusal import Refusal
+from headgate.broker.requests.record_rules import check_records
 from headgate.wire.buffer import Buffer
 from headgate.wire.errors import CorruptBatch, InvalidBatch
 from headgate.wire.record_batch import TRANSACTIONAL_FLAG, BatchHeader
@@ -28,19 +30,17 @@ class Verified(NamedTuple):
 def verify(
     batch: Buffer | None, version: int, settings: TopicSettings, partition: str, now_ms: int, inline_records: int | None
 ) -> Verified:
-    """Raises Refused, and TooLargeInline as `check_records` does."""
+    """Raises Refusal, and TooLargeInline as `check_records` does."""
     try:
         batch, header = validate_produced(batch or b"", takes_zstd=version >= ZSTD_SINCE_VERSION)
     except UnsupportedCodec as error:
-        raise Refused(ErrorCode.unsupported_compression_type, f"Produce v{version}: {error}") from error
-    except InvalidBatch as error:
-        raise Refused(ErrorCode.invalid_record, str(error)) from error
-    except CorruptBatch as error:
-        raise Refused(ErrorCode.corrupt_message, str(error)) from error
+        raise Refusal(code_of(error), f"Produce v{version}: {error}") from error
+    except (CorruptBatch, InvalidBatch) as error:
+        raise refusal_of(error) from error
     if header.attributes & TRANSACTIONAL_FLAG:
-        raise Refused(ErrorCode.transactional_id_authorization_failed, "this broker has no transactions yet")
+        raise Refusal(ErrorCode.transactional_id_authorization_failed, "this broker has no transactions yet")
     if len(batch) > settings.max_message_bytes:
-        raise Refused(
+        raise Refusal(
             ErrorCode.message_too_large, f"a batch of {len(batch)} bytes is over {settings.max_message_bytes}"
         )
     check_records(batch, header, settings, partition, now_ms, inline_records)
@@ -58,8 +58,8 @@ class LargeBatch(NamedTuple):
     now_ms: int
     batch: bytes
 
-    def verify(self) -> Verified | Refused:
+    def verify(self) -> Verified | Refusal:
         try:
             return verify(self.batch, self.version, self.settings, self.partition, self.now_ms, None)
-        except Refused as refusal:
+        except Refusal as refusal:
             return refusal.without_traceback()

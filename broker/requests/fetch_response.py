@@ -6,6 +6,7 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.log.region import Region
 from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.protocol.templates import NumbersTemplate, compact_length
 from headgate.broker.requests.payload import Payload
 from headgate.broker.requests.topics_layout import FieldNames, TopicsLayout
@@ -15,18 +16,12 @@ from headgate.wire.entities import entity_encoder
 API_KEY = 1
 READ_COMMITTED = 1
 
-# Marks the template of an answer that holds one partition and nothing else.
+# Marks the template of a response that contains one partition and nothing else.
 _ALONE = 1
 
 
-class Refused(Exception):
-    def __init__(self, error: ErrorCode) -> None:
-        super().__init__(error.name)
-        self.error = error
-
-
 class Diverged(Exception):
-    """The log that the client has is not a part of this one: the last epoch of both, and where it ends here."""
+    """The client's log diverges from this log (KIP-595): the last common epoch, and its end offset in this log."""
 
     def __init__(self, partition: Partition, epoch: int, end_offset: int) -> None:
         super().__init__(f"epoch {epoch} ends at {end_offset}")
@@ -67,7 +62,7 @@ class FetchLayout(TopicsLayout):
         return template.head + template.pack(end, end) + template.tail
 
     def alone(self, partition: Partition, isolation: int, region: Region) -> Payload:
-        """An answer with the records of one partition, as a whole."""
+        """The whole response, with the records of one partition."""
         key = (API_KEY, self.version, isolation, _ALONE)
         template = partition.templates.get(key)
         if template is None:
@@ -93,24 +88,24 @@ class FetchLayout(TopicsLayout):
         template.tail = template.tail.removesuffix(self.no_records)
         return template
 
-    def parting(self, parting: Diverged) -> bytes:
-        partition, log = parting.partition, parting.partition.log
+    def diverging(self, divergence: Diverged) -> bytes:
+        partition, log = divergence.partition, divergence.partition.log
         fields: Answer = {
             "partition_index": partition.index,
             "high_watermark": log.high_watermark,
             "last_stable_offset": log.last_stable_offset,
             "log_start_offset": log.log_start_offset,
-            "diverging_epoch": {"epoch": parting.epoch, "end_offset": parting.end_offset},
+            "diverging_epoch": {"epoch": divergence.epoch, "end_offset": divergence.end_offset},
             "aborted_transactions": None,
             "preferred_read_replica": -1,
             "records": b"",
         }
         return entity_encoder(self.partition_schema)(fields)
 
-    def failure(self, index: int, refusal: Refused, partition: Partition | None) -> bytes:
-        out_of_range = refusal.error is ErrorCode.offset_out_of_range and partition is not None
+    def failure(self, index: int, refusal: Refusal, partition: Partition | None) -> bytes:
+        out_of_range = refusal.code is ErrorCode.offset_out_of_range and partition is not None
         start = partition.log.log_start_offset if out_of_range and partition is not None else -1
-        return self.failed_partition(index, self._failure_behind_index(refusal.error, start))
+        return self.failed_partition(index, self._failure_behind_index(refusal.code, start))
 
     @lru_cache(maxsize=64)  # noqa: B019  # there is one layout per version, for good
     def _failure_behind_index(self, error: ErrorCode, log_start_offset: int) -> bytes:

@@ -4,8 +4,8 @@ from functools import cache, lru_cache
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.protocol.refusal import RecordError, Refusal
 from headgate.broker.protocol.templates import NumbersTemplate
-from headgate.broker.requests.record_rules import RecordError, Refused
 from headgate.broker.requests.topics_layout import FieldNames, TopicsLayout
 from headgate.broker.state.topics import Partition
 
@@ -50,16 +50,18 @@ class ProduceLayout(TopicsLayout):
             return template.head + template.pack(offset, append_time, start_offset) + template.tail
         return template.head + template.pack(offset, append_time) + template.tail
 
-    def whole_failure(self, partition: Partition, refusal: Refused) -> bytes:
+    def whole_failure(self, partition: Partition, refusal: Refusal) -> bytes:
         before, behind = self.around(partition)
         return before + self.failure(partition.index, refusal) + behind
 
-    def failure(self, index: int, refusal: Refused) -> bytes:
-        behind_index = self._failure_behind_index(refusal.error, str(refusal), tuple(refusal.record_errors))
+    def failure(self, index: int, refusal: Refusal) -> bytes:
+        behind_index = self._failure_behind_index(refusal.code, refusal.message, tuple(refusal.record_errors))
         return self.failed_partition(index, behind_index)
 
     @lru_cache(maxsize=64)  # noqa: B019  # there is one layout per version, for good
-    def _failure_behind_index(self, error: ErrorCode, message: str, record_errors: tuple[RecordError, ...]) -> bytes:
+    def _failure_behind_index(
+        self, error: ErrorCode, message: str | None, record_errors: tuple[RecordError, ...]
+    ) -> bytes:
         return self.encode_behind_index(
             {
                 "index": 0,

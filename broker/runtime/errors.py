@@ -1,14 +1,14 @@
-"""The broker's own faults. Handlers turn them into Kafka error codes; `broker.engine` holds the table for the rest."""
+"""The exceptions of the broker. `broker.node.error_codes` maps them to Kafka error codes."""
 
 import errno
 
 
 class BrokerError(Exception):
-    """The root of what the broker raises on purpose."""
+    """Base class."""
 
 
 class StorageError(BrokerError):
-    """The disk refused an operation. `recoverable`: nothing was left half done and a retry may succeed, for example
+    """An operation on the disk failed. `recoverable`: nothing has changed, and a retry may succeed, for example
     because the disk is full or no file descriptor is left."""
 
     def __init__(self, message: str, error_number: int | None = None) -> None:
@@ -25,8 +25,8 @@ class StorageError(BrokerError):
 
 
 class PartitionDeleted(StorageError):
-    """Its topic was deleted before all of it was on the disk, which nobody needs any more."""
+    """The topic was deleted before its records were flushed."""
 
 
 class DataDirectoryLocked(BrokerError):
-    """Another process has the data directory."""
+    """Another process uses the data directory."""

@@ -3,8 +3,9 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.requests import record_rules
-from headgate.broker.requests.record_rules import Refused, check_records
+from headgate.broker.requests.record_rules import check_records
 from headgate.broker.state.settings import BrokerSettings
 from headgate.wire.buffer import Buffer
 from headgate.wire.record_batch import BatchHeader, read_header
@@ -27,9 +28,9 @@ def test_a_batch_is_decompressed_once_for_all_checks(monkeypatch: pytest.MonkeyP
     settings = BrokerSettings({}).topic_settings(configs)
     batch = Batch([NewRecord(b"value" * 100, key=key, timestamp=NOW_MS)], codec="gzip").encode()
     if key is None:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(Refusal) as refused:
             check_records(batch, read_header(batch), settings, "topic-0", NOW_MS, None)
-        assert refused.value.error is ErrorCode.invalid_record
+        assert refused.value.code is ErrorCode.invalid_record
     else:
         check_records(batch, read_header(batch), settings, "topic-0", NOW_MS, None)
     assert decompressed == [len(batch)]

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from headgate.broker.log.partition_log import PartitionLog
+from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.requests.batch_verification import LargeBatch, Verified
-from headgate.broker.requests.record_rules import Refused, inline_records_max
+from headgate.broker.requests.record_rules import inline_records_max
 from tests.unit.broker.server.server_thread import SECONDS_MAX, ServerThread, eventually, serving
 from tests.wire.entities import Plain
 from tests.wire.raw_client import ConnectionClosed, RawConnection
@@ -43,7 +44,7 @@ class Gate:
         self.opened = threading.Event()
         verify = LargeBatch.verify
 
-        def gated(batch: LargeBatch) -> Verified | Refused:
+        def gated(batch: LargeBatch) -> Verified | Refusal:
             self.reached.release()
             assert self.opened.wait(SECONDS_MAX)
             return verify(batch)
@@ -228,7 +229,7 @@ def test_settings_that_change_during_the_check_apply(
 def test_a_check_that_fails_closes_the_connection(
     server: ServerThread, producer: RawConnection, other: RawConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(batch: LargeBatch) -> Verified | Refused:
+    def broken(batch: LargeBatch) -> Verified | Refusal:
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(LargeBatch, "verify", broken)
