@@ -1,14 +1,14 @@
-"""Filters on rows: tokens that must all hold, as one types them into a search box.
+"""Filters on rows. All tokens of a filter must match.
 
-    error                 anywhere in the key, the value or a header, whatever the case
+    error                 text in the key, the value or a header, ignoring case
     key:abc               the key, or a field of it, contains the text
-    value.user.id>=10     a field compared with a number, a text or a time; : = != > >= < <=
+    value.user.id>=10     compares a field with a number, a text or a timestamp; : = != > >= < <=
     header.trace:77       a header of that name contains the text
     partition:0 offset>100 timestamp>=2026-01-31T00:00:00Z schema:12
-    -token "two words"    negated; quoted where there are spaces
+    -token "two words"    negation; quotes for text with spaces
 
-A path leads through objects and arrays (`value.items.0.price`); in Avro's JSON encoding the branch of a union is passed
-over, so that `value.age>3` works on `{"age":{"int":4}}`.
+A path contains fields of objects and indexes of arrays (`value.items.0.price`). It omits the branch of an Avro union:
+`value.age>3` matches `{"age":{"int":4}}`.
 """
 
 import base64
@@ -24,7 +24,7 @@ from headgate.proxy.errors import BadRequest
 
 FILTER_CHARS_MAX: Final = 1000
 TOKENS_MAX: Final = 20
-"""Each is tried on each record."""
+"""Every record is tested with every token."""
 PATH_STEPS_MAX: Final = 20
 
 _TOKEN: Final = re.compile(r'(-?)((?:[^\s"]|"[^"]*")+)')
@@ -41,7 +41,7 @@ _INDEX: Final = re.compile("[0-9]{1,9}")
 _MISSING: Final = object()
 
 Predicate = Callable[[Mapping[str, Any]], bool]
-"""On a row in the v3 shape."""
+"""Takes a v3 row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class _Term:
 
 
 def compile_filter(texts: Sequence[str]) -> Predicate | None:
-    """None where nothing is asked for. Raises BadRequest."""
+    """None without tokens. Raises BadRequest."""
     terms: list[tuple[bool, Callable[[Mapping[str, Any]], bool]]] = []
     for text in texts:
         if len(text) > FILTER_CHARS_MAX:
@@ -123,7 +123,7 @@ class _FreeText:
 def _walk(value: Any, path: Sequence[str]) -> Any:
     for step in path:
         if isinstance(value, dict) and step not in value and len(value) == 1:
-            value = next(iter(value.values()))  # the branch of a union
+            value = next(iter(value.values()))  # The branch of an Avro union.
         if isinstance(value, dict) and step in value:
             value = value[step]
         elif (
@@ -139,7 +139,7 @@ def _holds(compare: str, found: Any, text: str) -> bool:
     if isinstance(found, dict) and len(found) == 1:
         inner = next(iter(found.values()))
         if not isinstance(inner, (dict, list)):
-            found = inner  # the branch of a union
+            found = inner  # The branch of an Avro union.
     if compare == ":":
         if isinstance(found, (int, float)) and not isinstance(found, bool):
             return _equal(found, text)
@@ -162,7 +162,7 @@ def _equal(found: Any, text: str) -> bool:
 
 
 def _comparable(found: Any, text: str) -> tuple[Any, Any]:
-    """The two as numbers, as times or as texts; (None, None) where they cannot be compared."""
+    """Both values as numbers, timestamps or texts. (None, None) if they cannot be compared."""
     if isinstance(found, (int, float)) and not isinstance(found, bool):
         number = _number(text)
         return (found, number) if number is not None else (None, None)
@@ -196,7 +196,7 @@ def _moment(text: str) -> datetime.datetime | None:
 
 
 def _contains(value: Any, text: str) -> bool:
-    """Somewhere inside, whatever the case. A stack of our own: payloads may be deep."""
+    """Whether the value contains the text, ignoring case. Uses a stack, because payloads may be nested deeply."""
     waiting = [value]
     while waiting:
         each = waiting.pop()

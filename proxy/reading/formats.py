@@ -1,4 +1,4 @@
-"""How keys and values shall stand in an answer, and what an Accept header says of it."""
+"""Formats of keys and values in responses, and their media types."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class ReadFormat(StrEnum):
     JSONSCHEMA = "jsonschema"
     PROTOBUF = "protobuf"
     AUTO = "auto"
-    """By the payload: a registered schema, else JSON, else text, else base64."""
+    """Detected from the payload: a registered schema, else JSON, else text, else base64."""
 
     @classmethod
     def named(cls, name: str) -> "ReadFormat | None":
@@ -51,7 +51,7 @@ _EVERY_MEDIA_TYPE: Final = (*MEDIA_TYPES.values(), "application/json")
 
 
 def check_accept(accept: str, value_format: ReadFormat) -> str:
-    """The media type of an answer in this format. Raises FormatMismatch for another format's, NotAcceptable otherwise.
+    """The media type of a response in this format. Raises FormatMismatch for another format, else NotAcceptable.
 
     As in Confluent's proxy the bare `application/vnd.kafka.v2+json` stands for binary. Wildcards and plain
     `application/json` take whatever the consumer was created with.

@@ -1,9 +1,8 @@
 """The memory of all reads of a worker, with one limit for all of them.
 
-A stream or a page has a `Share`. It reserves memory before it fetches, and holds it until its client has taken what was
-rendered. A page ends early while the limit is reached.
-While the limit is reached, other streams wait. A client that takes nothing for `SLOW_SECONDS` is disconnected then,
-longest first: otherwise clients that never read would stop all others. It can resume at the offset it has.
+Each stream or page has a `Share`. It reserves memory before a fetch and releases it when the client has read the rows.
+At the limit, pages end early and other streams wait. Clients that read nothing for `SLOW_SECONDS` are then
+disconnected, the longest wait first. Otherwise such clients would block all others. They can resume at their offset.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 
 SLOW_SECONDS: Final = 5.0
-"""Clients that take their data within this time are never disconnected."""
+"""Clients that read their data within this time are never disconnected."""
 STEP_BYTES: Final = 4 * 1024 * 1024
 """Reserved for a fetch of 1 MiB, another one ahead, and rows twice as large. Replaced by the size that was fetched."""
 RECHECK_SECONDS: Final = 0.5
@@ -23,7 +22,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class TooSlow(Exception):
-    """The client has taken no data for a while, and others need the memory."""
+    """The client reads too slowly, and other reads need the memory."""
 
 
 class StreamMemory:
@@ -32,7 +31,7 @@ class StreamMemory:
         self._slow_seconds = slow_seconds
         self._freed = asyncio.Event()
         self._blocked: dict[Share, tuple[float, asyncio.Timeout]] = {}
-        """Shares whose client is being waited for, since when, and how to stop that; the longest first."""
+        """Shares that wait for their client: start time and cancellation. The longest wait is first."""
         self.bytes = 0
 
     @property
@@ -85,7 +84,7 @@ class StreamMemory:
 
 
 class Share:
-    """What one stream or page holds."""
+    """Memory of one stream or page."""
 
     __slots__ = ("_memory", "_size")
 
@@ -94,7 +93,7 @@ class Share:
         self._size = 0
 
     async def reserve(self) -> None:
-        """Wait until there is room, unless the stream holds something already."""
+        """Waits until memory is free, unless the stream has a reservation."""
         if not self._size:
             await self._memory.wait_for_room()
             self.resize(STEP_BYTES)
@@ -105,5 +104,5 @@ class Share:
             self._memory.resized(by)
 
     def sending(self) -> AbstractAsyncContextManager[None]:
-        """For the time that the client is waited for. Raises TooSlow."""
+        """Context of a write to the client. Raises TooSlow."""
         return self._memory.sending(self)

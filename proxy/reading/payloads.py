@@ -1,7 +1,7 @@
-"""Keys and values as JSON text, by format; what cannot be read is `Poison`, never an exception.
+"""Keys and values as JSON text, by format. Undecodable payloads are `Poison`, never an exception.
 
-Rendering waits for nobody: a schema that is missing is noted, looked up after the batch, and all is rendered anew.
-Texts are spliced into rows as they were written, and may have line ends in them; `proxy.reading.rows` takes them out.
+Rendering is synchronous. Missing schemas are collected, loaded after the batch, and the batch is rendered again.
+JSON payloads are copied into rows as they are. `proxy.reading.rows` removes line feeds from them.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from headgate.serdes.json_text import dumps
 from headgate.wire.expansion import Unreadable, UnreadableReason
 
 READERS_MAX: Final = 1000
-"""Schemas whose readers are kept; as many as the registry client remembers."""
+"""Cached readers. The registry client caches the same number of schemas."""
 SCHEMA_WAIT_SECONDS_MAX: Final = 5.0
-"""A registry that hangs must not hang the reader: after this its payloads are REGISTRY_UNAVAILABLE."""
+"""Timeout of a schema lookup. Then the payload is poison with the reason REGISTRY_UNAVAILABLE."""
 
 Header: TypeAlias = tuple[str, bytes | None]
 Rendered: TypeAlias = bytes | Poison
 SchemaKey: TypeAlias = int | UUID
 Render: TypeAlias = Callable[[bytes, "Sequence[Header]"], Rendered]
-"""A payload, and the headers of its record, to JSON text."""
+"""Renders a payload and the headers of its record as JSON text."""
 _NULL: Final = b"null"
 _READ_OPTIONS: Final = ReadOptions(tag_unions=True, protobuf_as_dict=True, protobuf_json_names=True)
 _JSON_STARTS: Final = frozenset(b'{["-0123456789tfn \t\r\n')
@@ -42,7 +42,7 @@ _FAULTS_OF_SCHEMA: Final = frozenset(
 
 
 class KafkaRecord(Protocol):
-    """What a fetched record has, whichever library parsed it."""
+    """Fields of a fetched record, independent of the parser."""
 
     @property
     def offset(self) -> int: ...
@@ -58,7 +58,7 @@ class KafkaRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRecord:
-    """Stands for records that cannot be delivered; rendered as a poison row at their first offset."""
+    """Replaces records that cannot be delivered. Rendered as a poison row with their first offset."""
 
     offset: int
     timestamp: int
@@ -76,7 +76,7 @@ def unreadable_poison(unreadable: Unreadable) -> Poison:
 
 
 class SchemaReader:
-    """Payloads of one writer's schema as JSON text."""
+    """Renders payloads of one writer schema as JSON text."""
 
     def __init__(self, schema: WholeSchema) -> None:
         self._reader: BodyReader = reader_of(schema, None, _READ_OPTIONS)
@@ -87,7 +87,7 @@ class SchemaReader:
             self._avro = JsonEncoding(parse_avro(schema.definition.text, schema.texts), tag_unions=True)
 
     def prefix(self, key: SchemaKey) -> bytes:
-        """How the row of a payload begins that names its schema in this way."""
+        """The start of the row of a payload with this schema reference."""
         known = self._prefixes.get(key)
         if known is None:
             known = self._prefixes[key] = _type_prefix(self.format, key)
@@ -103,7 +103,7 @@ class SchemaReader:
             except EncodeError as error:
                 return Poison(Reason.INVALID_VALUE, str(error), None)
         elif self.format is ReadFormat.JSONSCHEMA:
-            return frame.body  # validated; numbers of any size stay as they were written
+            return frame.body  # Validated. The text keeps all digits of numbers.
         return json_text(value)
 
 
@@ -115,7 +115,7 @@ _LANGUAGES: Final[Mapping[str, ReadFormat]] = {
 
 
 class Payloads:
-    """The schemas this worker has seen, and renderers that use them."""
+    """Cached schemas of this worker and their renderers."""
 
     def __init__(self, registry: AsyncRegistryClient) -> None:
         self._registry = registry
@@ -126,12 +126,12 @@ class Payloads:
         return Sides(self, formats, self._readers)
 
     async def load(self, key: SchemaKey, example: "Example", faults: dict[SchemaKey, Poison]) -> None:
-        """A reader for the schema, or a fault that tells why there is none."""
+        """Loads the reader of a schema, or the reason why there is none."""
         if key not in self._readers:
             await self._load(key, example, faults)
 
     async def _load(self, key: SchemaKey, example: "Example", faults: dict[SchemaKey, Poison]) -> None:
-        """Through the deserializer first: it tells every way in which a schema can be unusable."""
+        """Uses the deserializer first, because it reports every reason why a schema is unusable."""
         try:
             async with asyncio.timeout(SCHEMA_WAIT_SECONDS_MAX):
                 outcome = await self._deserializer.decode(
@@ -145,7 +145,7 @@ class Payloads:
                 else:
                     registered = await self._registry.schema_by_guid(key)
                 texts = await self._registry.reference_texts(registered.definition)
-        except Exception as error:  # whatever the registry does, the record is still told
+        except Exception as error:  # Errors of the registry must not fail the read.
             detail = f"the registry did not give schema {key}: {str(error) or type(error).__name__}"
             faults[key] = Poison(Reason.REGISTRY_UNAVAILABLE, detail, None)
             return
@@ -156,7 +156,7 @@ class Payloads:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A payload that names a schema nobody has looked up yet."""
+    """A payload whose schema is not cached yet."""
 
     payload: bytes
     headers: Sequence[Header]
@@ -164,7 +164,7 @@ class Example:
 
 
 class Sides:
-    """The keys and the values of one batch, and the schemas that turned out to be missing."""
+    """Renderers for keys and values of one batch, and the schemas that they miss."""
 
     def __init__(self, payloads: Payloads, formats: Formats, readers: Mapping[SchemaKey, SchemaReader]) -> None:
         self._payloads = payloads
@@ -176,7 +176,7 @@ class Sides:
         )
 
     async def look_up(self) -> bool:
-        """Whether there were any missing: then the rows must be made again."""
+        """Loads missing schemas. Returns whether there were any: then the rows must be rendered again."""
         if not self._missing:
             return False
         for key, example in self._missing.items():
@@ -186,7 +186,7 @@ class Sides:
 
 
 class Side:
-    """Renders keys, or values."""
+    """Renders keys or values."""
 
     __slots__ = ("_faults", "_format", "_header", "_is_key", "_missing", "_readers")
 
@@ -206,7 +206,7 @@ class Side:
         self._missing = missing
 
     def bare(self) -> Render:
-        """The data alone."""
+        """Renders the data without type and schema."""
         plain = _PLAIN.get(self._format)
         if plain is not None:
             return plain
@@ -218,7 +218,7 @@ class Side:
         return render
 
     def wrapped(self) -> Render:
-        """As v3 writes records: `{"type":…,"schema_id":…,"data":…}`."""
+        """Renders the v3 format: `{"type":…,"schema_id":…,"data":…}`."""
         plain = _WRAPPED.get(self._format)
         if plain is not None:
             return plain
@@ -266,7 +266,7 @@ def json_text(value: Any) -> Rendered:
     try:
         return orjson.dumps(value)
     except (TypeError, orjson.JSONEncodeError):
-        pass  # whole numbers beyond 64 bits, which JSON may have
+        pass  # Integers beyond 64 bits.
     try:
         return dumps(value).encode()
     except (EncodeError, UnicodeEncodeError) as error:
@@ -274,7 +274,7 @@ def json_text(value: Any) -> Rendered:
 
 
 def one_line(text: bytes) -> bytes:
-    """In JSON, line ends outside of strings are only white space, and inside they are escaped."""
+    """Removes line feeds. In JSON they are white space outside of strings, and escaped inside."""
     if b"\n" in text or b"\r" in text:
         return text.replace(b"\n", b" ").replace(b"\r", b" ")
     return text
@@ -289,7 +289,7 @@ def _wrapped_binary(payload: bytes, _: object) -> Rendered:
 
 
 def _json(payload: bytes, _: object) -> Rendered:
-    """The text itself, once it is known to be JSON: numbers keep their digits."""
+    """The original text, if it is valid JSON. Numbers keep all digits."""
     try:
         orjson.loads(payload)
     except orjson.JSONDecodeError as error:

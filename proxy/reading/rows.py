@@ -1,4 +1,4 @@
-"""Records as rows of JSON text: the v2 shape and the v3 shape, and the explained row of a poison record."""
+"""Records as rows of JSON text, in the formats of v2 and v3. Poison records get a row with the reason."""
 
 import asyncio
 import base64
@@ -17,15 +17,15 @@ from headgate.wire.expansion import Unreadable
 
 DETAIL_CHARS_MAX: Final = 500
 SLICE_BYTES_MAX: Final = 512 * 1024
-"""Values rendered before other work on the event loop gets its turn."""
+"""Size of the values that are rendered in one time slice."""
 RECORD_OVERHEAD_BYTES: Final = 200
-"""What a record costs besides its value, as bytes: it limits slices of tiny records to about 2,500."""
+"""Cost of a record without its value. It limits a slice to about 2,500 small records."""
 _YEAR_10000_MS: Final = 253_402_300_800_000
 
 
 @dataclass(frozen=True, slots=True)
 class PoisonRow:
-    """A record of which a part cannot be read. `row` tells of it; who asked may want something else done."""
+    """An undecodable record. `row` contains the reason. The caller applies the poison policy."""
 
     row: bytes
     poison: Poison
@@ -35,7 +35,7 @@ class PoisonRow:
 
 Row: TypeAlias = bytes | PoisonRow
 RowMaker: TypeAlias = Callable[[str, int, Iterable[KafkaRecord]], "Rows"]
-"""Rows of one partition's records. Whole batches at a time: this is the hot loop of everything that reads."""
+"""Renders the records of one partition. This is the hot loop of all reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Rows:
     offsets: list[int]
 
     def since(self, offset: int) -> "Rows":
-        """Without the records before an offset: batches begin where they were written."""
+        """Drops rows before an offset, because a batch may start before the requested offset."""
         if not self.offsets or self.offsets[0] >= offset:
             return self
         at = bisect.bisect_left(self.offsets, offset)
@@ -78,7 +78,7 @@ def v2_rows(key_side: Side, value_side: Side) -> RowMaker:
 
 
 def v3_rows(key_side: Side, value_side: Side) -> RowMaker:
-    """`{"partition_id","offset","timestamp","headers","key":{"type","data"},"value":…}`: what v3 produce takes."""
+    """`{"partition_id","offset","timestamp","headers","key":{"type","data"},"value":…}`, as in v3 produce."""
     render_key, render_value = key_side.wrapped(), value_side.wrapped()
     times: dict[int, bytes] = {}
 
@@ -117,7 +117,7 @@ async def make_rows(
     partition: int,
     records: Callable[[], Iterable[KafkaRecord]],
 ) -> Rows:
-    """Rows of these records, each of one line. Other work on the event loop continues between slices of the records.
+    """Renders each record as one line. Other work on the event loop continues between slices of the records.
 
     Schemas that turn out to be missing are looked up, and the slice is rendered again.
     """
@@ -142,7 +142,7 @@ async def make_rows(
 
 
 def _slices(records: Iterable[KafkaRecord]) -> Iterator[list[KafkaRecord]]:
-    """Runs of records that take a few milliseconds to render."""
+    """Slices of records that take a few milliseconds to render."""
     taken: list[KafkaRecord] = []
     left = SLICE_BYTES_MAX
     for record in records:
@@ -157,7 +157,7 @@ def _slices(records: Iterable[KafkaRecord]) -> Iterator[list[KafkaRecord]]:
 
 
 def _absent(record: KafkaRecord) -> bytes | Poison:
-    """Looked at only where there is no value: the common case costs nothing."""
+    """Called only for records without a value, so that the common case costs nothing."""
     unreadable: Unreadable | None = getattr(record, "unreadable", None)
     return b"null" if unreadable is None else unreadable_poison(unreadable)
 
@@ -169,7 +169,7 @@ def explain(poison: Poison, is_key: bool) -> dict[str, object]:
         "reason": poison.reason.name,
         "schema_id": poison.schema_id,
         "schema_guid": None if poison.schema_guid is None else str(poison.schema_guid),
-        # A detail may quote what is not Unicode.
+        # The detail may contain invalid Unicode.
         "detail": poison.detail[:DETAIL_CHARS_MAX].encode("utf-8", "backslashreplace").decode(),
         "raw": None if raw is None else base64.b64encode(raw).decode(),
     }
@@ -198,7 +198,7 @@ def _headers(headers: Sequence[Header], name: str) -> bytes:
 
 
 def _time_text(moment_ms: int) -> bytes:
-    """ISO 8601, as JSON; null for a record without a time, or one beyond the year 9999."""
+    """ISO 8601 as JSON. null without a timestamp, or after the year 9999."""
     if not 0 <= moment_ms < _YEAR_10000_MS:
         return b"null"
     second, millisecond = divmod(moment_ms, 1000)
