@@ -1,7 +1,4 @@
-"""DeleteGroups, versions 0 to 2: delete groups without members, with their offsets. A group named twice counts once.
-
-Deviations from Kafka: more than 100,000 groups in one request end the connection.
-"""
+"""DeleteGroups, versions 0 to 2: delete groups without members, with their offsets. A group named twice counts once."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -9,9 +6,7 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.protocol.entities import Answer, Request
-from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.requests.item_limits import refuse_items
 from headgate.broker.runtime.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -21,10 +16,7 @@ API_KEY = 42
 VERSIONS = range(3)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer] | Disconnect:
-    refusal = refuse_items(len(request.groups_names), "groups")
-    if refusal is not None:
-        return refusal
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer]:
     answer: Deferred[Answer] = Deferred()
     group_ids = list(dict.fromkeys(request.groups_names))
     results: dict[str, ErrorCode] = {}

@@ -4,7 +4,6 @@ Metadata is shown while the group is stable. A group that does not exist is Dead
 is GROUP_ID_NOT_FOUND as well, with a message. Authorized operations are those of an open cluster: all.
 
 Deviations from Kafka: a group named twice is described once, because a large one named often is a large answer.
-More than 100,000 groups in one request end the connection.
 """
 
 from typing import TYPE_CHECKING
@@ -12,9 +11,7 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.protocol.entities import Answer, Request
-from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.requests.item_limits import refuse_items
 
 if TYPE_CHECKING:
     from headgate.broker.node.broker import Broker
@@ -28,10 +25,7 @@ ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what Kafka knows for groups."""
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Disconnect:
-    refusal = refuse_items(len(request.groups), "groups")
-    if refusal is not None:
-        return refusal
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
     is_told_of_missing_groups = context.api_version >= FIRST_VERSION_WITH_NOT_FOUND
     operations = ALL_OPERATIONS if getattr(request, "include_authorized_operations", False) else NOT_ASKED
     return {

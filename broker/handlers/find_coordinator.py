@@ -4,8 +4,7 @@ There is one broker, so it coordinates everything. From version 4 on several key
 answered with this broker too: what it cannot do yet is said by InitProducerId, at once, where an unavailable
 coordinator would make the client ask forever. Share coordinators (key type 2) and unknown types are INVALID_REQUEST.
 
-Deviations from Kafka: never COORDINATOR_NOT_AVAILABLE, because no offsets topic has to be made first. More than
-100,000 keys in one request end the connection.
+Deviations from Kafka: never COORDINATOR_NOT_AVAILABLE, because no offsets topic has to be made first.
 """
 
 from typing import TYPE_CHECKING
@@ -13,9 +12,7 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.protocol.entities import Answer, Request
-from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.requests.item_limits import refuse_items
 
 if TYPE_CHECKING:
     from headgate.broker.node.broker import Broker
@@ -28,7 +25,7 @@ KEY_TYPES = (0, 1)
 """Groups and transactions."""
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Disconnect:
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
     is_known = getattr(request, "key_type", 0) in KEY_TYPES
     host, port = broker.advertised() if is_known else ("", -1)
     found = {
@@ -40,8 +37,5 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
     if context.api_version < FIRST_BATCHED_VERSION:
         # Kafka spells the absence of an error out in these versions.
         return {**found, "error_message": "NONE" if is_known else "Unknown coordinator type."}
-    refusal = refuse_items(len(request.coordinator_keys), "keys")
-    if refusal is not None:
-        return refusal
     message = "" if is_known else "Unknown coordinator type."
     return {"coordinators": [{**found, "key": key, "error_message": message} for key in request.coordinator_keys]}

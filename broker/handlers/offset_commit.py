@@ -3,9 +3,9 @@
 The answer waits until the offsets are durable. Members name their generation; without one (-1) anybody may commit to a
 group that has no members. Version 10 names topics by id. Versions 2 to 4 may bring their own retention time.
 
-Deviations from Kafka: more than 100,000 topics and partitions in one request end the connection. A partition that is
-named twice is committed as it was named last, and answered so both times. A commit of which nothing is kept (its
-metadata is too large) makes no group; in Kafka an empty one shows up with the next write to the same offsets partition.
+Deviations from Kafka: a partition that is named twice is committed as it was named last, and answered so both times.
+A commit of which nothing is kept (its metadata is too large) makes no group; in Kafka an empty one shows up with the
+next write to the same offsets partition.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.protocol.entities import Answer, Request, milliseconds
-from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.requests.item_limits import refuse_items
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import CommitRequest, PartitionCommit
 
@@ -30,10 +28,7 @@ FIRST_VERSION_OF_KIP_848 = 9
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer] | Disconnect:
-    refusal = refuse_items(sum(1 + len(topic.partitions) for topic in request.topics), "topics and partitions")
-    if refusal is not None:
-        return refusal
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer]:
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     topics = [
         broker.topics.find_by_id(topic.topic_id) if by_id else broker.topics.find(topic.name)

@@ -2,8 +2,6 @@
 
 Partitions that do not exist are UNKNOWN_TOPIC_OR_PARTITION; a partition without an offset is deleted without an error.
 The answer waits until the deletions are durable.
-
-Deviations from Kafka: more than 100,000 topics and partitions in one request are INVALID_REQUEST.
 """
 
 from collections.abc import Mapping
@@ -13,7 +11,6 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.requests.item_limits import REQUEST_ITEMS_MAX
 from headgate.broker.runtime.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -23,9 +20,7 @@ API_KEY = 47
 VERSIONS = range(1)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer]:
-    if sum(1 + len(asked.partitions) for asked in request.topics) > REQUEST_ITEMS_MAX:
-        return {"error_code": ErrorCode.invalid_request}
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer]:
     existing = []
     for asked in request.topics:
         topic = broker.topics.find(asked.name)

@@ -6,8 +6,7 @@ and epoch of version 9 count only for groups of KIP-848. Version 10 names topics
 UNKNOWN_TOPIC_ID, and "all" leaves out topics that are no more.
 
 Deviations from Kafka: a group whose every offset is asked for twice in one request is answered once, because a few
-bytes of question would otherwise be worth any number of offsets. More than 100,000 groups, topics and partitions in one
-request are INVALID_REQUEST.
+bytes of question would otherwise be worth any number of offsets.
 """
 
 from collections.abc import Sequence
@@ -18,9 +17,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.protocol.entities import Answer, Request
-from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.requests.item_limits import REQUEST_ITEMS_MAX, refuse_items
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.offsets import OffsetsByTopic
 from headgate.broker.state.groups.records import CommittedOffset
@@ -31,12 +28,11 @@ if TYPE_CHECKING:
 API_KEY = 9
 VERSIONS = range(1, 11)
 
-FIRST_VERSION_WITH_ERROR = 2
 FIRST_BATCHED_VERSION = 8
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer] | Disconnect:
+def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer]:
     require_stable = getattr(request, "require_stable", False)
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
 
@@ -50,30 +46,15 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
             }
         )
 
-    groups = [request] if context.api_version < FIRST_BATCHED_VERSION else _without_repetition(request.groups)
-    refusal = refuse_items(sum(map(_item_count, groups)), "groups, topics and partitions")
-    if refusal is not None:
-        return _refused(context, groups) or refusal
     if context.api_version < FIRST_BATCHED_VERSION:
         return fetch(request)
+    groups = _without_repetition(request.groups)
     return _gather([fetch(group) for group in groups]).map(lambda answers: {"groups": answers})
 
 
 def _without_repetition(groups: Sequence[Any]) -> list[Any]:
     everything = {group.group_id: group for group in reversed(groups) if group.topics is None}
     return [group for group in groups if group.topics is not None or everything[group.group_id] is group]
-
-
-def _item_count(group: Any) -> int:
-    return 1 + sum(1 + len(topic.partition_indexes) for topic in group.topics or ())
-
-
-def _refused(context: RequestContext, groups: Sequence[Any]) -> Answer | None:
-    """INVALID_REQUEST where the version has a place for it that does not grow with the request."""
-    if context.api_version < FIRST_VERSION_WITH_ERROR or len(groups) > REQUEST_ITEMS_MAX:
-        return None
-    error = ErrorCode.invalid_request
-    return {"error_code": error, "groups": [{"group_id": group.group_id, "error_code": error} for group in groups]}
 
 
 def _asked(broker: "Broker", by_id: bool, topics: Sequence[Any], offsets: OffsetsByTopic) -> list[Answer]:

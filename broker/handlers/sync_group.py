@@ -12,7 +12,6 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.protocol.entities import Answer, Request
 from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.requests.item_limits import REQUEST_ITEMS_MAX
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import SyncRequest, SyncResult
 
@@ -30,8 +29,6 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
     protocol_name = getattr(request, "protocol_name", None)
     if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and (protocol_type is None or protocol_name is None):
         return render(SyncResult(ErrorCode.inconsistent_group_protocol))
-    if len(request.assignments) > REQUEST_ITEMS_MAX:
-        return render(SyncResult(ErrorCode.invalid_request))
     sync = SyncRequest(
         group_id=request.group_id,
         generation_id=request.generation_id,

@@ -22,12 +22,10 @@ from headgate.wire.entities import shape_of
 from headgate.wire.errors import MalformedVarint
 from headgate.wire.varint import VARINT_BYTES_MAX, read_unsigned_varint
 
-REQUEST_ITEMS_MAX: Final = 50_000
+REQUEST_ITEMS_MAX: Final = 100_000
 """Items of all arrays in one request: topics, partitions, groups, configs. One item takes about 10 µs of the event
-loop. Clients stay far below: a consumer of ten thousand partitions sends twenty thousand items."""
-GROUP_REQUEST_ITEMS_MAX: Final = 200_000
-"""Java's tools send every group, or every offset of a group, at once. The handlers of groups have stricter limits."""
-_GROUP_APIS = frozenset({8, 9, 10, 11, 13, 14, 15, 16, 42, 47})
+loop. Clients stay below: a consumer of ten thousand partitions sends twenty thousand items. Kafka's tools send all
+groups, or all offsets of a group, in one request."""
 
 _FIXED, _STRING, _BYTES, _COMPACT, _OPTIONAL, _TAGS = range(6)
 _ARRAY, _NULLABLE_ARRAY, _COMPACT_ARRAY, _NULLABLE_COMPACT_ARRAY = range(6, 10)
@@ -84,11 +82,10 @@ def guarded(api_key: int, version: int, frame: bytes | memoryview) -> bytes | me
     Raises ImpossibleCount, TooManyItems, ValueError.
     """
     edits: _Edits = []
-    items_max = GROUP_REQUEST_ITEMS_MAX if api_key in _GROUP_APIS else REQUEST_ITEMS_MAX
     try:
-        _walk(_request_plan(api_key, version), frame, 0, items_max, edits)
+        _walk(_request_plan(api_key, version), frame, 0, REQUEST_ITEMS_MAX, edits)
     except TooManyItems:
-        raise TooManyItems(f"more than {items_max} items in one request") from None
+        raise TooManyItems(f"more than {REQUEST_ITEMS_MAX} items in one request") from None
     except (IndexError, struct.error) as error:
         raise ImpossibleCount(f"the frame of {len(frame)} bytes is truncated") from error
     except MalformedVarint as error:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from headgate.broker.protocol.request_guard import GROUP_REQUEST_ITEMS_MAX, REQUEST_ITEMS_MAX
+from headgate.broker.protocol.request_guard import REQUEST_ITEMS_MAX
 from headgate.broker.reference.clients import CLIENTS, NEWEST_SENT
 from headgate.broker.reference.handlers import ServedApi, served_apis
 from headgate.broker.state.configs.broker_definitions import BROKER_CONFIGS
@@ -55,9 +55,9 @@ def deviations_page(apis: Iterable[ServedApi]) -> str:
         "streams groups, SASL, TLS, ACLs, quotas, tiered storage. The log says so when a client uses transactions, the "
         "consumer protocol or `cleanup.policy=compact`. Of a controller quorum and of feature levels there is nothing "
         "to tell: `kafka-metadata-quorum` finds no such API, `kafka-features` an empty list.\n",
-        f"A request that names more than {REQUEST_ITEMS_MAX:,} things (topics, partitions, configs …; in the APIs of "
-        f"groups {GROUP_REQUEST_ITEMS_MAX:,}) ends its connection with a line in the log. Requests that wait for "
-        "their answers on one connection are bounded, too: the broker reads no more until the client has read.\n",
+        f"A request may contain at most {REQUEST_ITEMS_MAX:,} items (topics, partitions, groups, configs). For a "
+        "larger request, the broker closes the connection and logs the reason. The number of in-flight requests per "
+        "connection is limited, too: the broker reads no more requests until the client reads the responses.\n",
         "Each API below deviates where its list says so. An API that is missing here behaves as Kafka's.\n",
     ]
     parts.extend(f"## {api.name} ({api.key})\n\n{api.deviations}\n" for api in apis if api.deviations)

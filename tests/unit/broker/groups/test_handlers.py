@@ -12,6 +12,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
+from headgate.broker.engine import Engine
 from headgate.broker.handlers import (
     delete_groups,
     describe_groups,
@@ -29,10 +30,11 @@ from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import read_request, response_writer
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.requests.item_limits import REQUEST_ITEMS_MAX
+from headgate.broker.protocol.request_guard import REQUEST_ITEMS_MAX
 from headgate.broker.runtime.deferred import Deferred
 from headgate.wire.entities import entity_builder
 from tests.unit.broker.groups.driver import Cluster, subscription
+from tests.wire.raw_client import request_header
 
 TOPIC_ID = uuid.UUID(int=7)
 GROUP = "group"
@@ -58,16 +60,21 @@ class Wire:
             groups=self.cluster.groups,
             topics=TopicsOfOne(),
             node_id=1,
+            cold_reads=None,
             advertised=lambda: ("broker.example", 9092),
         )
         # A real broker needs a data directory; the handlers use no more of it than this.
         self.broker = cast(Broker, stand_in)
 
-    def outcome(self, handler: Any, version: int, fields: Mapping[str, object]) -> Any:
+    @staticmethod
+    def encoded(handler: Any, version: int, fields: Mapping[str, object]) -> bytes:
         schema = load_request_schema(handler.API_KEY, version)
         buffer = io.BytesIO()
         entity_writer(schema)(buffer, entity_builder(schema)(fields))  # type: ignore[arg-type]  # of that schema
-        request = read_request(handler.API_KEY, version, buffer.getvalue(), 0)
+        return buffer.getvalue()
+
+    def outcome(self, handler: Any, version: int, fields: Mapping[str, object]) -> Any:
+        request = read_request(handler.API_KEY, version, self.encoded(handler, version, fields), 0)
         context = RequestContext(api_version=version, client_id="client", client_host="10.0.0.1", connection_id=1)
         answer = handler.handle(self.broker, context, request)
         self.cluster.tick()
@@ -340,21 +347,9 @@ def test_this_broker_coordinates_groups_and_transactions(version: int, key_type:
         assert [coordinator.key for coordinator in found] == ["a", "b"]
 
 
-def test_a_request_that_names_too_much_is_refused() -> None:
-    wire = Wire()
-    many = [str(number) for number in range(REQUEST_ITEMS_MAX + 1)]
-    numbers = range(REQUEST_ITEMS_MAX + 1)
-    refused = ErrorCode.invalid_request
-    assert (
-        wire.ask(leave_group, 5, group_id=GROUP, members=[{"member_id": each} for each in many]).error_code is refused
-    )
-    protocols = [{"name": each, "metadata": b""} for each in many[: join_group.PROTOCOLS_MAX + 1]]
-    assert wire.join(9, protocols=protocols).error_code is refused
-    group = {"group_id": GROUP, "topics": [{"name": "topic", "partition_indexes": numbers}]}
-    assert wire.ask(offset_fetch, 7, **group).error_code is refused
-    assert wire.ask(offset_fetch, 9, groups=[group]).groups[0].error_code is refused
-    deletions = [{"name": "topic", "partitions": [{"partition_index": each} for each in numbers]}]
-    assert wire.ask(offset_delete, 0, group_id=GROUP, topics=deletions).error_code is refused
+def test_a_member_with_too_many_protocols_is_refused() -> None:
+    protocols = [{"name": str(number), "metadata": b""} for number in range(join_group.PROTOCOLS_MAX + 1)]
+    assert Wire().join(9, protocols=protocols).error_code is ErrorCode.invalid_request
 
 
 @pytest.mark.parametrize(
@@ -363,15 +358,23 @@ def test_a_request_that_names_too_much_is_refused() -> None:
         (find_coordinator, 4, {"coordinator_keys": MANY}),
         (describe_groups, 6, {"groups": MANY}),
         (delete_groups, 2, {"groups_names": MANY}),
+        (leave_group, 5, {"group_id": GROUP, "members": [{"member_id": ""}] * len(MANY)}),
+        (sync_group, 5, {"group_id": GROUP, "assignments": [{"member_id": "", "assignment": b""}] * len(MANY)}),
         (offset_fetch, 8, {"groups": [{"group_id": "", "topics": []}] * len(MANY)}),
         (offset_fetch, 1, {"group_id": GROUP, "topics": [{"name": "topic", "partition_indexes": range(len(MANY))}]}),
         (offset_commit, 9, {"group_id": GROUP, "topics": [{"name": "topic", "partitions": []}] * len(MANY)}),
+        (offset_delete, 0, {"group_id": GROUP, "topics": [{"name": "topic", "partitions": []}] * len(MANY)}),
     ],
 )
-def test_a_request_that_names_too_much_ends_the_connection_where_no_error_fits(
+def test_a_request_with_too_many_items_ends_the_connection(
     handler: Any, version: int, fields: dict[str, object]
 ) -> None:
-    assert isinstance(Wire().outcome(handler, version, fields), Disconnect)
+    body = Wire.encoded(handler, version, fields)
+    header_schema = load_request_schema(handler.API_KEY, version).__header_schema__
+    header = request_header(handler.API_KEY, version, 1, flexible=header_schema.__flexible__)
+    reply = Engine(Wire().broker).execute(memoryview(header + body), "10.0.0.1", 1)
+    assert isinstance(reply, Disconnect)
+    assert f"more than {REQUEST_ITEMS_MAX} items" in reply.reason
 
 
 def test_what_is_asked_twice_is_answered_once_where_the_answer_may_be_large() -> None:
