@@ -1,8 +1,7 @@
-"""The records of one range, fetch by fetch: the next one is on its way while the caller works on the last.
+"""Fetches the record batches of one offset range. The next fetch is in flight while the caller processes the last one.
 
-Held at once: the bytes of the fetch being worked on, and those of the one on its way, each about `fetch_bytes` (one
-batch may be larger, and then comes alone). Records that are gone or cannot be read end the range, unless data loss is
-accepted.
+At most two fetch responses are in memory, each of about `fetch_bytes`. A larger batch is fetched alone. Lost or
+unreadable records fail the range, unless the user accepts data loss.
 """
 
 import logging
@@ -13,11 +12,11 @@ from dataclasses import dataclass
 
 from aiokafka.structs import TopicPartition
 
+from headgate.kafka_client.fetch import Fetched, Isolation
 from headgate.serdes.columnar import AbortedTransaction
-from headgate.spark_udfs.source.cluster import Cluster, Fetched
+from headgate.spark_udfs.source.cluster import Cluster
 from headgate.spark_udfs.source.errors import BrokerRefused, DataLost, TopicMissing, UnreadableBatch
 from headgate.spark_udfs.source.loop import LoopThread
-from headgate.spark_udfs.source.options import Isolation
 from headgate.spark_udfs.source.positions import EARLIEST, LATEST
 from headgate.spark_udfs.source.ranges import OffsetRange
 from headgate.spark_udfs.source.receive_buffer import Block
@@ -31,7 +30,7 @@ from headgate.wire.record_batch import (
 )
 
 STALLED_SECONDS_MAX = 120.0
-"""How long records that must be there may fail to come, as Spark's own source waits."""
+"""How long a fetch may return no records although the log contains some. Same as in Spark's Kafka source."""
 
 COMPRESSED_BYTES_MAX = 512 * 1024
 """Compressed batches to decompress together: usually some megabytes of records. A single batch may be larger."""
@@ -41,9 +40,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Whole batches that hold records from `first_offset` on; some records may lie at the range's end or beyond.
+    """Complete batches with records from `first_offset` on. Some records may be at the end of the range or beyond.
 
-    They lie where the fetch after the next will be received: nothing may refer to them when the next piece is taken.
+    A later fetch overwrites the bytes: do not refer to them after taking the next piece.
     """
 
     batches: bytes | memoryview
@@ -60,7 +59,7 @@ class FetchOptions:
 
 
 class RangeFetcher:
-    """Iterate once; `close` where that ends early."""
+    """Iterate once. Call `close` to stop early."""
 
     def __init__(self, thread: LoopThread, cluster: Cluster, wanted: OffsetRange, options: FetchOptions) -> None:
         self._thread = thread
@@ -105,7 +104,7 @@ class RangeFetcher:
     def _send(self, position: int) -> None:
         if position < self._wanted.end:
             options = self._options
-            # Of the two, the one that does not hold what the caller works on.
+            # The other block contains the bytes that the caller processes.
             self._blocks.reverse()
             self._coming = self._thread.start(
                 self._cluster.fetch(
@@ -124,41 +123,41 @@ class RangeFetcher:
         return coming.result()
 
     def _after_loss(self, position: int) -> int:
-        """Where to go on after the broker does not have a position (any more). Raises `DataLost`."""
+        """The next position after the broker reported that `position` is out of range. Raises `DataLost`."""
         at, end = self._wanted.at, self._wanted.end
         first, last = self._thread.run(_edges(self._cluster, at, self._options.isolation))
         following = min(first, end) if first > position else end
         if first <= position < last:
-            return position  # It was there again by the time we looked; the leader changed, say.
+            return position  # The position exists again, for example after a change of the leader.
         lost(
-            f"Offsets {position} to {following - 1} of {_name(at)} are not there to be read: the log now holds {first} "
-            f"up to {last}, by retention, or because the topic was deleted and made anew.",
+            f"Offsets {position} to {following - 1} of {_name(at)} do not exist: the log starts at {first} and ends at "
+            f"{last}. Retention removed the records, or the topic was deleted and created again.",
             is_fatal=self._options.is_loss_fatal,
         )
         return following
 
     def _without_progress(self, fetched: Fetched, position: int, progressed: float) -> int:
-        """An answer without a whole batch, though the range is not at its end."""
+        """The next position after a response without a complete batch."""
         at, end = self._wanted.at, self._wanted.end
         if len(fetched.batches) >= HEADER_BYTES:
             raise UnreadableBatch(
-                f"The batch at offset {position} of {_name(at)} is in an old message format, or its header is damaged; "
-                "nothing says where the next one begins. Start behind it with startingOffsets."
+                f"The batch at offset {position} of {_name(at)} has an old message format or a corrupt header. The "
+                "position of the next batch is unknown. Start after this batch with startingOffsets."
             )
         readable = fetched.high_watermark
         if self._options.isolation is Isolation.READ_COMMITTED:
             readable = min(readable, fetched.last_stable_offset)
         if readable <= position:
             lost(
-                f"Offsets {position} to {end - 1} of {_name(at)} were there when the query was planned; now the log "
-                f"ends at {fetched.high_watermark}: the topic was made anew, or a broker lost what it acknowledged.",
+                f"Offsets {position} to {end - 1} of {_name(at)} existed when the query was planned. Now the log ends "
+                f"at {fetched.high_watermark}: the topic was created again, or a broker lost acknowledged records.",
                 is_fatal=self._options.is_loss_fatal,
             )
             return end
         if time.monotonic() - progressed > STALLED_SECONDS_MAX:
             raise BrokerRefused(
-                f"No records of {_name(at)} from offset {position} on in {STALLED_SECONDS_MAX:.0f} s, though the log "
-                f"ends at {fetched.high_watermark}."
+                f"The broker returned no records of {_name(at)} from offset {position} on within "
+                f"{STALLED_SECONDS_MAX:.0f} s, although the log ends at {fetched.high_watermark}."
             )
         return position
 
@@ -196,10 +195,10 @@ def runs(batches: bytes | memoryview) -> Iterator[memoryview]:
 
 
 def lost(problem: str, *, is_fatal: bool) -> None:
-    """Raises `DataLost`, or warns where the user accepts it."""
+    """Raises `DataLost`, or logs a warning if the user accepts data loss."""
     if is_fatal:
         raise DataLost(problem)
-    log.warning("%s failOnDataLoss is false: reading on.", problem)
+    log.warning("%s Reading continues because failOnDataLoss is false.", problem)
 
 
 async def _edges(cluster: Cluster, at: TopicPartition, isolation: Isolation) -> tuple[int, int]:

@@ -1,5 +1,6 @@
-"""Rows of a DataFrame to what a producer takes. Columns as in Spark's Kafka sink: value, and topic, key, headers,
-partition and timestamp where they are there; others are left out.
+"""Rows of a DataFrame as records. The columns are those of Spark's Kafka sink.
+
+`value` is required. `topic`, `key`, `headers`, `partition` and `timestamp` are optional. Other columns are ignored.
 """
 
 import time
@@ -45,22 +46,22 @@ class Record(NamedTuple):
 
 
 def check_columns(schema: StructType, topic: str | None) -> None:
-    """On the driver. Raises `BadOption`."""
+    """Runs on the driver. Raises `BadOption`."""
     kinds = {field.name: field.dataType for field in schema.fields}
     if "value" not in kinds:
-        raise BadOption("value", f"there is no column value to write; the frame has {', '.join(kinds)}")
+        raise BadOption("value", f"the DataFrame has no column value; its columns are {', '.join(kinds)}")
     if topic is None and "topic" not in kinds:
-        raise BadOption("topic", "where to? Set the option topic, or give the frame a column topic")
+        raise BadOption("topic", "set the option topic, or add a column topic to the DataFrame")
     for name, (wanted, classes) in _KINDS.items():
         if name in kinds and not isinstance(kinds[name], classes):
-            advice = "; encode it first, with to_registry_avro" if name == "value" else ""
+            advice = "; encode it with to_registry_avro" if name == "value" else ""
             raise BadOption(name, f"column {name} must be {wanted}, not {kinds[name].simpleString()[:60]}{advice}")
     if "headers" in kinds and kinds["headers"].simpleString() != HEADERS_TYPE.simpleString():
         raise BadOption("headers", f"column headers must be {HEADERS_TYPE.simpleString()}")
 
 
 class Rows:
-    """One Arrow batch as records of some topics."""
+    """One Arrow batch as records."""
 
     def __init__(self, batch: pa.RecordBatch, topic: str | None) -> None:
         self._batch = batch
@@ -83,14 +84,14 @@ class Rows:
         for topic, partition, key, value, timestamp_ms, header in rows:
             name = self._topic or topic
             if name is None:
-                raise UnwritableRow("A row has no topic: its column topic is null. Set the option topic for all rows.")
+                raise UnwritableRow("A row's column topic is null. Set the option topic for all rows.")
             yield Record(name, partition, key, value, timestamp_ms, _headers(header))
 
     def _bytes(self, name: str) -> pa.Array | None:
         return self._batch.column(name).cast(pa.binary()) if name in self._names else None
 
     def _times(self) -> NDArray[np.int64]:
-        """In milliseconds; now where there is none."""
+        """Timestamps in milliseconds. A missing timestamp is the current time."""
         now = int(time.time() * 1000)
         if "timestamp" not in self._names:
             return np.full(len(self._batch), now, np.int64)
@@ -104,7 +105,7 @@ def _headers(rows: list[dict[str, bytes | str | None] | None] | None) -> list[He
     headers: list[Header] = []
     for row in rows or ():
         if row is None or row["key"] is None:
-            raise UnwritableRow("A row has a header without a key: Kafka's headers have one, always.")
+            raise UnwritableRow("A row contains a header without a key. Every Kafka header requires a key.")
         key, value = row["key"], row["value"]
         assert isinstance(key, str)
         assert not isinstance(value, str)
