@@ -1,5 +1,5 @@
 """Kafka client of all packages: connections, security, metadata, requests, produce and fetch. Works with any Kafka.
 
-Layers, from the bottom: `errors`, `properties`, `security` <- `aiokafka_internals` <- `connection`, `diagnosis` <-
-`metadata`, `requests`, `cluster` <- `producer`, `fetch`, `consumer`.
+Start with `options` (what to connect to), `connection` (how) and `errors`. `aiokafka_internals` is the only module that
+depends on internals of aiokafka.
 """

@@ -97,7 +97,7 @@ PACKAGES: dict[str, Package] = {
         ("wire",),
         layers=(
             ("errors", "time_slicing"),
-            ("jaas", "oauth", "properties", "bootstrap", "decompression", "metadata"),
+            ("jaas", "oauth", "properties", "bootstrap", "decompression", "metadata", "fetch"),
             ("security",),
             ("options",),
             ("diagnosis",),

@@ -17,6 +17,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from headgate.kafka_client.aiokafka_internals import client_of
 from headgate.kafka_client.consumer import FETCH_EXPANDED_BYTES_MAX, BoundedConsumer, UnreadableConsumerRecord
+from headgate.kafka_client.fetch import Isolation
 from headgate.proxy.errors import (
     BadRequest,
     BrokerUnavailable,
@@ -28,7 +29,7 @@ from headgate.proxy.errors import (
 )
 from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.reading.batches import read_chunk, records
-from headgate.proxy.reading.cluster import Cluster, Isolation
+from headgate.proxy.reading.cluster import Cluster
 from headgate.proxy.reading.payloads import KafkaRecord, UnreadableRecord
 from headgate.proxy.settings import ProxySettings
 

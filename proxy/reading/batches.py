@@ -14,8 +14,8 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.memory_records import MemoryRecords
 
 from headgate.kafka_client.decompression import BATCH_BYTES_MAX, Decompression
+from headgate.kafka_client.fetch import Fetched, Isolation
 from headgate.proxy.errors import KafkaFailed
-from headgate.proxy.reading.cluster import Fetched, Isolation
 from headgate.proxy.reading.payloads import Header, KafkaRecord, UnreadableRecord
 from headgate.wire.errors import InvalidBatch
 from headgate.wire.expansion import (
@@ -29,7 +29,7 @@ from headgate.wire.expansion import (
 )
 from headgate.wire.record_batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, MAGIC_AT, read_header, split_batches
 from headgate.wire.records import field_bytes, read_record_headers, record_fields
-from headgate.wire.transactions import AbortedTransaction, TransactionFilter
+from headgate.wire.transactions import TransactionFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ async def read_chunk(
     work = partial(
         parse, fetched, offset, isolation, bytes_max=bytes_max, batch_bytes_max=decompression.batch_bytes_max
     )
-    return await decompression.run(work) if has_compressed(fetched.batches) else work()
+    return await decompression.run(work) if has_compressed(bytes(fetched.batches)) else work()
 
 
 def parse(
@@ -83,10 +83,10 @@ def parse(
     Raises KafkaFailed if the first batch is corrupt. Stops before a later corrupt batch.
     """
     is_committed = isolation is Isolation.READ_COMMITTED
-    transactions = TransactionFilter(AbortedTransaction(*each) for each in fetched.aborted if is_committed)
+    transactions = TransactionFilter(fetched.aborted if is_committed else ())
     batches: list[bytes] = []
     position = offset
-    for raw in split_batches(fetched.batches):
+    for raw in split_batches(bytes(fetched.batches)):
         batch: Any = _batch(raw)
         if batch is None:
             break

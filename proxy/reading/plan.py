@@ -1,34 +1,35 @@
-"""Where a read begins and where it ends: the offsets that a request's words stand for."""
+"""Start and end offsets of a read."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from headgate.kafka_client.fetch import EARLIEST, LATEST, Isolation
 from headgate.proxy.errors import BadRequest
-from headgate.proxy.reading.cluster import EARLIEST, LATEST, Cluster, Isolation
+from headgate.proxy.reading.cluster import Cluster
 
 POSITIONS_CHARS_MAX: Final = 100_000
-"""Partitions and offsets in an address or a header."""
+"""Partitions and offsets in a query parameter or header."""
 _POSITION: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,19})")
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One of these counts; the beginning if all are None."""
+    """At most one field is set. The default is the beginning."""
 
     positions: Mapping[int, int] | None = None
     offset: int | None = None
     timestamp_ms: int | None = None
     last: int | None = None
-    """So many records before the end of each partition."""
+    """Number of records before the end of each partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     positions: dict[int, int]
     ends: dict[int, int]
-    """The ends as they were when the read began."""
+    """End offsets at the start of the read."""
 
 
 def read_positions(text: str, name: str) -> dict[int, int]:
@@ -47,14 +48,14 @@ def read_positions(text: str, name: str) -> dict[int, int]:
 async def make_plan(
     cluster: Cluster, topic: str, partitions: Sequence[int], start: Start, isolation: Isolation
 ) -> Plan:
-    """Raises TopicNotFound, BrokerUnavailable and their kin. Offsets outside of the log move to its nearer end."""
+    """Clamps offsets to the log. Raises TopicNotFound, BrokerUnavailable and other ProxyErrors."""
     begins = await cluster.offsets(topic, dict.fromkeys(partitions, EARLIEST), isolation)
     ends = await cluster.offsets(topic, dict.fromkeys(partitions, LATEST), isolation)
     first = {partition: begins[partition] or 0 for partition in partitions}
     after = {partition: max(ends[partition] or 0, first[partition]) for partition in partitions}
     wanted: dict[int, int]
     if start.positions is not None:
-        # A partition that is not named was not there when the positions were taken.
+        # A partition without a position was created later, so it is read from the beginning.
         wanted = {partition: start.positions.get(partition, first[partition]) for partition in partitions}
     elif start.offset is not None:
         wanted = dict.fromkeys(partitions, start.offset)

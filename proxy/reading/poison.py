@@ -1,6 +1,6 @@
-"""What becomes of records that cannot be read: told in their row, passed over, refused, or set aside as dead letters.
+"""Poison policy: undecodable records become rows, are skipped, fail the read, or go to a dead-letter topic.
 
-How they are told apart is the business of `proxy.reading.payloads`.
+`proxy.reading.payloads` detects them.
 """
 
 import time
@@ -34,7 +34,7 @@ class OnPoison(StrEnum):
 class PoisonPolicy:
     action: OnPoison = OnPoison.ROW
     dead_letter_topic: str | None = None
-    """The topic of the records and `.dead` if None."""
+    """None: the topic of the records with the suffix `.dead`."""
 
     @classmethod
     def read(cls, action: str | None, topic: str | None, settings: ProxySettings) -> "PoisonPolicy":
@@ -51,7 +51,7 @@ class Disposed:
     rows: list[bytes]
     offsets: list[int]
     consumed: int
-    """How many of the records, from the first, are dealt with: with `fail`, those before the poison."""
+    """Number of consumed records, from the first one. With `fail`: the records before the poison."""
     failure: ConversionFailed | None = None
 
 
@@ -60,7 +60,7 @@ Where = Callable[[KafkaRecord], tuple[str, int]]
 
 
 async def dispose(sender: Sender, policy: PoisonPolicy, made: Rows, where: Where) -> Disposed:
-    """Raises ProxyError where dead letters cannot be written; nothing is consumed then."""
+    """Raises ProxyError if dead letters cannot be written. Then no record is consumed."""
     if PoisonRow not in set(map(type, made.rows)):
         return Disposed(cast(list[bytes], made.rows), made.offsets, len(made.rows))
     rows: list[bytes] = []
@@ -92,7 +92,7 @@ def poison_error(topic: str, partition: int, row: PoisonRow) -> ConversionFailed
 
 
 async def _set_aside(sender: Sender, policy: PoisonPolicy, letters: Sequence[PoisonRow], where: Where) -> None:
-    """Returns once the brokers have them: only then may the originals count as read."""
+    """Returns after the acknowledgement. Only then the original records count as read."""
     now_ms = int(time.time() * 1000)
     by_topic: dict[str, list[OutgoingRecord]] = {}
     for row in letters:

@@ -1,7 +1,7 @@
-"""Records of a topic, chunk by chunk, without a group: to the end as it was, or on and on.
+"""Stateless read of a topic, in chunks, up to the current end or without end.
 
-Whoever iterates sets the pace. One chunk is fetched ahead while the last is being sent, never more, so that a client
-that stops reading holds a bounded amount of memory and asks the brokers for nothing.
+The client determines the pace (backpressure). At most one chunk is prefetched, so that a client that stops reading uses
+limited memory and causes no fetches.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from typing import Final
 import orjson
 from aiokafka import TopicPartition
 
+from headgate.kafka_client.fetch import Isolation
 from headgate.proxy.errors import (
     BrokerUnavailable,
     KafkaRetriable,
@@ -24,7 +25,7 @@ from headgate.proxy.errors import (
 )
 from headgate.proxy.producers.sender import Sender
 from headgate.proxy.reading.batches import Chunk, read_chunk, records
-from headgate.proxy.reading.cluster import Cluster, Isolation
+from headgate.proxy.reading.cluster import Cluster
 from headgate.proxy.reading.filters import Predicate
 from headgate.proxy.reading.formats import Formats
 from headgate.proxy.reading.memory import StreamMemory
@@ -37,19 +38,19 @@ from headgate.wire.expansion import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
 
 FETCH_BYTES_MIN: Final = 128 * 1024
 FETCH_BYTES_MAX: Final = 1024 * 1024
-"""Chunks grow towards this while the client keeps up: a large one is cheap to render and dear to hold."""
+"""Chunks grow up to this size while the client keeps up. Large chunks are cheaper to render but use more memory."""
 TROUBLE_SECONDS_MAX: Final = 30.0
-"""How long a stream outlives brokers that do not answer: a restart must not end it."""
+"""How long a stream retries without a broker. The restart of a broker must not end it."""
 MOVED_SECONDS_MAX: Final = 10.0
-"""How long a read that ends waits for a leader to be found."""
+"""How long a read without `follow` waits for a leader."""
 RETRY_SECONDS: Final = 0.3
 HELD_RATIO: Final = 4
-"""What a chunk costs until its rows have been sent, as a multiple of its size: batches, rows, and a chunk ahead."""
+"""Memory of a chunk until its rows are sent, as a multiple of its size: batches, rows, prefetched chunk."""
 HELD_BYTES_MIN: Final = 16 * 1024
 EXPANDED_BYTES_PER_ROW: Final = 16 * 1024
-"""Decompressed for each row of a limited read. More is decompressed if that was too little."""
+"""Bytes that are decompressed per row of a limited read. More follow if they are not enough."""
 AHEAD_ROWS_MIN: Final = 10_000
-"""Fetching ahead does not pay for less."""
+"""Smaller chunks are not prefetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,11 @@ class ReadSpec:
     follow: bool = False
     limit: int | None = None
     bytes_max: int | None = None
-    """Of rows. The first row always goes."""
+    """Size of all rows. The first row is always returned."""
     wait_seconds: float = 0.0
-    """Where there is nothing to read yet."""
+    """How long to wait for the first record."""
     scan_seconds: float | None = None
-    """How long to look for rows that pass the filter, before going back with what was found."""
+    """How long to search for rows that match the filter."""
     predicate: Predicate | None = None
     poison: PoisonPolicy = field(default_factory=PoisonPolicy)
     isolation: Isolation = Isolation.READ_UNCOMMITTED
@@ -74,7 +75,7 @@ class ReadSpec:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows and their offsets. No rows: a sign of life."""
+    """Rows and their offsets. A batch without rows is a heartbeat."""
 
     partition: int
     rows: list[bytes]
@@ -82,7 +83,7 @@ class Batch:
 
 
 class Readers:
-    """What streams read with, and how many there are; one for all of a worker."""
+    """Shared state of all streams of a worker."""
 
     def __init__(
         self, cluster: Cluster, payloads: Payloads, sender: Sender, streams_max: int, streams_bytes_max: int
@@ -151,7 +152,7 @@ class RecordStream:
         return all(offset >= self.ends[partition] for partition, offset in self.positions.items())
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """Ends by itself; `reason` and `error` then say why."""
+        """After the end, `reason` and `error` contain the cause."""
         try:
             while (chunks := await self._next()) is not None:
                 if not chunks:
@@ -188,7 +189,7 @@ class RecordStream:
         return False
 
     async def _next(self) -> list[tuple[TopicPartition, Chunk]] | None:
-        """The next chunks; empty for a sign of life, None at the end."""
+        """The next chunks. Empty: a heartbeat. None: the end."""
         quiet_until = time.monotonic() + self._spec.heartbeat_seconds
         while True:
             if self._readers.stopping.is_set():
@@ -210,7 +211,7 @@ class RecordStream:
                 return chunks
 
     async def _read_on(self, quiet_until: float) -> list[tuple[TopicPartition, Chunk]]:
-        self._hold(0)  # the client has taken everything before
+        self._hold(0)  # The client has read all previous rows.
         if self._is_at_tail:
             return await self._wait(quiet_until - time.monotonic())
         await self.share.reserve()
@@ -256,7 +257,7 @@ class RecordStream:
         await asyncio.sleep(RETRY_SECONDS)
 
     def _fetch_ahead(self, chunks: list[tuple[TopicPartition, Chunk]]) -> None:
-        """While these are rendered and sent. Whatever keeps them from being used up ends the stream."""
+        """Context of rendering and sending. An exception ends the stream."""
         if self._spec.follow or not chunks or (self._spec.limit or AHEAD_ROWS_MIN) < AHEAD_ROWS_MIN:
             return
         after = self.positions | {at.partition: chunk.next for at, chunk in chunks}
@@ -276,7 +277,7 @@ class RecordStream:
         bytes_max = self._expanded_bytes_max(len(found))
         chunks: list[tuple[TopicPartition, Chunk]] = []
         for at, fetched in found.items():
-            if fetched.out_of_range:
+            if fetched.is_out_of_range:
                 if wanted[at] == self.positions[at.partition]:
                     await self._move_into_range(at.partition)
             elif fetched.error is not None:
@@ -291,7 +292,7 @@ class RecordStream:
         return chunks
 
     def _expanded_bytes_max(self, partitions: int) -> int:
-        """How much to decompress per partition: no more than the reader still wants, in all partitions together."""
+        """Bytes to decompress per partition, so that all partitions together do not exceed the remaining limit."""
         wanted = EXPANDED_BYTES_MAX
         if self._rows_left is not None:
             wanted = min(wanted, self._rows_left * EXPANDED_BYTES_PER_ROW)
@@ -300,7 +301,7 @@ class RecordStream:
         return max(wanted // max(partitions, 1), EXPANDED_BYTES_MIN)
 
     async def _move_into_range(self, partition: int) -> None:
-        """Retention or a purge was faster, or the topic was made anew."""
+        """The offset was deleted by retention or a purge, or the topic was recreated."""
         cluster, isolation = self._readers.cluster, self._spec.isolation
         first = (await cluster.offsets(self._topic, {partition: -2}, isolation))[partition] or 0
         after = (await cluster.offsets(self._topic, {partition: -1}, isolation))[partition] or 0
@@ -338,7 +339,7 @@ class RecordStream:
         return whole.since(self.positions[partition])
 
     def _fitting(self, rows: list[bytes]) -> int:
-        """How many rows may still go."""
+        """Remaining number of rows."""
         count = len(rows) if self._rows_left is None else min(len(rows), self._rows_left)
         if self._bytes_left is not None:
             for index in range(count):

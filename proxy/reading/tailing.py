@@ -1,8 +1,7 @@
-"""Waiting for records at the end of partitions, for any number of readers at once.
+"""Shared long polls at the end of partitions.
 
-A partition that somebody waits for is watched by one fetch that the broker holds until there is something; what it
-brings is shared by all who wait. A reader counts only while it waits: one that is busy, or whose client does not read,
-costs the brokers nothing, and finds what it missed in the history or fetches it itself.
+One fetch per partition waits for new records, and all waiting readers share its result. Readers that do not wait cause
+no fetches. Later they find missed records in the cache or fetch them.
 """
 
 import asyncio
@@ -13,23 +12,23 @@ from typing import Final
 
 from aiokafka import TopicPartition
 
+from headgate.kafka_client.fetch import Isolation
 from headgate.proxy.errors import ProxyError
 from headgate.proxy.reading.batches import Chunk, read_chunk
-from headgate.proxy.reading.cluster import Cluster, Isolation, Lane
+from headgate.proxy.reading.cluster import Cluster, Lane
 from headgate.wire.expansion import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
 
 HOLD_MS: Final = 250
-"""How long a broker holds a fetch. Short, since a partition that joins may have to wait for a free connection."""
+"""`max_wait_ms` of a fetch. Short, because a new partition may have to wait for the connection."""
 LANES: Final = 4
 FETCH_BYTES_MAX: Final = 1024 * 1024
 HISTORY_BYTES_MAX: Final = 1024 * 1024
-"""Per watched partition, for readers that are a little behind the first."""
+"""Cached chunks per partition, for readers that are slightly behind."""
 FAILED_SECONDS: Final = 0.5
 GATHER_SECONDS_MAX: Final = 0.1
-"""The next fetch waits so long for readers that have just been served: a thousand of them shall share large chunks
-rather than each be sent a thousand small ones."""
+"""Linger time before the next fetch, so that many readers share large chunks instead of many small ones."""
 SERVED_MANY: Final = 50
-"""For fewer than these it waits for nothing."""
+"""With fewer readers there is no linger time."""
 
 
 class _Tail:
@@ -43,7 +42,7 @@ class _Tail:
         self.fetching = False
 
     def since(self, position: int) -> list[Chunk]:
-        """Chunks that follow on one another from a position on; none where it is before all that is kept."""
+        """Consecutive cached chunks from a position on. None if the position is before the cache."""
         found: list[Chunk] = []
         for chunk in self.history:
             if chunk.start <= position < chunk.next:
@@ -58,7 +57,7 @@ class _Tail:
 
 
 class Tails:
-    """Of one isolation level."""
+    """Tails of one isolation level."""
 
     def __init__(self, cluster: Cluster, isolation: Isolation) -> None:
         self._cluster = cluster
@@ -69,13 +68,13 @@ class Tails:
         self._rounds: set[asyncio.Task[None]] = set()
         self._stopped = False
         self._away = 0
-        """Readers that were served and have not come back."""
+        """Readers that got a chunk and have not asked for the next one."""
         self._served_at = 0.0
 
     async def wait(
         self, positions: Mapping[TopicPartition, int], seconds: float
     ) -> list[tuple[TopicPartition, Chunk]] | None:
-        """Chunks from the positions on; empty after that time. None: there is something to fetch for oneself."""
+        """Chunks after the positions. Empty after the timeout. None: the reader must fetch itself."""
         tails: list[_Tail] = []
         for at, position in positions.items():
             tail = self._tails.get(at)
@@ -106,7 +105,7 @@ class Tails:
         return self._found(positions) or (None if was_woken else [])
 
     def stop(self) -> None:
-        """Everybody who waits is let go; nobody waits from now on."""
+        """Wakes all readers. Later calls do not wait."""
         self._stopped = True
         for tail in self._tails.values():
             tail.wake()
@@ -142,7 +141,7 @@ class Tails:
                 return
             by_leader: dict[int, list[_Tail]] = {}
             if time.monotonic() - self._served_at >= GATHER_SECONDS_MAX:
-                self._away = 0  # those who are not back by now have gone, or are slow
+                self._away = 0  # Ignore readers that have disconnected or are slow.
             is_gathering = self._away > SERVED_MANY
             for tail in self._tails.values():
                 if tail.waiters and not tail.fetching and not is_gathering:
@@ -164,7 +163,7 @@ class Tails:
                 pass
 
     def _forget_unwatched(self) -> None:
-        """After a while without waiters: those who have just been served come back at once."""
+        """Stops after some time without readers, because readers usually return at once."""
         for at in [at for at, tail in self._tails.items() if not tail.waiters and not tail.fetching]:
             tail = self._tails[at]
             if tail.history:
@@ -194,7 +193,7 @@ class Tails:
             self._served_at = time.monotonic()
         except ProxyError:
             for tail in tails:
-                tail.wake()  # each reader tries for itself, and tells its client
+                tail.wake()  # Each reader then fetches itself and reports the error.
             await asyncio.sleep(FAILED_SECONDS)
         finally:
             free[lane] = True

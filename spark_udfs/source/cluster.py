@@ -8,12 +8,10 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from aiokafka import errors as kafka
 from aiokafka.protocol.fetch import FetchRequest
-from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
 from headgate.kafka_client.aiokafka_internals import FetchConnection, connect_timeout
@@ -28,9 +26,9 @@ from headgate.kafka_client.connection import (
 )
 from headgate.kafka_client.diagnosis import REJECTED_CREDENTIALS, diagnose
 from headgate.kafka_client.errors import KafkaClientError
+from headgate.kafka_client.fetch import Fetched, Isolation, fetch_request, list_offsets, read_fetch
 from headgate.kafka_client.metadata import TopicsRequest, read_answer
 from headgate.kafka_client.options import ConnectionOptions
-from headgate.serdes.columnar import AbortedTransaction
 from headgate.spark_udfs.source.errors import (
     BrokerUnreachable,
     NotAuthorized,
@@ -39,7 +37,6 @@ from headgate.spark_udfs.source.errors import (
     source_error,
 )
 from headgate.spark_udfs.source.offsets import Offsets, TopicIds
-from headgate.spark_udfs.source.options import Isolation
 from headgate.spark_udfs.source.receive_buffer import Block
 from headgate.spark_udfs.source.topics import Selection
 
@@ -48,7 +45,7 @@ FIRST_CONNECTION_SECONDS_MAX = 3.0
 WORKER_CONNECTION_SECONDS_MAX = 20.0
 """The same in a worker. The driver has just used these brokers, so they are probably restarting."""
 UNKNOWN_TOPIC_SECONDS_MAX = 1.0
-"""How long a topic is looked for: one that was created a moment ago is not known to every broker at once."""
+"""A new topic is not known to all brokers at once."""
 UNKNOWN_TOPIC_PAUSE_SECONDS = 0.25
 
 Result = TypeVar("Result")
@@ -56,36 +53,23 @@ Result = TypeVar("Result")
 _NOT_ALLOWED = (kafka.TopicAuthorizationFailedError, kafka.ClusterAuthorizationFailedError)
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """What one fetch brought of one partition: batches, the first of which may begin before the offset asked for."""
-
-    batches: bytes | memoryview
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    aborted: tuple[AbortedTransaction, ...] = ()
-    is_out_of_range: bool = False
-    """The offset is not, or no longer, in the log."""
-
-
 class Cluster:
     def __init__(self, options: ConnectionOptions, first_connection_seconds_max: float | None = None) -> None:
         self._options = options
         self._first_connection_seconds_max = first_connection_seconds_max
         self._client: Any = None
-        """An AIOKafkaClient, which has no types."""
+        """A `MetadataClient`, which has no type hints."""
         self._fetching: dict[int, FetchConnection] = {}
-        """By the broker's number, those that lead a partition which is read."""
+        """By node id."""
         self._opening = asyncio.Lock()
         self._advertised: list[str] = []
-        """Where the brokers say that they are; empty until one was found."""
+        """The addresses of the brokers in the metadata."""
         self._has_answered = False
-        """One of them, at such a place."""
+        """A broker has responded at its advertised address."""
         self._topic_ids: TopicIds = {}
 
     async def partitions(self, selection: Selection, *, may_miss: bool = False) -> list[TopicPartition]:
-        """Raises `TopicMissing`, unless what is not there may be missed."""
+        """Raises `TopicMissing` unless `may_miss`."""
         topics = None if selection.names is None else list(selection.names)
         deadline = time.monotonic() + UNKNOWN_TOPIC_SECONDS_MAX
         while True:
@@ -98,27 +82,27 @@ class Cluster:
             await asyncio.sleep(UNKNOWN_TOPIC_PAUSE_SECONDS)
 
     def topic_ids(self, places: Iterable[TopicPartition]) -> TopicIds:
-        """Of the topics of partitions, as of the last look at them; without those of brokers that tell none."""
+        """The ids of the partitions' topics in the last metadata (KIP-516). Brokers before Kafka 2.8 have none."""
         return {at.topic: self._topic_ids[at.topic] for at in places if at.topic in self._topic_ids}
 
     async def offsets(
         self, times: Mapping[TopicPartition, int], isolation: Isolation
     ) -> dict[TopicPartition, int | None]:
-        """Per partition: EARLIEST, LATEST or a time in milliseconds to its offset; None where no record is that new."""
+        """The offset for EARLIEST, LATEST or a timestamp in milliseconds. None: all records are older."""
         if not times:
             return {}
         return await self._retried(lambda: self._offsets_once(times, isolation), "offsets")
 
     async def edges(self, places: Iterable[TopicPartition], where: int, isolation: Isolation) -> Offsets:
-        """The first or the next offset of each partition."""
+        """The first offset (EARLIEST) or the next offset (LATEST) of each partition."""
         found = await self.offsets(dict.fromkeys(places, where), isolation)
         return {at: offset or 0 for at, offset in found.items()}
 
     async def fetch(
         self, at: TopicPartition, offset: int, *, block: Block, bytes_max: int, wait_ms: int, isolation: Isolation
     ) -> Fetched:
-        """The batches from an offset on, which lie in the block; none where nothing comes in `wait_ms`."""
-        request = FetchRequest(wait_ms, 1, bytes_max, int(isolation), [(at.topic, [(at.partition, offset, bytes_max)])])
+        """The batches from an offset on, as views of the block. Empty if no record arrives within `wait_ms`."""
+        request = fetch_request({at: offset}, bytes_max=bytes_max, wait_ms=wait_ms, isolation=isolation)
         what = f"records of {at.topic}-{at.partition}"
         return await self._retried(lambda: self._fetch_once(at, request, block), what)
 
@@ -143,23 +127,8 @@ class Cluster:
         self, times: Mapping[TopicPartition, int], isolation: Isolation
     ) -> dict[TopicPartition, int | None]:
         client = await self._connected()
-        by_node: dict[int, dict[str, list[tuple[int, int]]]] = {}
-        for at, when in times.items():
-            node = await self._leader(client, at)
-            by_node.setdefault(node, {}).setdefault(at.topic, []).append((at.partition, when))
-        answers = await asyncio.gather(
-            *(
-                client.send(node, OffsetRequest(-1, int(isolation), list(topics.items())))
-                for node, topics in by_node.items()
-            )
-        )
-        found: dict[TopicPartition, int | None] = {}
-        for answer in answers:
-            for topic, rows in answer.topics:
-                for partition, code, *_, offset in rows:
-                    _check(code, f"{topic}-{partition}")
-                    found[TopicPartition(topic, partition)] = None if offset < 0 else offset
-        return found
+        leaders = {at: await self._leader(client, at) for at in times}
+        return await list_offsets(client, times, leaders, isolation)
 
     async def _fetch_once(self, at: TopicPartition, request: FetchRequest, block: Block) -> Fetched:
         client = await self._connected()
@@ -171,25 +140,13 @@ class Cluster:
             if isinstance(error, TimeoutError):
                 raise kafka.RequestTimedOutError from error
             raise
-        version = answer.API_VERSION
-        if version >= 7:
+        if answer.API_VERSION >= 7:
             _check(answer.error_code, f"{at.topic}-{at.partition}")
-        for _, rows in answer.topics:
-            for _, code, high_watermark, *rest in rows:
-                if kafka.for_code(code) is kafka.OffsetOutOfRangeError:
-                    return Fetched(b"", -1, -1, -1, is_out_of_range=True)
-                _check(code, f"{at.topic}-{at.partition}")
-                stable = rest[0] if version >= 4 else high_watermark
-                start = rest[1] if version >= 5 else -1
-                aborted = (rest[2] if version >= 5 else rest[1] if version == 4 else None) or ()
-                return Fetched(
-                    rest[-1] or b"",
-                    high_watermark,
-                    stable,
-                    start,
-                    tuple(AbortedTransaction(producer_id, first) for producer_id, first in aborted),
-                )
-        raise kafka.KafkaConnectionError(f"the broker left {at.topic}-{at.partition} out of its answer")
+        for _, fetched in read_fetch(answer):
+            if fetched.error is not None and not fetched.is_out_of_range:
+                raise fetched.error
+            return fetched
+        raise kafka.KafkaConnectionError(f"the response does not contain {at.topic}-{at.partition}")
 
     async def _fetching_from(self, client: Any, node: int) -> FetchConnection:
         async with self._opening:
@@ -197,7 +154,7 @@ class Cluster:
             if connection is None or not connection.is_open:
                 broker = client.cluster.broker_metadata(node)
                 if broker is None:
-                    raise kafka.StaleMetadata(f"nothing says where broker {node} is")
+                    raise kafka.StaleMetadata(f"the metadata does not contain broker {node}")
                 try:
                     connection = await open_fetch_connection(broker.host, broker.port, self._options)
                 except (kafka.KafkaError, OSError) as error:
@@ -217,7 +174,7 @@ class Cluster:
         return int(node)
 
     async def _update(self, client: Any, topics: list[str] | None) -> None:
-        """Look at the cluster anew. aiokafka's own way of asking for a topic would create it."""
+        """Update the metadata, with the ids of topics."""
         nodes = [broker.nodeId for broker in client.cluster.brokers()]
         error: Exception = kafka.KafkaConnectionError("no broker is known")
         for node in nodes:
@@ -237,7 +194,7 @@ class Cluster:
         raise error
 
     async def _retried(self, once: Callable[[], Awaitable[Result]], what: str) -> Result:
-        """Raises a `SourceError` where trying again would not help, or has not."""
+        """Retry temporary errors. Raises a `SourceError`."""
         began = time.monotonic()
         pause = RETRY_SECONDS
         while True:
@@ -249,7 +206,7 @@ class Cluster:
                 waited = time.monotonic() - began
                 if not self._may_pass(error, waited):
                     raise await self._explained(error, what, waited) from error
-                # Leaders have moved, or brokers have come back at other addresses: begin with those that were given.
+                # Leaders have moved, or brokers have new addresses: bootstrap again.
                 await self.close()
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY_SECONDS_MAX)
@@ -279,7 +236,7 @@ class Cluster:
         return source_error(error)
 
     def _patience(self) -> float:
-        """How long, in seconds, to try to connect."""
+        """How long to try to connect, in seconds."""
         longest = self._options.api_timeout_ms / 1000
         if self._has_answered:
             return longest

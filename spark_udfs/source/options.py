@@ -8,9 +8,9 @@ registry are `spark_udfs.registry_options`', those of TLS and SASL `kafka_client
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 
 from headgate.kafka_client.errors import InvalidProperty
+from headgate.kafka_client.fetch import Isolation
 from headgate.kafka_client.options import PORT_MAX, ConnectionOptions
 from headgate.kafka_client.security import SECURITY_PROPERTIES, Security, read_security
 from headgate.spark_udfs.source.decoded import DECODING_OPTIONS, DecodingOptions, read_decoding_options
@@ -98,13 +98,6 @@ _WHY_NOT = {
     "kafka.key.serializer": "keys are written as the bytes of the column; cast it",
     "kafka.value.serializer": "values are written as the bytes of the column; cast or encode it",
 }
-
-
-class Isolation(IntEnum):
-    """Kafka's numbers."""
-
-    READ_UNCOMMITTED = 0
-    READ_COMMITTED = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from fastapi import APIRouter
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from headgate.kafka_client.fetch import Isolation
 from headgate.openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
 from headgate.proxy.api.addresses import base_url
 from headgate.proxy.api.errors import status_of
@@ -32,7 +33,7 @@ from headgate.proxy.api.query import flag_query, int_query, one_of_query, text_q
 from headgate.proxy.api.record_fields import timestamp_ms
 from headgate.proxy.api.stream_response import StreamResponse
 from headgate.proxy.errors import BadRequest, NotAcceptable
-from headgate.proxy.reading.cluster import Isolation, offsets_text
+from headgate.proxy.reading.cluster import offsets_text
 from headgate.proxy.reading.filters import compile_filter
 from headgate.proxy.reading.formats import Formats, ReadFormat
 from headgate.proxy.reading.plan import Plan, Start, make_plan, read_positions

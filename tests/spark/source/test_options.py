@@ -5,8 +5,9 @@ import pickle
 import pytest
 from aiokafka.structs import TopicPartition
 
+from headgate.kafka_client.fetch import Isolation
 from headgate.spark_udfs.source.errors import BadOption, DataLost
-from headgate.spark_udfs.source.options import Isolation, read_options, write_options
+from headgate.spark_udfs.source.options import read_options, write_options
 from headgate.spark_udfs.source.positions import EARLIEST, LATEST, AtEdge, AtOffsets, AtTimes, NoMatch
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -14,15 +14,15 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.structs import TopicPartition
 from pyarrow import lib as pa
 
+from headgate.kafka_client.fetch import Fetched, Isolation
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.serdes.columnar import scan_batches
 from headgate.spark_udfs.source import reading
-from headgate.spark_udfs.source.cluster import Cluster, Fetched
+from headgate.spark_udfs.source.cluster import Cluster
 from headgate.spark_udfs.source.columns import RowBatches
 from headgate.spark_udfs.source.errors import BrokerUnreachable, DataLost, TopicMissing, UnreadableBatch
 from headgate.spark_udfs.source.fetching import COMPRESSED_BYTES_MAX, FetchOptions, RangeFetcher, runs, whole_batches
 from headgate.spark_udfs.source.loop import loop_thread
-from headgate.spark_udfs.source.options import Isolation
 from headgate.spark_udfs.source.ranges import OffsetRange
 from headgate.spark_udfs.source.reading import ReadSpec, parts, read_range
 from tests.live.headgate import HeadgateBroker

@@ -5,9 +5,10 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
+from headgate.kafka_client.fetch import Fetched, Isolation
 from headgate.proxy.errors import KafkaFailed
 from headgate.proxy.reading.batches import parse, records
-from headgate.proxy.reading.cluster import Fetched, Isolation
+from headgate.wire.transactions import AbortedTransaction
 
 PRODUCER = 7
 
@@ -41,7 +42,7 @@ def control(base: int, marker: int) -> bytes:
 
 
 def fetched(data: bytes, *aborted: tuple[int, int]) -> Fetched:
-    return Fetched(data, 100, 100, 0, aborted)
+    return Fetched(data, 100, 100, 0, tuple(AbortedTransaction(*each) for each in aborted))
 
 
 def values(data: bytes, offset: int, isolation: Isolation, *aborted: tuple[int, int]) -> tuple[list[bytes | None], int]:

@@ -9,8 +9,8 @@ import pytest
 from crc32c import crc32c
 
 from headgate.kafka_client.decompression import Decompression
+from headgate.kafka_client.fetch import Fetched, Isolation
 from headgate.proxy.reading.batches import read_chunk, records
-from headgate.proxy.reading.cluster import Fetched, Isolation
 from headgate.proxy.reading.payloads import UnreadableRecord, unreadable_poison
 from headgate.serdes import Reason
 from headgate.wire import expansion
