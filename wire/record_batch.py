@@ -32,6 +32,8 @@ LOG_OVERHEAD: Final = struct.Struct(">qi")
 LOG_OVERHEAD_BYTES: Final = LOG_OVERHEAD.size
 BOUNDS: Final = struct.Struct(">qi11xi")
 """Base offset, batch length and last offset delta: enough to find a batch by its offset."""
+APPEND_FIELDS: Final = struct.Struct(">qii")
+"""Base offset, batch length and leader epoch. A broker sets them when it appends; the checksum does not cover them."""
 PRODUCER: Final = struct.Struct(">qhi")
 """Producer id, producer epoch and base sequence."""
 

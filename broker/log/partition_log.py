@@ -30,6 +30,7 @@ from headgate.broker.runtime.errors import StorageError
 from headgate.wire.buffer import Buffer
 from headgate.wire.errors import CorruptBatch
 from headgate.wire.record_batch import (
+    APPEND_FIELDS,
     ATTRIBUTES_AT,
     LOG_APPEND_TIME_FLAG,
     MAX_TIMESTAMP_AT,
@@ -37,9 +38,6 @@ from headgate.wire.record_batch import (
     read_header,
     seal,
 )
-
-_HEAD = struct.Struct(">qii")
-_HEAD_BYTES = 16
 
 # Index entries hold offsets and positions as 32-bit numbers relative to their segment.
 relative_offset_max = 2**31 - 1
@@ -137,8 +135,8 @@ class PartitionLog:
             segment = self.roll(now_ms)
         try:
             segment.append(
-                _HEAD.pack(offset, header.batch_length, self.leader_epoch),
-                memoryview(batch)[_HEAD_BYTES:],
+                APPEND_FIELDS.pack(offset, header.batch_length, self.leader_epoch),
+                memoryview(batch)[APPEND_FIELDS.size :],
                 header,
                 offset,
                 settings.index_interval_bytes,
