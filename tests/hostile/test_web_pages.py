@@ -1,6 +1,6 @@
-"""What a web page can make a browser send to our servers: other origins, rebound names, bodies without a media type.
+"""Requests that a web page can make a browser send: other origins, rebound names, bodies without a media type.
 
-Requests are written byte by byte: no client library sends what is tested here.
+The tests write raw bytes, because client libraries do not send such requests.
 """
 
 import base64
@@ -65,7 +65,7 @@ def own(port: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("media", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
-def test_bodies_that_any_page_can_send_write_nothing(
+def test_bodies_that_need_no_preflight_write_nothing(
     registry: HeadgateRegistry, proxy: HeadgateProxy, media: str | None
 ) -> None:
     headers = {} if media is None else {"Content-Type": media}
@@ -105,7 +105,7 @@ def test_a_rebound_name_is_not_served(registry: HeadgateRegistry, proxy: Headgat
         assert answer(server.port, "GET", path, {"Host": f"localhost:{server.port}"})[0] == 200
 
 
-def test_kept_responses_are_not_given_to_a_rebound_name(registry: HeadgateRegistry) -> None:
+def test_cached_responses_are_not_sent_to_a_rebound_name(registry: HeadgateRegistry) -> None:
     body = {"schema": '"string"'}
     httpx.post(f"{registry.url}/subjects/kept/versions", json=body, timeout=SECONDS_MAX).raise_for_status()
     try:
@@ -119,7 +119,7 @@ def test_kept_responses_are_not_given_to_a_rebound_name(registry: HeadgateRegist
             httpx.delete(f"{registry.url}/subjects/kept{query}", timeout=SECONDS_MAX).raise_for_status()
 
 
-def test_a_request_without_a_host_is_refused(registry: HeadgateRegistry, proxy: HeadgateProxy) -> None:
+def test_a_request_without_a_host_is_rejected(registry: HeadgateRegistry, proxy: HeadgateProxy) -> None:
     for server, path in ((registry, "/subjects"), (proxy, "/topics")):
         assert answer(server.port, "GET", path, {}) == (400, "The request has no Host header.")
         with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS_MAX) as connection:
@@ -128,7 +128,7 @@ def test_a_request_without_a_host_is_refused(registry: HeadgateRegistry, proxy: 
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:3000", "http://127.0.0.1"])
-def test_pages_of_other_origins_are_refused(registry: HeadgateRegistry, proxy: HeadgateProxy, origin: str) -> None:
+def test_pages_of_other_origins_are_rejected(registry: HeadgateRegistry, proxy: HeadgateProxy, origin: str) -> None:
     for server, path in ((registry, "/subjects"), (proxy, "/topics")):
         for method in ("GET", "POST", "DELETE", "OPTIONS"):
             status, message = answer(server.port, method, path, {**own(server.port), "Origin": origin})
@@ -167,7 +167,7 @@ def test_websockets_check_host_and_origin(
         assert answer(proxy.port, "GET", path, headers)[0] == expected
 
 
-def test_a_server_says_which_setting_is_wrong(tmp_path: Path) -> None:
+def test_the_error_names_an_invalid_setting(tmp_path: Path) -> None:
     server = HeadgateProxy(tmp_path, "127.0.0.1:1", settings={"allowed.hosts": "https://gateway.example"})
     with pytest.raises(RuntimeError, match=r"ended with 2: .*allowed\.hosts: 'https://gateway\.example' is not valid"):
         server.start()

@@ -1,4 +1,4 @@
-"""Behind which brokers the proxy is tested: ours always; Apache Kafka for what asks for any, or for all if told so."""
+"""Brokers of the proxy tests: the embedded one; Apache Kafka for selected tests, or for all tests on request."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the proxies of all suites share: a registry, and a proxy that must end well."""
+"""Fixtures of all proxy tests: a registry, and a proxy that must stop cleanly."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager

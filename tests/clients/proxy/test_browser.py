@@ -124,7 +124,7 @@ def values(page: Page) -> list[Any]:
     return [row["value"]["data"] for _, row in page.run("seen")]
 
 
-def test_a_browser_reads_a_stream_and_comes_back_where_it_was(
+def test_a_browser_resumes_a_stream_at_its_position(
     page: Page, headgate_broker: HeadgateBroker, tmp_path: Path
 ) -> None:
     with proxy_of(headgate_broker, tmp_path) as (proxy, api):
@@ -163,7 +163,7 @@ def test_a_browser_reads_a_stream_and_comes_back_where_it_was(
         page.run("source.close()")
 
 
-def test_a_browser_takes_a_group_and_acknowledges_over_its_websocket(
+def test_a_browser_reads_a_group_and_acknowledges_over_its_websocket(
     page: Page, headgate_broker: HeadgateBroker, tmp_path: Path
 ) -> None:
     with proxy_of(headgate_broker, tmp_path) as (proxy, api):
@@ -196,7 +196,7 @@ def test_a_page_of_an_allowed_origin_reads_and_writes(
         assert page.call(OPEN_SOCKET, f"{socket_url(api)}/topics/{topic}/records:consume") == "open"
 
 
-def test_a_page_of_another_origin_gets_nothing(
+def test_a_page_of_another_origin_reads_nothing(
     page: Page, elsewhere: str, headgate_broker: HeadgateBroker, tmp_path: Path
 ) -> None:
     with proxy_of(headgate_broker, tmp_path) as (_, api):

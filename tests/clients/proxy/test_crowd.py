@@ -52,7 +52,7 @@ def crowded_proxy(headgate_broker: HeadgateBroker, tmp_path: Path) -> Iterator[H
 
 
 @pytest.mark.slow
-def test_a_crowd_of_consumers_and_producers_loses_and_doubles_nothing(crowded_proxy: HeadgateProxy) -> None:
+def test_many_consumers_and_producers_lose_and_duplicate_no_record(crowded_proxy: HeadgateProxy) -> None:
     topic = f"crowd-{secrets.token_hex(4)}"
     cluster_id = httpx.get(f"{crowded_proxy.url}/v3/clusters").json()["data"][0]["cluster_id"]
     made = httpx.post(

@@ -1,4 +1,4 @@
-"""The shortcut from a request's bytes to its answer: taken when it may be, and never with a stale answer."""
+"""Fast path for repeated requests: it is never used for other requests or stale responses."""
 
 import json
 import socket
@@ -60,7 +60,7 @@ def get(subject: str, *headers: str, version: str = "1.1") -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-def test_the_same_bytes_get_the_same_answer_until_it_changes(live: RegistryProcess, subject: str) -> None:
+def test_identical_bytes_get_the_same_response_until_it_changes(live: RegistryProcess, subject: str) -> None:
     with connected(live) as wire:
         for _ in range(5):
             wire.send(get(subject))
@@ -77,7 +77,7 @@ def test_the_same_bytes_get_the_same_answer_until_it_changes(live: RegistryProce
         assert wire.answer()[0] == 404
 
 
-def test_each_header_counts(live: RegistryProcess, subject: str) -> None:
+def test_every_header_is_part_of_the_key(live: RegistryProcess, subject: str) -> None:
     with connected(live) as wire:
         for media in ("application/json", "application/vnd.schemaregistry.v1+json") * 3:
             wire.send(get(subject, f"Accept: {media}"))
@@ -87,7 +87,7 @@ def test_each_header_counts(live: RegistryProcess, subject: str) -> None:
             assert wire.answer()[0] == 406
 
 
-def test_requests_in_one_piece_and_in_many_are_answered_in_order(live: RegistryProcess, subject: str) -> None:
+def test_split_and_pipelined_requests_get_responses_in_order(live: RegistryProcess, subject: str) -> None:
     with connected(live) as wire:
         for _ in range(3):
             wire.send(get(subject))
@@ -105,7 +105,7 @@ def test_requests_in_one_piece_and_in_many_are_answered_in_order(live: RegistryP
         assert wire.answer()[0] == 200
 
 
-def test_a_connection_that_shall_close_closes(live: RegistryProcess, subject: str) -> None:
+def test_connection_close_is_respected(live: RegistryProcess, subject: str) -> None:
     for request in (get(subject, "Connection: close"), get(subject, version="1.0")):
         for _ in range(3):
             with connected(live) as wire:
@@ -114,7 +114,7 @@ def test_a_connection_that_shall_close_closes(live: RegistryProcess, subject: st
                 assert wire.closed()
 
 
-def test_known_schemas_are_answered_by_their_bytes(live: RegistryProcess, subject: str) -> None:
+def test_repeated_registrations_use_the_fast_path(live: RegistryProcess, subject: str) -> None:
     body = json.dumps({"schema": record("a")})
     head = f"POST /subjects/{subject}/versions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     request = f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
@@ -128,7 +128,7 @@ def test_known_schemas_are_answered_by_their_bytes(live: RegistryProcess, subjec
         assert json.loads(wire.answer()[2])["version"] == 2
 
 
-def test_pages_of_allowed_origins_get_the_headers_of_cors_every_time(tmp_path: Path) -> None:
+def test_repeated_requests_of_allowed_origins_get_cors_headers(tmp_path: Path) -> None:
     origin = "https://app.example"
     with running_registry(tmp_path, "--set", f"access.control.allow.origin={origin}") as live:
         schema = {"schema": record("a")}

@@ -1,4 +1,4 @@
-"""The documents and the routes say the same, and a generator of requests finds nothing that contradicts them."""
+"""The OpenAPI documents match the routes, and generated requests get documented responses."""
 
 import os
 import re
@@ -85,7 +85,7 @@ def test_every_path_parameter_is_declared(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_nothing_in_a_document_leads_nowhere(name: str) -> None:
+def test_all_references_in_a_document_have_a_target(name: str) -> None:
     def references(node: Any) -> Iterator[str]:
         if isinstance(node, dict):
             if isinstance(node.get("$ref"), str):
@@ -125,7 +125,7 @@ def live(headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize(("method", "path"), sorted(FAST_PATH))
-def test_routes_before_the_framework_answer(live: httpx.Client, method: str, path: str) -> None:
+def test_routes_of_the_fast_path_respond(live: httpx.Client, method: str, path: str) -> None:
     base = live.headers["x-base"]
     real = path.replace("/v3/clusters/{}", base).replace("topics/{}", f"topics/{TOPIC}").replace("{}", "0")
     answer = live.request(method, real, content=b"{", headers={"content-type": "application/json"})
@@ -168,7 +168,7 @@ BOUNDS = settings(
 )
 
 
-def test_every_documented_operation_is_asked() -> None:
+def test_every_documented_operation_is_tested() -> None:
     assert len(OPERATIONS) == sum(
         method in METHODS for each in DOCUMENTS.values() for path in each["paths"].values() for method in path
     )
@@ -176,7 +176,7 @@ def test_every_documented_operation_is_asked() -> None:
 
 # Not schemathesis' own parametrization: its tests share one name, and pytest-xdist runs one test per name.
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_generated_requests_get_answers_that_the_document_knows(name: str, live: httpx.Client) -> None:
+def test_generated_requests_get_documented_responses(name: str, live: httpx.Client) -> None:
     @BOUNDS
     @given(OPERATIONS[name].as_strategy())
     def ask(case: Any) -> None:

@@ -1,4 +1,4 @@
-"""Connections that nobody should make: heads without end, floods of requests, half-closed sockets, odd frames."""
+"""Hostile connections: endless heads, floods of requests, half-closed sockets, invalid frames."""
 
 import asyncio
 import base64
@@ -86,14 +86,14 @@ def memory_mb(proxy: HeadgateProxy) -> float:
     ],
     ids=["a header", "an address", "a thousand headers"],
 )
-def test_a_head_over_the_limit_is_refused(proxy: HeadgateProxy, head: bytes) -> None:
+def test_a_head_over_the_limit_is_rejected(proxy: HeadgateProxy, head: bytes) -> None:
     answer = exchange(proxy, head)
     assert answer == b"" or answer.startswith(b"HTTP/1.1 431"), answer
     if answer:
         assert json.loads(answer.partition(b"\r\n\r\n")[2])["error_code"] == 431
 
 
-def test_a_thousand_short_headers_are_read(proxy: HeadgateProxy) -> None:
+def test_a_thousand_short_headers_are_accepted(proxy: HeadgateProxy) -> None:
     many = b"".join(b"x-%d: 1\r\n" % number for number in range(1000))
     answer = exchange(proxy, b"GET /topics HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n" + many + b"\r\n")
     assert answer.startswith(b"HTTP/1.1 200"), answer
@@ -112,7 +112,7 @@ def test_a_thousand_short_headers_are_read(proxy: HeadgateProxy) -> None:
     ],
     ids=["headers", "a header", "an address", "an extension", "trailers", "a trailer", "requests"],
 )
-def test_a_flood_costs_bounded_memory_and_ends(proxy: HeadgateProxy, start: bytes, piece: bytes) -> None:
+def test_a_flood_of_requests_uses_limited_memory(proxy: HeadgateProxy, start: bytes, piece: bytes) -> None:
     before = memory_mb(proxy)
     with connection(proxy) as open_socket:
         open_socket.settimeout(2.0)  # answers are not read, so that a flood of requests may stand still as well
@@ -122,19 +122,19 @@ def test_a_flood_costs_bounded_memory_and_ends(proxy: HeadgateProxy, start: byte
     assert httpx.get(f"{proxy.url}/topics", timeout=SECONDS_MAX).status_code == 200
 
 
-def test_requests_sent_at_once_are_answered_in_order(proxy: HeadgateProxy) -> None:
+def test_pipelined_requests_get_responses_in_order(proxy: HeadgateProxy) -> None:
     requests = b"".join(b"GET /topics/none-%d HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" % number for number in range(199))
     answer = exchange(proxy, requests + b"GET /healthy HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
     assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"404"] * 199 + [b"204"]
 
 
-def test_what_came_before_nonsense_is_answered(proxy: HeadgateProxy) -> None:
+def test_requests_before_invalid_data_get_responses(proxy: HeadgateProxy) -> None:
     answer = exchange(proxy, GET * 3 + b"\x00nonsense\r\n\r\n")
     assert answer.count(b"HTTP/1.1 404") == 3
     assert exchange(proxy, b"\x00nonsense\r\n\r\n").startswith(b"HTTP/1.1 400")
 
 
-def test_a_chunk_of_nonsense_ends_the_request(proxy: HeadgateProxy) -> None:
+def test_an_invalid_chunk_ends_the_request(proxy: HeadgateProxy) -> None:
     assert exchange(proxy, CHUNKED + b"zz\r\n").startswith(b"HTTP/1.1 400")
     cluster_id = httpx.get(f"{proxy.url}/v3/clusters", timeout=SECONDS_MAX).json()["data"][0]["cluster_id"]
     record = b'{"value":{"type":"JSON","data":1}}'
@@ -146,7 +146,7 @@ def test_a_chunk_of_nonsense_ends_the_request(proxy: HeadgateProxy) -> None:
         assert b"HTTP/1.1" not in rest(open_socket)
 
 
-def test_half_closed_connections_end(proxy: HeadgateProxy) -> None:
+def test_half_closed_connections_are_closed(proxy: HeadgateProxy) -> None:
     for request in (b"", b"GET /to", GET, CHUNKED, CHUNKED + b"5\r\n{"):
         with connection(proxy) as open_socket:
             open_socket.sendall(request)
@@ -155,7 +155,7 @@ def test_half_closed_connections_end(proxy: HeadgateProxy) -> None:
     assert httpx.get(f"{proxy.url}/topics", timeout=SECONDS_MAX).status_code == 200
 
 
-def test_clients_that_leave_while_their_group_forms_leave_no_member_behind(proxy: HeadgateProxy) -> None:
+def test_clients_that_disconnect_during_a_rebalance_leave_no_member_behind(proxy: HeadgateProxy) -> None:
     with httpx.Client(base_url=proxy.url, timeout=SECONDS_MAX) as client:
         base = f"/v3/clusters/{client.get('/v3/clusters').json()['data'][0]['cluster_id']}"
         client.post(f"{base}/topics", json={"topic_name": "leavers"})
@@ -200,9 +200,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize("path", ["topics/sockets/records:produce", "topics/sockets/records:consume"])
-def test_frames_that_nobody_should_send_end_the_socket_or_change_nothing(
-    proxy: HeadgateProxy, path: str, kind: str
-) -> None:
+def test_invalid_frames_close_the_websocket_or_are_ignored(proxy: HeadgateProxy, path: str, kind: str) -> None:
     before = memory_mb(proxy)
     with httpx.Client(base_url=proxy.url, timeout=SECONDS_MAX) as client:
         base = f"/v3/clusters/{client.get('/v3/clusters').json()['data'][0]['cluster_id']}"
@@ -219,7 +217,7 @@ def test_frames_that_nobody_should_send_end_the_socket_or_change_nothing(
     assert memory_mb(proxy) - before < GROWTH_MB_MAX
 
 
-def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_without_a_complete_head_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "HEAD_SECONDS_MAX", 0.1)
 
     async def app(scope: object, receive: object, send: object) -> None: ...

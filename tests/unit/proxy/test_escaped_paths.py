@@ -1,4 +1,4 @@
-"""Names in paths: a slash that was escaped is part of its name, and every other escape is undone once."""
+"""Percent-encoded names in paths: an encoded slash belongs to the name, and everything is decoded once."""
 
 import asyncio
 from urllib.parse import quote
@@ -26,23 +26,23 @@ def parameters(raw_path: str) -> dict[str, str] | None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_route_gets_the_name_that_was_escaped(name: str) -> None:
+def test_a_route_gets_the_decoded_name(name: str) -> None:
     path = f"/groups/{quote(name, safe='')}/members/{quote(name[::-1], safe='')}"
     assert parameters(path) == {"group": name, "member": name[::-1]}
 
 
-def test_an_escaped_slash_divides_nothing() -> None:
+def test_an_encoded_slash_does_not_split_a_name() -> None:
     assert parameters("/groups/a%2Fmembers%2fb") is None
     assert parameters("/groups%2Fa/members/b") is None
     assert parameters("/groups/a%2Fmembers/members/b") == {"group": "a/members", "member": "b"}
 
 
 @pytest.mark.parametrize("written", ["100%", "%zz", "%2"])
-def test_a_percent_sign_that_escapes_nothing_stands_for_itself(written: str) -> None:
+def test_a_percent_sign_without_hex_digits_is_literal(written: str) -> None:
     assert parameters(f"/groups/{written}/members/b") == {"group": written, "member": "b"}
 
 
 @pytest.mark.parametrize("written", ["%ff", "a%2F%C3", "%ed%b0%af"])
-def test_escapes_that_are_not_utf_8_name_nothing(written: str) -> None:
+def test_names_that_are_not_utf_8_are_not_found(written: str) -> None:
     with pytest.raises(ResourceNotFound, match="not valid UTF-8"):
         parameters(f"/groups/{written}/members/b")

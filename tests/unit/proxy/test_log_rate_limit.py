@@ -9,7 +9,7 @@ def record(message: str, *arguments: object) -> logging.LogRecord:
     return logging.LogRecord("aiokafka.consumer", logging.ERROR, "", 0, message, arguments, None)
 
 
-def test_a_line_that_repeats_is_written_a_few_times_and_then_counted() -> None:
+def test_repeated_lines_are_suppressed_and_counted() -> None:
     now = [0.0]
     limit = LogRateLimit(lambda: now[0])
     written = [limit.filter(record("Heartbeat failed for group %s", number)) for number in range(10_000)]
@@ -22,7 +22,7 @@ def test_a_line_that_repeats_is_written_a_few_times_and_then_counted() -> None:
     assert later.getMessage() == f"Heartbeat failed for group g ({suppressed} similar lines were suppressed)"
 
 
-def test_the_kinds_of_lines_in_memory_are_bounded() -> None:
+def test_the_number_of_counters_is_limited() -> None:
     limit = LogRateLimit(lambda: 0.0)
     for number in range(3 * KINDS_MAX):
         limit.filter(record(f"text {number}"))

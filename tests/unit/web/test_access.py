@@ -1,4 +1,4 @@
-"""Which requests the check in front of the servers lets in."""
+"""Access check: hosts, origins and media types of requests."""
 
 import asyncio
 import json
@@ -64,12 +64,12 @@ def test_allowed_hosts_are_served_with_their_port_or_any() -> None:
 
 
 @pytest.mark.parametrize("name", ["https://gateway.example", "gateway.example/path", "a b", "*evil", "a:b", "a@b"])
-def test_allowed_hosts_that_are_no_hosts_are_named(name: str) -> None:
+def test_the_error_names_an_invalid_allowed_host(name: str) -> None:
     with pytest.raises(InvalidSetting, match=r"allowed\.hosts: "):
         access(allowed_hosts=f"a.example,{name}")
 
 
-def test_unknown_settings_and_bad_networks_are_named() -> None:
+def test_the_error_names_unknown_settings_and_invalid_networks() -> None:
     with pytest.raises(InvalidSetting, match=r"allowed\.host;"):
         access(allowed_host="x")
     with pytest.raises(InvalidSetting, match=r"trusted\.proxies: 'lb\.example'"):
@@ -124,7 +124,7 @@ def test_http_1_0_needs_no_host() -> None:
         ("localhost:8082", "https://friend.example", 200),
     ],
 )
-def test_an_origin_is_the_servers_own_or_allowed(kind: str, host: str, origin: str, expected: int) -> None:
+def test_an_origin_must_be_the_servers_own_or_allowed(kind: str, host: str, origin: str, expected: int) -> None:
     checked = access(
         allowed_hosts="inner.example,outer.example,lb.example:8443",
         access_control_allow_origin="https://friend.example",
@@ -132,7 +132,7 @@ def test_an_origin_is_the_servers_own_or_allowed(kind: str, host: str, origin: s
     assert status(checked, ("Host", host), ("Origin", origin), kind=kind) == expected
 
 
-def test_where_all_origins_are_allowed_hosts_are_checked_still() -> None:
+def test_hosts_are_checked_even_if_all_origins_are_allowed() -> None:
     checked = access(access_control_allow_origin="*")
     assert status(checked, ("Host", "localhost"), ("Origin", "https://evil.example")) == 200
     assert status(checked, ("Host", "evil.example"), ("Origin", "http://evil.example")) == 421
@@ -149,7 +149,7 @@ def test_where_all_origins_are_allowed_hosts_are_checked_still() -> None:
         ("cross-site", "iframe", 403),
     ],
 )
-def test_pages_of_other_sites_may_link_and_not_embed(site: str, destination: str, expected: int) -> None:
+def test_pages_of_other_sites_may_link_but_not_embed(site: str, destination: str, expected: int) -> None:
     headers = [("Host", "localhost"), ("Sec-Fetch-Site", site), ("Sec-Fetch-Dest", destination)]
     assert status(access(), *headers, method="GET") == expected
     assert status(access(access_control_allow_origin="*"), *headers, method="GET") == 200
@@ -172,9 +172,7 @@ def test_pages_of_other_sites_may_link_and_not_embed(site: str, destination: str
         ([("Content-Length", "2"), ("Content-Type", "application/json"), ("Content-Type", "text/plain")], 415),
     ],
 )
-def test_a_body_needs_a_media_type_that_pages_cannot_send_unasked(
-    headers: list[tuple[str, str]], expected: int
-) -> None:
+def test_a_body_needs_a_media_type_that_requires_a_preflight(headers: list[tuple[str, str]], expected: int) -> None:
     assert status(access(), ("Host", "localhost"), *headers) == expected
 
 
@@ -203,7 +201,7 @@ def test_forwarding_headers_are_kept_from_trusted_proxies_only(trusted: str, cli
     assert status(checked, *own, client=client) == (200 if is_trusted else 403)
 
 
-def test_a_rebound_name_does_not_pass_through_a_trusted_proxy() -> None:
+def test_a_rebound_name_is_rejected_behind_a_trusted_proxy() -> None:
     checked = access(trusted_proxies="127.0.0.1", allowed_hosts="outer.example")
     for name, value in (
         ("X-Forwarded-Host", "evil.example"),
@@ -214,7 +212,7 @@ def test_a_rebound_name_does_not_pass_through_a_trusted_proxy() -> None:
         assert status(checked, ("Host", "localhost"), (name, value)) == 421
 
 
-def test_a_refusal_answers_websockets_too() -> None:
+def test_a_refusal_responds_to_websocket_handshakes() -> None:
     async def sent(asked: dict[str, Any]) -> list[Any]:
         messages: list[Any] = []
 

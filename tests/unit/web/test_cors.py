@@ -1,4 +1,4 @@
-"""Which pages of other origins may use the servers."""
+"""CORS: allowed origins, preflight requests, response headers."""
 
 import asyncio
 from typing import Any
@@ -70,11 +70,11 @@ def marks(of: Cors, **headers: str) -> dict[bytes, bytes]:
         ("", "https://a.example", False),
     ],
 )
-def test_origins_are_listed_with_stars_for_parts_of_names(allowed: str, origin: str, expected: bool) -> None:
+def test_a_star_in_an_origin_matches_a_part_of_the_name(allowed: str, origin: str, expected: bool) -> None:
     assert origins(allowed).allows(origin.encode()) is expected
 
 
-def test_an_allowed_page_is_told_so_and_caches_that_others_are_not() -> None:
+def test_an_allowed_origin_gets_cors_headers_and_every_response_varies_by_origin() -> None:
     few = origins("https://a.example")
     told = marks(few, origin="https://a.example")
     assert told[b"access-control-allow-origin"] == b"https://a.example"
@@ -84,12 +84,12 @@ def test_an_allowed_page_is_told_so_and_caches_that_others_are_not() -> None:
     assert marks(few) == {b"vary": b"origin"}
 
 
-def test_where_all_are_allowed_no_page_is_named() -> None:
+def test_a_star_allows_all_origins_without_naming_one() -> None:
     assert marks(origins("*"), origin="https://a.example")[b"access-control-allow-origin"] == b"*"
     assert marks(origins("*")) == {}
 
 
-def test_a_preflight_is_told_methods_and_headers() -> None:
+def test_a_preflight_response_lists_methods_and_headers() -> None:
     told = preflight(origins("https://a.example"), origin="https://a.example")
     assert told is not None
     assert told[b"access-control-allow-origin"] == b"https://a.example"
@@ -104,12 +104,12 @@ def test_a_preflight_is_told_methods_and_headers() -> None:
     assert told[b"access-control-allow-private-network"] == b"true"
 
 
-def test_a_preflight_of_another_page_is_told_nothing() -> None:
+def test_a_preflight_of_another_origin_gets_no_cors_headers() -> None:
     told = preflight(origins("https://a.example"), origin="https://b.example")
     assert told is not None
     assert not [name for name in told if name.startswith(b"access-control")]
 
 
-def test_other_requests_are_no_preflights() -> None:
+def test_other_requests_are_not_preflights() -> None:
     assert preflight(origins("*")) is None
     assert preflight(origins("*"), origin="https://a.example", access_control_request_method="") is None

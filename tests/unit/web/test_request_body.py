@@ -1,4 +1,4 @@
-"""Bodies that stop arriving, in front of the registry."""
+"""Idle timeout of request bodies, with the registry's application."""
 
 import asyncio
 from pathlib import Path

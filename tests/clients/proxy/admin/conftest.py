@@ -1,4 +1,4 @@
-"""Proxies in front of a broker: ours always, Apache Kafka for what `any_api` tests and for all if told so."""
+"""Proxies with the embedded broker, or with Apache Kafka (`any_api`, or all tests on request)."""
 
 import secrets
 from collections.abc import Iterator

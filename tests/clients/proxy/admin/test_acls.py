@@ -1,4 +1,4 @@
-"""Access rules: on brokers without an authorizer Kafka's refusal in Confluent's code, with one the rules themselves."""
+"""ACLs: Confluent's error code without an authorizer, and all operations with one."""
 
 import time
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.clients.proxy.admin.conftest import Api
-from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.error_responses import error_of
 from tests.live.apache_kafka import SHORT_LIVED, KafkaNode
 from tests.live.headgate_proxy import HeadgateProxy
 
@@ -29,7 +29,7 @@ RULE = {
 SEARCH = "resource_type=TOPIC&pattern_type=ANY&operation=ANY&permission=ANY"
 
 
-def test_without_an_authorizer_every_question_is_refused(any_api: Api) -> None:
+def test_every_request_fails_without_an_authorizer(any_api: Api) -> None:
     for method, path, body in (
         ("GET", "acls", None),
         ("GET", "acls?resource_type=topic&principal=User:alice", None),
@@ -46,20 +46,20 @@ def test_without_an_authorizer_every_question_is_refused(any_api: Api) -> None:
     "change",
     [{"operation": "FLY"}, {"pattern_type": "MATCH"}, {"resource_type": "ANY"}, {"permission": 3}, {"host": None}],
 )
-def test_rules_that_cannot_be_are_refused_before_the_broker_is_asked(api: Api, change: dict[str, Any]) -> None:
+def test_invalid_acls_are_rejected_without_a_request_to_the_broker(api: Api, change: dict[str, Any]) -> None:
     assert error_of(api.ask("POST", "acls", {**RULE, **change})) == (400, 400)
     assert error_of(api.ask("POST", "acls:batch", {"data": [{**RULE, **change}]})) == (400, 400)
     assert error_of(api.ask("POST", "acls:batch", {})) == (422, 42206)
 
 
-def test_deleting_must_say_what(api: Api) -> None:
+def test_a_deletion_requires_all_filters(api: Api) -> None:
     assert error_of(api.ask("DELETE", "acls")) == (400, 400)
     assert error_of(api.ask("DELETE", f"acls?{SEARCH.replace('TOPIC', 'PLANET')}")) == (400, 400)
 
 
 @pytest.mark.kafka
 @pytest.mark.slow
-def test_with_an_authorizer_rules_are_created_found_and_deleted(java_tools: None, tmp_path: Path) -> None:
+def test_acls_are_created_found_and_deleted_with_an_authorizer(java_tools: None, tmp_path: Path) -> None:
     node = KafkaNode(tmp_path / "kafka", AUTHORIZER, heap_mb=256, flags=SHORT_LIVED)
     node.start()
     proxy = HeadgateProxy(tmp_path / "proxy", node.address)

@@ -1,4 +1,4 @@
-"""Configs of topics, of brokers, and of all of them."""
+"""Configs of topics, of brokers and of the cluster."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.clients.proxy.admin.conftest import Api
-from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.error_responses import error_of
 
 WAIT_SECONDS_MAX = 15.0
 
@@ -152,7 +152,7 @@ def test_unknown_configs_are_not_found(api: Api) -> None:
         [],
     ],
 )
-def test_alterations_that_cannot_be_understood_are_refused(api: Api, body: Any) -> None:
+def test_invalid_alterations_are_rejected(api: Api, body: Any) -> None:
     name = api.topic()
     for path in (f"topics/{name}/configs:alter", "broker-configs:alter", "brokers/1/configs:alter"):
         assert error_of(api.ask("POST", path, body)) == (400, 400)

@@ -1,4 +1,4 @@
-"""Consumer groups over v3: members, lags, offsets moved and forgotten, groups deleted."""
+"""Consumer groups in v3: members, lags, reset and deletion of offsets, deletion of groups."""
 
 import secrets
 import time
@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.clients.proxy.admin.conftest import Api
-from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.error_responses import error_of
 from tests.live.headgate import HeadgateBroker
 
 WAIT_SECONDS_MAX = 30.0
@@ -68,7 +68,7 @@ def group_id() -> str:
     return f"group-{secrets.token_hex(4)}"
 
 
-def test_a_group_its_consumers_and_what_they_read(any_api: Api, address: str) -> None:
+def test_a_group_has_consumers_and_assignments(any_api: Api, address: str) -> None:
     check_group(any_api, address, "classic")
 
 
@@ -172,7 +172,7 @@ def test_offsets_are_reset(
     assert [row["current_offset"] for row in headgate_api.get(f"{at}/lags")["data"]] == expected
 
 
-def test_offsets_of_a_new_group_are_set_forgotten_and_the_group_deleted(any_api: Api, address: str) -> None:
+def test_offsets_of_a_new_group_are_set_and_deleted_and_the_group_is_deleted(any_api: Api, address: str) -> None:
     topic, other, group = any_api.topic(partitions=2), any_api.topic(), group_id()
     produce(address, topic, 1, 3)
     at = f"consumer-groups/{group}"
@@ -207,11 +207,11 @@ def test_offsets_of_a_new_group_are_set_forgotten_and_the_group_deleted(any_api:
         ({"to": "latest", "topics": [{"topic_name": "nowhere", "partition_ids": ["0"]}]}, (400, 400)),
     ],
 )
-def test_resets_that_cannot_be_are_refused(headgate_api: Api, body: Any, expected: tuple[int, int]) -> None:
+def test_invalid_resets_are_rejected(headgate_api: Api, body: Any, expected: tuple[int, int]) -> None:
     assert error_of(headgate_api.ask("POST", f"consumer-groups/{group_id()}/offsets:reset", body)) == expected
 
 
-def test_a_reset_of_unknown_partitions_is_refused(headgate_api: Api) -> None:
+def test_a_reset_of_unknown_partitions_is_rejected(headgate_api: Api) -> None:
     topic = headgate_api.topic()
     body: dict[str, Any] = {"to": "latest", "topics": [{"topic_name": topic, "partition_ids": [5]}]}
     assert error_of(headgate_api.ask("POST", f"consumer-groups/{group_id()}/offsets:reset", body)) == (404, 40402)

@@ -1,4 +1,4 @@
-"""Topics and partitions over v3."""
+"""Topics and partitions in v3."""
 
 import secrets
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.clients.proxy.admin.conftest import Api
-from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.error_responses import error_of
 
 
-def test_the_cluster_points_to_everything_in_it(any_api: Api) -> None:
+def test_the_cluster_has_links_to_all_its_resources(any_api: Api) -> None:
     listed = any_api.get("/v3/clusters")
     assert listed["kind"] == "KafkaClusterList"
     assert listed["metadata"] == {"self": f"{any_api.url}/v3/clusters", "next": None}
@@ -33,7 +33,7 @@ def test_another_cluster_id_is_not_found(api: Api) -> None:
         assert answer.json()["message"] == "Cluster another cannot be found."
 
 
-def test_a_topic_is_created_shown_widened_and_deleted(any_api: Api) -> None:
+def test_a_topic_is_created_returned_extended_and_deleted(any_api: Api) -> None:
     name = f"topic-{secrets.token_hex(4)}"
     created = any_api.ask(
         "POST",
@@ -80,7 +80,7 @@ def test_a_topic_is_created_shown_widened_and_deleted(any_api: Api) -> None:
     assert error_of(any_api.ask("DELETE", f"topics/{name}")) == (404, 40401)
 
 
-def test_a_trial_creates_nothing(any_api: Api) -> None:
+def test_validate_only_creates_nothing(any_api: Api) -> None:
     name = f"topic-{secrets.token_hex(4)}"
     answer = any_api.ask("POST", "topics", {"topic_name": name, "partitions_count": 4, "validate_only": True})
     assert answer.status_code == 200
@@ -88,14 +88,14 @@ def test_a_trial_creates_nothing(any_api: Api) -> None:
     assert any_api.ask("GET", f"topics/{name}").status_code == 404
 
 
-def test_defaults_of_the_cluster_are_told(api: Api) -> None:
+def test_a_created_topic_has_the_defaults_of_the_cluster(api: Api) -> None:
     answer = api.ask("POST", "topics", {"topic_name": f"topic-{secrets.token_hex(4)}"})
     assert answer.status_code == 201
     assert (answer.json()["partitions_count"], answer.json()["replication_factor"]) == (1, 1)
 
 
 @pytest.mark.parametrize("by_partition", [True, False])
-def test_replicas_can_be_placed(api: Api, by_partition: bool) -> None:
+def test_replicas_can_be_assigned(api: Api, by_partition: bool) -> None:
     broker = api.get("brokers")["data"][0]["broker_id"]
     assignments: object = [{"partition_id": index, "broker_ids": [broker]} for index in range(3)]
     if by_partition:
@@ -125,7 +125,7 @@ def test_replicas_can_be_placed(api: Api, by_partition: bool) -> None:
         ({"unknown_field": 1}, (400, 400)),
     ],
 )
-def test_a_topic_that_cannot_be_is_refused(api: Api, change: dict[str, Any], expected: tuple[int, int]) -> None:
+def test_an_invalid_topic_is_rejected(api: Api, change: dict[str, Any], expected: tuple[int, int]) -> None:
     body = {"topic_name": f"topic-{secrets.token_hex(4)}", **change}
     answer = api.ask("POST", "topics", body)
     assert error_of(answer) == expected
@@ -133,14 +133,14 @@ def test_a_topic_that_cannot_be_is_refused(api: Api, change: dict[str, Any], exp
         assert api.ask("GET", f"topics/{body['topic_name'][:300]}").status_code == 404
 
 
-def test_a_topic_twice_says_so(any_api: Api) -> None:
+def test_creating_an_existing_topic_fails(any_api: Api) -> None:
     name = any_api.topic()
     answer = any_api.ask("POST", "topics", {"topic_name": name})
     assert error_of(answer) == (400, 40002)
     assert answer.json()["message"] == f"Topic '{name}' already exists."
 
 
-def test_operations_are_told_when_asked_for(any_api: Api) -> None:
+def test_authorized_operations_are_returned_on_request(any_api: Api) -> None:
     name = any_api.topic()
     told = any_api.get(f"topics/{name}?include_authorized_operations=true")
     assert isinstance(told["authorized_operations"], list)
@@ -184,7 +184,7 @@ def test_partitions_replicas_and_offsets(any_api: Api) -> None:
     assert error_of(any_api.ask("GET", f"{at}/offset?offset_type=latest")) == (400, 400)
 
 
-def test_no_replica_is_on_the_move(any_api: Api) -> None:
+def test_there_are_no_reassignments(any_api: Api) -> None:
     name = any_api.topic()
     for path in ("topics/-/partitions/-/reassignment", f"topics/{name}/partitions/-/reassignment"):
         listed = any_api.get(path)

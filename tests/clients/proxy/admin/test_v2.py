@@ -1,4 +1,4 @@
-"""v2's metadata, creating a topic, and health."""
+"""v2 metadata, creation of topics, health."""
 
 import secrets
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.clients.proxy.admin.conftest import Api
-from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.error_responses import error_of
 
 V2 = "application/vnd.kafka.v2+json"
 
@@ -31,7 +31,7 @@ def test_topics_partitions_offsets_and_brokers(any_api: Api) -> None:
     assert any_api.get(f"/topics/{name}/partitions/1/offsets") == {"beginning_offset": 0, "end_offset": 0}
 
 
-def test_what_is_not_there_is_not_found(api: Api) -> None:
+def test_unknown_resources_are_not_found(api: Api) -> None:
     name = api.topic()
     for path in ("", "/partitions", "/partitions/0", "/partitions/0/offsets"):
         answer = api.ask("GET", f"/topics/nowhere{path}")
@@ -62,7 +62,7 @@ def test_the_media_type_is_negotiated(api: Api, accept: str | None, expected: st
         assert answer.headers["content-type"] == expected
 
 
-def test_an_answer_nobody_accepts_is_refused(api: Api) -> None:
+def test_an_unknown_accept_header_is_rejected(api: Api) -> None:
     assert error_of(api.ask("GET", "/topics", headers={"accept": "text/html"})) == (406, 406)
     assert error_of(api.ask("GET", "topics", headers={"accept": "text/html"})) == (406, 406)
 
@@ -90,13 +90,13 @@ def test_a_topic_is_created(any_api: Api) -> None:
         (b'{"topic_name": "\xff"}', (400, 400)),
     ],
 )
-def test_bodies_that_cannot_be_understood_are_refused(api: Api, content: bytes, expected: tuple[int, int]) -> None:
+def test_invalid_bodies_are_rejected(api: Api, content: bytes, expected: tuple[int, int]) -> None:
     headers = {"content-type": "application/json"}
     for path in ("/admin/topics", f"{api.base}/topics"):
         assert error_of(api.client.post(path, content=content, headers=headers)) == expected
 
 
-def test_bodies_of_another_type_are_refused(api: Api) -> None:
+def test_bodies_of_another_media_type_are_rejected(api: Api) -> None:
     for path in ("/admin/topics", f"{api.base}/topics"):
         answer = api.client.post(path, content=b"topic_name=a", headers={"content-type": "text/plain"})
         assert error_of(answer) == (415, 415)
@@ -105,7 +105,7 @@ def test_bodies_of_another_type_are_refused(api: Api) -> None:
 @pytest.mark.parametrize(
     ("method", "path"), [("DELETE", "/topics"), ("PUT", "/brokers"), ("POST", "brokers"), ("PUT", "topics/a")]
 )
-def test_other_methods_are_refused(api: Api, method: str, path: str) -> None:
+def test_other_methods_are_rejected(api: Api, method: str, path: str) -> None:
     assert error_of(api.ask(method, path)) == (405, 405)
 
 

@@ -1,4 +1,4 @@
-"""A proxy, a registry and a broker to consume from: ours, and Apache Kafka for a few tests or, if told so, for all."""
+"""A proxy, a registry and a broker: the embedded one, or Apache Kafka for some tests or on request for all."""
 
 from collections.abc import Iterator
 

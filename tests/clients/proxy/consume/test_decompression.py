@@ -1,4 +1,4 @@
-"""Batches that are small on the wire and huge once decompressed, read in every way the proxy has."""
+"""Decompression bombs: batches that are small on the wire and huge when decompressed."""
 
 import asyncio
 import subprocess
@@ -86,7 +86,7 @@ def check(rows: list[dict[str, Any]], measured: Measured) -> None:
     assert measured.grown_kib() < GROWTH_KIB_MAX
 
 
-def test_a_read_of_one_record_at_a_time_passes_them(measured: Measured, bombs: str) -> None:
+def test_a_read_of_one_record_at_a_time_continues_after_them(measured: Measured, bombs: str) -> None:
     rows = []
     for offset in range(12):
         page = measured.api.page(bombs, f"offset={offset}&limit=1", 0)
@@ -94,23 +94,23 @@ def test_a_read_of_one_record_at_a_time_passes_them(measured: Measured, bombs: s
     check(rows, measured)
 
 
-def test_a_read_of_everything_passes_them(measured: Measured, bombs: str) -> None:
+def test_a_read_of_all_records_continues_after_them(measured: Measured, bombs: str) -> None:
     check(measured.api.page(bombs)["data"], measured)
 
 
-def test_a_consumer_instance_passes_them_and_commits(measured: Measured, bombs: str) -> None:
+def test_a_consumer_instance_continues_after_them_and_commits(measured: Measured, bombs: str) -> None:
     instance: Instance = measured.api.instance(accept=BINARY, format="binary").subscribe(bombs)
     check(instance.read(12), measured)
     instance.do("POST", "/offsets")
     assert instance.committed(bombs) == 12
 
 
-def test_a_group_stream_passes_them(measured: Measured, bombs: str) -> None:
+def test_a_group_stream_continues_after_them(measured: Measured, bombs: str) -> None:
     with measured.api.stream(group_path(measured.api.group(), bombs)) as answer:
         check(take(objects(answer), 12), measured)
 
 
-def test_the_command_line_names_and_passes_them(measured: Measured) -> None:
+def test_the_command_line_reports_them_and_continues(measured: Measured) -> None:
     """Its limit is 128 MiB."""
     topic = measured.api.topic()
     asyncio.run(_produce(measured.api.broker, topic, _around(GZIP)))
@@ -129,7 +129,7 @@ def test_the_command_line_names_and_passes_them(measured: Measured) -> None:
     assert f"{topic}-0 offset 1 skipped: the batch at offset 1 decompresses to more than" in done.stderr
 
 
-def test_the_log_of_idempotent_requests_passes_them(measured: Measured) -> None:
+def test_the_log_of_idempotent_requests_continues_after_them(measured: Measured) -> None:
     api, topic = measured.api, measured.api.topic()
 
     def post(key: str) -> int:

@@ -1,4 +1,4 @@
-"""Consumer groups as streams, acknowledged by requests of their own or over a WebSocket."""
+"""Group streams with acknowledgements over HTTP or a WebSocket."""
 
 import json
 from typing import Any
@@ -7,8 +7,8 @@ import httpx
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
-from tests.clients.proxy.answers import error_of
 from tests.clients.proxy.consume.api import EVENTS, NDJSON, Api, events, objects
+from tests.clients.proxy.error_responses import error_of
 
 RECEIVE_SECONDS_MAX = 30
 
@@ -28,7 +28,7 @@ def take(rows: Any, count: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_what_is_not_acknowledged_is_delivered_again(any_api: Api) -> None:
+def test_unacknowledged_rows_are_delivered_again(any_api: Api) -> None:
     topic, group = any_api.topic(), any_api.group()
     any_api.produce(topic, *range(6))
     with any_api.stream(group_path(group, topic)) as answer:
@@ -45,7 +45,7 @@ def test_what_is_not_acknowledged_is_delivered_again(any_api: Api) -> None:
     assert [row["offset"] for row in again] == [3, 4, 5]
 
 
-def test_events_carry_the_token_as_their_id(api: Api) -> None:
+def test_the_id_of_an_event_is_its_token(api: Api) -> None:
     topic, group = api.topic(), api.group()
     api.produce(topic, "a", "b")
     with api.stream(group_path(group, topic, "limit=2"), EVENTS) as answer:
@@ -56,7 +56,7 @@ def test_events_carry_the_token_as_their_id(api: Api) -> None:
     assert json.loads(found[-1]["data"]) == {"reason": "limit", "unacknowledged": 2}
 
 
-def test_a_client_that_does_not_acknowledge_is_sent_no_more(api: Api) -> None:
+def test_the_number_of_unacknowledged_rows_is_limited(api: Api) -> None:
     topic = api.topic()
     api.produce(topic, *range(10))
     with api.stream(group_path(api.group(), topic, "max_unacked=4")) as answer:
@@ -76,7 +76,7 @@ def test_a_client_that_does_not_acknowledge_is_sent_no_more(api: Api) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"ack": "x"}, {"ack": -1}, {"acks": []}, [], {"ack": None}])
-def test_acknowledgements_that_make_no_sense_are_refused(api: Api, body: object) -> None:
+def test_invalid_acknowledgements_are_rejected(api: Api, body: object) -> None:
     topic = api.topic()
     with api.stream(group_path(api.group(), topic)) as answer:
         rows = objects(answer)
@@ -85,12 +85,12 @@ def test_acknowledgements_that_make_no_sense_are_refused(api: Api, body: object)
         assert error_of(httpx.post(acks, json={"ack": "99"}, timeout=30)) == (400, 400)
 
 
-def test_a_stream_that_has_ended_takes_no_acknowledgement(api: Api) -> None:
+def test_an_ended_stream_rejects_acknowledgements(api: Api) -> None:
     path = f"{api.base}/consumer-groups/g/streams/0123/acks"
     assert error_of(api.client.post(path, json={"ack": "1"})) == (404, 40403)
 
 
-def test_acknowledgements_are_for_this_cluster_alone(api: Api) -> None:
+def test_acknowledgements_check_the_cluster_id(api: Api) -> None:
     topic = api.topic()
     api.produce(topic, 1)
     with api.stream(group_path(api.group(), topic)) as answer:
@@ -112,7 +112,7 @@ def test_acknowledgements_are_for_this_cluster_alone(api: Api) -> None:
         ("topics=x&auto_offset_reset=never", (400, 400)),
     ],
 )
-def test_group_streams_refuse_what_makes_no_sense(api: Api, query: str, expected: tuple[int, int]) -> None:
+def test_group_streams_reject_invalid_parameters(api: Api, query: str, expected: tuple[int, int]) -> None:
     answer = api.client.get(f"{api.base}/consumer-groups/g/records?{query}", headers={"accept": NDJSON})
     assert error_of(answer) == expected
 
@@ -126,7 +126,7 @@ def received(socket: ClientConnection) -> dict[str, Any]:
     return found
 
 
-def test_a_websocket_gives_the_same_rows_and_takes_acknowledgements(any_api: Api) -> None:
+def test_a_websocket_sends_the_same_rows_and_accepts_acknowledgements(any_api: Api) -> None:
     topic, group = any_api.topic(), any_api.group()
     any_api.produce(topic, "a", "b", "c")
     with socket_to(any_api, group_path(group, topic)) as socket:
@@ -154,6 +154,6 @@ def test_a_websocket_follows_a_topic_without_a_group(api: Api) -> None:
         assert received(socket)["end"]["reason"] == "complete"
 
 
-def test_a_websocket_to_what_is_not_there_says_so_and_closes(api: Api) -> None:
+def test_a_websocket_to_an_unknown_topic_closes_with_an_error(api: Api) -> None:
     with socket_to(api, "topics/no-such-topic/records:consume") as socket:
         assert received(socket)["end"]["error_code"] == 40401

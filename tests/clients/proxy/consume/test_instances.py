@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from tests.clients.proxy.answers import error_of
 from tests.clients.proxy.consume.api import BINARY, JSON, TEXT, V2, Api, b64
+from tests.clients.proxy.error_responses import error_of
 
 
-def test_an_instance_reads_what_was_produced_with_headers_and_timestamps(any_api: Api) -> None:
+def test_an_instance_reads_records_with_headers_and_timestamps(any_api: Api) -> None:
     topic = any_api.topic()
     header = {"key": "trace", "value": b64(b"77")}
     any_api.produce_rows(topic, [{"key": "a", "value": {"x": 1}, "headers": [header], "timestamp": 1700000000123}])
@@ -31,7 +31,7 @@ def test_an_instance_reads_what_was_produced_with_headers_and_timestamps(any_api
     assert error_of(instance.poll()) == (404, 40403)
 
 
-def test_create_answers_id_and_base_uri(api: Api) -> None:
+def test_create_returns_id_and_base_uri(api: Api) -> None:
     group = api.group()
     answer = api.client.post(f"/consumers/{group}", json={"name": "mine"}, headers={"content-type": V2})
     assert answer.headers["content-type"] == V2
@@ -77,12 +77,12 @@ def test_a_trusted_proxy_may_name_served_hosts_only(api: Api, host: str) -> None
         ([], (422, 42204)),
     ],
 )
-def test_create_refuses_what_it_does_not_know(api: Api, config: object, expected: tuple[int, int]) -> None:
+def test_create_rejects_unknown_fields_and_values(api: Api, config: object, expected: tuple[int, int]) -> None:
     answer = api.client.post(f"/consumers/{api.group()}", json=config, headers={"content-type": V2})
     assert error_of(answer) == expected
 
 
-def test_kafkas_own_name_of_the_commit_setting_is_taken(api: Api) -> None:
+def test_enable_auto_commit_is_an_alias(api: Api) -> None:
     """As the Strimzi bridge takes it."""
     topic, group = api.topic(), api.group()
     api.produce(topic, 1)
@@ -99,7 +99,7 @@ def test_kafkas_own_name_of_the_commit_setting_is_taken(api: Api) -> None:
     assert "enable.auto.commit" in refused.json()["message"]
 
 
-def test_create_refuses_bodies_that_are_not_json(api: Api) -> None:
+def test_create_rejects_bodies_that_are_not_json(api: Api) -> None:
     path = f"/consumers/{api.group()}"
     assert error_of(api.client.post(path, content=b"{", headers={"content-type": V2})) == (400, 400)
     assert error_of(api.client.post(path, content=b"{}", headers={"content-type": "text/plain"})) == (415, 415)
@@ -122,7 +122,7 @@ def test_create_refuses_bodies_that_are_not_json(api: Api) -> None:
         ("POST", "/positions/end", {"partitions": []}),
     ],
 )
-def test_an_instance_that_is_not_there_is_40403(api: Api, method: str, path: str, body: object) -> None:
+def test_an_unknown_instance_is_40403(api: Api, method: str, path: str, body: object) -> None:
     answer = api.client.request(method, f"/consumers/none/instances/none{path}", json=body)
     assert error_of(answer) == (404, 40403)
 
@@ -139,14 +139,14 @@ def test_accept_must_match_the_format(api: Api) -> None:
     assert [row["value"] for row in answer.json()] == [1]
 
 
-def test_keys_and_values_have_formats_of_their_own(api: Api) -> None:
+def test_keys_and_values_can_have_different_formats(api: Api) -> None:
     topic = api.topic()
     api.produce_rows(topic, [{"key": b64(b"k"), "value": b64(b'{"a":1}')}], BINARY)
     instance = api.instance(key_format="text", value_format="json").subscribe(topic)
     assert [(row["key"], row["value"]) for row in instance.read(1)] == [("k", {"a": 1})]
 
 
-def test_subscriptions_are_told_replaced_and_given_up(api: Api) -> None:
+def test_subscriptions_are_returned_replaced_and_deleted(api: Api) -> None:
     first, second = sorted([api.topic(), api.topic()])
     instance = api.instance()
     assert instance.ask("GET", "/subscription").json() == {"topics": []}
@@ -158,7 +158,7 @@ def test_subscriptions_are_told_replaced_and_given_up(api: Api) -> None:
     assert error_of(instance.poll()) == (409, 40903)
 
 
-def test_topics_patterns_and_partitions_exclude_one_another(api: Api) -> None:
+def test_topics_patterns_and_partitions_are_mutually_exclusive(api: Api) -> None:
     topic = api.topic()
     both = {"topics": [topic], "topic_pattern": ".*"}
     instance = api.instance()
@@ -172,11 +172,11 @@ def test_topics_patterns_and_partitions_exclude_one_another(api: Api) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"topics": []}, {"topics": "a"}, {"topics": ["a b"]}, {"topic_pattern": 3}])
-def test_a_subscription_that_makes_no_sense_is_422(api: Api, body: object) -> None:
+def test_an_invalid_subscription_is_422(api: Api, body: object) -> None:
     assert error_of(api.instance().ask("POST", "/subscription", body)) == (422, 422)
 
 
-def test_a_pattern_matches_whole_names_and_takes_new_topics_in(api: Api) -> None:
+def test_a_pattern_matches_whole_names_and_new_topics(api: Api) -> None:
     topic = api.topic()
     api.produce(topic, "matched")
     instance = api.instance()
@@ -190,7 +190,7 @@ def test_a_pattern_matches_whole_names_and_takes_new_topics_in(api: Api) -> None
     assert error_of(api.instance().ask("POST", "/subscription", {"topic_pattern": "("})) == (400, 400)
 
 
-def test_assignments_read_their_partitions_only(api: Api) -> None:
+def test_an_assignment_reads_only_its_partitions(api: Api) -> None:
     topic = api.topic(partitions=3)
     for partition in range(3):
         api.produce(topic, partition, partition=partition)
@@ -202,7 +202,7 @@ def test_assignments_read_their_partitions_only(api: Api) -> None:
     assert error_of(instance.ask("POST", "/assignments", missing)) == (404, 40402)
 
 
-def test_commit_counts_from_the_last_record_consumed(any_api: Api) -> None:
+def test_a_commit_names_the_last_consumed_record(any_api: Api) -> None:
     topic = any_api.topic()
     any_api.produce(topic, *range(5))
     group = any_api.group()
@@ -220,7 +220,7 @@ def test_commit_counts_from_the_last_record_consumed(any_api: Api) -> None:
     assert following.committed(topic) == 5
 
 
-def test_a_commit_of_what_is_not_assigned_is_refused(api: Api) -> None:
+def test_a_commit_of_an_unassigned_partition_is_rejected(api: Api) -> None:
     topic = api.topic()
     instance = api.instance().assign(topic, 0)
     body = {"offsets": [{"topic": topic, "partition": 7, "offset": 1}]}
@@ -229,7 +229,7 @@ def test_a_commit_of_what_is_not_assigned_is_refused(api: Api) -> None:
     assert error_of(instance.ask("GET", "/offsets")) == (404, 40402)
 
 
-def test_only_what_was_handed_out_is_committed(api: Api) -> None:
+def test_only_delivered_records_are_committed(api: Api) -> None:
     topic = api.topic()
     api.produce(topic, *range(10))
     instance = api.instance(auto_commit_enable=False).subscribe(topic)
@@ -238,7 +238,7 @@ def test_only_what_was_handed_out_is_committed(api: Api) -> None:
     assert instance.committed(topic) == 1
 
 
-def test_auto_commit_confirms_an_answer_by_the_next_request(api: Api) -> None:
+def test_auto_commit_commits_a_response_with_the_next_request(api: Api) -> None:
     topic = api.topic()
     api.produce(topic, 1, 2)
     group = api.group()
@@ -250,7 +250,7 @@ def test_auto_commit_confirms_an_answer_by_the_next_request(api: Api) -> None:
     assert following.committed(topic) == 2
 
 
-def test_positions_move_by_offset_time_and_to_the_ends(any_api: Api) -> None:
+def test_positions_are_set_by_offset_timestamp_beginning_and_end(any_api: Api) -> None:
     topic = any_api.topic()
     any_api.produce_rows(topic, [{"value": i, "timestamp": 1_700_000_000_000 + i * 1000} for i in range(5)])
     instance = any_api.instance().assign(topic, 0)
@@ -270,7 +270,7 @@ def test_positions_move_by_offset_time_and_to_the_ends(any_api: Api) -> None:
     assert error_of(instance.ask("POST", "/positions", {})) == (422, 422)
 
 
-def test_a_limit_below_one_record_still_moves_on(api: Api) -> None:
+def test_a_limit_below_one_record_returns_one_record(api: Api) -> None:
     topic = api.topic()
     api.produce(topic, "a" * 1000, "b" * 1000, "c" * 1000)
     instance = api.instance().subscribe(topic)
@@ -290,7 +290,7 @@ def test_a_long_poll_returns_with_the_first_record(api: Api) -> None:
     assert [row["value"] for row in answer.json()] == ["woke"]
 
 
-def test_a_lost_answer_can_be_asked_for_again(api: Api) -> None:
+def test_a_lost_response_can_be_replayed(api: Api) -> None:
     topic = api.topic()
     api.produce(topic, 1, 2)
     instance = api.instance().assign(topic, 0)
@@ -329,13 +329,13 @@ def test_two_instances_of_a_group_share_its_partitions(api: Api) -> None:
     assert sorted(row["value"] for row in rows) == [0, 1]
 
 
-def test_a_topic_that_does_not_exist_gives_nothing_rather_than_an_error(api: Api) -> None:
+def test_a_missing_topic_gives_an_empty_response(api: Api) -> None:
     instance = api.instance().subscribe(f"absent-{api.group()}")
     assert instance.poll("timeout=300").json() == []
 
 
 @pytest.mark.parametrize("query", ["timeout=x", "max_bytes=1e3", "on_poison=maybe", "timeout=99999999999999999999"])
-def test_parameters_that_make_no_sense_are_400(api: Api, query: str) -> None:
+def test_invalid_parameters_are_400(api: Api, query: str) -> None:
     assert error_of(api.instance().poll(query)) == (400, 400)
 
 

@@ -1,4 +1,4 @@
-"""Limits, idle instances, a registry that is down, a proxy that is told to stop, clients that do not read."""
+"""Limits, idle instances, an unavailable registry, a stopping proxy, clients that do not read."""
 
 import json
 import socket
@@ -11,8 +11,8 @@ import pytest
 from websockets.sync.client import connect
 
 from headgate.serdes.framing import frame
-from tests.clients.proxy.answers import error_of
 from tests.clients.proxy.consume.api import AVRO, EVENTS, V2, Api, events, objects
+from tests.clients.proxy.error_responses import error_of
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 
@@ -39,7 +39,7 @@ def api(proxy: HeadgateProxy, headgate_broker: HeadgateBroker) -> Iterator[Api]:
     made.client.close()
 
 
-def test_idle_instances_are_evicted_and_their_number_is_bounded(api: Api) -> None:
+def test_idle_instances_are_evicted_and_their_number_is_limited(api: Api) -> None:
     kept = api.instance()
     for _ in range(2):
         api.instance()
@@ -64,7 +64,7 @@ def test_a_registry_that_is_down_makes_poison_rows_not_errors(api: Api) -> None:
     assert page["data"][1]["value"] == {"type": "STRING", "data": "x"}
 
 
-def test_a_client_that_does_not_read_costs_bounded_memory(api: Api, proxy: HeadgateProxy) -> None:
+def test_a_client_that_does_not_read_uses_limited_memory(api: Api, proxy: HeadgateProxy) -> None:
     topic = api.topic()
     for _ in range(12):
         api.produce(topic, *("x" * 10_000 for _ in range(400)), media_type="application/vnd.kafka.text.v2+json")
@@ -119,7 +119,7 @@ def test_clients_that_never_read_are_disconnected_when_others_need_memory(
     assert grown < 80_000_000, f"{grown:,} bytes"
 
 
-def test_streams_end_with_a_note_when_the_proxy_stops(api: Api, proxy: HeadgateProxy) -> None:
+def test_streams_end_with_a_message_when_the_proxy_stops(api: Api, proxy: HeadgateProxy) -> None:
     """The last one: it takes the proxy of the module with it."""
     topic = api.topic()
     api.produce(topic, 1)

@@ -1,4 +1,4 @@
-"""Groups and consumers whose names must be escaped in addresses: reached in both APIs, by what links say too."""
+"""Groups and consumers whose names must be percent-encoded, in both APIs and in links."""
 
 import itertools
 from urllib.parse import quote
@@ -8,9 +8,9 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from tests.clients.proxy.answers import error_of
 from tests.clients.proxy.consume.api import NDJSON, Api, objects
 from tests.clients.proxy.consume.test_group_streams import received, socket_to, take
+from tests.clients.proxy.error_responses import error_of
 
 NAMES = ["a/b", "/", "100%", "%2F", "two words", "müller", "a+b", "a?b#c&d", "records/"]
 
@@ -56,7 +56,7 @@ def test_an_instance_and_its_group_may_have_any_name(any_api: Api, name: str) ->
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_group_of_any_name_is_streamed_and_acknowledged(api: Api, name: str) -> None:
+def test_a_group_with_any_name_is_streamed_and_acknowledged(api: Api, name: str) -> None:
     group, escaped = named(api, name)
     topic = api.topic()
     api.produce(topic, 1, 2, 3)
@@ -74,7 +74,7 @@ def test_a_group_of_any_name_is_streamed_and_acknowledged(api: Api, name: str) -
         assert row["offset"] == 1
 
 
-def test_names_that_differ_only_in_their_escapes_are_different_groups(api: Api) -> None:
+def test_names_that_differ_only_in_their_encoding_are_different_groups(api: Api) -> None:
     # As a client writes them, %2F being a slash and %252F the three characters.
     stem = api.group()
     written = [f"{stem}%2F", f"{stem}%252F", f"{stem}%25252F", f"{stem}+", f"{stem}%20", f"{stem}%2B%2F"]
@@ -85,7 +85,7 @@ def test_names_that_differ_only_in_their_escapes_are_different_groups(api: Api) 
         assert other.ask("GET", "/subscription").status_code == 200
 
 
-def test_an_escaped_slash_in_a_topic_is_a_topic_that_is_not_there(api: Api) -> None:
+def test_a_topic_with_an_encoded_slash_is_not_found(api: Api) -> None:
     topic = api.topic()
     api.produce(topic, 1)
     for path in (f"/topics/{topic}%2Fpartitions", f"{api.base}/topics/{topic}%2Fpartitions", f"{api.base}/topics/%2F"):
@@ -102,12 +102,12 @@ def test_an_escaped_slash_in_a_topic_is_a_topic_that_is_not_there(api: Api) -> N
     ["/topics/%ff", "/consumers/%C3/instances/x/records", "/v3/clusters/%ff", "/v3/clusters/x/consumer-groups/a%2F%ff"],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_escapes_that_are_not_utf_8_name_nothing(api: Api, method: str, path: str) -> None:
+def test_names_that_are_not_utf_8_are_not_found(api: Api, method: str, path: str) -> None:
     answer = api.client.request(method, path, json={})
     assert error_of(answer) == (404, 404)
-    assert "not UTF-8" in answer.json()["message"]
+    assert "not valid UTF-8" in answer.json()["message"]
 
 
-def test_a_websocket_whose_escapes_are_not_utf_8_is_refused(api: Api) -> None:
+def test_a_websocket_with_a_path_that_is_not_utf_8_is_rejected(api: Api) -> None:
     with pytest.raises(InvalidStatus), connect(f"{api.url.replace('http', 'ws')}{api.base}/topics/%ff/records:consume"):
         pass

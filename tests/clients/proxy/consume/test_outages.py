@@ -1,4 +1,4 @@
-"""Brokers that are down, stop and come back: the right code, and streams that outlive a restart."""
+"""Unavailable and restarted brokers: error codes, and streams that continue after a restart."""
 
 import os
 import signal
@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.clients.proxy.answers import error_of
 from tests.clients.proxy.consume.api import NDJSON, V2, Api, objects
+from tests.clients.proxy.error_responses import error_of
 from tests.conftest import BROKER_SETTINGS
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
@@ -42,7 +42,7 @@ def test_without_a_broker_reads_are_503(nowhere: str) -> None:
     assert httpx.delete(uri, timeout=30).status_code == 204
 
 
-def test_a_restart_of_the_broker_costs_a_stream_nothing(tmp_path: Path) -> None:
+def test_a_stream_continues_after_a_restart_of_the_broker(tmp_path: Path) -> None:
     broker = HeadgateBroker(tmp_path / "broker", BROKER_SETTINGS)
     broker.start()
     proxy = HeadgateProxy(tmp_path / "proxy", broker.address, settings={"stream.heartbeat.ms": "300"})
@@ -70,7 +70,7 @@ def test_a_restart_of_the_broker_costs_a_stream_nothing(tmp_path: Path) -> None:
     broker.stop()
 
 
-def test_a_broker_that_stands_still_is_told_in_time_and_streams_outlive_it(tmp_path: Path) -> None:
+def test_a_hanging_broker_is_reported_in_time_and_streams_continue(tmp_path: Path) -> None:
     broker = HeadgateBroker(tmp_path / "broker", BROKER_SETTINGS)
     broker.start()
     settings = {"stream.heartbeat.ms": "300", "kafka.request.timeout.ms": "1500"}

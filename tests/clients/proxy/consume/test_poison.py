@@ -1,4 +1,4 @@
-"""Records with schemas and records without sense, side by side: a poison record never fails a read."""
+"""Poison records between good ones: they never fail a read."""
 
 import asyncio
 import base64
@@ -11,8 +11,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.record.util import calc_crc32c
 
 from headgate.serdes.framing import frame
-from tests.clients.proxy.answers import error_of
 from tests.clients.proxy.consume.api import AVRO, JSON, Api, b64
+from tests.clients.proxy.error_responses import error_of
 
 USER = {
     "type": "record",
@@ -36,14 +36,14 @@ def schema_id(headgate_consume_api: Api) -> int:
     return headgate_consume_api.register("users-value", USER)
 
 
-def test_avro_comes_in_its_json_encoding(any_api: Api, schema_id: int) -> None:
+def test_avro_values_use_the_json_encoding(any_api: Api, schema_id: int) -> None:
     topic = any_api.topic()
     any_api.produce_bytes(topic, frame(schema_id, AL))
     instance = any_api.instance(accept=AVRO, format="avro").subscribe(topic)
     assert instance.read(1)[0]["value"] == {"name": "Al", "age": {"int": 3}, "photo": "ÿ"}
 
 
-def test_poison_comes_as_rows_between_the_good_ones(api: Api, schema_id: int) -> None:
+def test_poison_records_are_rows_between_good_ones(api: Api, schema_id: int) -> None:
     topic = api.topic()
     good = frame(schema_id, AL)
     bad = [b"", b"\x00\x01", b"hello world", frame(999_999, AL), good[:-1], good + b"x", b"\x00" + b"\xff" * 9]
@@ -69,7 +69,7 @@ def test_poison_comes_as_rows_between_the_good_ones(api: Api, schema_id: int) ->
     assert rows[8]["value"]["name"] == "Al"
 
 
-def test_a_key_can_be_poison_and_the_value_is_told_all_the_same(api: Api) -> None:
+def test_a_poison_key_does_not_hide_the_value(api: Api) -> None:
     topic = api.topic()
     api.produce_rows(
         topic,
@@ -82,7 +82,7 @@ def test_a_key_can_be_poison_and_the_value_is_told_all_the_same(api: Api) -> Non
     assert (second["poison"]["part"], second["poison"]["also"]["part"]) == ("value", "key")
 
 
-def test_a_null_value_is_no_poison(api: Api) -> None:
+def test_a_null_value_is_not_poison(api: Api) -> None:
     topic = api.topic()
     api.produce(topic, None)
     row = api.instance(accept=AVRO, format="avro").subscribe(topic).read(1)[0]
@@ -90,7 +90,7 @@ def test_a_null_value_is_no_poison(api: Api) -> None:
     assert "poison" not in row
 
 
-def test_skip_leaves_poison_out_and_moves_on(api: Api) -> None:
+def test_skip_omits_poison_and_continues(api: Api) -> None:
     topic = api.topic()
     api.produce_bytes(topic, b"1", b"{", b"2", b"{")
     instance = api.instance(auto_commit_enable=False).subscribe(topic)
@@ -99,7 +99,7 @@ def test_skip_leaves_poison_out_and_moves_on(api: Api) -> None:
     assert instance.committed(topic) == 4
 
 
-def test_fail_gives_the_good_records_first_and_stays_at_the_poison(api: Api) -> None:
+def test_fail_returns_good_records_first_and_does_not_advance(api: Api) -> None:
     topic = api.topic()
     api.produce_bytes(topic, b"1", b"{", b"2")
     instance = api.instance().assign(topic, 0)
@@ -125,7 +125,7 @@ def test_dead_letters_are_written_before_the_poison_counts_as_read(api: Api) -> 
     assert told["headgate.dead_letter.reason"] == "CORRUPT"
 
 
-def test_a_payload_in_another_language_than_asked_for_is_told(api: Api, schema_id: int) -> None:
+def test_a_payload_in_another_schema_language_is_poison(api: Api, schema_id: int) -> None:
     topic = api.topic()
     api.produce_bytes(topic, frame(schema_id, AL))
     accept = "application/vnd.kafka.jsonschema.v2+json"
@@ -134,7 +134,7 @@ def test_a_payload_in_another_language_than_asked_for_is_told(api: Api, schema_i
     assert "avro" in row["poison"]["detail"]
 
 
-def test_json_schema_and_protobuf_are_read_by_their_schemas(api: Api) -> None:
+def test_json_schema_and_protobuf_are_decoded(api: Api) -> None:
     topic = api.topic()
     number = api.register(f"{topic}-json", {"type": "object", "properties": {"n": {"type": "integer"}}}, "JSON")
     message = api.register(f"{topic}-proto", 'syntax = "proto3"; message M { string name = 1; }', "PROTOBUF")
@@ -153,14 +153,14 @@ def test_health_with_a_registry(api: Api) -> None:
     assert (health["status"], health["registry"]) == ("UP", {"status": "UP"})
 
 
-def test_auto_tells_what_it_took_each_payload_for(api: Api, schema_id: int) -> None:
+def test_auto_returns_the_detected_type(api: Api, schema_id: int) -> None:
     topic = api.topic()
     api.produce_bytes(topic, frame(schema_id, AL), b'{"a": 1}', b"plain", b"\xff\xfe", b"", b"12")
     types = [row["value"]["type"] for row in api.page(topic)["data"]]
     assert types == ["AVRO", "JSON", "STRING", "BINARY", "STRING", "JSON"]
 
 
-def test_values_of_several_lines_stay_one_line(api: Api) -> None:
+def test_values_with_several_lines_are_returned_in_one_line(api: Api) -> None:
     topic = api.topic()
     api.produce_bytes(topic, b'{\n  "a":\r\n 1\n}')
     assert [row["value"]["data"] for row in api.lines(topic, "format=json")] == [{"a": 1}]
@@ -168,7 +168,7 @@ def test_values_of_several_lines_stay_one_line(api: Api) -> None:
     assert answer.json()["data"][0]["value"]["data"] == {"a": 1}
 
 
-def test_a_header_whose_name_is_not_utf8_stops_nobody(api: Api) -> None:
+def test_a_header_name_that_is_not_utf8_does_not_stop_a_read(api: Api) -> None:
     topic, group = api.topic(), api.group()
     api.produce(topic, "before")
     asyncio.run(produce_with_odd_header(api.broker, topic))

@@ -1,4 +1,4 @@
-"""Reads without a consumer: pages, lines and events."""
+"""Stateless reads: pages, lines and events."""
 
 import json
 import threading
@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.clients.proxy.answers import error_of
 from tests.clients.proxy.consume.api import BINARY, EVENTS, JSON, NDJSON, Api, b64, events, objects
+from tests.clients.proxy.error_responses import error_of
 
 
 def values(rows: list[dict[str, Any]]) -> list[Any]:
@@ -24,7 +24,7 @@ def numbers(headgate_consume_api: Api) -> str:
     return topic
 
 
-def test_a_page_has_rows_and_where_to_go_on(any_api: Api) -> None:
+def test_a_page_has_rows_and_a_link_to_the_next_page(any_api: Api) -> None:
     topic = any_api.topic()
     header = {"name": "h", "value": b64(b"1")}
     any_api.produce_rows(topic, [{"key": "k", "value": [1], "headers": [header], "timestamp": 1_700_000_000_123}])
@@ -44,7 +44,7 @@ def test_a_page_has_rows_and_where_to_go_on(any_api: Api) -> None:
     ]
 
 
-def test_pages_follow_their_links_to_the_end(any_api: Api) -> None:
+def test_links_lead_through_all_pages(any_api: Api) -> None:
     topic = any_api.topic(partitions=3)
     for partition in range(3):
         any_api.produce(topic, *range(partition * 10, partition * 10 + 4), partition=partition)
@@ -74,7 +74,9 @@ def test_pages_follow_their_links_to_the_end(any_api: Api) -> None:
         ("max_bytes=1", [0]),
     ],
 )
-def test_a_read_begins_where_it_is_told(headgate_consume_api: Api, numbers: str, query: str, expected: object) -> None:
+def test_a_read_starts_at_the_given_position(
+    headgate_consume_api: Api, numbers: str, query: str, expected: object
+) -> None:
     for partition in (None, 0):
         page = headgate_consume_api.page(numbers, query, partition)
         assert [row["offset"] for row in page["data"]] == expected
@@ -95,7 +97,7 @@ def test_a_read_begins_where_it_is_told(headgate_consume_api: Api, numbers: str,
         ("partition:0 offset:4", [4]),
     ],
 )
-def test_filters_keep_what_they_name(headgate_consume_api: Api, numbers: str, text: str, expected: object) -> None:
+def test_filters_select_rows(headgate_consume_api: Api, numbers: str, text: str, expected: object) -> None:
     page = headgate_consume_api.page(numbers, f"filter={quote(text)}")
     assert [row["offset"] for row in page["data"]] == expected
 
@@ -117,11 +119,11 @@ def test_filters_keep_what_they_name(headgate_consume_api: Api, numbers: str, te
         "follow=perhaps",
     ],
 )
-def test_parameters_that_make_no_sense_are_400(headgate_consume_api: Api, numbers: str, query: str) -> None:
+def test_invalid_parameters_are_400(headgate_consume_api: Api, numbers: str, query: str) -> None:
     assert error_of(headgate_consume_api.records(numbers, query)) == (400, 400)
 
 
-def test_what_is_not_there_is_404(api: Api, numbers: str) -> None:
+def test_unknown_topics_and_partitions_are_404(api: Api, numbers: str) -> None:
     assert error_of(api.records("no-such-topic")) == (404, 40401)
     assert error_of(api.records(api.topic(), partition=7)) == (404, 40402)
     assert error_of(api.client.get("/v3/clusters/nobody/topics/x/records")) == (404, 404)
@@ -130,7 +132,7 @@ def test_what_is_not_there_is_404(api: Api, numbers: str) -> None:
     assert "no-such-topic" not in api.client.get("/topics").json()
 
 
-def test_a_topic_that_is_deleted_ends_its_streams_and_is_not_found(any_api: Api) -> None:
+def test_deleting_a_topic_ends_its_streams(any_api: Api) -> None:
     topic = any_api.topic()
     any_api.produce(topic, 1)
     with any_api.stream(f"topics/{topic}/records?follow=true&from=earliest") as answer:
@@ -142,7 +144,7 @@ def test_a_topic_that_is_deleted_ends_its_streams_and_is_not_found(any_api: Api)
     assert error_of(any_api.records(topic)) == (404, 40401)
 
 
-def test_lines_hold_the_whole_topic(any_api: Api) -> None:
+def test_lines_contain_the_whole_topic(any_api: Api) -> None:
     topic = any_api.topic(partitions=2)
     for start in range(0, 3000, 1000):
         any_api.produce(topic, *(f"{i:0500d}" for i in range(start, start + 1000)))
@@ -151,7 +153,7 @@ def test_lines_hold_the_whole_topic(any_api: Api) -> None:
     assert all(set(row) == {"partition_id", "offset", "timestamp", "headers", "key", "value"} for row in rows)
 
 
-def test_events_can_be_resumed_by_the_last_id(any_api: Api) -> None:
+def test_last_event_id_resumes_a_stream(any_api: Api) -> None:
     topic = any_api.topic(partitions=2)
     any_api.produce(topic, 0, 1, 2, partition=0)
     any_api.produce(topic, 3, 4, partition=1)
@@ -182,7 +184,7 @@ def test_a_long_poll_returns_with_the_first_record(api: Api) -> None:
 
 
 @pytest.mark.parametrize("accept", [NDJSON, EVENTS])
-def test_following_streams_give_what_comes_and_signs_of_life(any_api: Api, accept: str) -> None:
+def test_follow_returns_new_records_and_heartbeats(any_api: Api, accept: str) -> None:
     topic = any_api.topic(partitions=2)
     any_api.produce(topic, "before")
     with any_api.stream(f"topics/{topic}/records?follow=true&limit=3", accept) as answer:
@@ -195,7 +197,7 @@ def test_following_streams_give_what_comes_and_signs_of_life(any_api: Api, accep
     assert [text.count(f'"data":"{value}"') for value in ("a", "b", "c")] == [1, 1, 1]
 
 
-def test_many_readers_follow_one_topic_and_each_gets_all(api: Api) -> None:
+def test_each_of_many_readers_gets_all_records(api: Api) -> None:
     topic = api.topic()
     found: dict[int, list[Any]] = {}
 
@@ -213,7 +215,7 @@ def test_many_readers_follow_one_topic_and_each_gets_all(api: Api) -> None:
     assert found == {number: [*range(200)] for number in range(20)}
 
 
-def test_redpandas_read_answers_v2_rows(any_api: Api) -> None:
+def test_the_read_of_redpanda_returns_v2_rows(any_api: Api) -> None:
     topic = any_api.topic()
     any_api.produce_rows(topic, [{"key": "k", "value": i} for i in range(3)])
     path = f"/topics/{topic}/partitions/0/records"
@@ -230,7 +232,7 @@ def test_redpandas_read_answers_v2_rows(any_api: Api) -> None:
     assert any_api.client.get(f"{path}?offset=3&timeout=50").json() == []
 
 
-def test_compressed_answers_hold_the_same_lines(api: Api, numbers: str) -> None:
+def test_compressed_responses_contain_the_same_lines(api: Api, numbers: str) -> None:
     path = f"{api.base}/topics/{numbers}/records"
     for encoding in ("gzip", "identity"):
         answer = api.client.get(path, headers={"accept": NDJSON, "accept-encoding": encoding})

@@ -1,4 +1,4 @@
-"""Several workers behind one address: each request finds the worker that owns the consumer, and no other address."""
+"""Several workers: requests are forwarded to the owner of the consumer, and only to configured URLs."""
 
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from headgate.proxy.consumers.ownership import Ownership
-from tests.clients.proxy.answers import error_of
 from tests.clients.proxy.consume.api import JSON, V2, Api, objects
+from tests.clients.proxy.error_responses import error_of
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 from tests.live.ports import free_port
@@ -45,7 +45,7 @@ def workers(headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.mark.parametrize("owner", [0, 1])
-def test_any_worker_answers_for_any_instance(workers: Workers, owner: int) -> None:
+def test_every_worker_serves_every_instance(workers: Workers, owner: int) -> None:
     first, second = workers.apis
     topic, group = first.topic(), f"{first.group()}/100%"
     first.produce(topic, "x")
@@ -78,7 +78,7 @@ def test_any_worker_answers_for_any_instance(workers: Workers, owner: int) -> No
     assert error_of(second.client.get(f"{path}/records")) == (404, 40403)
 
 
-def test_an_owner_that_does_not_answer_is_503(workers: Workers) -> None:
+def test_an_unavailable_owner_is_503(workers: Workers) -> None:
     group = "orphans"
     name = workers.name_owned_by(workers.urls[2], group)
     for api in workers.apis:
@@ -86,7 +86,7 @@ def test_an_owner_that_does_not_answer_is_503(workers: Workers) -> None:
         assert error_of(api.client.get(f"/consumers/{group}/instances/{name}/records")) == (503, 50302)
 
 
-def test_unnamed_instances_stay_with_the_worker_that_made_them(workers: Workers) -> None:
+def test_unnamed_instances_belong_to_the_worker_that_created_them(workers: Workers) -> None:
     first, second = workers.apis
     for _ in range(5):
         created = first.client.post(f"/consumers/{first.group()}", json={"format": "json"}).json()
@@ -94,7 +94,7 @@ def test_unnamed_instances_stay_with_the_worker_that_made_them(workers: Workers)
         assert second.client.get(f"{path}/subscription").json() == {"topics": []}
 
 
-def test_a_request_that_was_passed_on_is_not_passed_on_again(workers: Workers) -> None:
+def test_a_forwarded_request_is_not_forwarded_again(workers: Workers) -> None:
     headers = {"x-headgate-forwarded": "1"}
     for number in range(6):
         for api in workers.apis:
@@ -102,7 +102,7 @@ def test_a_request_that_was_passed_on_is_not_passed_on_again(workers: Workers) -
             assert error_of(answer) == (404, 40403)
 
 
-def test_an_acknowledgement_reaches_the_stream_through_another_worker(workers: Workers) -> None:
+def test_another_worker_forwards_an_acknowledgement(workers: Workers) -> None:
     first, second = workers.apis
     topic, group = first.topic(), first.group()
     first.produce(topic, 1)

@@ -1,4 +1,4 @@
-"""A proxy with broker and registry behind it, and a reader of what arrived. Apache Kafka for what `any_world` tests."""
+"""A proxy with broker and registry, and a reader of written records. `any_world` includes Apache Kafka."""
 
 import json
 import secrets

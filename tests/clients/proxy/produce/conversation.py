@@ -1,4 +1,4 @@
-"""HTTP by hand: a request whose body goes out piece by piece while its answer is already read."""
+"""HTTP client that sends a body in pieces while it reads the response."""
 
 import json
 import socket

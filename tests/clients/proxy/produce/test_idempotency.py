@@ -1,4 +1,4 @@
-"""A request with an Idempotency-Key is written once, however often and to whomever it is sent."""
+"""A request with an Idempotency-Key is written once, also if it is repeated or sent to several workers."""
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.error_responses import error_of
 from tests.clients.proxy.produce.conftest import World
 from tests.live.headgate_proxy import HeadgateProxy
 
@@ -15,7 +15,7 @@ def key() -> str:
     return secrets.token_hex(8)
 
 
-def test_a_repeated_request_gets_the_same_answer_and_writes_nothing(any_world: World) -> None:
+def test_a_repeated_request_gets_the_same_response_and_writes_nothing(any_world: World) -> None:
     topic, used = any_world.topic(partitions=2), key()
     body = {"records": [{"key": "a", "value": 1}, {"key": "b", "value": 2, "partition": 1}, {"value": 3}]}
     first = any_world.post(f"/topics/{topic}", body, idempotency_key=used)
@@ -29,7 +29,7 @@ def test_a_repeated_request_gets_the_same_answer_and_writes_nothing(any_world: W
     assert other.content != first.content
 
 
-def test_the_same_key_with_another_body_is_refused(world: World) -> None:
+def test_the_same_key_with_another_body_is_rejected(world: World) -> None:
     topic, used = world.topic(), key()
     world.post(f"/topics/{topic}", {"records": [{"value": 1}]}, idempotency_key=used)
     answer = world.post(f"/topics/{topic}", {"records": [{"value": 2}]}, idempotency_key=used)
@@ -37,7 +37,7 @@ def test_the_same_key_with_another_body_is_refused(world: World) -> None:
     assert world.values(topic, 1) == [b"1"]
 
 
-def test_a_request_that_was_refused_may_be_corrected_under_its_key(world: World) -> None:
+def test_a_rejected_request_can_be_corrected_with_the_same_key(world: World) -> None:
     topic, used = world.topic(), key()
     wrong = world.post(f"/topics/{topic}", {"records": [{"value": 1, "partition": 5}]}, idempotency_key=used)
     assert error_of(wrong) == (404, 40402)
@@ -45,7 +45,7 @@ def test_a_request_that_was_refused_may_be_corrected_under_its_key(world: World)
     assert right.status_code == 200
 
 
-def test_batches_of_v3_are_written_once_too(world: World) -> None:
+def test_v3_batches_are_written_once(world: World) -> None:
     topic, used = world.topic(), key()
     entries = [{"id": "a", "value": {"type": "JSON", "data": 1}}, {"id": "b", "value": {"type": "BINARY", "data": "%"}}]
     answers = [
@@ -57,7 +57,7 @@ def test_batches_of_v3_are_written_once_too(world: World) -> None:
     assert world.values(topic, 1) == [b"1"]
 
 
-def test_duplicates_at_the_same_time_write_once(world: World) -> None:
+def test_concurrent_duplicates_are_written_once(world: World) -> None:
     topic, used = world.topic(), key()
     with ThreadPoolExecutor(8) as pool:
         answers = list(
@@ -69,9 +69,7 @@ def test_duplicates_at_the_same_time_write_once(world: World) -> None:
     assert world.values(topic, 1) == [b"1"]
 
 
-def test_another_worker_and_a_proxy_that_was_killed_and_started_again_know_the_key(
-    any_world: World, tmp_path: Path
-) -> None:
+def test_another_worker_and_a_restarted_proxy_know_the_key(any_world: World, tmp_path: Path) -> None:
     topic, used = any_world.topic(), key()
     first = any_world.post(f"/topics/{topic}", {"records": [{"value": 1}]}, idempotency_key=used)
     proxy = HeadgateProxy(tmp_path, any_world.address)
@@ -89,7 +87,7 @@ def test_another_worker_and_a_proxy_that_was_killed_and_started_again_know_the_k
     assert any_world.values(topic, 1) == [b"1"]
 
 
-def test_keys_that_are_none_are_refused(world: World) -> None:
+def test_invalid_keys_are_rejected(world: World) -> None:
     topic = world.topic()
     for used in ("x" * 256, "a\tb"):
         answer = world.post(f"/topics/{topic}", {"records": [{"value": 1}]}, idempotency_key=used)
@@ -114,7 +112,7 @@ def test_parallel_keys_and_clients_without_one_share_a_partition_without_loss(wo
     assert sorted(acknowledged) == list(enumerate(stored))
 
 
-def test_keyed_requests_that_are_too_large_use_no_room(world: World) -> None:
+def test_keyed_requests_that_are_too_large_use_no_memory(world: World) -> None:
     topic = world.topic(partitions=2)
     records = [{"value": "x", "partition": 1}, *({"value": "x" * 400_000, "partition": 0} for _ in range(3))]
     for _ in range(70):

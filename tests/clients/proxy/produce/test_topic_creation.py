@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from websockets.sync.client import connect
 
-from tests.clients.proxy.answers import error_of
 from tests.clients.proxy.conftest import RunningProxy
+from tests.clients.proxy.error_responses import error_of
 from tests.clients.proxy.produce.conftest import JSON_V2, World
 from tests.live.apache_kafka import KafkaNode
 from tests.live.headgate import HeadgateBroker

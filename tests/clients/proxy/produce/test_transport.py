@@ -1,4 +1,4 @@
-"""What carries the records: WebSockets, encoded bodies, rate limits."""
+"""WebSockets, compressed bodies, rate limits."""
 
 import gzip
 import json
@@ -9,12 +9,12 @@ import pytest
 import zstandard
 from websockets.sync.client import connect
 
-from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.error_responses import error_of
 from tests.clients.proxy.produce.conftest import JSON_V2, World
 from tests.live.headgate_proxy import HeadgateProxy
 
 
-def test_a_websocket_takes_records_and_gives_reports(any_world: World) -> None:
+def test_a_websocket_accepts_records_and_sends_reports(any_world: World) -> None:
     topic = any_world.topic()
     url = any_world.proxy.url.replace("http", "ws") + any_world.v3(topic, "records:produce")
     with connect(url) as socket:
@@ -26,7 +26,7 @@ def test_a_websocket_takes_records_and_gives_reports(any_world: World) -> None:
     assert any_world.values(topic, 4) == [b"0", b"1", b"2", b"3"]
 
 
-def test_a_websocket_that_sends_no_json_is_told_and_closed(world: World) -> None:
+def test_a_websocket_that_sends_invalid_json_is_closed_with_an_error(world: World) -> None:
     url = world.proxy.url.replace("http", "ws") + world.v3(world.topic(), "records:produce")
     with connect(url) as socket:
         socket.send("{")
@@ -35,7 +35,7 @@ def test_a_websocket_that_sends_no_json_is_told_and_closed(world: World) -> None
             socket.recv(30)
 
 
-def test_a_websocket_to_no_topic_is_told_and_closed(world: World) -> None:
+def test_a_websocket_to_a_missing_topic_is_closed_with_an_error(world: World) -> None:
     url = world.proxy.url.replace("http", "ws") + world.v3("a%20b", "records:produce")
     with connect(url) as socket:
         assert json.loads(socket.recv(30))["error_code"] == 40401
@@ -44,7 +44,7 @@ def test_a_websocket_to_no_topic_is_told_and_closed(world: World) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
-def test_bodies_may_be_encoded_both_ways(world: World, encoding: str) -> None:
+def test_request_and_response_bodies_can_be_compressed(world: World, encoding: str) -> None:
     topic = world.topic()
     body = json.dumps({"records": [{"value": number} for number in range(200)]}).encode()
     encoded = gzip.compress(body) if encoding == "gzip" else zstandard.compress(body)
@@ -62,19 +62,19 @@ def test_bodies_may_be_encoded_both_ways(world: World, encoding: str) -> None:
     assert len(world.values(topic, 400)) == 400
 
 
-def test_a_stream_that_is_encoded_begins_before_its_first_record(world: World) -> None:
+def test_the_headers_of_a_compressed_stream_are_sent_before_the_first_record(world: World) -> None:
     stream = world.stream(world.topic(), accept_encoding="gzip")
     assert stream.status() == 200
     stream.end()
     stream.close()
 
 
-def test_an_answer_to_who_takes_nothing_else_is_plain(world: World) -> None:
+def test_a_response_is_not_compressed_for_other_encodings(world: World) -> None:
     answer = world.post(f"/topics/{world.topic()}", {"records": [{"value": 1}] * 100}, accept_encoding="identity")
     assert "content-encoding" not in answer.headers
 
 
-def test_encodings_that_are_not_known_or_broken_are_refused(world: World) -> None:
+def test_unknown_and_corrupt_encodings_are_rejected(world: World) -> None:
     topic = world.topic()
     assert error_of(world.post(f"/topics/{topic}", b"x", content_encoding="br"))[0] == 415
     assert error_of(world.post(f"/topics/{topic}", b"x", content_encoding="gzip, gzip"))[0] == 415
@@ -84,14 +84,14 @@ def test_encodings_that_are_not_known_or_broken_are_refused(world: World) -> Non
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
-def test_a_body_made_to_burst_is_refused(world: World, encoding: str) -> None:
+def test_a_decompression_bomb_is_rejected(world: World, encoding: str) -> None:
     size = 100 * 1024 * 1024
     bomb = gzip.compress(bytes(size)) if encoding == "gzip" else zstandard.compress(bytes(size))
     answer = world.post(f"/topics/{world.topic()}", bomb, content_encoding=encoding)
     assert error_of(answer) == (413, 413)
 
 
-def test_a_client_over_its_rate_is_told_when_to_come_back(world: World, tmp_path: Path) -> None:
+def test_a_client_over_its_rate_gets_retry_after(world: World, tmp_path: Path) -> None:
     settings = {"rate.limit.requests.per.second": "5", "rate.limit.burst.seconds": "1"}
     proxy = HeadgateProxy(tmp_path, world.address, settings=settings)
     proxy.start()

@@ -1,4 +1,4 @@
-"""v2 produce: what is posted is what a Kafka client reads, and what cannot be written is said in the right words."""
+"""v2 produce: Kafka clients read the written records, and invalid requests get the right error codes."""
 
 import base64
 import io
@@ -8,7 +8,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.error_responses import error_of
 from tests.clients.proxy.produce.conftest import JSON_V2, World
 
 AVRO = "application/vnd.kafka.avro.v2+json"
@@ -41,7 +41,7 @@ def test_records_of_every_plain_format_arrive(any_world: World) -> None:
     ]
 
 
-def test_key_and_value_have_formats_of_their_own(world: World) -> None:
+def test_key_and_value_can_have_different_formats(world: World) -> None:
     topic = world.topic()
     world.produce(
         topic, {"key": "plain", "value": {"a": 1}}, media="application/json", key_format="string", value_format="json"
@@ -66,7 +66,7 @@ def test_headers_timestamps_and_partitions_are_kept(any_world: World) -> None:
     assert second.timestamp()[1] == 1_769_860_800_500
 
 
-def test_the_partition_form_writes_there(world: World) -> None:
+def test_the_path_can_name_the_partition(world: World) -> None:
     topic = world.topic(partitions=2)
     answer = world.post(f"/topics/{topic}/partitions/1", {"records": [{"value": 1}, {"value": 2, "partition": 1}]})
     assert [row["partition"] for row in answer.json()["offsets"]] == [1, 1]
@@ -79,7 +79,7 @@ def test_the_partition_form_writes_there(world: World) -> None:
     assert error_of(other) == (422, 422)
 
 
-def test_avro_in_its_json_encoding_is_exact(any_world: World) -> None:
+def test_the_avro_json_encoding_is_exact(any_world: World) -> None:
     topic = any_world.topic()
     answer = any_world.produce(
         topic, {"value": ORDER}, {"value": {**ORDER, "note": None}}, media=AVRO, value_schema=json.dumps(SCHEMA)
@@ -97,14 +97,14 @@ def test_avro_in_its_json_encoding_is_exact(any_world: World) -> None:
     assert second is not None
 
 
-def test_a_string_key_beside_an_avro_value(world: World) -> None:
+def test_a_string_key_with_an_avro_value(world: World) -> None:
     topic = world.topic()
     world.produce(topic, {"key": "k", "value": ORDER}, media=AVRO, key_format="string", value_schema=json.dumps(SCHEMA))
     (message,) = world.read(topic, 1)
     assert message.key() == b"k"
 
 
-def test_a_schema_id_may_come_as_text(world: World) -> None:
+def test_a_schema_id_can_be_a_string(world: World) -> None:
     topic = world.topic()
     registered = world.produce(topic, {"value": ORDER}, media=AVRO, value_schema=json.dumps(SCHEMA))
     schema_id = registered["value_schema_id"]
@@ -133,7 +133,7 @@ def test_json_schema_and_protobuf_values(world: World) -> None:
     assert payload[5:] == b"\x00\x08\x05"
 
 
-def test_a_value_that_does_not_fit_is_refused_with_its_place_and_nothing_is_written(any_world: World) -> None:
+def test_the_error_names_the_field_that_does_not_match_the_schema_and_nothing_is_written(any_world: World) -> None:
     topic = any_world.topic()
     body = {
         "value_schema": json.dumps(SCHEMA),
@@ -147,7 +147,7 @@ def test_a_value_that_does_not_fit_is_refused_with_its_place_and_nothing_is_writ
     assert any_world.values(topic, 1) == [b"1"]
 
 
-def test_numbers_keep_every_digit(world: World) -> None:
+def test_written_numbers_keep_all_digits(world: World) -> None:
     topic = world.topic()
     texts = ["123456789012345678901234567890", "-0.12345678901234567890123", "1e400", "18446744073709551616", "1.10"]
     rows = ",".join(f'{{"value": {{"n": {text}}}}}' for text in texts)
@@ -183,7 +183,7 @@ def test_numbers_keep_every_digit(world: World) -> None:
         ({"records": [{"value": 1}], "key_format": "xml"}, JSON_V2, (422, 422)),
     ],
 )
-def test_what_is_wrong_has_its_code_and_nothing_is_written(
+def test_each_error_has_its_code_and_nothing_is_written(
     world: World, body: Any, media: str, expected: tuple[int, int]
 ) -> None:
     topic = world.topic()
@@ -192,7 +192,7 @@ def test_what_is_wrong_has_its_code_and_nothing_is_written(
     assert world.values(topic, 1) == [b"0"]
 
 
-def test_accept_chooses_the_media_type_of_the_answer(world: World) -> None:
+def test_accept_selects_the_media_type_of_the_response(world: World) -> None:
     topic = world.topic()
     body = {"records": [{"value": 1}]}
     for accept, expected in (
@@ -204,7 +204,7 @@ def test_accept_chooses_the_media_type_of_the_answer(world: World) -> None:
     assert error_of(world.post(f"/topics/{topic}", body, accept="text/html")) == (406, 406)
 
 
-def test_a_record_that_the_broker_refuses_is_reported_in_its_row_and_the_next_ones_go_on(any_world: World) -> None:
+def test_a_rejected_record_has_an_error_row_and_later_records_are_written(any_world: World) -> None:
     topic = any_world.topic(max_message_bytes="2000")
     answer = any_world.post(f"/topics/{topic}", {"records": [{"value": "x" * 5000}]})
     assert answer.status_code == 200
@@ -215,7 +215,7 @@ def test_a_record_that_the_broker_refuses_is_reported_in_its_row_and_the_next_on
     assert any_world.values(topic, 1) == [b'"small"']
 
 
-def test_names_that_cannot_be_topics_are_not_found(world: World) -> None:
+def test_invalid_topic_names_are_not_found(world: World) -> None:
     for name in ("a%20b", "%2e%2e", "x" * 250, "%00", "a%2Fb", "%ff"):
         answer = world.post(f"/topics/{name}", {"records": [{"value": 1}]})
         assert answer.status_code == 404, answer.text

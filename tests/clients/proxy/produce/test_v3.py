@@ -1,4 +1,4 @@
-"""v3 produce: reports while the request still runs, and batches whose entries succeed or fail alone."""
+"""v3 produce: reports during the request, and batches with independent entries."""
 
 import json
 import socket
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.error_responses import error_of
 from tests.clients.proxy.produce.conftest import World
 
 JSON = "application/json"
@@ -25,7 +25,7 @@ def test_a_record_without_a_key_is_invalid_in_a_compacted_topic(any_world: World
     assert (rejected["error_code"], "INVALID_RECORD" in rejected["message"]) == (40002, True), rejected
 
 
-def test_a_report_comes_before_the_next_record_is_sent(any_world: World) -> None:
+def test_a_report_is_sent_before_the_next_record(any_world: World) -> None:
     topic = any_world.topic()
     stream = any_world.stream(topic)
     assert stream.status() == 200, "before the first record"
@@ -45,7 +45,7 @@ def test_a_report_comes_before_the_next_record_is_sent(any_world: World) -> None
     assert any_world.values(topic, 3) == [b'{"n":0}', b'{"n":1}', b'{"n":2}']
 
 
-def test_reports_keep_the_order_of_the_records_and_a_bad_one_is_passed_over(world: World) -> None:
+def test_reports_have_the_order_of_the_records_and_an_invalid_one_is_skipped(world: World) -> None:
     topic = world.topic(partitions=3)
     records: list[dict[str, Any]] = []
     for number in range(300):
@@ -78,7 +78,7 @@ def test_malformed_json_ends_the_stream_with_a_report(world: World) -> None:
     assert world.values(topic, 1) == [b"1"]
 
 
-def test_a_client_that_leaves_in_the_middle_has_written_what_was_whole(world: World) -> None:
+def test_complete_records_of_a_disconnected_client_are_written(world: World) -> None:
     topic = world.topic()
     stream = world.stream(topic)
     stream.send(b'{"value":{"type":"JSON","data":1}}\n{"value":{"type":"JS')
@@ -91,7 +91,7 @@ def test_a_client_that_leaves_in_the_middle_has_written_what_was_whole(world: Wo
     assert world.values(topic, 2) == [b"1", b"2"]
 
 
-def test_a_client_that_does_not_read_its_reports_is_not_read_further(world: World) -> None:
+def test_the_proxy_stops_reading_from_a_client_that_does_not_read_reports(world: World) -> None:
     topic = world.topic()
     stream = world.stream(topic)
     stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -108,7 +108,7 @@ def test_a_client_that_does_not_read_its_reports_is_not_read_further(world: Worl
     stream.close()
 
 
-def test_keys_schemas_headers_and_times(any_world: World) -> None:
+def test_keys_schemas_headers_and_timestamps_are_written(any_world: World) -> None:
     topic = any_world.topic()
     schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "n", "type": ["null", "int"]}]})
     written = {"type": "AVRO", "schema": schema, "data": {"n": {"int": 5}}}
@@ -175,7 +175,7 @@ def _reports(world: World, topic: str, *records: dict[str, Any]) -> list[dict[st
         ({"timestamp": "99999-01-01"}, 400),
     ],
 )
-def test_a_record_that_cannot_be_taken_has_its_code(world: World, record: dict[str, Any], code: int) -> None:
+def test_an_invalid_record_has_its_error_code(world: World, record: dict[str, Any], code: int) -> None:
     bad, good = _reports(world, world.topic(), record, value(1))
     assert bad["error_code"] == code, bad
     assert set(bad) == {"error_code", "message"}
@@ -201,7 +201,7 @@ def test_a_record_without_key_and_value_is_a_record(world: World) -> None:
     assert [(message.key(), message.value()) for message in world.read(topic, 2)] == [(None, None), (b"gone", None)]
 
 
-def test_streams_of_other_clusters_topics_and_media_are_refused(world: World) -> None:
+def test_streams_to_unknown_clusters_topics_and_media_types_are_rejected(world: World) -> None:
     topic = world.topic()
     assert error_of(world.post(f"/v3/clusters/other/topics/{topic}/records", "{}", JSON))[0] == 404
     assert error_of(world.post(world.v3("a%20b"), "{}", JSON)) == (404, 40401)
@@ -210,7 +210,7 @@ def test_streams_of_other_clusters_topics_and_media_are_refused(world: World) ->
     assert error_of(world.post(world.v3(topic), "", JSON)) == (422, 42206)
 
 
-def test_the_entries_of_a_batch_succeed_or_fail_alone(any_world: World) -> None:
+def test_the_entries_of_a_batch_succeed_or_fail_independently(any_world: World) -> None:
     topic = any_world.topic()
     entries = [
         {"id": "a", **value(1)},
@@ -230,18 +230,18 @@ def test_the_entries_of_a_batch_succeed_or_fail_alone(any_world: World) -> None:
     "entries",
     [[], [{"id": ""}], [{"id": "x" * 81}], [{"id": 1}], [{}], [5], [{"id": "a"}, {"id": "a"}], None, {"id": "a"}],
 )
-def test_a_batch_with_wrong_ids_is_refused_as_a_whole(world: World, entries: Any) -> None:
+def test_a_batch_with_invalid_ids_is_rejected(world: World, entries: Any) -> None:
     answer = world.post(world.v3(world.topic(), "records:batch"), {"entries": entries}, JSON)
     assert error_of(answer) == (422, 42208)
 
 
-def test_a_batch_with_a_field_that_nobody_knows_names_it(world: World) -> None:
+def test_the_error_names_an_unknown_field_of_a_batch(world: World) -> None:
     answer = world.post(world.v3(world.topic(), "records:batch"), {"records": {"subject": "x"}}, JSON)
     assert error_of(answer) == (422, 422)
     assert answer.json()["message"] == "Unrecognized field: records"
 
 
-def test_a_slash_at_the_end_means_nothing(world: World) -> None:
+def test_a_trailing_slash_is_ignored(world: World) -> None:
     topic = world.topic()
     assert json.loads(world.post(world.v3(topic) + "/", value(1), JSON).text)["offset"] == 0
     assert world.post(f"/topics/{topic}/", {"records": [{"value": 2}]}).json()["offsets"][0]["offset"] == 1
@@ -251,7 +251,7 @@ def test_a_slash_at_the_end_means_nothing(world: World) -> None:
         assert (plain.status_code, slashed.status_code) == (200, 200), path
 
 
-def test_a_long_stream_arrives_whole(world: World) -> None:
+def test_all_records_of_a_long_stream_are_written(world: World) -> None:
     topic = world.topic()
     started = time.time()
     reports = _reports(world, topic, *(value(number) for number in range(20_000)))

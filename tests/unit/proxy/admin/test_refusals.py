@@ -1,4 +1,4 @@
-"""Kafka's codes in the proxy's words."""
+"""Kafka error codes as errors of the proxy."""
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -29,9 +29,9 @@ def test_every_code_has_an_entry_in_the_error_table(code: ErrorCode) -> None:
         (ErrorCode.unknown_server_error, 50002),
     ],
 )
-def test_codes_are_confluents(code: ErrorCode, expected: int) -> None:
+def test_error_codes_are_those_of_confluent(code: ErrorCode, expected: int) -> None:
     assert status_of(refusal(code, "why", "what")).error_code == expected
 
 
-def test_no_error_is_no_refusal() -> None:
+def test_the_code_none_raises_nothing() -> None:
     check(ErrorCode.none, None, "topic orders")

@@ -1,4 +1,4 @@
-"""Where a reset takes a group."""
+"""Target offsets of a reset."""
 
 import pytest
 
@@ -24,12 +24,12 @@ AT = Place("orders", 0)
         (Target(Aim.TIMESTAMP, 1000), -1, 20),
     ],
 )
-def test_the_aim_is_cut_to_what_the_partition_holds(target: Target, at_time: int, expected: int) -> None:
+def test_the_target_offset_is_clamped_to_the_partition(target: Target, at_time: int, expected: int) -> None:
     (move,) = plan(target, [AT], {AT: 12}, {AT: (10, 20)}, {AT: at_time})
     assert (move.before, move.after, move.log_end_offset) == (12, expected, 20)
 
 
-def test_nothing_committed_cannot_be_shifted() -> None:
+def test_shift_by_requires_a_committed_offset() -> None:
     with pytest.raises(BadRequest, match="partition 0 of topic orders"):
         plan(Target(Aim.SHIFT, 1), [AT], {}, {AT: (0, 1)}, {})
     (move,) = plan(Target(Aim.LATEST), [AT], {}, {AT: (0, 1)}, {})

@@ -50,23 +50,23 @@ def values(data: bytes, offset: int, isolation: Isolation, *aborted: tuple[int, 
     return [record.value for record in records(chunk)], chunk.next
 
 
-def test_batches_follow_on_one_another() -> None:
+def test_consecutive_batches_are_parsed() -> None:
     data = batch(0, b"a", b"b") + batch(2, b"c")
     assert values(data, 0, Isolation.READ_UNCOMMITTED) == ([b"a", b"b", b"c"], 3)
 
 
-def test_a_batch_that_was_cut_off_is_left_for_the_next_fetch() -> None:
+def test_an_incomplete_batch_is_left_for_the_next_fetch() -> None:
     data = batch(0, b"a") + batch(1, b"b")[:-3]
     assert values(data, 0, Isolation.READ_UNCOMMITTED) == ([b"a"], 1)
 
 
-def test_records_of_rolled_back_transactions_are_left_out_for_committed_readers() -> None:
+def test_read_committed_omits_records_of_aborted_transactions() -> None:
     data = batch(0, b"no", transactional=True) + control(1, 0) + batch(2, b"yes", transactional=True) + control(3, 1)
     assert values(data, 0, Isolation.READ_COMMITTED, (PRODUCER, 0)) == ([b"yes"], 4)
     assert values(data, 0, Isolation.READ_UNCOMMITTED, (PRODUCER, 0)) == ([b"no", b"yes"], 4)
 
 
-def test_a_corrupt_batch_is_told_and_those_before_it_are_kept() -> None:
+def test_a_corrupt_batch_is_poison_and_earlier_batches_are_returned() -> None:
     broken = bytearray(batch(1, b"bbbb"))
     broken[-2] ^= 0xFF
     assert values(batch(0, b"a") + bytes(broken), 0, Isolation.READ_UNCOMMITTED) == ([b"a"], 1)
@@ -75,7 +75,7 @@ def test_a_corrupt_batch_is_told_and_those_before_it_are_kept() -> None:
 
 
 @pytest.mark.parametrize("compression", [0, 1, 4])
-def test_names_of_headers_that_are_not_utf8_do_not_hide_a_record(compression: int) -> None:
+def test_a_record_with_a_header_name_that_is_not_utf8_is_returned(compression: int) -> None:
     plain = batch(5, b"one", b"two", headers=[("QQQ", b"v")])
     bad = bytearray(plain.replace(b"QQQ", b"\xff\xfeQ"))
     bad[17:21] = struct.pack(">I", calc_crc32c(bytes(bad[21:])))

@@ -63,30 +63,30 @@ ROW = {
         ("value.user.age>=abc", False),
     ],
 )
-def test_a_filter_holds_or_not(text: str, expected: bool) -> None:
+def test_a_filter_matches_or_not(text: str, expected: bool) -> None:
     predicate = compile_filter([text])
     assert predicate is not None
     assert predicate(ROW) is expected
 
 
-def test_nothing_asked_for_is_no_filter() -> None:
+def test_no_tokens_give_no_filter() -> None:
     assert compile_filter([]) is None
     assert compile_filter(["  "]) is None
 
 
-def test_all_filters_must_hold() -> None:
+def test_all_filters_must_match() -> None:
     predicate = compile_filter(["abc", "key:nobody"])
     assert predicate is not None
     assert not predicate(ROW)
 
 
 @pytest.mark.parametrize("text", ["x" * 1001, "a " * 21, "header:x", "value." + "a." * 30 + "b>1"])
-def test_filters_have_limits(text: str) -> None:
+def test_filters_over_the_limits_are_rejected(text: str) -> None:
     with pytest.raises(BadRequest):
         compile_filter([text])
 
 
-def test_a_row_without_key_and_value_passes_no_text() -> None:
+def test_a_row_without_key_and_value_matches_no_text() -> None:
     predicate = compile_filter(["x"])
     assert predicate is not None
     assert not predicate({**ROW, "headers": [], "key": None, "value": None})

@@ -1,4 +1,4 @@
-"""Acknowledgements of a group stream: committed, or tried again with the next one."""
+"""Acknowledgements of a group stream: commits and retries."""
 
 import asyncio
 from collections import deque
@@ -61,7 +61,7 @@ async def opened(member: FakeMember) -> GroupStream:
     return stream
 
 
-def test_a_commit_that_failed_is_made_by_the_next_acknowledgement() -> None:
+def test_the_next_acknowledgement_retries_a_failed_commit() -> None:
     async def scenario() -> None:
         member = FakeMember(failures=1)
         stream = await opened(member)
@@ -75,7 +75,7 @@ def test_a_commit_that_failed_is_made_by_the_next_acknowledgement() -> None:
     asyncio.run(scenario())
 
 
-def test_heartbeats_come_while_the_coordinator_is_not_available() -> None:
+def test_heartbeats_are_sent_while_the_coordinator_is_not_available() -> None:
     class Stuck(FakeMember):
         async def subscribe(self, topics: list[str]) -> None:
             await asyncio.Event().wait()
@@ -91,7 +91,7 @@ def test_heartbeats_come_while_the_coordinator_is_not_available() -> None:
     asyncio.run(scenario())
 
 
-def test_an_acknowledgement_that_comes_again_commits_nothing_new() -> None:
+def test_a_repeated_acknowledgement_commits_nothing() -> None:
     async def scenario() -> None:
         member = FakeMember(failures=0)
         stream = await opened(member)

@@ -7,7 +7,7 @@ from headgate.proxy.reading.memory import STEP_BYTES, StreamMemory, TooSlow
 WAIT_SECONDS_MAX = 30.0
 
 
-def test_a_stream_waits_until_others_have_sent() -> None:
+def test_a_stream_waits_until_memory_is_free() -> None:
     async def scenario() -> None:
         memory = StreamMemory(STEP_BYTES)
         first, second = memory.share(), memory.share()
@@ -24,7 +24,7 @@ def test_a_stream_waits_until_others_have_sent() -> None:
     asyncio.run(scenario())
 
 
-def test_the_client_that_has_been_waited_for_longest_is_disconnected_first() -> None:
+def test_the_slowest_client_is_disconnected_first() -> None:
     async def scenario() -> None:
         memory = StreamMemory(2 * STEP_BYTES, slow_seconds=0.0)
         ended: list[str] = []

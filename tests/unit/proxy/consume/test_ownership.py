@@ -10,21 +10,21 @@ def owner(urls: tuple[str, ...], name: str) -> str:
     return Ownership(None, urls).elsewhere("group", name) or ""
 
 
-def test_every_worker_agrees_on_the_owner_and_the_owner_knows_itself() -> None:
+def test_all_workers_compute_the_same_owner() -> None:
     for number in range(50):
         name = f"consumer-{number}"
         assert owner(URLS, name) == owner(tuple(reversed(URLS)), name)
         assert [Ownership(url, URLS).elsewhere("group", name) is None for url in URLS].count(True) == 1
 
 
-def test_a_worker_that_goes_takes_only_its_own_consumers_along() -> None:
+def test_removing_a_worker_moves_only_its_own_consumers() -> None:
     for number in range(50):
         name = f"consumer-{number}"
         if owner(URLS, name) != URLS[2]:
             assert owner(URLS[:2], name) == owner(URLS, name)
 
 
-def test_a_lone_worker_owns_everything() -> None:
+def test_a_single_worker_owns_all_consumers() -> None:
     assert Ownership.of(ProxySettings()).elsewhere("g", "n") is None
 
 
@@ -39,6 +39,6 @@ def test_a_lone_worker_owns_everything() -> None:
         ("http://a?x=1", "http://a?x=1"),
     ],
 )
-def test_a_list_that_makes_no_sense_is_refused(own: str | None, urls: str) -> None:
+def test_an_invalid_worker_list_is_rejected(own: str | None, urls: str) -> None:
     with pytest.raises(UnknownSetting):
         Ownership.of(ProxySettings(worker_url=own, worker_urls=urls))

@@ -1,4 +1,4 @@
-"""Pages hold their memory until the client has taken them."""
+"""Pages hold their memory until the client has read them."""
 
 import asyncio
 from typing import Any
@@ -40,7 +40,7 @@ def test_an_empty_page_is_complete() -> None:
     assert [message.get("more_body") for message in sent] == [None, False]
 
 
-def test_the_memory_of_a_client_that_takes_nothing_goes_to_the_next_one() -> None:
+def test_a_client_that_reads_nothing_loses_its_memory_to_the_next_one() -> None:
     async def scenario() -> None:
         memory = StreamMemory(PIECE_BYTES, slow_seconds=0.0)
 

@@ -21,11 +21,11 @@ def test_patterns_match_whole_names(pattern: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(", "[", "*", "x" * 1001])
-def test_what_is_no_regular_expression_is_refused(pattern: str) -> None:
+def test_an_invalid_regular_expression_is_rejected(pattern: str) -> None:
     with pytest.raises(BadRequest):
         check_pattern(pattern)
 
 
-def test_a_pattern_made_to_take_for_ever_is_refused() -> None:
+def test_a_pattern_with_exponential_time_is_rejected() -> None:
     with pytest.raises(BadRequest, match="too long"):
         matching("(a|aa)+[A-Z]", ["a" * 249])

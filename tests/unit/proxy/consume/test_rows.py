@@ -73,7 +73,7 @@ def test_v3_rows_name_the_type_of_each_side() -> None:
     assert found[0]["timestamp"] == "2023-11-14T22:13:20.123Z"
 
 
-def test_a_time_that_no_calendar_has_is_null() -> None:
+def test_a_timestamp_out_of_range_is_null() -> None:
     moments = (-1, 2**62)
     found, _ = rows(ReadFormat.BINARY, *(Record(i, b"", timestamp=at) for i, at in enumerate(moments)), shape=v3_rows)
     assert [row["timestamp"] for row in found] == [None, None]
@@ -92,20 +92,20 @@ def test_a_time_that_no_calendar_has_is_null() -> None:
         (ReadFormat.AVRO, frame(9, b""), "UNKNOWN_SCHEMA"),
     ],
 )
-def test_poison_is_told_with_its_bytes(shape: Any, kind: ReadFormat, value: bytes, reason: str) -> None:
+def test_a_poison_row_contains_the_raw_bytes(shape: Any, kind: ReadFormat, value: bytes, reason: str) -> None:
     (row,), _ = rows(kind, Record(1, value), shape=shape)
     assert row["value"] is None
     assert row["poison"]["reason"] == reason
     assert base64.b64decode(row["poison"]["raw"]) == value
 
 
-def test_numbers_keep_their_digits() -> None:
+def test_numbers_keep_all_digits() -> None:
     text = b'{"big": 123456789012345678901234567890, "long": 0.1000000000000000055511151231257827}'
     made, _ = rows(ReadFormat.JSON, Record(1, text))
     assert made[0]["value"]["big"] == 123456789012345678901234567890
 
 
-def test_each_schema_is_asked_for_once() -> None:
+def test_each_schema_is_requested_once() -> None:
     schema = {"schema": '"string"'}
     records = [Record(i, frame(1 + i % 2, b"\x02a")) for i in range(10)]
     found, asked = rows(ReadFormat.AVRO, *records, schemas={1: schema, 2: schema})
@@ -113,7 +113,7 @@ def test_each_schema_is_asked_for_once() -> None:
     assert sorted(asked) == ["/schemas/ids/1", "/schemas/ids/2"]
 
 
-def test_a_schema_that_cannot_be_parsed_is_told() -> None:
+def test_an_invalid_schema_is_reported_as_poison() -> None:
     (row,), _ = rows(ReadFormat.AVRO, Record(1, frame(1, b"x")), schemas={1: {"schema": '{"type":"nonsense"}'}})
     assert row["poison"]["reason"] == "UNRESOLVABLE"
     assert row["poison"]["schema_id"] == 1

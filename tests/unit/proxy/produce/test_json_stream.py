@@ -1,4 +1,4 @@
-"""Documents cut out of a stream, wherever the chunks end."""
+"""Splitting a stream into JSON objects, for all chunk boundaries."""
 
 import json
 
@@ -28,7 +28,7 @@ blanks = st.sampled_from(["", " ", "\n", "\r\n\t ", "\n\n"])
 
 
 @given(documents, blanks, st.integers(1, 40), st.booleans())
-def test_every_document_comes_out_whole_whatever_the_chunks(
+def test_documents_are_complete_for_all_chunk_boundaries(
     values: list[dict[str, object]], blank: str, size: int, pretty: bool
 ) -> None:
     text = blank.join(json.dumps(value, indent=2 if pretty else None) for value in values) + blank
@@ -39,14 +39,14 @@ def test_every_document_comes_out_whole_whatever_the_chunks(
     assert found == values
 
 
-def test_a_stream_that_ends_inside_a_value_is_told() -> None:
+def test_a_stream_that_ends_inside_an_object_is_rejected() -> None:
     splitter = JsonSplitter(LIMIT)
     assert list(splitter.feed(b'{"a": 1} {"b"')) == [({"a": 1}, 8)]
     with pytest.raises(BadRequest, match="ends inside"):
         splitter.end()
 
 
-def test_a_value_without_end_is_stopped_at_the_limit() -> None:
+def test_an_object_over_the_limit_is_rejected() -> None:
     splitter = JsonSplitter(LIMIT)
     assert list(splitter.feed(b'{"a": "' + b"x" * (LIMIT - 10))) == []
     with pytest.raises(BadRequest, match="larger than the limit"):
@@ -54,7 +54,7 @@ def test_a_value_without_end_is_stopped_at_the_limit() -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"]", b"}", b'"text"', b"nul", b"12 ", b'{"a":1}\n3\n', b'{"a":1}\n{"b" 2}\n'])
-def test_what_is_no_object_is_refused(garbage: bytes) -> None:
+def test_values_other_than_objects_are_rejected(garbage: bytes) -> None:
     with pytest.raises(BadRequest):
         list(JsonSplitter(LIMIT).feed(garbage))
 
@@ -66,7 +66,7 @@ def test_escaped_quotes_and_braces_in_strings_do_not_count() -> None:
     assert found == [json.loads(document)]
 
 
-def test_lines_and_shared_lines_and_long_numbers_mix() -> None:
+def test_lines_concatenated_objects_and_long_numbers_can_be_mixed() -> None:
     data = b'\n{"a":1}\n{"b":2}{"c":3}\n  {"d":\n4}\n{"e":12345678901234567890123}\n\n{"f":"\\""}\n'
     expected = [{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}, {"e": 12345678901234567890123}, {"f": '"'}]
     for size in range(1, len(data) + 1):
@@ -76,7 +76,7 @@ def test_lines_and_shared_lines_and_long_numbers_mix() -> None:
         assert found == expected, size
 
 
-def test_a_document_that_drips_in_is_looked_at_once() -> None:
+def test_a_document_in_many_chunks_is_scanned_once() -> None:
     splitter = JsonSplitter(1_000_000)
     assert list(splitter.feed(b'{"a":"' + b"x" * 500_000)) == []
     for _ in range(20_000):

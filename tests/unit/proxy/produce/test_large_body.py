@@ -1,4 +1,4 @@
-"""Large bodies are parsed, placed and answered in slices, with the same result as small ones."""
+"""Large bodies are processed in time slices, with the same result as small ones."""
 
 import asyncio
 import json
@@ -52,12 +52,12 @@ async def counted(work: Awaitable[Result]) -> tuple[Result, int]:
         {"records": [], "value_schema": PADDING},
     ],
 )
-def test_a_large_body_gives_what_a_small_one_would(document: Any) -> None:
+def test_a_large_body_gives_the_same_result_as_a_small_one(document: Any) -> None:
     assert parsed(json.dumps(document).encode()) == document
 
 
 @pytest.mark.parametrize("shape", ['["%s"]', '"%s"', '{"records": "%s"}', '{"records": {"a": "%s"}}'])
-def test_a_large_body_of_another_shape_has_no_records(shape: str) -> None:
+def test_a_large_body_with_another_structure_has_no_records(shape: str) -> None:
     found = parsed((shape % PADDING).encode())
     assert found is None or found["records"] is None
 
@@ -73,7 +73,7 @@ def test_a_large_body_of_another_shape_has_no_records(shape: str) -> None:
         b"{" + PADDING.encode(),
     ],
 )
-def test_a_large_body_that_is_not_json_is_refused(body: bytes) -> None:
+def test_a_large_body_that_is_not_json_is_rejected(body: bytes) -> None:
     with pytest.raises(BadRequest, match="not valid JSON"):
         parsed(body)
 

@@ -1,4 +1,4 @@
-"""Buckets that refill as time goes by."""
+"""Token buckets of the rate limit."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from headgate.proxy.errors import TooManyRequests
 from headgate.proxy.settings import ProxySettings
 
 
-def test_a_client_has_its_burst_and_then_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_can_use_its_burst_and_then_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("headgate.proxy.api.rate_limit.time.monotonic", lambda: now)
     limit = RateLimit(ProxySettings(rate_limit_requests_per_second=2, rate_limit_burst_seconds=2))
@@ -24,7 +24,7 @@ def test_a_client_has_its_burst_and_then_its_rate(monkeypatch: pytest.MonkeyPatc
         limit.take("a")
 
 
-def test_bytes_may_be_overdrawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_byte_bucket_may_become_negative_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("headgate.proxy.api.rate_limit.time.monotonic", lambda: now)
     limit = RateLimit(ProxySettings(rate_limit_bytes_per_second=100, rate_limit_burst_seconds=1))
@@ -36,7 +36,7 @@ def test_bytes_may_be_overdrawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
     limit.take("a")
 
 
-def test_clients_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_buckets_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_limit, "CLIENTS_MAX", 10)
     limit = RateLimit(ProxySettings(rate_limit_requests_per_second=1))
     for number in range(100):

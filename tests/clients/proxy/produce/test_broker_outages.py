@@ -1,4 +1,4 @@
-"""Brokers and registries that are away, come back, or stand still; and a proxy that is told to stop."""
+"""Unavailable, restarted and hanging brokers and registries; a stopping proxy."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.clients.proxy.answers import error_of
+from tests.clients.proxy.error_responses import error_of
 from tests.clients.proxy.produce.conftest import JSON_V2, read
 from tests.clients.proxy.produce.conversation import Conversation
 from tests.live.headgate import HeadgateBroker
@@ -52,7 +52,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Own]:
         yield Own(broker, proxy, client)
 
 
-def test_a_broker_that_restarts_is_waited_for_and_every_record_is_written_once(own: Own) -> None:
+def test_every_record_is_written_once_during_a_restart_of_the_broker(own: Own) -> None:
     assert own.post("restarts", 0).status_code == 200
     answers: list[httpx.Response] = []
     own.broker.kill()
@@ -71,7 +71,7 @@ def test_a_broker_that_restarts_is_waited_for_and_every_record_is_written_once(o
         assert len(written) == 3
 
 
-def test_a_broker_that_stays_away_is_a_503_and_its_return_is_noticed(own: Own) -> None:
+def test_an_unavailable_broker_is_503_until_it_is_back(own: Own) -> None:
     assert own.post("away", 0).status_code == 200
     own.broker.stop()
     started = time.monotonic()
@@ -84,7 +84,7 @@ def test_a_broker_that_stays_away_is_a_503_and_its_return_is_noticed(own: Own) -
         assert time.monotonic() < deadline
 
 
-def test_a_broker_that_stands_still_is_reported_in_time_and_nothing_is_doubled(own: Own) -> None:
+def test_a_hanging_broker_is_reported_in_time_and_no_record_is_duplicated(own: Own) -> None:
     assert own.post("still", 0).status_code == 200
     assert own.broker.process is not None
     pid = own.broker.process.pid
@@ -104,7 +104,7 @@ def test_a_broker_that_stands_still_is_reported_in_time_and_nothing_is_doubled(o
     assert values[0] == b"0"
 
 
-def test_a_request_in_doubt_is_finished_by_its_repetition(own: Own) -> None:
+def test_repeating_a_request_with_an_unknown_result_completes_it(own: Own) -> None:
     assert own.post("doubt", 0, idempotency_key="first").status_code == 200
     own.broker.kill()
     refused = own.post("doubt", 1, idempotency_key="second")
@@ -119,7 +119,7 @@ def test_a_request_in_doubt_is_finished_by_its_repetition(own: Own) -> None:
     assert [message.value() for message in read(own.broker.address, "doubt", 2)] == [b"0", b"1"]
 
 
-def test_no_broker_and_no_registry_from_the_start(tmp_path: Path) -> None:
+def test_the_proxy_starts_without_broker_and_registry(tmp_path: Path) -> None:
     proxy = HeadgateProxy(tmp_path, f"127.0.0.1:{free_port()}", settings=SETTINGS)
     proxy.start()
     with httpx.Client(base_url=proxy.url, timeout=30) as client:
@@ -132,14 +132,14 @@ def test_no_broker_and_no_registry_from_the_start(tmp_path: Path) -> None:
     assert proxy.stop() == 0
 
 
-def test_a_registry_that_is_away_is_told_and_plain_formats_go_on(own: Own) -> None:
+def test_formats_without_a_schema_work_without_the_registry(own: Own) -> None:
     body = {"value_schema": '"int"', "records": [{"value": 1}]}
     answer = own.client.post("/topics/plain", json=body, headers={"content-type": "application/vnd.kafka.avro.v2+json"})
     assert error_of(answer) == (408, 40801)
     assert own.post("plain", 1).status_code == 200
 
 
-def test_a_proxy_that_is_told_to_stop_finishes_requests_and_ends_streams_with_a_note(own: Own, tmp_path: Path) -> None:
+def test_a_stopping_proxy_finishes_requests_and_ends_streams_with_a_report(own: Own, tmp_path: Path) -> None:
     proxy = HeadgateProxy(tmp_path, own.broker.address)
     proxy.start()
     cluster_id = httpx.get(f"{proxy.url}/v3/clusters").json()["data"][0]["cluster_id"]

@@ -1,4 +1,4 @@
-"""What every test of a refusal asks."""
+"""Error responses in tests."""
 
 import httpx
 
