@@ -1,7 +1,7 @@
-"""Walking the batches of a segment file: for recovery, for rebuilding indexes, for lookups, for a first read.
+"""Scans the batches of a segment file, for recovery, index rebuilds, lookups and the first read.
 
-What is damaged is reported with the place where the next sound batch begins, so that one flipped bit costs one batch
-and not the rest of the log.
+Damage is reported with the position of the next valid batch. A flipped bit therefore costs one batch, not the rest of
+the log.
 """
 
 import re
@@ -13,21 +13,21 @@ from crc32c import crc32c
 from headgate.broker.log.files import LogFile
 from headgate.wire.record_batch import ATTRIBUTES_AT, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, BatchHeader, read_header
 
-# Read ahead in pieces of this size: large enough that the walk is not syscalls, small enough to stay in the cache.
+# Read-ahead size: large enough to save system calls, small enough for the CPU cache.
 chunk_bytes = 1024 * 1024
 
 
 class Scanned(NamedTuple):
-    """One batch, or one stretch of damage."""
+    """A batch, or a damaged byte range."""
 
     position: int
     end: int
     header: BatchHeader | None
-    """None where the bytes are not a sound batch."""
+    """None if the bytes are damaged."""
 
 
 def plausible(header: BatchHeader, position: int, limit: int) -> bool:
-    """Whether the fields outside the checksum could be true."""
+    """Whether the fields that the checksum does not cover have valid values."""
     return (
         header.magic == MAGIC
         and header.batch_length >= HEADER_BYTES - LOG_OVERHEAD_BYTES
@@ -40,12 +40,12 @@ def plausible(header: BatchHeader, position: int, limit: int) -> bool:
 def scan(
     file: LogFile, start: int, limit: int, next_offset: int, *, check: bool, wait: bool = True
 ) -> Iterator[Scanned]:
-    """Walk from `start`, where the batch of `next_offset` begins, to `limit`; `check` verifies checksums.
+    """Scan from `start`, the position of the batch with `next_offset`, to `limit`. `check` verifies checksums.
 
-    Without `wait`, raises ColdRead if a read would wait for the disk. A search behind damage waits all the same.
+    Without `wait`, raises ColdRead if a read would wait for the disk. The search after damage always waits.
 
-    Offsets have no gaps, which is the only check there is on a base offset. The last item is a damaged one that ends at
-    `limit` when nothing sound follows.
+    Offsets have no gaps. This is the only way to check a base offset. If no valid batch follows, the last item is a
+    damaged range that ends at `limit`.
     """
     chunk, chunk_start = b"", start
     after_damage = False
@@ -85,9 +85,9 @@ def scan(
 
 
 def find_sound(file: LogFile, start: int, limit: int, offset_min: int) -> int:
-    """The position of the first sound batch at or after `start` that begins at `offset_min` or later, else `limit`.
+    """The position of the first valid batch at or after `start` with a base offset of at least `offset_min`.
 
-    Base offsets of one segment share their upper half, which makes them findable among other bytes.
+    Returns `limit` if there is none. The base offsets of a segment share their upper 32 bits, so a search can find them.
     """
     pattern = re.compile(b"(?=" + re.escape((offset_min >> 32).to_bytes(4)) + b".{12}\x02)", re.DOTALL)
     position = start
