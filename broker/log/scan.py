@@ -87,7 +87,7 @@ def scan(
 def find_sound(file: LogFile, start: int, limit: int, offset_min: int) -> int:
     """The position of the first valid batch at or after `start` with a base offset of at least `offset_min`.
 
-    Returns `limit` if there is none. The base offsets of a segment share their upper 32 bits, so a search can find them.
+    Returns `limit` if there is none. All base offsets of a segment have the same upper 32 bits: search for those.
     """
     pattern = re.compile(b"(?=" + re.escape((offset_min >> 32).to_bytes(4)) + b".{12}\x02)", re.DOTALL)
     position = start
