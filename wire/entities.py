@@ -5,13 +5,14 @@ version. `entity_builder` ignores fields that the requested version lacks, and f
 default. Times are milliseconds, error codes are `ErrorCode`.
 """
 
+import dataclasses
 import datetime
 import io
 import types
 import typing
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -82,23 +83,57 @@ def entity_builder(schema: type[Entity]) -> Callable[[Mapping[str, object]], Ent
             convert = _array_converter(convert)
         if is_optional:
             convert = _optional_converter(convert)
-        default: object
-        if field.default is not MISSING:
-            default = field.default
-        elif is_array:
-            default = ()
-        elif is_optional:
-            default = None
-        elif nested is not None:
-            default = entity_builder(nested)({})
-        else:
-            default = _ZERO_VALUES.get(kafka_type, 0)
-        plan.append((field.name, convert, default))
+        plan.append((field.name, convert, _default(field, hints[field.name])))
 
     def build(values: Mapping[str, object]) -> Entity:
         return schema(**{name: convert(values[name]) if name in values else default for name, convert, default in plan})
 
     return build
+
+
+def with_fields_of(schema: type[Entity], versions: Sequence[type[Entity]]) -> type[Entity]:
+    """A subclass of `schema` that has the fields of all `versions` of the same message. `versions` is newest first.
+
+    A field that `schema` lacks is a class attribute with the default value of the newest version that has the field.
+    Therefore one piece of code can read messages of any version, and missing fields cost nothing per message.
+    """
+    hints = typing.get_type_hints(schema)
+    hints_by_version = [(version, typing.get_type_hints(version)) for version in versions]
+    missing: dict[str, object] = {}
+    for version, version_hints in hints_by_version:
+        for field in fields(version):
+            if field.name not in hints and field.name not in missing:
+                missing[field.name] = _default(field, version_hints[field.name])
+    replaced: list[tuple[str, Any, Any]] = []
+    for field in fields(schema):
+        nested, is_array, is_optional = shape_of(hints[field.name])
+        if nested is None:
+            continue
+        nested_versions = [shape_of(each[field.name]).nested for _, each in hints_by_version if field.name in each]
+        extended: Any = with_fields_of(nested, [each for each in nested_versions if each is not None])
+        if extended is not nested:
+            hint = tuple[extended, ...] if is_array else extended
+            spec = dataclasses.field(default=field.default, metadata=field.metadata)
+            replaced.append((field.name, hint | None if is_optional else hint, spec))
+    if not missing and not replaced:
+        return schema
+    return dataclasses.make_dataclass(
+        schema.__name__, replaced, bases=(schema,), namespace=missing, frozen=True, slots=True, kw_only=True
+    )
+
+
+def _default(field: dataclasses.Field[Any], hint: object) -> object:
+    """The value of a field that a message lacks."""
+    nested, is_array, is_optional = shape_of(hint)
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    if is_array:
+        return ()
+    if is_optional:
+        return None
+    if nested is not None:
+        return entity_builder(nested)({})
+    return _ZERO_VALUES.get(str(field.metadata.get("kafka_type", "")), 0)
 
 
 def _converter(kafka_type: str) -> Callable[[Any], object]:

@@ -1,9 +1,9 @@
-"""A producer's next request, answered without reading all of it again.
+"""Fast path for repeated Produce requests: reuses the parsed header of an earlier request.
 
-A producer that sends one batch at a time to one partition repeats itself: but for the correlation id and the records,
-the next request is the last one, byte for byte. What a request with one batch means is remembered by the bytes before
-its records; one that begins the same and ends where its records do means the same. Everything about the batch itself is
-checked as ever, by `broker.handlers.produce`. Whatever is not recognised here takes the ordinary way.
+A producer that sends one batch per request to one partition sends nearly the same bytes each time. Only the correlation
+id and the records differ. The fast path stores the parsed fields of such a request under its prefix, the bytes before
+the records. A later request with the same prefix, whose records end with the request, has the same fields. The
+batch itself is always verified, by `broker.handlers.produce`. All other requests take the normal path.
 """
 
 import struct
@@ -12,24 +12,24 @@ from uuid import UUID
 
 from headgate.broker.handlers.produce import produce_one
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Request
+from headgate.broker.protocol.request_shapes import ProduceRequest
 from headgate.broker.runtime.deferred import Deferred
 
 FLEXIBLE_SINCE_VERSION = 9
 TOPIC_IDS_SINCE_VERSION = 13
 
-# Beginnings of requests that are remembered, one per client id and partition, a few hundred bytes each, and connections
-# whose last one is. Past it, all are forgotten and learnt again.
-remembered_max = 8_192
+# Stored prefixes, one per client id and partition, with a few hundred bytes each, and connections with a last prefix.
+# When the limit is reached, all are dropped.
+entries_max = 8_192
 
-# Longer ones (a client id may have 32 KiB) are not worth remembering.
-beginning_bytes_max = 1_024
+# Longer prefixes are not stored. A client id may have 32 KiB.
+prefix_bytes_max = 1_024
 
-_BEHIND_CORRELATION_ID = 8
+_AFTER_CORRELATION_ID = 8
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
-# From behind the client id to the topic: tags, transactional id, acks, timeout, the number of topics.
+# Between the client id and the topic: tags, transactional id, acks, timeout, the number of topics.
 _BEFORE_TOPIC_BYTES = 1 + 1 + 2 + 4 + 1
 # The same before version 9, with a null transactional id.
 _BEFORE_TOPIC_BYTES_OLD = 2 + 2 + 4 + 4
@@ -41,10 +41,10 @@ _PARTITION_BYTES_OLD = 4 + 4
 _END = b"\x00\x00\x00"
 
 
-class _Meaning(NamedTuple):
+class _ParsedPrefix(NamedTuple):
     version: int
-    beginning: bytes
-    """Between the correlation id and `end`, where the length of the records stands."""
+    prefix: bytes
+    """The bytes from the correlation id to `end`, the position of the length of the records."""
     end: int
     acks: int
     topic_name: str
@@ -52,40 +52,40 @@ class _Meaning(NamedTuple):
     partition: int
 
 
-class RepeatedProduce:
+class ProduceFastPath:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._known: dict[tuple[int, bytes], _Meaning] = {}
-        self._last: dict[int, _Meaning] = {}
-        """What each connection asked for last, most likely the same as now."""
+        self._known: dict[tuple[int, bytes], _ParsedPrefix] = {}
+        self._last: dict[int, _ParsedPrefix] = {}
+        """The last prefix of each connection. The next request most likely has the same."""
 
     def answer(self, frame: memoryview, version: int, connection_id: int) -> bytes | Deferred[bytes] | None:
-        """The body of the answer; None if the request has to be read."""
-        meaning = self._last.get(connection_id)
+        """The body of the response. None if the request takes the normal path."""
+        parsed = self._last.get(connection_id)
         try:
             if (
-                meaning is None
-                or meaning.version != version
-                or frame[_BEHIND_CORRELATION_ID : meaning.end] != meaning.beginning
+                parsed is None
+                or parsed.version != version
+                or frame[_AFTER_CORRELATION_ID : parsed.end] != parsed.prefix
             ):
-                end = _beginning_end(frame, version)
-                meaning = self._known.get((version, bytes(frame[_BEHIND_CORRELATION_ID:end])))
-                if meaning is None:
+                end = _prefix_end(frame, version)
+                parsed = self._known.get((version, bytes(frame[_AFTER_CORRELATION_ID:end])))
+                if parsed is None:
                     return None
-                if len(self._last) >= remembered_max:
+                if len(self._last) >= entries_max:
                     self._last.clear()
-                self._last[connection_id] = meaning
-            records = _records(frame, meaning.end, version)
+                self._last[connection_id] = parsed
+            records = _records(frame, parsed.end, version)
         except (IndexError, struct.error):
             return None
         if records is None:
             return None
         topics = self._broker.topics
-        topic = topics.find(meaning.topic_name) if meaning.topic_id is None else topics.find_by_id(meaning.topic_id)
-        return produce_one(self._broker, topic, meaning.partition, records, meaning.acks, version)
+        topic = topics.find(parsed.topic_name) if parsed.topic_id is None else topics.find_by_id(parsed.topic_id)
+        return produce_one(self._broker, topic, parsed.partition, records, parsed.acks, version)
 
-    def learn(self, frame: memoryview, version: int, request: Request) -> None:
-        """Remember a request that was read, if it is of the kind."""
+    def learn(self, frame: memoryview, version: int, request: ProduceRequest) -> None:
+        """Store the prefix of a parsed request, if it has one batch and the shortest encoding."""
         if len(request.topic_data) != 1 or request.acks not in (-1, 1):
             return
         topic_data = request.topic_data[0]
@@ -98,22 +98,22 @@ class RepeatedProduce:
         elif (topic_id := topic_data.topic_id) is None:
             return
         try:
-            end = _beginning_end(frame, version)
-            beginning = bytes(frame[_BEHIND_CORRELATION_ID:end])
-            if end > beginning_bytes_max or _records(frame, end, version) is None:
+            end = _prefix_end(frame, version)
+            prefix = bytes(frame[_AFTER_CORRELATION_ID:end])
+            if end > prefix_bytes_max or _records(frame, end, version) is None:
                 return
         except (IndexError, struct.error):
             return
-        client_id_bytes = _length(frame, _BEHIND_CORRELATION_ID)
-        if not _is_of_the_kind(beginning[2 + client_id_bytes :], version, request.acks, name, topic_id, index):
+        client_id_bytes = _length(frame, _AFTER_CORRELATION_ID)
+        if not _is_shortest(prefix[2 + client_id_bytes :], version, request.acks, name, topic_id, index):
             return
-        if len(self._known) >= remembered_max:
+        if len(self._known) >= entries_max:
             self._known.clear()
-        self._known[version, beginning] = _Meaning(version, beginning, end, request.acks, name, topic_id, index)
+        self._known[version, prefix] = _ParsedPrefix(version, prefix, end, request.acks, name, topic_id, index)
 
 
-def _is_of_the_kind(behind: bytes, version: int, acks: int, name: str, topic_id: UUID | None, index: int) -> bool:
-    """Whether what lies between client id and records is what such a request has there; the timeout may be any."""
+def _is_shortest(behind: bytes, version: int, acks: int, name: str, topic_id: UUID | None, index: int) -> bool:
+    """Whether `behind`, the bytes between client id and records, has the expected encoding. The timeout is ignored."""
     count, encoded = b"\x02", name.encode()
     if topic_id is not None:
         topic = topic_id.bytes
@@ -128,27 +128,27 @@ def _is_of_the_kind(behind: bytes, version: int, acks: int, name: str, topic_id:
     )
 
 
-def _beginning_end(frame: memoryview, version: int) -> int:
-    """Where the length of the records stands, if the request is of the kind; else anywhere."""
-    position = _BEHIND_CORRELATION_ID + 2 + _length(frame, _BEHIND_CORRELATION_ID)
+def _prefix_end(frame: memoryview, version: int) -> int:
+    """The position of the length of the records. Meaningless for other kinds of requests."""
+    position = _AFTER_CORRELATION_ID + 2 + _length(frame, _AFTER_CORRELATION_ID)
     if version >= TOPIC_IDS_SINCE_VERSION:
         return position + _BEFORE_TOPIC_BYTES + _TOPIC_ID_BYTES + _PARTITION_BYTES
     if version >= FLEXIBLE_SINCE_VERSION:
         position += _BEFORE_TOPIC_BYTES
-        # The length of the name plus one, in one byte, which the name then follows.
+        # One byte with the length of the name plus one, then the name.
         return position + frame[position] + _PARTITION_BYTES
     position += _BEFORE_TOPIC_BYTES_OLD
     return position + 2 + _length(frame, position) + _PARTITION_BYTES_OLD
 
 
 def _length(frame: memoryview, position: int) -> int:
-    """A length of two bytes; null is as long as nothing."""
+    """A length of two bytes. Null has length 0."""
     length: int = _INT16.unpack_from(frame, position)[0]
     return length if length > 0 else 0
 
 
 def _records(frame: memoryview, position: int, version: int) -> memoryview | None:
-    """The records whose length stands at `position`, if nothing but the end of the request follows them."""
+    """The records, whose length is at `position`. None if more than the end of the request follows them."""
     if version < FLEXIBLE_SINCE_VERSION:
         length = _INT32.unpack_from(frame, position)[0]
         position += 4

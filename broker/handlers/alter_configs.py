@@ -11,9 +11,10 @@ Deviations:
 from typing import TYPE_CHECKING
 
 from headgate.broker.node.config_resources import ResourceChange, change_resources
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import AlterConfigsRequest
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.configs.alterations import Operation
 
@@ -24,7 +25,9 @@ API_KEY = 33
 VERSIONS = range(3)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+def handle(
+    broker: "Broker", context: RequestContext, request: AlterConfigsRequest
+) -> Answer | Deferred[Answer | Disconnect]:
     changes = [
         ResourceChange(
             int(resource.resource_type),

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import AlterPartitionReassignmentsRequest
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.time_slicing import Work
 
@@ -22,11 +23,13 @@ API_KEY = 45
 VERSIONS = range(2)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+def handle(
+    broker: "Broker", context: RequestContext, request: AlterPartitionReassignmentsRequest
+) -> Answer | Deferred[Answer | Disconnect]:
     return broker.slices.run(_judge_all(broker, request))
 
 
-def _judge_all(broker: "Broker", request: Request) -> Work[Answer]:
+def _judge_all(broker: "Broker", request: AlterPartitionReassignmentsRequest) -> Work[Answer]:
     responses: list[Answer] = []
     for asked in request.topics:
         partitions: list[Answer] = []
@@ -38,8 +41,7 @@ def _judge_all(broker: "Broker", request: Request) -> Work[Answer]:
         responses.append({"name": asked.name, "partitions": partitions})
     return {
         # Of no topic, Kafka does not look at it.
-        "allow_replication_factor_change": not request.topics
-        or getattr(request, "allow_replication_factor_change", True),
+        "allow_replication_factor_change": not request.topics or request.allow_replication_factor_change,
         "error_code": ErrorCode.none,
         "error_message": None,
         "responses": responses,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import AlterReplicaLogDirsRequest
 
 if TYPE_CHECKING:
     from headgate.broker.node.broker import Broker
@@ -20,7 +21,7 @@ API_KEY = 34
 VERSIONS = range(1, 3)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: AlterReplicaLogDirsRequest) -> Answer:
     here = str(broker.directory.path)
     results: dict[str, dict[int, ErrorCode]] = {}
     for directory in request.dirs:

@@ -10,16 +10,16 @@ from functools import lru_cache
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer, ApiVersionRange, Request, response_writer
+from headgate.broker.protocol.entities import Answer, ApiVersionRange, response_writer
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import ApiVersionsRequest
 
 API_KEY = 18
 VERSIONS = range(5)
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> Answer | bytes:
-    name = getattr(request, "client_software_name", "none")
-    version = getattr(request, "client_software_version", "none")
+def handle(broker: Broker, context: RequestContext, request: ApiVersionsRequest) -> Answer | bytes:
+    name, version = request.client_software_name, request.client_software_version
     if context.api_version >= 3 and not (_is_software_word(name) and _is_software_word(version)):
         return {"error_code": ErrorCode.invalid_request, "api_keys": ()}
     return _listing(context.api_version, context.api_versions)

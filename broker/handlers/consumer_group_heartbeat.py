@@ -10,7 +10,8 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.unsupported_features import Feature
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.group_request_shapes import ConsumerGroupHeartbeatRequest
 from headgate.broker.protocol.messages import clipped
 from headgate.broker.protocol.request_context import RequestContext
 
@@ -20,7 +21,7 @@ VERSIONS = range(2)
 _MESSAGE = "This broker does not support the consumer group protocol (KIP-848): set group.protocol=classic."
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Answer:
     broker.unsupported.report(Feature.CONSUMER_PROTOCOL, clipped(f"group {request.group_id!r}"))
     return {
         "error_code": ErrorCode.unsupported_version,

@@ -19,11 +19,12 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.error_codes import refusal_of
 from headgate.broker.node.topic_creation import REQUEST_PARTITIONS_MAX, TopicCreation
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.messages import clipped
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import CreateTopicsRequest, NewTopic
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.assignments import InvalidAssignment, partition_count_of
@@ -38,11 +39,13 @@ API_KEY = 19
 VERSIONS = range(2, 8)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+def handle(
+    broker: "Broker", context: RequestContext, request: CreateTopicsRequest
+) -> Answer | Deferred[Answer | Disconnect]:
     return broker.slices.run(_create_all(broker, request), is_exclusive=True)
 
 
-def _create_all(broker: "Broker", request: Request) -> Work[Answer]:
+def _create_all(broker: "Broker", request: CreateTopicsRequest) -> Work[Answer]:
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}
     excessive = _partitions_asked(broker, distinct) > REQUEST_PARTITIONS_MAX
@@ -71,7 +74,7 @@ def _create_all(broker: "Broker", request: Request) -> Work[Answer]:
     return {"topics": answers}
 
 
-def _partitions_asked(broker: "Broker", topics: Mapping[str, Request]) -> int:
+def _partitions_asked(broker: "Broker", topics: Mapping[str, NewTopic]) -> int:
     return sum(
         len(topic.assignments)
         or (broker.settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions)
@@ -80,7 +83,7 @@ def _partitions_asked(broker: "Broker", topics: Mapping[str, Request]) -> int:
 
 
 def _creating(
-    broker: "Broker", creation: TopicCreation, topic: Request, *, validate_only: bool
+    broker: "Broker", creation: TopicCreation, topic: NewTopic, *, validate_only: bool
 ) -> Generator[None, None, dict[str, object]]:
     name = topic.name
     creation.check_name(name)
@@ -114,12 +117,12 @@ def _creating(
     }
 
 
-def _checked_configs(broker: "Broker", topic: Request) -> dict[str, str]:
+def _checked_configs(broker: "Broker", topic: NewTopic) -> dict[str, str]:
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         raise Refusal(ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(nulls)}")
-    # A config that is given twice takes its last value.
-    overrides = {config.name: config.value for config in topic.configs}
+    # If a config is given twice, the last value applies.
+    overrides = {config.name: config.value for config in topic.configs if config.value is not None}
     try:
         check_topic_overrides(broker.settings.values, overrides)
     except InvalidConfig as error:
@@ -127,7 +130,7 @@ def _checked_configs(broker: "Broker", topic: Request) -> dict[str, str]:
     return overrides
 
 
-def _checked_partition_count(broker: "Broker", topic: Request) -> int:
+def _checked_partition_count(broker: "Broker", topic: NewTopic) -> int:
     if topic.assignments:
         for field, value in (("replication factor", topic.replication_factor), ("numPartitions", topic.num_partitions)):
             if value != -1:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.group_request_shapes import DeleteGroupsRequest
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.runtime.deferred import Deferred
 
@@ -16,7 +17,7 @@ API_KEY = 42
 VERSIONS = range(3)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer]:
+def handle(broker: "Broker", context: RequestContext, request: DeleteGroupsRequest) -> Deferred[Answer]:
     answer: Deferred[Answer] = Deferred()
     group_ids = list(dict.fromkeys(request.groups_names))
     results: dict[str, ErrorCode] = {}

@@ -13,9 +13,10 @@ from kio.schema.errors import ErrorCode
 from headgate.broker.log.log_deletion import remove_deleted_tail
 from headgate.broker.log.partition_log import OffsetOutOfRange
 from headgate.broker.node.error_codes import code_of
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import DeleteRecordsRequest
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.runtime.time_slicing import Work
@@ -28,11 +29,13 @@ API_KEY = 21
 VERSIONS = range(3)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+def handle(
+    broker: "Broker", context: RequestContext, request: DeleteRecordsRequest
+) -> Answer | Deferred[Answer | Disconnect]:
     return broker.slices.run(_delete_all(broker, request))
 
 
-def _delete_all(broker: "Broker", request: Request) -> Work[Answer]:
+def _delete_all(broker: "Broker", request: DeleteRecordsRequest) -> Work[Answer]:
     # A partition that is named twice is cut at the last offset given, and a topic that is named twice answered once.
     offsets: dict[str, dict[int, int]] = {}
     for asked in request.topics:

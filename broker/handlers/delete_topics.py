@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.error_codes import refusal_of
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.messages import clipped
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import DeleteTopicsRequest
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.runtime.time_slicing import Work
@@ -34,11 +35,13 @@ UNKNOWN_NAME = "This server does not host this topic-partition."
 UNKNOWN_ID = "This server does not host this topic ID."
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+def handle(
+    broker: "Broker", context: RequestContext, request: DeleteTopicsRequest
+) -> Answer | Deferred[Answer | Disconnect]:
     return broker.slices.run(_delete_all(broker, request), is_exclusive=True)
 
 
-def _delete_all(broker: "Broker", request: Request) -> Work[Answer]:
+def _delete_all(broker: "Broker", request: DeleteTopicsRequest) -> Work[Answer]:
     asked = list(_asked(request))
     names = Counter(name for name, _ in asked if name is not None)
     ids = Counter(topic_id for name, topic_id in asked if name is None and topic_id is not None)
@@ -65,13 +68,11 @@ def _delete_all(broker: "Broker", request: Request) -> Work[Answer]:
     return {"responses": answers}
 
 
-def _asked(request: Request) -> Iterator[tuple[str | None, uuid.UUID | None]]:
-    if hasattr(request, "topics"):
-        for topic in request.topics:
-            yield topic.name, topic.topic_id
-    else:
-        for name in request.topic_names:
-            yield name, None
+def _asked(request: DeleteTopicsRequest) -> Iterator[tuple[str | None, uuid.UUID | None]]:
+    for name in request.topic_names:
+        yield name, None
+    for topic in request.topics:
+        yield topic.name, topic.topic_id
 
 
 def _find(

@@ -6,14 +6,14 @@ Deviations: there is no authorizer to configure yet.
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.request_context import RequestContext
 
 API_KEY = 29
 VERSIONS = range(1, 4)
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: object) -> Answer:
     return {
         "error_code": ErrorCode.security_disabled,
         # Kafka words it differently from CreateAcls and DeleteAcls.

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import DescribeClusterRequest
 from headgate.broker.state.operations import CLUSTER_OPERATIONS, UNASKED_OPERATIONS
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ VERSIONS = range(3)
 BROKERS, CONTROLLERS = 1, 2
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
-    endpoint_type = getattr(request, "endpoint_type", BROKERS)
+def handle(broker: "Broker", context: RequestContext, request: DescribeClusterRequest) -> Answer:
+    endpoint_type = request.endpoint_type
     if endpoint_type == CONTROLLERS:
         wanted = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
         return _refused(ErrorCode.mismatched_endpoint_type, wanted)

@@ -24,10 +24,11 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.node import loggers
 from headgate.broker.node.config_resources import ResourceType, node_id
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.messages import clipped
 from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import DescribeConfigsRequest
 from headgate.broker.state.configs.describing import ConfigEntry, Source, broker_entries, cluster_entries, topic_entries
 from headgate.broker.state.settings import Scope
 from headgate.broker.state.topic_names import topic_name_fault
@@ -46,8 +47,8 @@ MALFORMED = "A type of resource is unknown to this broker: the request is malfor
 _TYPES = frozenset(int(known) for known in ResourceType)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
-    describing = _Describing(broker, request.include_synonyms, getattr(request, "include_documentation", False))
+def handle(broker: "Broker", context: RequestContext, request: DescribeConfigsRequest) -> Answer:
+    describing = _Describing(broker, request.include_synonyms, request.include_documentation)
     results: list[dict[str, object]] = []
     left = CONFIGS_MAX
     are_types_known = all(int(resource.resource_type) in _TYPES for resource in request.resources)

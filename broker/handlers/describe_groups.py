@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.group_request_shapes import DescribeGroupsRequest
 from headgate.broker.protocol.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what Kafka knows for groups."""
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: DescribeGroupsRequest) -> Answer:
     is_told_of_missing_groups = context.api_version >= FIRST_VERSION_WITH_NOT_FOUND
-    operations = ALL_OPERATIONS if getattr(request, "include_authorized_operations", False) else NOT_ASKED
+    operations = ALL_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     return {
         "groups": [
             _describe(broker, group_id, is_told_of_missing_groups, operations)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import DescribeLogDirsRequest
 from headgate.broker.state.topics import Partition, Topic
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ VERSIONS = range(1, 6)
 UNKNOWN_BYTES = -1
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: DescribeLogDirsRequest) -> Answer:
     total_bytes, usable_bytes = _room(broker)
     result = {
         "error_code": ErrorCode.none,
@@ -42,7 +43,7 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
     return {"error_code": ErrorCode.none, "results": [result]}
 
 
-def _chosen(broker: "Broker", request: Request) -> Iterator[tuple[Topic, list[Partition]]]:
+def _chosen(broker: "Broker", request: DescribeLogDirsRequest) -> Iterator[tuple[Topic, list[Partition]]]:
     if request.topics is None:
         for topic in broker.topics.all():
             yield topic, list(topic.partitions)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.log.producer_state import ProducerState
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.messages import clipped
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import DescribeProducersRequest
 from headgate.broker.state.topic_names import topic_name_fault
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ VERSIONS = range(1)
 UNKNOWN = "This server does not host this topic-partition."
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: DescribeProducersRequest) -> Answer:
     # Collected by name first: a partition that is named many times is answered once.
     wanted: dict[str, dict[int, None]] = {}
     for asked in request.topics:

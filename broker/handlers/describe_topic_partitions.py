@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import DescribeTopicPartitionsRequest
 from headgate.broker.state.operations import TOPIC_OPERATIONS, UNASKED_OPERATIONS
 from headgate.broker.state.topic_names import topic_name_fault
 from headgate.broker.state.topics import Partition
@@ -25,7 +26,7 @@ API_KEY = 75
 VERSIONS = range(1)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: DescribeTopicPartitionsRequest) -> Answer:
     cursor = request.cursor
     names: Iterable[str] = {topic.name for topic in request.topics}
     if cursor is not None and (cursor.partition_index < 0 or (names and cursor.topic_name not in names)):

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import ElectLeadersRequest
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.time_slicing import Work
 
@@ -25,12 +26,14 @@ VERSIONS = range(3)
 _PREFERRED, _UNCLEAN = 0, 1
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+def handle(
+    broker: "Broker", context: RequestContext, request: ElectLeadersRequest
+) -> Answer | Deferred[Answer | Disconnect]:
     return broker.slices.run(_judge_all(broker, request))
 
 
-def _judge_all(broker: "Broker", request: Request) -> Work[Answer]:
-    election = getattr(request, "election_type", _PREFERRED)
+def _judge_all(broker: "Broker", request: ElectLeadersRequest) -> Work[Answer]:
+    election = request.election_type
     is_known = election in (_PREFERRED, _UNCLEAN)
     wanted = request.topic_partitions
     results: list[Answer] = []

@@ -17,6 +17,7 @@ matches is answered with CORRUPT_MESSAGE, where Kafka sends it and lets the clie
 
 from collections.abc import Iterable
 from typing import NamedTuple
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
@@ -25,9 +26,10 @@ from headgate.broker.log.partition_log import OffsetOutOfRange
 from headgate.broker.log.region import Region
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import code_of
-from headgate.broker.protocol.entities import Request, milliseconds
+from headgate.broker.protocol.entities import milliseconds
 from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import FetchPartition, FetchRequest, FetchTopic
 from headgate.broker.requests.fetch_response import Diverged, FetchLayout, fetch_layout
 from headgate.broker.requests.payload import Chunk, Payload
 from headgate.broker.runtime.clock import Timer
@@ -46,10 +48,10 @@ TOPIC_IDS_SINCE_VERSION = 13
 cold_rounds_max = 4
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> bytes | Payload | Deferred[Payload]:
+def handle(broker: Broker, context: RequestContext, request: FetchRequest) -> bytes | Payload | Deferred[Payload]:
     version = context.api_version
     shape = fetch_layout(version)
-    if getattr(request, "session_epoch", -1) > 0:
+    if request.session_epoch > 0:
         return shape.refusal(ErrorCode.fetch_session_id_not_found)
     return _Fetch(broker, request, shape).start()
 
@@ -106,7 +108,7 @@ class _Fetch:
         "partitions",
     )
 
-    def __init__(self, broker: Broker, request: Request, shape: "FetchLayout") -> None:
+    def __init__(self, broker: Broker, request: FetchRequest, shape: "FetchLayout") -> None:
         self._broker = broker
         self._request = request
         self._shape = shape
@@ -161,7 +163,7 @@ class _Fetch:
         pieces: list[bytes] = [shape.response.head, shape.response.length(len(self._topics))]
         for wanted, asked_partitions in self._topics:
             topic = topics.find_by_id(wanted.topic_id) if by_id else topics.find(wanted.topic)
-            pieces.append(shape.topic_head(topic, wanted))
+            pieces.append(shape.topic_head(topic, wanted.topic, wanted.topic_id))
             pieces.append(shape.topic_length(len(asked_partitions)))
             for asked in asked_partitions:
                 partition = _find(topic, asked.partition)
@@ -239,16 +241,19 @@ class _Fetch:
             self._timer.cancel()
 
 
-def _each_once(topics: Iterable[Request], *, by_id: bool) -> list[tuple[Request, list[Request]]]:
-    """Topics with what is asked of their partitions. As in Kafka, a partition that is named twice is fetched as it was
-    named last, in the place where it was named first, and a topic that is named twice in a row is one."""
-    partitions: dict[tuple[object, int], tuple[Request, Request]] = {}
+def _each_once(topics: Iterable[FetchTopic], *, by_id: bool) -> list[tuple[FetchTopic, list[FetchPartition]]]:
+    """The topics and their partitions without duplicates, as in Kafka.
+
+    If a partition occurs twice, its last entry applies, at the position of its first entry. Adjacent entries of the
+    same topic are merged.
+    """
+    partitions: dict[tuple[UUID | str | None, int], tuple[FetchTopic, FetchPartition]] = {}
     for wanted in topics:
         name = wanted.topic_id if by_id else wanted.topic
         for asked in wanted.partitions:
             partitions[name, asked.partition] = wanted, asked
-    grouped: list[tuple[Request, list[Request]]] = []
-    last: object = None
+    grouped: list[tuple[FetchTopic, list[FetchPartition]]] = []
+    last: UUID | str | None = None
     for (name, _), (wanted, asked) in partitions.items():
         if not grouped or name != last:
             grouped.append((wanted, []))
@@ -266,14 +271,20 @@ def _unknown(topic: Topic | None, *, by_id: bool) -> ErrorCode:
 
 
 def _read(
-    partition: Partition, asked: Request | AskedPartition, offset: int, budget: int, *, at_least_one: bool, wait: bool
+    partition: Partition,
+    asked: FetchPartition | AskedPartition,
+    offset: int,
+    budget: int,
+    *,
+    at_least_one: bool,
+    wait: bool,
 ) -> Region | None:
     log = partition.log
-    epoch = getattr(asked, "current_leader_epoch", -1)
+    epoch = asked.current_leader_epoch
     if epoch >= 0 and epoch != log.leader_epoch:
         fenced = epoch < log.leader_epoch
         raise Refusal(ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch)
-    last_epoch = getattr(asked, "last_fetched_epoch", -1)
+    last_epoch = asked.last_fetched_epoch
     if last_epoch >= 0:
         _check_epoch(partition, last_epoch, offset)
     max_bytes = min(asked.partition_max_bytes, budget)

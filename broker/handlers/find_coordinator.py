@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.group_request_shapes import FindCoordinatorRequest
 from headgate.broker.protocol.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ KEY_TYPES = (0, 1)
 """Groups and transactions."""
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
-    is_known = getattr(request, "key_type", 0) in KEY_TYPES
+def handle(broker: "Broker", context: RequestContext, request: FindCoordinatorRequest) -> Answer:
+    is_known = request.key_type in KEY_TYPES
     host, port = broker.advertised() if is_known else ("", -1)
     found = {
         "node_id": broker.node_id if is_known else -1,

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.group_request_shapes import HeartbeatRequest
 from headgate.broker.protocol.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -12,11 +13,11 @@ API_KEY = 12
 VERSIONS = range(5)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: HeartbeatRequest) -> Answer:
     error = broker.groups.heartbeat(
         request.group_id,
         request.generation_id,
         request.member_id,
-        getattr(request, "group_instance_id", None),
+        request.group_instance_id,
     )
     return {"error_code": error}

@@ -15,9 +15,10 @@ Deviations:
 from typing import TYPE_CHECKING
 
 from headgate.broker.node.config_resources import ResourceChange, change_resources
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import IncrementalAlterConfigsRequest
 from headgate.broker.runtime.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ API_KEY = 44
 VERSIONS = range(2)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+def handle(
+    broker: "Broker", context: RequestContext, request: IncrementalAlterConfigsRequest
+) -> Answer | Deferred[Answer | Disconnect]:
     changes = [
         ResourceChange(
             int(resource.resource_type),

@@ -12,9 +12,10 @@ from kio.schema.errors import ErrorCode
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import code_of
 from headgate.broker.node.unsupported_features import Feature
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.messages import clipped
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import InitProducerIdRequest
 from headgate.broker.runtime.errors import StorageError
 
 API_KEY = 22
@@ -26,13 +27,13 @@ NONE = -1
 _FAILED = {"producer_id": -1, "producer_epoch": -1}
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: InitProducerIdRequest) -> Answer:
     if request.transactional_id is not None:
         if request.transactional_id == "":
             return {"error_code": ErrorCode.invalid_request, **_FAILED}
         broker.unsupported.report(Feature.TRANSACTIONS, clipped(f"producer {request.transactional_id!r}"))
         return {"error_code": ErrorCode.transactional_id_authorization_failed, **_FAILED}
-    if (getattr(request, "producer_id", NONE) == NONE) != (getattr(request, "producer_epoch", NONE) == NONE):
+    if (request.producer_id == NONE) != (request.producer_epoch == NONE):
         return {"error_code": ErrorCode.invalid_request, **_FAILED}
     try:
         producer_id = broker.producer_ids.take()

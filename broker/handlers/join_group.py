@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request, milliseconds
+from headgate.broker.protocol.entities import Answer, milliseconds
+from headgate.broker.protocol.group_request_shapes import JoinGroupRequest
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import JoinRequest, JoinResult
@@ -36,24 +37,23 @@ PROTOCOLS_MAX = 1_000
 """Assignors that one member offers. Clients have up to four."""
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer]:
+def handle(broker: "Broker", context: RequestContext, request: JoinGroupRequest) -> Answer | Deferred[Answer]:
     version = context.api_version
     no_protocol = None if version >= FIRST_VERSION_WITH_NULLABLE_PROTOCOL_NAME else ""
     if len(request.protocols) > PROTOCOLS_MAX:
         return render(JoinResult(ErrorCode.invalid_request, request.member_id), no_protocol)
     session_timeout_ms = milliseconds(request.session_timeout)
-    rebalance_timeout = getattr(request, "rebalance_timeout", None)
     protocols: dict[str, bytes] = {}
     for protocol in request.protocols:
         protocols.setdefault(protocol.name, bytes(protocol.metadata))
     join = JoinRequest(
         group_id=request.group_id,
         member_id=request.member_id,
-        group_instance_id=getattr(request, "group_instance_id", None),
+        group_instance_id=request.group_instance_id,
         client_id=context.client_id or "",
         client_host=f"/{context.client_host}",
         session_timeout_ms=session_timeout_ms,
-        rebalance_timeout_ms=session_timeout_ms if rebalance_timeout is None else milliseconds(rebalance_timeout),
+        rebalance_timeout_ms=session_timeout_ms if version == 0 else milliseconds(request.rebalance_timeout),
         protocol_type=request.protocol_type,
         protocols=protocols,
         member_id_required=version >= FIRST_VERSION_WITH_REQUIRED_MEMBER_ID,

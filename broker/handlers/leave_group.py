@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.group_request_shapes import LeaveGroupRequest
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.state.groups.messages import MemberIdentity
 
@@ -23,7 +24,7 @@ VERSIONS = range(6)
 FIRST_BATCHED_VERSION = 3
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
+def handle(broker: "Broker", context: RequestContext, request: LeaveGroupRequest) -> Answer:
     if context.api_version < FIRST_BATCHED_VERSION:
         result = broker.groups.leave(request.group_id, [MemberIdentity(request.member_id, None)])
         errors = [result.error, *(error for _, error in result.members)]

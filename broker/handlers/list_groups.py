@@ -5,7 +5,8 @@ Both filters ignore case and an unknown word matches nothing, as in Kafka. All g
 
 from typing import TYPE_CHECKING
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.group_request_shapes import ListGroupsRequest
 from headgate.broker.protocol.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -17,9 +18,9 @@ VERSIONS = range(6)
 CLASSIC = "classic"
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer:
-    states = {state.lower() for state in getattr(request, "states_filter", ())}
-    types = {each.lower() for each in getattr(request, "types_filter", ())}
+def handle(broker: "Broker", context: RequestContext, request: ListGroupsRequest) -> Answer:
+    states = {state.lower() for state in request.states_filter}
+    types = {each.lower() for each in request.types_filter}
     if types and CLASSIC not in types:
         return {"groups": []}
     return {

@@ -18,9 +18,10 @@ from headgate.broker.log.page_cache import ColdRead
 from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import code_of
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import ListOffsetsPartition, ListOffsetsRequest
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.runtime.time_slicing import WaitingWork
@@ -46,11 +47,13 @@ _SINCE_VERSION = {
 _UNKNOWN = {"timestamp": -1, "offset": -1, "leader_epoch": -1}
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
+def handle(
+    broker: Broker, context: RequestContext, request: ListOffsetsRequest
+) -> Answer | Deferred[Answer | Disconnect]:
     return broker.slices.run(_find_all(broker, context, request))
 
 
-def _find_all(broker: Broker, context: RequestContext, request: Request) -> WaitingWork[Answer]:
+def _find_all(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> WaitingWork[Answer]:
     times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     # A topic that is named twice is answered once.
     topics: dict[str, dict[int, Answer]] = {}
@@ -67,7 +70,7 @@ def _find_all(broker: Broker, context: RequestContext, request: Request) -> Wait
     return {"topics": [{"name": name, "partitions": tuple(answers.values())} for name, answers in topics.items()]}
 
 
-def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) -> WaitingWork[Answer]:
+def _answer(broker: Broker, context: RequestContext, name: str, asked: ListOffsetsPartition) -> WaitingWork[Answer]:
     """The answer about one partition. Cold data is read by threads, and then the lookup starts again."""
     for cold_round in range(cold_rounds_max + 1):
         try:
@@ -82,7 +85,9 @@ def _answer(broker: Broker, context: RequestContext, name: str, asked: Request) 
     return _answer_now(broker, context, name, asked, wait=True)
 
 
-def _answer_now(broker: Broker, context: RequestContext, name: str, asked: Request, *, wait: bool) -> Answer:
+def _answer_now(
+    broker: Broker, context: RequestContext, name: str, asked: ListOffsetsPartition, *, wait: bool
+) -> Answer:
     """Without `wait`, raises ColdRead if the lookup would wait for the disk."""
     if asked.timestamp < 0 and context.api_version < _SINCE_VERSION.get(asked.timestamp, NEVER):
         return {"error_code": ErrorCode.unsupported_version, **_UNKNOWN}
@@ -90,7 +95,7 @@ def _answer_now(broker: Broker, context: RequestContext, name: str, asked: Reque
     if topic is None or not 0 <= asked.partition_index < len(topic.partitions):
         return {"error_code": ErrorCode.unknown_topic_or_partition, **_UNKNOWN}
     log = topic.partitions[asked.partition_index].log
-    epoch = getattr(asked, "current_leader_epoch", -1)
+    epoch = asked.current_leader_epoch
     if epoch not in (-1, log.leader_epoch):
         fenced = epoch < log.leader_epoch
         return {"error_code": ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch, **_UNKNOWN}

@@ -16,10 +16,11 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.topic_creation import TopicCreation
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import MetadataRequest, MetadataTopic
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, UNASKED_OPERATIONS
@@ -33,29 +34,33 @@ VERSIONS = range(14)
 IDS_SINCE_VERSION = 12
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> Answer | Deferred[Answer | Disconnect]:
-    if context.api_version < IDS_SINCE_VERSION and any(_names_by_id(wanted) for wanted in request.topics or ()):
-        return _refused(request)
-    if _creates_topics(broker, request):
-        return broker.slices.run(_create_then_answer(broker, context, request), is_exclusive=True)
+def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> Answer | Deferred[Answer | Disconnect]:
+    asked = request.topics or ()
+    if context.api_version < IDS_SINCE_VERSION and any(_uses_id(wanted) for wanted in asked):
+        return _refused(asked)
+    missing = _missing_names(broker, request)
+    if missing:
+        return broker.slices.run(_create_then_answer(broker, context, request, missing), is_exclusive=True)
     return _answer(broker, context, request, {})
 
 
-def _creates_topics(broker: Broker, request: Request) -> bool:
-    """Whether the request names a topic that does not exist and may be created."""
+def _missing_names(broker: Broker, request: MetadataRequest) -> list[str]:
+    """The names of topics that do not exist and may be created."""
     asked = request.topics
-    if not asked or not getattr(request, "allow_auto_topic_creation", True):
-        return False
-    if not broker.settings.auto_create_topics_enable or any(_names_by_id(wanted) for wanted in asked):
-        return False
+    if not asked or not request.allow_auto_topic_creation:
+        return []
+    if not broker.settings.auto_create_topics_enable or any(_uses_id(wanted) for wanted in asked):
+        return []
     find = broker.topics.find
-    return any(find(wanted.name) is None for wanted in asked)
+    return list(dict.fromkeys(wanted.name for wanted in asked if wanted.name is not None and find(wanted.name) is None))
 
 
-def _create_then_answer(broker: Broker, context: RequestContext, request: Request) -> Work[Answer]:
+def _create_then_answer(
+    broker: Broker, context: RequestContext, request: MetadataRequest, names: list[str]
+) -> Work[Answer]:
     creation = TopicCreation(broker)
     refused: dict[str, ErrorCode] = {}
-    for name in dict.fromkeys(wanted.name for wanted in request.topics):
+    for name in names:
         yield
         # Look it up late: another request may have created it meanwhile.
         if broker.topics.find(name) is None and topic_name_fault(name) is None:
@@ -66,10 +71,12 @@ def _create_then_answer(broker: Broker, context: RequestContext, request: Reques
     return _answer(broker, context, request, refused)
 
 
-def _answer(broker: Broker, context: RequestContext, request: Request, refused: Mapping[str, ErrorCode]) -> Answer:
+def _answer(
+    broker: Broker, context: RequestContext, request: MetadataRequest, refused: Mapping[str, ErrorCode]
+) -> Answer:
     """The response as of now. `refused` holds the errors of topics that could not be created."""
     host, port = broker.advertised()
-    cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
+    cluster_operations = request.include_cluster_authorized_operations
     return {
         "brokers": ({"node_id": broker.node_id, "host": host, "port": port, "rack": broker.settings.broker_rack},),
         "cluster_id": broker.cluster_id,
@@ -79,12 +86,12 @@ def _answer(broker: Broker, context: RequestContext, request: Request, refused: 
     }
 
 
-def _names_by_id(wanted: Request) -> bool:
-    return wanted.name is None or getattr(wanted, "topic_id", None) is not None
+def _uses_id(wanted: MetadataTopic) -> bool:
+    return wanted.name is None or wanted.topic_id is not None
 
 
-def _refused(request: Request) -> Answer:
-    """Versions 10 and 11 have the field for ids, but cannot be asked by it yet."""
+def _refused(asked: Iterable[MetadataTopic]) -> Answer:
+    """Versions 10 and 11 have the field `topic_id`, but do not support lookups by topic id."""
     return {
         "brokers": (),
         "cluster_id": None,
@@ -96,14 +103,14 @@ def _refused(request: Request) -> Answer:
                 "topic_id": wanted.topic_id,
                 "topic_authorized_operations": UNASKED_OPERATIONS,
             }
-            for wanted in request.topics
+            for wanted in asked
         ],
         "cluster_authorized_operations": UNASKED_OPERATIONS,
     }
 
 
-def _with_operations(topics: Iterable[Answer], request: Request) -> Iterable[Answer]:
-    if not getattr(request, "include_topic_authorized_operations", False):
+def _with_operations(topics: Iterable[Answer], request: MetadataRequest) -> Iterable[Answer]:
+    if not request.include_topic_authorized_operations:
         return topics
     return (
         {**topic, "topic_authorized_operations": TOPIC_OPERATIONS} if topic["name"] is not None else topic
@@ -112,7 +119,7 @@ def _with_operations(topics: Iterable[Answer], request: Request) -> Iterable[Ans
 
 
 def _topics(
-    broker: Broker, context: RequestContext, request: Request, refused: Mapping[str, ErrorCode]
+    broker: Broker, context: RequestContext, request: MetadataRequest, refused: Mapping[str, ErrorCode]
 ) -> Iterable[Answer]:
     asked = request.topics
     if asked is None or (context.api_version == 0 and not asked):
@@ -120,9 +127,9 @@ def _topics(
             yield _describe(broker, topic)
         return
     seen: set[object] = set()
-    by_id = any(getattr(wanted, "topic_id", None) is not None for wanted in asked)
+    by_id = any(wanted.topic_id is not None for wanted in asked)
     for wanted in asked:
-        topic_id = getattr(wanted, "topic_id", None)
+        topic_id = wanted.topic_id
         if by_id and topic_id is None:
             # Where one topic is named by its id, Kafka passes over those that are not.
             continue

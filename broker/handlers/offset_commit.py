@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request, milliseconds
+from headgate.broker.protocol.entities import Answer, milliseconds
+from headgate.broker.protocol.group_request_shapes import OffsetCommitRequest
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import CommitRequest, PartitionCommit
@@ -28,7 +29,7 @@ FIRST_VERSION_OF_KIP_848 = 9
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer]:
+def handle(broker: "Broker", context: RequestContext, request: OffsetCommitRequest) -> Answer | Deferred[Answer]:
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     topics = [
         broker.topics.find_by_id(topic.topic_id) if by_id else broker.topics.find(topic.name)
@@ -39,7 +40,7 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
             topic=topic.name,
             partition=partition.partition_index,
             offset=partition.committed_offset,
-            leader_epoch=getattr(partition, "committed_leader_epoch", -1),
+            leader_epoch=partition.committed_leader_epoch,
             metadata=partition.committed_metadata or "",
         )
         for asked, topic in zip(request.topics, topics, strict=True)
@@ -72,13 +73,14 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Answe
     return broker.groups.commit(commit_request(context, request, list(commits.values()))).map(render)
 
 
-def commit_request(context: RequestContext, request: Request, partitions: Sequence[PartitionCommit]) -> CommitRequest:
-    retention_time = getattr(request, "retention_time", None)
-    retention_ms = milliseconds(retention_time) if retention_time is not None else -1
+def commit_request(
+    context: RequestContext, request: OffsetCommitRequest, partitions: Sequence[PartitionCommit]
+) -> CommitRequest:
+    retention_ms = milliseconds(request.retention_time)
     return CommitRequest(
         group_id=request.group_id,
         member_id=request.member_id,
-        group_instance_id=getattr(request, "group_instance_id", None),
+        group_instance_id=request.group_instance_id,
         generation_id=request.generation_id_or_member_epoch,
         retention_ms=retention_ms if retention_ms != -1 else None,
         unknown_group_error=(

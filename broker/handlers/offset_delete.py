@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.group_request_shapes import OffsetDeleteRequest
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.runtime.deferred import Deferred
 
@@ -20,7 +21,7 @@ API_KEY = 47
 VERSIONS = range(1)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer]:
+def handle(broker: "Broker", context: RequestContext, request: OffsetDeleteRequest) -> Deferred[Answer]:
     existing = []
     for asked in request.topics:
         topic = broker.topics.find(asked.name)

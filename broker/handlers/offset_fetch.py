@@ -11,12 +11,13 @@ bytes of question would otherwise be worth any number of offsets.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.group_request_shapes import OffsetFetchGroup, OffsetFetchRequest, OffsetFetchTopic
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.offsets import OffsetsByTopic
@@ -32,11 +33,11 @@ FIRST_BATCHED_VERSION = 8
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Deferred[Answer]:
-    require_stable = getattr(request, "require_stable", False)
+def handle(broker: "Broker", context: RequestContext, request: OffsetFetchRequest) -> Deferred[Answer]:
+    require_stable = request.require_stable
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
 
-    def fetch(group: Any) -> Deferred[Answer]:
+    def fetch(group: OffsetFetchGroup) -> Deferred[Answer]:
         return broker.groups.fetch_offsets(group.group_id, require_stable).map(
             lambda offsets: {
                 "group_id": group.group_id,
@@ -48,21 +49,22 @@ def handle(broker: "Broker", context: RequestContext, request: Request) -> Defer
 
     if context.api_version < FIRST_BATCHED_VERSION:
         return fetch(request)
-    groups = _without_repetition(request.groups)
-    return _gather([fetch(group) for group in groups]).map(lambda answers: {"groups": answers})
+    return _gather([fetch(group) for group in _without_repetition(request.groups)]).map(
+        lambda answers: {"groups": answers}
+    )
 
 
-def _without_repetition(groups: Sequence[Any]) -> list[Any]:
+def _without_repetition(groups: Sequence[OffsetFetchGroup]) -> list[OffsetFetchGroup]:
     everything = {group.group_id: group for group in reversed(groups) if group.topics is None}
     return [group for group in groups if group.topics is not None or everything[group.group_id] is group]
 
 
-def _asked(broker: "Broker", by_id: bool, topics: Sequence[Any], offsets: OffsetsByTopic) -> list[Answer]:
+def _asked(broker: "Broker", by_id: bool, topics: Sequence[OffsetFetchTopic], offsets: OffsetsByTopic) -> list[Answer]:
     answers: list[Answer] = []
     for asked in topics:
         topic = broker.topics.find_by_id(asked.topic_id) if by_id else None
         is_unknown_id = by_id and topic is None
-        name = topic.name if topic is not None else getattr(asked, "name", "")
+        name = topic.name if topic is not None else asked.name
         error = ErrorCode.unknown_topic_id if is_unknown_id else ErrorCode.none
         named: dict[str, object] = {"topic_id": asked.topic_id} if by_id else {"name": name}
         committed = offsets.get(name, {})

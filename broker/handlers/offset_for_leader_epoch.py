@@ -6,14 +6,15 @@ The epoch grows each time the broker starts after a crash.
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import OffsetForLeaderEpochPartition, OffsetForLeaderEpochRequest
 
 API_KEY = 23
 VERSIONS = range(2, 5)
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest) -> Answer:
     return {
         "topics": tuple(
             {
@@ -27,12 +28,12 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Answer:
     }
 
 
-def _answer(broker: Broker, name: str, asked: Request) -> Answer:
+def _answer(broker: Broker, name: str, asked: OffsetForLeaderEpochPartition) -> Answer:
     topic = broker.topics.find(name)
     if topic is None or not 0 <= asked.partition < len(topic.partitions):
         return {"error_code": ErrorCode.unknown_topic_or_partition, "leader_epoch": -1, "end_offset": -1}
     log = topic.partitions[asked.partition].log
-    current = getattr(asked, "current_leader_epoch", -1)
+    current = asked.current_leader_epoch
     if current not in (-1, log.leader_epoch):
         fenced = current < log.leader_epoch
         error = ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch

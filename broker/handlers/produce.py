@@ -36,10 +36,10 @@ from kio.schema.errors import ErrorCode
 from headgate.broker.log.producer_state import OutOfOrderSequence, StaleProducerEpoch
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import refusal_of
-from headgate.broker.protocol.entities import Request
 from headgate.broker.protocol.outcomes import NO_REPLY, Disconnect, NoReply
 from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import ProduceRequest, ProduceTopic
 from headgate.broker.requests.batch_verification import LargeBatch, Verified, verify
 from headgate.broker.requests.produce_response import produce_layout
 from headgate.broker.requests.record_rules import TooLargeInline, inline_records_max
@@ -75,7 +75,9 @@ _Plan: TypeAlias = list[tuple[Topic | None, dict[int, tuple[Partition, Verified]
 """By topic and partition: a batch to append, or the reason why it is refused."""
 
 
-def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome | Deferred[Outcome] | Deferred[bytes]:
+def handle(
+    broker: Broker, context: RequestContext, request: ProduceRequest
+) -> Outcome | Deferred[Outcome] | Deferred[bytes]:
     version = context.api_version
     return _Produce(broker, request.acks, version, _by_topic(request.topic_data, version)).execute()
 
@@ -83,7 +85,7 @@ def handle(broker: Broker, context: RequestContext, request: Request) -> Outcome
 class _Produce:
     """One request: verify all batches, then append them."""
 
-    def __init__(self, broker: Broker, acks: int, version: int, topics: list[tuple[Request, _Batches]]) -> None:
+    def __init__(self, broker: Broker, acks: int, version: int, topics: list[tuple[ProduceTopic, _Batches]]) -> None:
         self._broker = broker
         self._acks = acks
         self._version = version
@@ -191,7 +193,7 @@ class _Produce:
         unflushed: dict[int, Partition] = {}
         refused: ErrorCode | None = None
         for (requested, _), (topic, planned) in zip(self._topics, plan, strict=True):
-            pieces.append(layout.topic_head(topic, requested))
+            pieces.append(layout.topic_head(topic, requested.name, requested.topic_id))
             pieces.append(layout.topic_length(len(planned)))
             for index, verified in planned.items():
                 if isinstance(verified, Refusal):
@@ -246,12 +248,12 @@ def produce_one(
     return answer
 
 
-def _by_topic(topic_data: Iterable[Request], version: int) -> list[tuple[Request, _Batches]]:
+def _by_topic(topic_data: Iterable[ProduceTopic], version: int) -> list[tuple[ProduceTopic, _Batches]]:
     """Topics with their batches by partition. A partition that has more than one batch is refused.
 
     As in Kafka, a topic that the request contains twice is answered once.
     """
-    topics: dict[object, tuple[Request, _Batches]] = {}
+    topics: dict[object, tuple[ProduceTopic, _Batches]] = {}
     for data in topic_data:
         name = data.topic_id if version >= 13 else data.name
         _, partitions = topics.setdefault(name, (data, {}))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.group_request_shapes import SyncGroupRequest
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import SyncRequest, SyncResult
@@ -24,18 +25,17 @@ VERSIONS = range(6)
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
-def handle(broker: "Broker", context: RequestContext, request: Request) -> Answer | Deferred[Answer]:
-    protocol_type = getattr(request, "protocol_type", None)
-    protocol_name = getattr(request, "protocol_name", None)
-    if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and (protocol_type is None or protocol_name is None):
+def handle(broker: "Broker", context: RequestContext, request: SyncGroupRequest) -> Answer | Deferred[Answer]:
+    has_protocol = request.protocol_type is not None and request.protocol_name is not None
+    if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and not has_protocol:
         return render(SyncResult(ErrorCode.inconsistent_group_protocol))
     sync = SyncRequest(
         group_id=request.group_id,
         generation_id=request.generation_id,
         member_id=request.member_id,
-        group_instance_id=getattr(request, "group_instance_id", None),
-        protocol_type=protocol_type,
-        protocol_name=protocol_name,
+        group_instance_id=request.group_instance_id,
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
         assignments={each.member_id: bytes(each.assignment) for each in request.assignments},
     )
     return broker.groups.sync(sync).map(render)

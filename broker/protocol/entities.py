@@ -6,16 +6,15 @@ from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from kio.index import load_request_schema, load_response_schema
+from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader
 from kio.serial.errors import DecodeError
+from kio.static.protocol import Entity
 
-from headgate.wire.entities import entity_encoder
+from headgate.wire.entities import entity_encoder, with_fields_of
 
 Answer: TypeAlias = Mapping[str, object]
 """A response with the field names of the newest version. Nested structures are mappings, arrays are sequences."""
-
-Request: TypeAlias = Any
-"""A request of any version. Read a field that old versions lack with `getattr(request, name, default)`."""
 
 
 class ApiVersionRange(NamedTuple):
@@ -35,14 +34,22 @@ def milliseconds(value: datetime.timedelta | int) -> int:
 
 
 @cache
-def request_reader(api_key: int, version: int) -> Callable[[bytes | memoryview, int], tuple[Request, int]]:
-    return entity_reader(load_request_schema(api_key, version))
+def request_type(api_key: int, version: int) -> type[Entity]:
+    """kio's class of a request. It also has the fields of all other versions, with their default values."""
+    versions = sorted(schema_name_map[api_key_map[api_key]], reverse=True)
+    newest_first = [load_request_schema(api_key, each) for each in versions]
+    return with_fields_of(load_request_schema(api_key, version), newest_first)
 
 
-def read_request(api_key: int, version: int, frame: bytes | memoryview, position: int) -> Request:
-    """Parse the body of a request that starts at `position`."""
+@cache
+def _request_reader(api_key: int, version: int) -> Callable[[bytes | memoryview, int], tuple[Any, int]]:
+    return entity_reader(request_type(api_key, version))
+
+
+def read_request(api_key: int, version: int, frame: bytes | memoryview, position: int) -> Any:
+    """Parse the body of a request that starts at `position`. `request_shapes` declares the fields of each request."""
     try:
-        request, _ = request_reader(api_key, version)(frame, position)
+        request, _ = _request_reader(api_key, version)(frame, position)
     except (DecodeError, ValueError, OverflowError, TypeError, EOFError, IndexError, KeyError) as error:
         raise MalformedRequest(f"{error!r}") from error
     return request

@@ -1,10 +1,11 @@
 """The layout that Produce and Fetch responses share: an array of topics, each with an array of partitions."""
 
 from typing import NamedTuple
+from uuid import UUID
 
 from kio.index import load_response_schema
 
-from headgate.broker.protocol.entities import Answer, Request
+from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.templates import ArrayTemplate, item_type
 from headgate.broker.state.topics import Partition, Topic
 from headgate.wire.entities import entity_encoder
@@ -40,12 +41,12 @@ class TopicsLayout:
         fields: Answer = {self._names.topic_name: name, "topic_id": topic_id}
         return ArrayTemplate(self._topic_schema, fields, self._names.partitions, self._sample_partition)
 
-    def topic_head(self, topic: Topic | None, requested: Request | None) -> bytes:
-        """A topic up to the number of its partitions. One that does not exist is named as in the request."""
+    def topic_head(self, topic: Topic | None, requested_name: str = "", requested_id: UUID | None = None) -> bytes:
+        """The bytes of a topic before the number of its partitions. An unknown topic has the name or id of the
+        request."""
         if topic is None:
-            name = self._names.topic_name
-            named = {name: getattr(requested, name, ""), "topic_id": getattr(requested, "topic_id", None)}
-            return self._any_topic.head_of(entity_encoder(self._topic_schema)(named))
+            requested: Answer = {self._names.topic_name: requested_name, "topic_id": requested_id}
+            return self._any_topic.head_of(entity_encoder(self._topic_schema)(requested))
         key = (self.api_key, self.version)
         head = topic.templates.get(key)
         if head is None:
@@ -54,7 +55,7 @@ class TopicsLayout:
 
     def around(self, partition: Partition) -> tuple[bytes, bytes]:
         """The bytes before and behind the partition in a response that contains nothing else."""
-        before = self.response.head + self.response.length(1) + self.topic_head(partition.topic, None)
+        before = self.response.head + self.response.length(1) + self.topic_head(partition.topic)
         return before + self.topic_length(1), self.topic_tail + self.response.tail
 
     def failed_partition(self, index: int, behind_index: bytes) -> bytes:

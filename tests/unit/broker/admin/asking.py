@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from kio.index import load_request_schema, load_response_schema
+from kio.index import load_response_schema
 from kio.serial import entity_reader
 
 from headgate.broker.handlers import create_topics, describe_configs, incremental_alter_configs
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import response_writer
+from headgate.broker.protocol.entities import request_type, response_writer
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.wire.entities import entity_builder
 
@@ -26,7 +26,7 @@ class Admin:
     def ask(self, api: ModuleType, version: int | None = None, **fields: Any) -> Any:
         """The answer as plain dictionaries; error codes are their names."""
         version = api.VERSIONS[-1] if version is None else version
-        request = entity_builder(load_request_schema(api.API_KEY, version))(fields)
+        request = entity_builder(request_type(api.API_KEY, version))(fields)
         answer = api.handle(self.broker, RequestContext(version, "test", "127.0.0.1", 1), request)
         encoded = response_writer(api.API_KEY, version)(answer)
         decoded, length = entity_reader(load_response_schema(api.API_KEY, version))(encoded, 0)
