@@ -1,7 +1,6 @@
-"""From a frame to an answer: reads the header, finds the handler, builds the response frame. No I/O.
+"""Executes one request: reads the header, calls the handler, builds the response frame. No I/O.
 
-What has no answer in the protocol (an unknown API, bytes that are not the message they claim to be) ends the
-connection with a reason that the server logs, which is what Kafka does.
+As in Kafka, an unknown API or a malformed request closes the connection. The server logs the reason.
 """
 
 import logging
@@ -14,9 +13,9 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.serial.errors import DecodeError
 
-from headgate.broker.dispatch.fetch_fast_path import RepeatedFetch
+from headgate.broker.dispatch.fetch_fast_path import FetchFastPath
 from headgate.broker.dispatch.handler_table import API_VERSIONS, HANDLERS
-from headgate.broker.dispatch.produce_fast_path import RepeatedProduce
+from headgate.broker.dispatch.produce_fast_path import ProduceFastPath
 from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import (
     Answer,
@@ -40,10 +39,10 @@ _FETCH = 1
 _API_VERSIONS = 18
 
 Outcome: TypeAlias = Answer | bytes | Payload | NoReply | Disconnect
-"""What a handler makes of a request: the fields of the answer, or its body."""
+"""The result of a handler: the fields of the response, or its encoded body."""
 
 Reply = bytes | Payload | NoReply | Disconnect
-"""Ready for the socket: a whole frame (in one piece or several), nothing, or the end of the connection."""
+"""A complete frame for the socket, no response, or the end of the connection."""
 
 
 class _Route(NamedTuple):
@@ -57,12 +56,12 @@ class Engine:
         self._broker = broker
         self.cold_reads = broker.cold_reads
         """For responses with records that are not in the page cache."""
-        self._repeated_produce = RepeatedProduce(broker)
-        self._repeated_fetch = RepeatedFetch(broker)
+        self._produce_fast_path = ProduceFastPath(broker)
+        self._fetch_fast_path = FetchFastPath(broker)
         self._routes: dict[tuple[int, int], _Route] = {}
 
     def execute(self, frame: memoryview, client_host: str, connection_id: int) -> Reply | Deferred[Reply]:
-        """Answer one request. `frame` is only valid during the call."""
+        """Execute one request. `frame` is valid only during the call."""
         if len(frame) < _PREFIX.size:
             return Disconnect(f"a frame of {len(frame)} bytes is no request")
         api_key, version, correlation_id = _PREFIX.unpack_from(frame)
@@ -70,19 +69,19 @@ class Engine:
         if route is None:
             return self._unsupported(api_key, version, correlation_id)
         if api_key <= _FETCH:
-            repeated = self._repeated_fetch if api_key == _FETCH else self._repeated_produce
+            fast_path = self._fetch_fast_path if api_key == _FETCH else self._produce_fast_path
             try:
-                again = repeated.answer(frame, version, connection_id)
+                fast = fast_path.answer(frame, version, connection_id)
             except Exception:
                 return _defect(api_key, version)
-            if isinstance(again, bytes):
-                # Nearly always, so what `_framed` makes of it is made here.
+            if isinstance(fast, bytes):
+                # The most frequent case: `_framed`, inlined.
                 tail = route.header_tail
-                return _SIZE_AND_CORRELATION.pack(4 + len(tail) + len(again), correlation_id) + tail + again
-            if isinstance(again, Payload):
-                return _framed(again, api_key, version, correlation_id, route)
-            if again is not None:
-                return _answered(again, api_key, version, correlation_id, route)
+                return _SIZE_AND_CORRELATION.pack(4 + len(tail) + len(fast), correlation_id) + tail + fast
+            if isinstance(fast, Payload):
+                return _framed(fast, api_key, version, correlation_id, route)
+            if fast is not None:
+                return _answered(fast, api_key, version, correlation_id, route)
         try:
             safe_frame = guarded(api_key, version, frame)
             header, position = route.read_header(safe_frame, 0)
@@ -93,9 +92,9 @@ class Engine:
         try:
             outcome = route.handle(self._broker, context, request)
             if api_key == _PRODUCE:
-                self._repeated_produce.learn(frame, version, request)
+                self._produce_fast_path.learn(frame, version, request)
             elif api_key == _FETCH:
-                self._repeated_fetch.learn(frame, version, connection_id, request)
+                self._fetch_fast_path.learn(frame, version, connection_id, request)
         except Exception:
             return _defect(api_key, version)
         return _answered(outcome, api_key, version, correlation_id, route)
@@ -147,7 +146,7 @@ def _answered(
 
 
 def _reply(outcome: Outcome, api_key: int, version: int, correlation_id: int, route: _Route) -> Reply:
-    """The framed outcome. An answer that cannot be written must not hurt whoever completed it."""
+    """The framed outcome. A response that cannot be encoded must not raise in the code that completed it."""
     try:
         return _framed(outcome, api_key, version, correlation_id, route)
     except Exception:

@@ -12,6 +12,22 @@ from tests.layers import ARCHITECTURE, EVERYTHING, PACKAGES, with_tables
 from tests.scheduling import SPARK_SESSION, group_of, turn_of
 
 ROOT = Path(__file__).resolve().parent.parent
+# The layers inside a package, from the innermost to the outermost. A layer is a module or a folder at the top level of
+# the package. It imports only itself and the layers before it. Every module of the package belongs to a layer.
+LAYERS: dict[str, tuple[str, ...]] = {
+    "broker": (
+        "runtime", "protocol", "log", "state", "node", "requests", "handlers", "dispatch", "engine", "server",
+        "reference", "__main__",
+    ),
+}  # fmt: skip
+
+# Modules for files, time, randomness and threads. Pure layers get them as arguments.
+IMPURE_MODULES = frozenset({
+    "fcntl", "os", "pathlib", "random", "secrets", "shutil", "socket", "tempfile", "threading", "time",
+})  # fmt: skip
+IMPURE_CALLS = frozenset({"open", "uuid.uuid1", "uuid.uuid4"})
+PURE_LAYERS = ("broker.protocol", "broker.state")
+
 SERVER_LIBRARIES = ("fastapi", "starlette", "uvicorn", "granian", "sqlite_utils")
 
 
@@ -97,6 +113,51 @@ def test_packages_are_imported_through_their_namespace(folder: str) -> None:
         if imported.split(".")[0] in PACKAGES and not imported.startswith("pyspark_headgate")
     ]
     assert offences == []
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_layers_import_only_inner_layers(package: str) -> None:
+    layers = LAYERS[package]
+    offences = []
+    for module, path in modules(package):
+        if module == package:
+            continue
+        own = module.split(".")[1]
+        assert own in layers, f"{module} belongs to no layer"
+        for imported, line in ours_imported_by(path):
+            target, _, rest = imported.partition(".")
+            layer = rest.split(".")[0]
+            if target == package and layers.index(layer) > layers.index(own):
+                offences.append(f"{module}:{line} imports {imported}")
+    assert offences == []
+
+
+@pytest.mark.parametrize("layer", PURE_LAYERS)
+def test_pure_layers_use_no_file_no_clock_and_no_random_number(layer: str) -> None:
+    offences = []
+    for module, path in modules(layer.replace(".", "/")):
+        offences += [
+            f"{module}:{line} imports {imported}"
+            for imported, line in imports_of(path)
+            if imported.split(".")[0] in IMPURE_MODULES
+        ]
+        offences += [
+            f"{module}:{node.lineno} calls {ast.unparse(node.func)}"
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in IMPURE_CALLS
+        ]
+    assert offences == []
+
+
+def test_each_handler_of_the_broker_is_one_api() -> None:
+    for module, path in modules("broker/handlers"):
+        if path.name == "__init__.py":
+            continue
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        assigned = {ast.unparse(target) for node in body if isinstance(node, ast.Assign) for target in node.targets}
+        functions = {node.name for node in body if isinstance(node, ast.FunctionDef)}
+        assert {"API_KEY", "VERSIONS"} <= assigned, f"{module} declares no API"
+        assert "handle" in functions, f"{module} has no function `handle`"
 
 
 def test_asyncio_lives_in_the_brokers_server_alone() -> None:

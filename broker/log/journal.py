@@ -13,8 +13,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from kio.schema.errors import ErrorCode
-
 from headgate.broker.log.disk_reserve import DiskReserve
 from headgate.broker.log.group_commit import GroupCommit
 from headgate.broker.log.partition_log import PartitionLog
@@ -45,7 +43,7 @@ snapshot_batch_entries = 1000
 class Journal:
     """With `group_commit`, `append` waits for a flush by its threads. Without it, `append` flushes at once.
 
-    With `reserve`, `append_now` uses reserved space on a full disk.
+    Both raise StorageError. With `reserve`, `append_now` uses reserved space on a full disk.
     """
 
     def __init__(
@@ -103,21 +101,13 @@ class Journal:
         except (StorageError, OSError) as error:
             logger.error("%s: the damaged journal stays in use: %s", self.log.name, error)
 
-    def append(self, entries: Sequence[Entry]) -> Deferred[ErrorCode]:
-        """Write entries together: after a crash all of them are there, or none. Completes when they are durable."""
-        deferred: Deferred[ErrorCode] = Deferred()
-        try:
-            if self._group_commit is None:
-                self.append_now(entries)
-                deferred.complete(ErrorCode.none)
-            else:
-                self._write(entries)
-                self._group_commit.flush(self.log).then(
-                    lambda error: deferred.complete(ErrorCode.none if error is None else ErrorCode.kafka_storage_error)
-                )
-        except StorageError:
-            deferred.complete(ErrorCode.kafka_storage_error)
-        return deferred
+    def append(self, entries: Sequence[Entry]) -> Deferred[StorageError | None]:
+        """Write entries as one batch: after a crash, all of them exist or none. Completes when they are durable."""
+        if self._group_commit is None:
+            self.append_now(entries)
+            return Deferred.of(None)
+        self._write(entries)
+        return self._group_commit.flush(self.log)
 
     def append_now(self, entries: Sequence[Entry]) -> None:
         """The same, on the disk when it returns; for rare changes. Raises StorageError."""

@@ -8,11 +8,11 @@ import enum
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node import loggers
+from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import code_of, refusal_of
 from headgate.broker.node.topic_creation import report_compaction
 from headgate.broker.protocol.entities import Answer
@@ -27,9 +27,6 @@ from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
 from headgate.broker.state.configs.values import InvalidConfig, text_of
 from headgate.broker.state.settings import Scope
 from headgate.broker.state.topic_names import topic_name_fault
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 
 class ResourceType(enum.IntEnum):
@@ -50,7 +47,7 @@ class ResourceChange:
     replaces_all: bool
 
 
-def change_resources(broker: "Broker", changes: Sequence[ResourceChange], *, validate_only: bool) -> Work[Answer]:
+def change_resources(broker: Broker, changes: Sequence[ResourceChange], *, validate_only: bool) -> Work[Answer]:
     """The answer for each resource, in their order; good ones take effect although others are refused."""
     times = Counter((change.resource_type, change.resource_name) for change in changes)
     answers: list[dict[str, object]] = []
@@ -76,7 +73,7 @@ def change_resources(broker: "Broker", changes: Sequence[ResourceChange], *, val
     return {"responses": answers}
 
 
-def _change(broker: "Broker", change: ResourceChange, *, validate_only: bool) -> None:
+def _change(broker: Broker, change: ResourceChange, *, validate_only: bool) -> None:
     alterations = _checked(change)
     match change.resource_type:
         case ResourceType.TOPIC:
@@ -110,7 +107,7 @@ def _checked(change: ResourceChange) -> list[Alteration]:
 
 
 def _change_topic(
-    broker: "Broker", change: ResourceChange, alterations: Iterable[Alteration], *, validate_only: bool
+    broker: Broker, change: ResourceChange, alterations: Iterable[Alteration], *, validate_only: bool
 ) -> None:
     name = change.resource_name
     topic = broker.topics.find(name)
@@ -143,7 +140,7 @@ def _check_topic_name(name: str) -> None:
 
 
 def _change_broker(
-    broker: "Broker", change: ResourceChange, alterations: Iterable[Alteration], *, validate_only: bool
+    broker: Broker, change: ResourceChange, alterations: Iterable[Alteration], *, validate_only: bool
 ) -> None:
     scope = Scope.ALL_BROKERS if not change.resource_name else Scope.THIS_BROKER
     if scope is Scope.THIS_BROKER:
@@ -168,7 +165,7 @@ def _change_broker(
 
 
 def _change_loggers(
-    broker: "Broker", resource_name: str, alterations: Sequence[Alteration], *, validate_only: bool
+    broker: Broker, resource_name: str, alterations: Sequence[Alteration], *, validate_only: bool
 ) -> None:
     _check_node_id(broker, resource_name, "Unexpected node id. Expected {}, but received {}")
     known = set(loggers.logger_names())
@@ -194,7 +191,7 @@ def _change_loggers(
             loggers.set_level(alteration.name, alteration.value if alteration.operation is Operation.SET else None)
 
 
-def _check_node_id(broker: "Broker", text: str, unexpected: str) -> None:
+def _check_node_id(broker: Broker, text: str, unexpected: str) -> None:
     number = node_id(text)
     if number is None:
         raise Refusal(ErrorCode.invalid_request, f"Node id must be an integer, but it is: {text}")

@@ -8,6 +8,7 @@ from kio.schema.errors import ErrorCode
 from headgate.broker.log.disk_reserve import DiskReserve
 from headgate.broker.log.group_commit import GroupCommit
 from headgate.broker.log.journal import Entry, Journal
+from headgate.broker.node.error_codes import code_of
 from headgate.broker.node.topic_recovery import default_overrides
 from headgate.broker.node.topic_store import TopicStore
 from headgate.broker.runtime.clock import Clock
@@ -47,10 +48,11 @@ class OffsetsTopic:
             if self.journal is None:
                 overrides = default_overrides(OFFSETS_TOPIC, self._settings)
                 self.journal = self._journal_of(self._store.create(OFFSETS_TOPIC, 1, overrides))
-            return self.journal.append(entries)
+            appended = self.journal.append(entries)
         except StorageError as error:
             logger.error("cannot store group state: %s", error)
-            return Deferred.of(ErrorCode.kafka_storage_error)
+            return Deferred.of(code_of(error))
+        return appended.map(lambda error: ErrorCode.none if error is None else code_of(error))
 
     def _journal_of(self, topic: Topic) -> Journal:
         return Journal(topic.partitions[0].log, self._clock, group_commit=self._group_commit)

@@ -1,10 +1,10 @@
 """Creates topics and partitions for one request: checks names by Kafka's rules, and limits the number of partitions."""
 
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import refusal_of
 from headgate.broker.node.topic_store import finish
 from headgate.broker.node.unsupported_features import Feature
@@ -13,9 +13,6 @@ from headgate.broker.runtime.errors import StorageError
 from headgate.broker.state.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, TakenNames, topic_name_fault
 from headgate.broker.state.topics import Topic
 
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
-
 REQUEST_PARTITIONS_MAX = 10_000
 """Kafka's limit. A request creates its partitions one after the other, and other requests wait for it."""
 
@@ -23,14 +20,14 @@ AUTO_CREATED_MAX = 100
 """Topics that one Metadata request creates. The client retries for the rest, as in Kafka."""
 
 
-def report_compaction(broker: "Broker", topic: Topic) -> None:
+def report_compaction(broker: Broker, topic: Topic) -> None:
     """Log that `cleanup.policy=compact` has no effect. Internal topics are compacted by their journals."""
     if topic.settings.is_compacted and not topic.internal:
         broker.unsupported.report(Feature.COMPACTION, f"topic {topic.name}")
 
 
 class TopicCreation:
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._partitions_left = REQUEST_PARTITIONS_MAX
         self._auto_creations_left = AUTO_CREATED_MAX

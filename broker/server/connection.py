@@ -16,7 +16,7 @@ from headgate.broker.requests.payload import Payload
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.server.other_protocols import other_protocol
 from headgate.broker.server.output import Output
-from headgate.broker.server.partial_frame import SIZE, Memory, NoRoom, UnfinishedFrame
+from headgate.broker.server.partial_frame import SIZE, Memory, NoRoom, PartialFrame
 from headgate.broker.server.readiness import Readiness
 
 logger = logging.getLogger("headgate.broker.server")
@@ -80,7 +80,7 @@ class Connection:
         self._readiness = readiness
         self._memory = memory
         self._on_close = on_close
-        self._frame: UnfinishedFrame | None = None
+        self._frame: PartialFrame | None = None
         self._backlog: memoryview | None = None
         self._backlog_bytes = 0
         self._blocking_bytes = 0
@@ -94,7 +94,7 @@ class Connection:
         readiness.add_reader(self._fd, self._on_readable)
 
     @property
-    def unfinished_bytes(self) -> int:
+    def partial_bytes(self) -> int:
         """Memory held for a request that has not arrived completely."""
         return self._frame.held_bytes if self._frame is not None else 0
 
@@ -206,11 +206,11 @@ class Connection:
         if not len(part):
             return
         try:
-            self._frame = UnfinishedFrame(self._memory, self.number, part, wanted)
+            self._frame = PartialFrame(self._memory, self.number, part, wanted)
         except NoRoom as error:
             self.close(str(error))
 
-    def _receive_frame(self, frame: UnfinishedFrame) -> int:
+    def _receive_frame(self, frame: PartialFrame) -> int:
         try:
             count = frame.receive(self._socket)
         except NoRoom as error:

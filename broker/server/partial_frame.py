@@ -1,28 +1,28 @@
-"""A request that has arrived in part: its buffer, which grows with the bytes that come, within the server's account."""
+"""A request that has arrived in part. Its buffer grows with the received bytes, up to the server's memory limit."""
 
 import socket
 import struct
 from typing import Protocol
 
 SIZE = struct.Struct(">i")
-"""What every frame begins with."""
+"""The length at the start of each frame."""
 
-# A frame's buffer grows with the bytes that arrive, not with the length it claims.
+# The buffer grows in these steps. A client that claims a large length gets no large buffer.
 frame_buffer_step_bytes = 1024 * 1024
 
-# Buffers of large frames are costly to get from the system; the last one is kept for the next, whoever sends it.
+# Allocating buffers for large frames is expensive. The last one is kept for the next large frame of any connection.
 spared_frame_bytes_min = 128 * 1024
 
 
 class Memory(Protocol):
-    """The server's account of bytes held for requests that are still arriving."""
+    """Counts the bytes of partial frames of all connections. Implemented by the server."""
 
     receive_buffer: memoryview
     received: memoryview
     """The same bytes, read-only."""
     frame_bytes_max: int
     spare_frame: bytearray | None
-    """A buffer that nobody uses just now."""
+    """An unused buffer."""
 
     def reserve(self, size_bytes: int, holder: int) -> bool: ...
     def release(self, size_bytes: int) -> None: ...
@@ -31,11 +31,11 @@ class Memory(Protocol):
 
 class NoRoom(Exception):
     def __init__(self) -> None:
-        super().__init__("too much memory is held for unfinished requests")
+        super().__init__("the memory for partial requests is exhausted")
 
 
-class UnfinishedFrame:
-    """A frame of `wanted` bytes, its length included; 4 while not even the length is here."""
+class PartialFrame:
+    """A frame of `wanted` bytes, including its length. `wanted` is 4 until the length has arrived."""
 
     __slots__ = ("_buffer", "_filled", "_holder", "_memory", "wanted")
 
@@ -67,16 +67,16 @@ class UnfinishedFrame:
 
     @property
     def request(self) -> memoryview:
-        """What stands behind the length."""
+        """The frame without its length."""
         return memoryview(self._buffer)[4 : self.wanted].toreadonly()
 
     def claimed_size(self) -> int:
-        """What the first four bytes say."""
+        """The length in the first four bytes."""
         size: int = SIZE.unpack_from(self._buffer)[0]
         return size
 
     def receive(self, sock: socket.socket) -> int:
-        """Receive what the socket has, never beyond the frame's end; 0 where the client has ended. Raises NoRoom."""
+        """Receive up to the end of the frame. Returns 0 if the client has closed the connection. Raises NoRoom."""
         buffer = self._buffer
         if self._filled == len(buffer):
             more = min(self.wanted - len(buffer), max(len(buffer), frame_buffer_step_bytes))
@@ -89,7 +89,7 @@ class UnfinishedFrame:
         return count
 
     def release(self) -> None:
-        """Give the memory back; it may be another's from now on."""
+        """Release the buffer. Another connection may use it next."""
         size = len(self._buffer)
         self._memory.release(size)
         if spared_frame_bytes_min <= size <= frame_buffer_step_bytes:

@@ -23,7 +23,7 @@ receive_buffer_bytes = 256 * 1024
 
 # Bytes that requests still arriving, or waiting for their turn, may hold together. Beyond it, the connection whose
 # request has stalled the longest is closed, and the one that asks for more if none has.
-unfinished_requests_bytes_max = 1024 * 1024 * 1024
+partial_requests_bytes_max = 1024 * 1024 * 1024
 stalled_request_ms_min = 1_000
 
 # How often idle connections are looked for at the least, and how long accepting pauses when no descriptor is left.
@@ -92,7 +92,7 @@ class Server:
         self.broker.close()
 
     def reserve(self, size_bytes: int, holder: int) -> bool:
-        while self._reserved_bytes + size_bytes > unfinished_requests_bytes_max:
+        while self._reserved_bytes + size_bytes > partial_requests_bytes_max:
             if not self._close_most_stalled(holder):
                 return False
         self._reserved_bytes += size_bytes
@@ -100,8 +100,8 @@ class Server:
 
     def _close_most_stalled(self, spared: int) -> bool:
         """Make room at the cost of whoever has begun a request and sends no more of it."""
-        unfinished = [each for each in self._connections.values() if each.unfinished_bytes and each.number != spared]
-        stalled = min(unfinished, key=lambda connection: connection.last_active_ms, default=None)
+        partial = [each for each in self._connections.values() if each.partial_bytes and each.number != spared]
+        stalled = min(partial, key=lambda connection: connection.last_active_ms, default=None)
         if stalled is None or stalled.last_active_ms > self.now_ms() - stalled_request_ms_min:
             return False
         stalled.close("its request stalled while memory for requests ran out")

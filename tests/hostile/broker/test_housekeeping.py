@@ -217,7 +217,7 @@ def test_made_up_producers_are_forgotten_from_the_oldest_on() -> None:
 
 
 def test_who_stalls_makes_room_for_who_sends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "unfinished_requests_bytes_max", 4 * 1024 * 1024)
+    monkeypatch.setattr(server_module, "partial_requests_bytes_max", 4 * 1024 * 1024)
     monkeypatch.setattr(server_module, "stalled_request_ms_min", 100)
 
     async def scenario() -> tuple[bytes, bytes]:

@@ -73,7 +73,7 @@ def frame_of(
 
 
 def learnt(side: Side) -> int:
-    return len(side.broker._engine._repeated_fetch._last)
+    return len(side.broker._engine._fetch_fast_path._last)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -158,7 +158,7 @@ def test_a_topic_that_was_deleted_or_made_anew_is_looked_up(version: int, sides:
 
 
 def test_what_is_remembered_is_bounded(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.dispatch.fetch_fast_path.remembered_max", 5)
+    monkeypatch.setattr("headgate.broker.dispatch.fetch_fast_path.entries_max", 5)
     engine = sides[0].broker._engine
     for connection in range(40):
         engine.execute(memoryview(frame_of(12, sides[0].topic_id, 0)).toreadonly(), "127.0.0.1", connection)

@@ -24,7 +24,7 @@ def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Sid
 
 
 def learnt(side: Side) -> int:
-    return len(side.broker._engine._repeated_produce._known)
+    return len(side.broker._engine._produce_fast_path._known)
 
 
 def frame_of(version: int, topic_id: UUID, batch: bytes, partition: int = 0, acks: int = 1) -> bytes:
@@ -121,7 +121,7 @@ def test_a_disk_that_fails_is_told_on_the_short_way_too(
 
 
 def test_what_is_remembered_is_bounded(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.broker.dispatch.produce_fast_path.remembered_max", 5)
+    monkeypatch.setattr("headgate.broker.dispatch.produce_fast_path.entries_max", 5)
     short = sides[0]
     for number in range(40):
         frame = frame_of(9, short.topic_id, batch_of(1, 1))

@@ -36,9 +36,9 @@ class Side:
         """What the socket would get; what kind of thing it is where that is no answer yet, or none."""
         engine = self.broker._engine
         if self._forgets:
-            engine._repeated_produce._known.clear()
-            engine._repeated_produce._last.clear()
-            engine._repeated_fetch._last.clear()
+            engine._produce_fast_path._known.clear()
+            engine._produce_fast_path._last.clear()
+            engine._fetch_fast_path._last.clear()
         reply = engine.execute(memoryview(frame).toreadonly(), "127.0.0.1", 1)
         if isinstance(reply, Payload):
             return b"".join(chunk.content() if isinstance(chunk, Region) else chunk for chunk in reply.chunks)
