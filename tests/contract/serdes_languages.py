@@ -1,4 +1,4 @@
-"""One case per schema language: what every serializer and deserializer must do is tested over all of them."""
+"""One test case per schema language, for tests that run for all languages."""
 
 from dataclasses import dataclass, field
 
@@ -12,9 +12,9 @@ class Language:
     record_name: str
     value: dict[str, object]
     body: bytes
-    """The value's bytes behind the id, as Java's serializer writes them."""
+    """The bytes after the schema id, as Java's serializer writes them."""
     later: SchemaDefinition
-    """A compatible next version, with one field more."""
+    """A compatible next version with one more field."""
     bad_value: dict[str, object]
     bad_bodies: tuple[tuple[bytes, str], ...] = field(default=())
     """Bodies, each with the name of its reason."""

@@ -1,4 +1,4 @@
-"""The registry client over real sockets: TLS, a server that hangs, one that drips, one that is not there."""
+"""The registry client with real sockets: TLS, a hanging server, a slow server, an absent server."""
 
 import asyncio
 import ssl
@@ -32,7 +32,7 @@ PATIENCE_SECONDS = 0.3
 
 
 class Registry(BaseHTTPRequestHandler):
-    """Knows schema 1; hangs at 2; drips at 3."""
+    """Returns schema 1, hangs for 2, sends 3 slowly."""
 
     protocol_version = "HTTP/1.1"
     released = threading.Event()
@@ -56,7 +56,7 @@ class Registry(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Silent: the test tells."""
+        """No log output."""
 
 
 def serve(context: ssl.SSLContext | None = None) -> Iterator[str]:
@@ -126,7 +126,7 @@ def mutual_tls(certificates: Path) -> Iterator[str]:
     yield from serve(context)
 
 
-def test_both_sides_show_their_certificates(mutual_tls: str, certificates: Path) -> None:
+def test_client_and_server_authenticate_with_certificates(mutual_tls: str, certificates: Path) -> None:
     tls = TlsSettings(
         ca_file=str(certificates / "authority.pem"),
         certificate_file=str(certificates / "client.pem"),
@@ -143,7 +143,7 @@ def test_both_sides_show_their_certificates(mutual_tls: str, certificates: Path)
     asyncio.run(main())
 
 
-def test_a_server_that_nobody_vouches_for_is_not_believed(mutual_tls: str) -> None:
+def test_a_server_with_an_untrusted_certificate_is_rejected(mutual_tls: str) -> None:
     with (
         RegistryClient(RegistrySettings((mutual_tls,), attempts_max=1)) as client,
         pytest.raises(RegistryUnavailable, match=r"(?i)certificate"),
@@ -152,7 +152,7 @@ def test_a_server_that_nobody_vouches_for_is_not_believed(mutual_tls: str) -> No
 
 
 @pytest.mark.parametrize("schema_id", [2, 3], ids=["hangs", "drips"])
-def test_a_registry_that_is_too_slow_is_left_in_time(plain: str, schema_id: int) -> None:
+def test_a_slow_registry_times_out(plain: str, schema_id: int) -> None:
     settings = RegistrySettings((plain,), timeout_seconds=PATIENCE_SECONDS, attempts_max=1)
     with RegistryClient(settings) as client:
         outcome = Deserializer(client).decode(b"\x00\x00\x00\x00" + bytes([schema_id]) + b"x")
@@ -167,7 +167,7 @@ def test_a_registry_that_is_too_slow_is_left_in_time(plain: str, schema_id: int)
     asyncio.run(main())
 
 
-def test_the_address_that_answers_is_found_among_dead_ones(plain: str) -> None:
+def test_the_address_that_responds_is_found_among_dead_ones(plain: str) -> None:
     dead = f"http://127.0.0.1:{free_port()}"
     with RegistryClient(RegistrySettings((dead, plain))) as client:
         assert client.schema_by_id(1).id == 1

@@ -1,4 +1,4 @@
-"""What holds for a serializer and a deserializer in every language."""
+"""Serializers and deserializers in all languages."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -69,19 +69,19 @@ def register(stub: StubRegistry, subject: str, schema: SchemaDefinition) -> int:
     return stub.add(subject, body)
 
 
-def test_the_payload_is_javas_byte_for_byte(client: RegistryClient, language: Language) -> None:
+def test_the_payload_equals_javas_byte_for_byte(client: RegistryClient, language: Language) -> None:
     payload = Serializer(client, language.schema).serialize(language.value, topic="orders")
     assert payload == b"\x00\x00\x00\x00\x01" + language.body
 
 
-def test_what_is_written_is_read(client: RegistryClient, language: Language) -> None:
+def test_serialized_values_are_deserialized(client: RegistryClient, language: Language) -> None:
     payload = Serializer(client, language.schema).serialize(language.value, topic="orders")
     outcome = Deserializer(client).decode(payload)
     assert isinstance(outcome, Decoded)
     assert (plain(outcome.value), outcome.schema_id) == (language.value, 1)
 
 
-def test_the_registry_is_asked_once_a_schema(client: RegistryClient, stub: StubRegistry, language: Language) -> None:
+def test_each_schema_causes_one_request(client: RegistryClient, stub: StubRegistry, language: Language) -> None:
     serializer, deserializer = Serializer(client, language.schema), Deserializer(client)
     for _ in range(3):
         deserializer.decode(serializer.serialize(language.value, topic="orders"))
@@ -105,7 +105,7 @@ def test_the_subject_follows_the_strategy(
     assert list(stub.subjects) == [subject.format(record=language.record_name)]
 
 
-def test_without_registration_the_schema_must_be_there(
+def test_without_auto_register_the_schema_must_be_registered(
     client: RegistryClient, stub: StubRegistry, language: Language
 ) -> None:
     serializer = Serializer(client, language.schema, SerializerOptions(auto_register=False))
@@ -116,7 +116,7 @@ def test_without_registration_the_schema_must_be_there(
     assert payload == b"\x00\x00\x00\x00\x01" + language.body
 
 
-def test_the_latest_version_a_version_or_an_id_can_be_written_with(
+def test_serializers_can_use_the_latest_version_a_version_or_an_id(
     client: RegistryClient, stub: StubRegistry, language: Language
 ) -> None:
     assert [register(stub, "orders-value", schema) for schema in (language.schema, language.later)] == [1, 2]
@@ -130,7 +130,7 @@ def test_the_latest_version_a_version_or_an_id_can_be_written_with(
         assert payload[:5] == b"\x00\x00\x00\x00" + bytes([schema_id])
 
 
-def test_options_that_exclude_one_another_are_refused(client: RegistryClient) -> None:
+def test_mutually_exclusive_options_are_rejected(client: RegistryClient) -> None:
     with pytest.raises(ValueError, match="mutually exclusive"):
         Serializer(client, options=SerializerOptions(use_latest=True, schema_id=1))
     with pytest.raises(ValueError, match="a schema is required"):
@@ -139,7 +139,7 @@ def test_options_that_exclude_one_another_are_refused(client: RegistryClient) ->
         DeserializerOptions(reader=AVRO.schema, reader_subject="s")
 
 
-def test_the_schema_can_be_named_in_a_header(client: RegistryClient, language: Language) -> None:
+def test_the_schema_guid_can_be_in_a_header(client: RegistryClient, language: Language) -> None:
     headers: list[tuple[str, bytes]] = []
     serializer = Serializer(client, language.schema, SerializerOptions(id_in_header=True))
     payload = serializer.serialize(language.value, topic="orders", headers=headers)
@@ -153,7 +153,7 @@ def test_the_schema_can_be_named_in_a_header(client: RegistryClient, language: L
         serializer.serialize(language.value, topic="orders")
 
 
-def test_a_later_reader_reads_what_an_earlier_writer_wrote(
+def test_a_later_reader_reads_data_of_an_earlier_writer(
     client: RegistryClient, stub: StubRegistry, language: Language
 ) -> None:
     payload = Serializer(client, language.schema).serialize(language.value, topic="orders")
@@ -165,7 +165,7 @@ def test_a_later_reader_reads_what_an_earlier_writer_wrote(
         assert plain(outcome.value) == expected
 
 
-def test_a_value_of_another_schema_is_refused(client: RegistryClient, language: Language) -> None:
+def test_a_value_of_another_schema_is_rejected(client: RegistryClient, language: Language) -> None:
     with pytest.raises(EncodeError):
         Serializer(client, language.schema).serialize(language.bad_value, topic="orders")
 
@@ -200,7 +200,7 @@ def test_poison_before_the_body_has_its_reason(client: RegistryClient, stub: Stu
     assert reason(b"\x00\x00\x00\x00\x65x") == Reason.REGISTRY_UNAVAILABLE
 
 
-def test_a_schema_that_cannot_be_understood_or_is_of_another_language_is_unresolvable(
+def test_an_invalid_schema_or_one_of_another_language_is_unresolvable(
     client: RegistryClient, stub: StubRegistry
 ) -> None:
     stub.add("s", {"schema": "{nonsense"})
@@ -213,7 +213,7 @@ def test_a_schema_that_cannot_be_understood_or_is_of_another_language_is_unresol
         assert outcome.reason == Reason.UNRESOLVABLE
 
 
-def test_those_who_prefer_an_exception_get_one(client: RegistryClient) -> None:
+def test_deserialize_raises_poison_error(client: RegistryClient) -> None:
     deserializer = Deserializer(client)
     assert deserializer.deserialize(None) is None
     with pytest.raises(PoisonError, match="TOO_SHORT") as caught:
@@ -221,12 +221,12 @@ def test_those_who_prefer_an_exception_get_one(client: RegistryClient) -> None:
     assert caught.value.poison.reason == Reason.TOO_SHORT
 
 
-def test_none_stays_none_and_asks_nobody(client: RegistryClient, stub: StubRegistry) -> None:
+def test_none_stays_none_without_a_request(client: RegistryClient, stub: StubRegistry) -> None:
     assert Serializer(client, AVRO.schema).serialize(None, topic="orders") is None
     assert stub.requests == []
 
 
-def test_the_async_twins_do_the_same(stub: StubRegistry, language: Language) -> None:
+def test_the_async_classes_have_the_same_results(stub: StubRegistry, language: Language) -> None:
     async def main() -> None:
         async with AsyncRegistryClient(RegistrySettings((ADDRESS,)), transport=stub.transport) as client:
             payload = await AsyncSerializer(client, language.schema).serialize(language.value, topic="orders")
@@ -269,7 +269,7 @@ def test_references_are_resolved_in_every_language(client: RegistryClient, stub:
             Serializer(client, schema).serialize({"i": {"a": "x"}}, topic=f"t{number}")
 
 
-def test_bytes_as_a_whole_schema_are_written_bare(client: RegistryClient) -> None:
+def test_a_schema_of_bytes_is_written_without_a_length(client: RegistryClient) -> None:
     payload = Serializer(client, avro_schema('"bytes"')).serialize(b"\x80raw", topic="t")
     assert payload == b"\x00\x00\x00\x00\x01\x80raw"
     assert Deserializer(client).deserialize(payload) == b"\x80raw"
@@ -280,7 +280,7 @@ def test_bytes_as_a_whole_schema_are_written_bare(client: RegistryClient) -> Non
     assert outcome.reason == Reason.CORRUPT
 
 
-def test_options_of_a_language_reach_it(client: RegistryClient) -> None:
+def test_options_of_a_language_are_passed_to_its_codec(client: RegistryClient) -> None:
     payload = Serializer(client, PROTOBUF.schema).serialize(PROTOBUF.value, topic="p")
     as_dict = DeserializerOptions(read=ReadOptions(protobuf_as_dict=True))
     assert Deserializer(client, as_dict).deserialize(payload) == PROTOBUF.value
@@ -292,7 +292,7 @@ def test_options_of_a_language_reach_it(client: RegistryClient) -> None:
     assert Deserializer(client, unchecked).deserialize(b"\x00\x00\x00\x00\x03[1]") == [1]
 
 
-def test_a_registry_without_guids_cannot_serve_the_header_form(client: RegistryClient, stub: StubRegistry) -> None:
+def test_a_registry_without_guids_does_not_support_the_header_form(client: RegistryClient, stub: StubRegistry) -> None:
     stub.intercept = lambda request: (
         httpx.Response(200, json=stub.schemas[0]) if request.url.path == "/schemas/ids/1" else None
     )
@@ -301,7 +301,7 @@ def test_a_registry_without_guids_cannot_serve_the_header_form(client: RegistryC
         serializer.serialize(AVRO.value, topic="orders", headers=[])
 
 
-def test_a_payload_may_be_any_bytes_but_nothing_else(client: RegistryClient) -> None:
+def test_a_payload_may_be_bytes_like_only(client: RegistryClient) -> None:
     payload = Serializer(client, AVRO.schema).serialize(AVRO.value, topic="t")
     assert payload is not None
     decode: Callable[[object], Decoded | Poison] = Deserializer(client).decode  # type: ignore[assignment]  # untyped

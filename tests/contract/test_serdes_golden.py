@@ -1,6 +1,6 @@
-"""Java's Avro on the same schemas and values: the same bytes, the same JSON, the same view of every reader.
+"""Comparison with Java's Avro: the same bytes, the same JSON, the same values for all readers.
 
-Made by golden/AvroGolden.java with Avro 1.12.0: behind the frame, KafkaAvroSerializer writes these bytes.
+The data was created by golden/AvroGolden.java with Avro 1.12.0. KafkaAvroSerializer writes these bytes after the frame.
 """
 
 import json
@@ -23,14 +23,14 @@ VALUES = [
 
 
 def document(text: str) -> Any:
-    # Java's encoder writes nothing at all for a record without fields.
+    # Java's encoder writes no bytes for a record without fields.
     return json.loads(text or "{}")
 
 
 def check_json(schema: Schema, ours: str, javas: str) -> None:
     """The same document and the same value.
 
-    Java prints a float with the digits of a double (1.100000023841858); ours are the fewest that read back (1.1).
+    Java prints a float with the digits of a double (1.100000023841858). Headgate prints the shortest text (1.1).
     """
     assert _rounded(document(ours)) == _rounded(document(javas))
     encoding, encoder = JsonEncoding(schema, tag_unions=True), Encoder(schema)
@@ -38,7 +38,7 @@ def check_json(schema: Schema, ours: str, javas: str) -> None:
 
 
 def _rounded(value: Any) -> Any:
-    """With every number that a float can hold rounded to one."""
+    """All numbers that fit a float are rounded to a float."""
     if isinstance(value, dict):
         return {name: _rounded(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -49,7 +49,7 @@ def _rounded(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(("case", "value"), VALUES)
-def test_the_bytes_are_javas(case: dict[str, Any], value: dict[str, Any]) -> None:
+def test_the_bytes_equal_javas(case: dict[str, Any], value: dict[str, Any]) -> None:
     schema = parse(json.dumps(case["schema"]))
     body = bytes.fromhex(value["bytes"])
     tagged = JsonEncoding(schema, tag_unions=True).from_text(value["json"] or "{}")
@@ -60,7 +60,7 @@ def test_the_bytes_are_javas(case: dict[str, Any], value: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize(("case", "value"), VALUES)
-def test_every_reader_sees_what_javas_sees(case: dict[str, Any], value: dict[str, Any]) -> None:
+def test_every_reader_decodes_the_values_of_javas(case: dict[str, Any], value: dict[str, Any]) -> None:
     writer, body = parse(json.dumps(case["schema"])), bytes.fromhex(value["bytes"])
     for declared, expected in zip(case["readers"], value["read"], strict=True):
         reader = parse(json.dumps(declared))

@@ -1,4 +1,4 @@
-"""A fresh registry for every test, asked through its HTTP door without sockets."""
+"""A new registry for each test, called through its ASGI application without sockets."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ def api(tmp_path: Path) -> Iterator[RegistryApi]:
 
 @pytest.fixture
 def free_api(tmp_path: Path) -> Iterator[RegistryApi]:
-    """Where anything may follow anything."""
+    """With the level NONE."""
     api = RegistryApi(tmp_path, RegistrySettings(compatibility_level=Level.NONE))
     yield api
     api.close()

@@ -1,4 +1,4 @@
-"""Associations answer as Confluent's: routes, fields, rules, error codes and messages."""
+"""Associations have Confluent's routes, fields, rules, error codes and messages."""
 
 import json
 import sqlite3
@@ -137,7 +137,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-def test_an_impossible_association_is_refused(api: RegistryApi) -> None:
+def test_an_impossible_association_is_rejected(api: RegistryApi) -> None:
     api.register("s", A)
     for association, field, text in IMPOSSIBLE:
         code, why = reason(create(api, association))
@@ -158,7 +158,7 @@ IMPOSSIBLE_RESOURCES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_an_impossible_resource_is_refused(api: RegistryApi) -> None:
+def test_an_impossible_resource_is_rejected(api: RegistryApi) -> None:
     api.register("s", A)
     for resource, field in IMPOSSIBLE_RESOURCES:
         code, why = reason(api.post("/associations", {**body(value()), **resource}))
@@ -226,7 +226,7 @@ def test_a_failed_request_stores_no_part_of_it(api: RegistryApi) -> None:
     assert api.get("/associations/resources/id-1").json() == []
 
 
-def test_a_resource_created_again_takes_over_the_weak_association_of_its_name(api: RegistryApi) -> None:
+def test_a_recreated_resource_replaces_the_weak_association_of_its_name(api: RegistryApi) -> None:
     api.register("s", A)
     create(api, value())
     create(api, value(), resourceId="id-2")
@@ -296,7 +296,7 @@ def test_bare_subjects_belong_to_the_context_of_the_path(api: RegistryApi) -> No
     )
 
 
-def test_a_batch_changes_each_resource_by_itself(api: RegistryApi) -> None:
+def test_a_batch_changes_each_resource_independently(api: RegistryApi) -> None:
     api.register("s", A)
     api.register("k", A)
     batch = {
@@ -347,7 +347,7 @@ def test_a_batch_reads_resources_by_id_and_by_name_with_their_schemas(api: Regis
     assert "schema" not in plain[0]["result"]["associations"][0]
 
 
-def test_batches_and_associations_are_bounded(api: RegistryApi, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_and_associations_are_limited(api: RegistryApi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ASSOCIATION_BATCH_MAX", 1)
     monkeypatch.setattr(limits, "ASSOCIATIONS_MAX", 1)
     api.register("s", A)

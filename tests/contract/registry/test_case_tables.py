@@ -1,4 +1,4 @@
-"""The tables of tests/cases through the HTTP API, at every level."""
+"""The tables of tests/cases, run through the HTTP API at all levels."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def table(language: str) -> list[dict[str, Any]]:
 
 
 class Asked:
-    """A registry that holds the original of every case of one language."""
+    """A registry with the original schema of each case of one language."""
 
     def __init__(self, api: RegistryApi, language: str) -> None:
         self.api = api
@@ -68,7 +68,7 @@ def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_api_gives_the_verdicts_of_the_table(asked: Asked, level: str) -> None:
+def test_the_api_returns_the_results_of_the_table(asked: Asked, level: str) -> None:
     asked.api.config(compatibility=level)
     wrong = []
     step = {"BACKWARD": 1, "FORWARD": 1, "FULL": 3}.get(level, 12)

@@ -11,14 +11,14 @@ def test_the_level_is_backward_by_default(api: RegistryApi) -> None:
 
 
 @pytest.mark.parametrize("level", ["NONE", "BACKWARD", "FORWARD", "FULL", "FULL_TRANSITIVE", "backward_transitive"])
-def test_a_level_is_set_and_told(api: RegistryApi, level: str) -> None:
+def test_a_level_is_set_and_returned(api: RegistryApi, level: str) -> None:
     assert api.put("/config", {"compatibility": level}).json() == {"compatibility": level.upper()}
     assert api.get("/config").json() == {"compatibilityLevel": level.upper()}
     assert api.put("/config/s", {"compatibility": level}).json() == {"compatibility": level.upper()}
     assert api.get("/config/s").json() == {"compatibilityLevel": level.upper()}
 
 
-def test_an_unknown_level_is_refused(api: RegistryApi) -> None:
+def test_an_unknown_level_is_rejected(api: RegistryApi) -> None:
     answer = api.put("/config", {"compatibility": "SIDEWARD"})
     assert error_of(answer) == (422, 42203)
     assert answer.json()["message"] == (
@@ -27,7 +27,7 @@ def test_an_unknown_level_is_refused(api: RegistryApi) -> None:
     )
 
 
-def test_a_subject_without_configuration_says_so_or_shows_the_wider_one(api: RegistryApi) -> None:
+def test_a_subject_without_configuration_is_404_or_returns_the_wider_one(api: RegistryApi) -> None:
     answer = api.get("/config/s")
     assert error_of(answer) == (404, 40408)
     assert answer.json()["message"] == "Subject 's' does not have subject-level compatibility configured"
@@ -44,13 +44,13 @@ def test_a_subjects_configuration_is_merged_over_the_global_one(api: RegistryApi
     assert api.get("/config/s").json() == {"compatibilityGroup": "g"}
 
 
-def test_null_clears_a_setting_and_absence_leaves_it(api: RegistryApi) -> None:
+def test_null_clears_a_setting_and_an_absent_field_keeps_it(api: RegistryApi) -> None:
     api.config(compatibilityGroup="g", validateFields=True)
     assert api.put("/config", {"compatibilityGroup": None}).json() == {"validateFields": True}
     assert api.put("/config", {"alias": "a"}).json() == {"validateFields": True, "alias": "a"}
 
 
-def test_deleting_configuration_tells_what_it_was(api: RegistryApi) -> None:
+def test_deleting_configuration_returns_the_old_one(api: RegistryApi) -> None:
     api.config(compatibility="FULL")
     api.config("s", compatibility="FORWARD")
     assert api.delete("/config/s").json() == {"compatibilityLevel": "FORWARD"}
@@ -60,7 +60,7 @@ def test_deleting_configuration_tells_what_it_was(api: RegistryApi) -> None:
     assert api.get("/config").json() == {"compatibilityLevel": "BACKWARD"}
 
 
-def test_the_global_context_is_below_every_other(api: RegistryApi) -> None:
+def test_all_contexts_inherit_from_the_global_context(api: RegistryApi) -> None:
     api.register("s", record("a"))
     assert error_of(api.try_register("s", record("b"))) == (409, 409)
     api.config(":.__GLOBAL:", compatibility="NONE")
@@ -70,7 +70,7 @@ def test_the_global_context_is_below_every_other(api: RegistryApi) -> None:
     api.register(":.c:s", record("b"))
 
 
-def test_the_default_context_has_two_spellings(api: RegistryApi) -> None:
+def test_the_default_context_has_two_forms(api: RegistryApi) -> None:
     api.config(compatibility="FORWARD")
     assert api.get("/config/:.:?defaultToGlobal=true").json()["compatibilityLevel"] == "FORWARD"
     api.config(":.:", compatibility="FULL")
@@ -118,7 +118,7 @@ def test_names_are_checked_unless_configured_otherwise(api: RegistryApi) -> None
     assert api.register("s", odd) == 1
 
 
-def test_an_alias_stands_for_its_subject(api: RegistryApi) -> None:
+def test_an_alias_resolves_to_its_subject(api: RegistryApi) -> None:
     api.register("real", record("a"))
     assert api.put("/config/al%2Fias", {"alias": "real"}).json() == {"alias": "real"}
     assert api.get("/subjects/al%2Fias/versions/1").json()["subject"] == "real"
@@ -128,13 +128,13 @@ def test_an_alias_stands_for_its_subject(api: RegistryApi) -> None:
     assert api.get("/config/real?defaultToGlobal=true").json() == {"compatibilityLevel": "BACKWARD"}
 
 
-def test_an_alias_reaches_into_another_context(api: RegistryApi) -> None:
+def test_an_alias_may_be_in_another_context(api: RegistryApi) -> None:
     api.register(":.one:real", record("a"))
     api.config(":.two:alias", alias=":.one:real")
     assert api.get("/contexts/.two/subjects/alias/versions/1").json()["subject"] == ":.one:real"
 
 
-def test_a_global_alias_is_nobodys(api: RegistryApi) -> None:
+def test_a_global_alias_has_no_effect(api: RegistryApi) -> None:
     api.register("s", record("a"))
     api.config(alias="other")
     assert api.get("/subjects/s/versions/1").json()["subject"] == "s"
@@ -182,7 +182,7 @@ def test_the_logical_policy_excludes_forward_levels(api: RegistryApi, level: str
     )
     api.config(compatibilityPolicy="LOGICAL")
     assert error_of(api.put("/config/s", {"compatibility": level})) == (422, 42203)
-    # Clearing leaves the decision to a wider scope, so the conflict is found by the next registration.
+    # Clearing inherits from a wider scope, so the next registration finds the conflict.
     api.config(compatibilityPolicy=None)
     api.config("s", compatibility=level)
     api.register("s", record("a"))
@@ -209,7 +209,7 @@ def test_new_schemas_are_validated_unless_configured_otherwise(api: RegistryApi)
     assert api.register("s", odd) == 1
 
 
-def test_a_request_with_an_unknown_field_names_the_field_alone(api: RegistryApi) -> None:
+def test_an_unknown_field_in_a_request_is_named_without_its_content(api: RegistryApi) -> None:
     body = {"schema": record("a"), "references": [{"name": "n", "subject": "s", "version": 1, "where": "here"}]}
     answer = api.post("/subjects/s/versions", body)
     assert error_of(answer) == (422, 422)
@@ -226,7 +226,7 @@ def test_messages_about_a_body_of_the_wrong_form_are_plain_text(api: RegistryApi
 
 
 def test_force_has_no_effect_on_a_registration(api: RegistryApi) -> None:
-    """Confluent reads `force` with a mode only: an incompatible schema stays incompatible."""
+    """Confluent reads `force` only with a mode: an incompatible schema stays incompatible."""
     api.register("s", record("a"))
     answer = api.post("/subjects/s/versions?force=true", {"schema": record("a", "b")})
     assert error_of(answer) == (409, 409)

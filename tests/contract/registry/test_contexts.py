@@ -1,4 +1,4 @@
-"""Contexts in both spellings."""
+"""Contexts as path prefixes and in qualified subjects."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.contract.registry.schemas import distinct, record
 from tests.live.registry import RegistryApi, error_of
 
 
-def test_every_context_counts_its_own_ids(free_api: RegistryApi) -> None:
+def test_every_context_has_its_own_ids(free_api: RegistryApi) -> None:
     first, second = distinct(2)
     assert free_api.register("s", first) == 1
     assert free_api.register(":.c:s", second) == 1
@@ -65,16 +65,16 @@ def test_the_default_context_as_a_prefix(api: RegistryApi) -> None:
     assert api.get("/contexts/./schemas/ids/1").status_code in (200, 404)
 
 
-def test_a_qualified_subject_beats_the_prefix(api: RegistryApi) -> None:
+def test_a_qualified_subject_overrides_the_prefix(api: RegistryApi) -> None:
     api.post("/contexts/.one/subjects/:.two:s/versions", {"schema": record("a")})
     assert api.get("/subjects").json() == [":.two:s"]
 
 
-def test_a_context_with_a_colon_is_refused(api: RegistryApi) -> None:
+def test_a_context_with_a_colon_is_rejected(api: RegistryApi) -> None:
     assert error_of(api.get("/contexts/a:b/subjects")) == (400, 400)
 
 
-def test_contexts_come_in_pages_and_by_prefix(free_api: RegistryApi) -> None:
+def test_contexts_are_listed_in_pages_and_by_prefix(free_api: RegistryApi) -> None:
     for name in ("prod", "prod-eu", "staging", "dev"):
         free_api.register(f":.{name}:s", record(name[:3]))
     assert free_api.get("/contexts").json() == [".", ".dev", ".prod", ".prod-eu", ".staging"]

@@ -4,7 +4,7 @@ from tests.contract.registry.schemas import defaulted, distinct, record
 from tests.live.registry import RegistryApi, error_of
 
 
-def test_a_version_is_deleted_softly_then_permanently(free_api: RegistryApi) -> None:
+def test_a_version_is_soft_deleted_then_permanently_deleted(free_api: RegistryApi) -> None:
     for schema in distinct(2):
         free_api.register("s", schema)
     answer = free_api.delete("/subjects/s/versions/2?permanent=true")
@@ -38,7 +38,7 @@ def test_a_soft_deleted_schema_is_still_found_by_id(api: RegistryApi) -> None:
     assert error_of(api.get("/schemas/ids/1")) == (404, 40403)
 
 
-def test_a_subject_is_deleted_softly_then_permanently(free_api: RegistryApi) -> None:
+def test_a_subject_is_soft_deleted_then_permanently_deleted(free_api: RegistryApi) -> None:
     for schema in distinct(2):
         free_api.register("s", schema)
     assert error_of(free_api.delete("/subjects/s?permanent=true")) == (404, 40405)
@@ -54,7 +54,7 @@ def test_a_subject_is_deleted_softly_then_permanently(free_api: RegistryApi) -> 
     assert error_of(free_api.post("/subjects/s?deleted=true", {"schema": distinct(1)[0]})) == (404, 40401)
 
 
-def test_versions_go_on_after_soft_deleted_ones(free_api: RegistryApi) -> None:
+def test_version_numbers_continue_after_soft_deleted_versions(free_api: RegistryApi) -> None:
     first, second = distinct(2)
     free_api.register("s", first)
     free_api.register("s", second)
@@ -65,7 +65,7 @@ def test_versions_go_on_after_soft_deleted_ones(free_api: RegistryApi) -> None:
     assert error_of(free_api.get("/subjects/s/versions/1")) == (404, 40402)
 
 
-def test_the_number_of_a_permanently_deleted_version_is_given_again(free_api: RegistryApi) -> None:
+def test_the_number_of_a_permanently_deleted_version_is_reused(free_api: RegistryApi) -> None:
     first, second = distinct(2)
     free_api.register("s", first)
     free_api.register("s", second)
@@ -77,7 +77,7 @@ def test_the_number_of_a_permanently_deleted_version_is_given_again(free_api: Re
         assert free_api.get("/subjects/s/versions").json() == [2]
 
 
-def test_a_schema_that_was_soft_deleted_comes_back_with_its_id(free_api: RegistryApi) -> None:
+def test_a_soft_deleted_schema_that_is_registered_again_keeps_its_id(free_api: RegistryApi) -> None:
     first, second = distinct(2)
     free_api.register("s", first)
     free_api.register("s", second)
@@ -89,7 +89,7 @@ def test_a_schema_that_was_soft_deleted_comes_back_with_its_id(free_api: Registr
     assert free_api.post("/subjects/s", {"schema": first}).json()["version"] == 3
 
 
-def test_a_schema_that_was_permanently_deleted_comes_back_with_its_id(free_api: RegistryApi) -> None:
+def test_a_permanently_deleted_schema_that_is_registered_again_keeps_its_id(free_api: RegistryApi) -> None:
     first, second = distinct(2)
     free_api.register("s", first)
     free_api.register("t", second)
@@ -99,7 +99,7 @@ def test_a_schema_that_was_permanently_deleted_comes_back_with_its_id(free_api: 
     assert free_api.register("u", record("new")) == 3
 
 
-def test_an_id_is_never_given_to_another_schema(free_api: RegistryApi) -> None:
+def test_an_id_is_never_assigned_to_another_schema(free_api: RegistryApi) -> None:
     first, second, third = distinct(3)
     free_api.register("s", first)
     free_api.register("s", second)
@@ -108,7 +108,7 @@ def test_an_id_is_never_given_to_another_schema(free_api: RegistryApi) -> None:
     assert free_api.register("s", third) == 3
 
 
-def test_compatibility_looks_at_live_versions_only(api: RegistryApi) -> None:
+def test_compatibility_is_checked_against_live_versions_only(api: RegistryApi) -> None:
     api.register("s", record("a"))
     api.register("s", record("a", defaulted("b")))
     changed = record("a", defaulted("b", 0, "int"))
@@ -118,7 +118,7 @@ def test_compatibility_looks_at_live_versions_only(api: RegistryApi) -> None:
     assert api.get("/subjects/s/versions").json() == [1, 3]
 
 
-def test_the_latest_version_is_the_highest_that_lives(free_api: RegistryApi) -> None:
+def test_the_latest_version_is_the_highest_live_version(free_api: RegistryApi) -> None:
     first, second, third = distinct(3)
     free_api.register("s", first)
     free_api.register("s", second)
@@ -130,14 +130,14 @@ def test_the_latest_version_is_the_highest_that_lives(free_api: RegistryApi) -> 
     assert free_api.get("/subjects/s/versions/latest").json()["version"] == 3
 
 
-def test_what_is_not_there_cannot_be_deleted(api: RegistryApi) -> None:
+def test_unknown_objects_cannot_be_deleted(api: RegistryApi) -> None:
     assert error_of(api.delete("/subjects/s")) == (404, 40401)
     assert error_of(api.delete("/subjects/s/versions/1")) == (404, 40401)
     api.register("s", record("a"))
     assert error_of(api.delete("/subjects/s/versions/2")) == (404, 40402)
 
 
-def test_settings_go_with_the_last_permanent_delete(free_api: RegistryApi) -> None:
+def test_the_last_permanent_delete_removes_the_settings(free_api: RegistryApi) -> None:
     free_api.register("s", record("a"))
     free_api.config("s", compatibility="FULL")
     free_api.mode("READWRITE", "s")

@@ -1,4 +1,4 @@
-"""What Confluent's registry does not have."""
+"""Requests that Confluent's registry does not have."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ def test_search_finds_fields_types_tags_and_text(free_api: RegistryApi) -> None:
     assert error_of(free_api.get("/search?schemaType=XML")) == (422, 42201)
 
 
-def test_search_looks_at_the_latest_versions_unless_asked_for_all(free_api: RegistryApi) -> None:
+def test_search_covers_the_latest_versions_by_default(free_api: RegistryApi) -> None:
     free_api.register("s", record("old"))
     free_api.register("s", record("new"))
     assert found(free_api, "field=old") == []
@@ -51,7 +51,7 @@ def test_search_looks_at_the_latest_versions_unless_asked_for_all(free_api: Regi
     assert found(free_api, "field=old") == [("s", 1)]
 
 
-def test_every_subject_with_its_latest_version_in_one_call(free_api: RegistryApi) -> None:
+def test_latest_lists_all_subjects_with_their_latest_version(free_api: RegistryApi) -> None:
     for index, schema in enumerate(distinct(4)):
         free_api.register(f"s{index % 2}", schema)
     free_api.register(":.c:x", '{"type":"object"}', schemaType="JSON")
@@ -73,7 +73,7 @@ def test_incompatibilities_come_with_advice(api: RegistryApi) -> None:
     assert shown["/fields/1/type"]["version"] == 1
 
 
-def test_a_transitive_level_reports_every_version_that_breaks(api: RegistryApi) -> None:
+def test_a_transitive_level_reports_all_incompatible_versions(api: RegistryApi) -> None:
     api.config(compatibility="NONE")
     for kind in ("int", "boolean", "string"):
         api.register("s", record(("a", kind)))
@@ -92,7 +92,7 @@ def test_an_invalid_schema_is_a_message_when_verbose(api: RegistryApi) -> None:
     assert "Invalid schema" in answer["messages"][0]
 
 
-def test_an_empty_subject_takes_anything(api: RegistryApi) -> None:
+def test_an_empty_subject_is_compatible_with_any_schema(api: RegistryApi) -> None:
     for path in ("", "/latest"):
         body = {"schema": record("a")}
         assert api.post(f"/compatibility/subjects/new/versions{path}", body).json() == {"is_compatible": True}
@@ -122,7 +122,7 @@ def test_changes_are_listed_in_order(free_api: RegistryApi) -> None:
 
 
 async def _stream(data_dir: Path) -> list[dict[str, Any]]:
-    """Follows the stream after the first change while two more happen, then leaves."""
+    """Read the stream after the first change while two more changes happen, then disconnect."""
     registry = open_registry(data_dir)
     front = create_app(registry)
     sent: list[dict[str, Any]] = []
@@ -174,14 +174,14 @@ async def _stream(data_dir: Path) -> list[dict[str, Any]]:
     return sent
 
 
-def test_the_stream_of_changes_resumes_where_it_was_left(tmp_path: Path) -> None:
+def test_the_stream_of_changes_resumes_after_the_last_event(tmp_path: Path) -> None:
     events = asyncio.run(_stream(tmp_path))
     assert [event["id"] for event in events] == [2, 3, 4]
     assert {event["event"] for event in events} == {"version-registered"}
     assert [event["version"] for event in events] == [2, 3, 4]
 
 
-def test_an_export_and_its_import_are_the_same_registry(free_api: RegistryApi, tmp_path: Path) -> None:
+def test_an_import_restores_the_exported_registry(free_api: RegistryApi, tmp_path: Path) -> None:
     free_api.register("child", record("x", name="Child", namespace="ns"))
     free_api.register(
         "aparent",
@@ -216,7 +216,7 @@ def test_an_export_and_its_import_are_the_same_registry(free_api: RegistryApi, t
     assert [json.loads(line)["kind"] for line in selected.splitlines()] == ["config", "schema"]
 
 
-def test_an_import_gives_out_no_id_that_the_exporter_ever_gave(free_api: RegistryApi, tmp_path: Path) -> None:
+def test_ids_used_before_an_export_are_not_reused_after_the_import(free_api: RegistryApi, tmp_path: Path) -> None:
     for subject in ("kept", "gone", ":.c:gone"):
         free_api.register(subject, record(subject[-4:]))
     for subject in ("gone", ":.c:gone"):

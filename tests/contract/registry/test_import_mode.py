@@ -1,4 +1,4 @@
-"""Mode IMPORT takes the content of another registry as it is."""
+"""Mode IMPORT accepts the content of another registry without changes."""
 
 import pytest
 
@@ -33,10 +33,10 @@ def test_an_imported_schema_keeps_its_text(api: RegistryApi, kind: str, text: st
 
 
 @pytest.mark.parametrize(("kind", "text"), ACCEPTED_ELSEWHERE)
-def test_a_new_schema_is_held_to_all_rules(api: RegistryApi, kind: str, text: str) -> None:
+def test_a_new_schema_is_checked_by_all_rules(api: RegistryApi, kind: str, text: str) -> None:
     assert error_of(api.post("/subjects/s/versions", {"schema": text, "schemaType": kind})) == (422, 42201)
 
 
 @pytest.mark.parametrize(("kind", "text"), ACCEPTED_ALWAYS)
-def test_a_new_schema_may_have_what_converters_write(api: RegistryApi, kind: str, text: str) -> None:
+def test_a_new_schema_may_contain_the_output_of_converters(api: RegistryApi, kind: str, text: str) -> None:
     assert api.post("/subjects/s/versions", {"schema": text, "schemaType": kind}).status_code == 200

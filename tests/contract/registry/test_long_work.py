@@ -1,4 +1,4 @@
-"""Schemas that take long: whoever brings one waits for it, and nobody else does."""
+"""Schemas that take long to parse or compare do not delay other requests."""
 
 import json
 import random
@@ -22,12 +22,12 @@ PATIENCE_SECONDS = 30.0
 
 
 def long_schema(*more: Any) -> str:
-    """Too long to be understood on the side, or to be kept once it was."""
+    """Too long for the event loop and for the cache of parsed schemas."""
     return record(*(defaulted(f"f{number}") for number in range(1000)), *more, doc="takes long")
 
 
 class Gate:
-    """Holds up everybody who understands a long schema, until it is opened."""
+    """Blocks all parsing of long schemas until it is opened."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.open = threading.Event(), threading.Event()
@@ -43,7 +43,7 @@ class Gate:
 
     @contextmanager
     def holding(self, request: Callable[[], httpx.Response]) -> Iterator[list[httpx.Response]]:
-        """While `request` is stuck; its answer is there afterwards."""
+        """While `request` is blocked. Its response is available afterwards."""
         answers: list[httpx.Response] = []
         asking = threading.Thread(target=lambda: answers.append(request()))
         asking.start()
@@ -73,7 +73,7 @@ REQUESTS: dict[str, Callable[[RegistryApi], httpx.Response]] = {
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_nobody_waits_for_somebody_elses_long_schema(
+def test_other_requests_do_not_wait_for_a_long_schema(
     api: RegistryApi, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     api.register("long", long_schema())
@@ -88,7 +88,9 @@ def test_nobody_waits_for_somebody_elses_long_schema(
     assert answers[0].status_code == 200, answers[0].text
 
 
-def test_a_long_schema_is_compared_with_what_came_meanwhile(api: RegistryApi, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_schema_is_compared_with_versions_registered_meanwhile(
+    api: RegistryApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
     api.register("s", record("a"))
     gate = Gate(monkeypatch)
     with gate.holding(lambda: api.try_register("s", long_schema("a"))) as answers:
@@ -97,7 +99,9 @@ def test_a_long_schema_is_compared_with_what_came_meanwhile(api: RegistryApi, mo
     assert "oldSchemaVersion: 2" in answers[0].json()["message"]
 
 
-def test_a_long_schema_that_came_twice_at_once_is_one(api: RegistryApi, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_schema_that_is_sent_twice_concurrently_is_registered_once(
+    api: RegistryApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gate = Gate(monkeypatch)
     second: list[httpx.Response] = []
     with gate.holding(lambda: api.try_register("s", long_schema())) as first:
@@ -127,7 +131,7 @@ def test_streams_of_changes_end_when_the_registry_stops(tmp_path: Path) -> None:
             lines = answer.iter_lines()
             assert next(lines) == ": the changes of the schema registry"
             process.terminate()
-            # To its proper end: a connection that was cut would raise.
+            # Wait for the regular end: a dropped connection would raise.
             assert list(lines) == [""]
 
 

@@ -1,4 +1,4 @@
-"""Content negotiation, bodies and the faults of HTTP itself."""
+"""Content negotiation, request bodies and HTTP errors."""
 
 import json
 
@@ -30,7 +30,9 @@ V1 = "application/vnd.schemaregistry.v1+json"
         ("application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json", V1),
     ],
 )
-def test_answers_come_as_the_client_weighs_them(api: RegistryApi, accept: str | None, expected: str) -> None:
+def test_the_response_follows_the_weights_of_the_accept_header(
+    api: RegistryApi, accept: str | None, expected: str
+) -> None:
     api.register("s", record("a"))
     headers = {} if accept is None else {"accept": accept}
     for path in ("/subjects", "/schemas/ids/1", "/schemas/ids/1"):
@@ -49,7 +51,7 @@ def test_answers_come_as_the_client_weighs_them(api: RegistryApi, accept: str | 
         "application/json;q=0",
     ],
 )
-def test_what_cannot_be_given_is_406(api: RegistryApi, accept: str) -> None:
+def test_an_unsupported_accept_header_is_406(api: RegistryApi, accept: str) -> None:
     api.register("s", record("a"))
     api.get("/schemas/ids/1")
     for path in ("/subjects", "/schemas/ids/1"):
@@ -69,7 +71,7 @@ def test_what_cannot_be_given_is_406(api: RegistryApi, accept: str) -> None:
         "Application/JSON; charset=utf-8",
     ],
 )
-def test_bodies_may_have_these_media_types(api: RegistryApi, media: str) -> None:
+def test_supported_media_types_of_bodies_are_accepted(api: RegistryApi, media: str) -> None:
     answer = api.put("/config", b'{"compatibility":"NONE"}', headers={"content-type": media})
     assert answer.status_code == 200, answer.text
 
@@ -119,7 +121,7 @@ def test_numbers_may_come_as_strings(api: RegistryApi) -> None:
 
 
 @pytest.mark.parametrize("rest", [b'"', b"}", b" x", b"\n{}", b" \xff"])
-def test_what_follows_the_object_in_a_body_is_not_read(api: RegistryApi, rest: bytes) -> None:
+def test_bytes_after_the_object_in_a_body_are_ignored(api: RegistryApi, rest: bytes) -> None:
     body = json.dumps({"schema": record("a")}).encode()
     registered = api.send("POST", "/subjects/s/versions", body + rest)
     assert registered.json()["id"] == api.send("POST", "/subjects/s", body).json()["id"]

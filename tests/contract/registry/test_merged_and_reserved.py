@@ -1,4 +1,4 @@
-"""What configuration adds to a schema can always be read back, and names that mean something are nobody's subject."""
+"""Merged metadata can be read back, and reserved names cannot be subjects."""
 
 import json
 
@@ -8,7 +8,7 @@ from tests.contract.registry.schemas import record
 from tests.live.registry import RegistryApi, error_of
 
 
-def test_metadata_that_grew_by_configuration_is_read_back_and_exported(api: RegistryApi) -> None:
+def test_merged_metadata_is_read_back_and_exported(api: RegistryApi) -> None:
     configured = {f"configured{index}": "x" for index in range(900)}
     own = {f"own{index}": "x" for index in range(900)}
     api.config(defaultMetadata={"properties": configured})
@@ -33,11 +33,11 @@ def test_a_configured_rule_may_share_its_name_with_one_of_another_list(api: Regi
 
 
 @pytest.mark.parametrize("subject", ["__GLOBAL", "__EMPTY", ":.x:__EMPTY", ":.__GLOBAL:s", ":.__GLOBAL:"])
-def test_reserved_names_are_no_subjects(api: RegistryApi, subject: str) -> None:
+def test_reserved_names_cannot_be_subjects(api: RegistryApi, subject: str) -> None:
     assert error_of(api.try_register(subject, record("a"))) == (422, 42208)
 
 
-def test_the_global_context_is_configured_and_exported_all_the_same(api: RegistryApi) -> None:
+def test_the_global_context_can_be_configured_and_exported(api: RegistryApi) -> None:
     api.config(":.__GLOBAL:", compatibility="FULL")
     assert api.get("/config?defaultToGlobal=true").json() == {"compatibilityLevel": "FULL"}
     exported = api.get("/export").content
@@ -45,7 +45,7 @@ def test_the_global_context_is_configured_and_exported_all_the_same(api: Registr
     assert answer.status_code == 200, answer.text
 
 
-def test_a_schema_with_its_references_written_out_is_found_normalized(api: RegistryApi) -> None:
+def test_a_schema_with_inlined_references_is_found_normalized(api: RegistryApi) -> None:
     part = record("x", name="Part", namespace="parts")
     api.register("part", part)
     reference = {"name": "parts.Part", "subject": "part", "version": 1}

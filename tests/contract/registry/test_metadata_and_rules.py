@@ -1,4 +1,4 @@
-"""Metadata and rule sets: stored, inherited, merged, compared; and the version in the metadata."""
+"""Metadata and rule sets: stored, inherited, merged and compared; the version in the metadata."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def properties(**pairs: str) -> dict[str, Any]:
     return {"properties": pairs}
 
 
-def test_other_metadata_is_another_schema(api: RegistryApi) -> None:
+def test_different_metadata_makes_a_different_schema(api: RegistryApi) -> None:
     first = api.try_register("s", record("a"), metadata=properties(k="1")).json()
     assert first["metadata"] == properties(k="1")
     assert api.register("s", record("a"), metadata=properties(k="2")) == 2
@@ -34,7 +34,7 @@ def test_metadata_is_inherited_from_the_latest_version(api: RegistryApi) -> None
     assert api.post("/subjects/s", {"schema": record("a", defaulted("b"))}).json()["version"] == 2
 
 
-def test_a_schema_is_inherited_when_only_metadata_comes(api: RegistryApi) -> None:
+def test_the_schema_is_inherited_if_only_metadata_is_sent(api: RegistryApi) -> None:
     api.register("s", record("a"))
     assert api.register("s", None, metadata=properties(k="v")) == 2
     found = api.get("/schemas/ids/2").json()
@@ -109,7 +109,7 @@ def test_a_schema_without_rules_finds_the_latest_with_them(api: RegistryApi) -> 
         {"encodingRules": [{**RULE, "mode": "UPDOWN"}]},
     ],
 )
-def test_malformed_rules_are_refused(api: RegistryApi, rules: dict[str, Any]) -> None:
+def test_malformed_rules_are_rejected(api: RegistryApi, rules: dict[str, Any]) -> None:
     assert error_of(api.try_register("s", record("a"), ruleSet=rules)) == (422, 42210)
     assert error_of(api.put("/config", {"defaultRuleSet": rules})) == (422, 42210)
 
@@ -186,7 +186,7 @@ def test_the_version_in_the_metadata_is_compared_and_set(api: RegistryApi) -> No
     assert error_of(api.post("/subjects/s", other)) == (404, 40403)
 
 
-def test_a_rule_set_tells_where_its_rules_run(api: RegistryApi) -> None:
+def test_a_rule_set_contains_where_its_rules_run(api: RegistryApi) -> None:
     rule = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
     api.register("s", record("a"), ruleSet={"domainRules": [rule], "enableAt": "GATEWAY"})
     shown = api.get("/subjects/s/versions/1").json()["ruleSet"]
@@ -198,7 +198,7 @@ def test_a_rule_set_tells_where_its_rules_run(api: RegistryApi) -> None:
     assert answer.json()["message"].endswith("Valid values are ALL, CLIENT, GATEWAY, SERVER, NONE")
 
 
-def test_a_configured_place_of_execution_is_merged_into_rule_sets(api: RegistryApi) -> None:
+def test_a_configured_enable_at_is_merged_into_rule_sets(api: RegistryApi) -> None:
     rule = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
     override = {"enableAt": "SERVER"}
     assert api.put("/config/s", {"overrideRuleSet": override}).json() == {"overrideRuleSet": override}

@@ -1,4 +1,4 @@
-"""Modes: read-only, import of ids and versions, overriding, recursive deletion."""
+"""Modes: read-only, import of ids and versions, override, recursive delete."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.live.registry import RegistryApi, error_of
 
 
 @pytest.mark.parametrize("mode", ["READONLY", "READONLY_OVERRIDE", "readonly"])
-def test_a_read_only_registry_takes_nothing_new(api: RegistryApi, mode: str) -> None:
+def test_a_read_only_registry_accepts_no_new_schema(api: RegistryApi, mode: str) -> None:
     api.register("s", record("a"))
     assert api.mode(mode).json() == {"mode": mode.upper()}
     answer = api.try_register("t", record("b"))
@@ -18,17 +18,17 @@ def test_a_read_only_registry_takes_nothing_new(api: RegistryApi, mode: str) -> 
     assert api.register("s", record("a")) == 1
 
 
-def test_an_unknown_mode_is_refused(api: RegistryApi) -> None:
+def test_an_unknown_mode_is_rejected(api: RegistryApi) -> None:
     assert error_of(api.mode("SLEEPING")) == (422, 42204)
 
 
-def test_clearing_the_mode_brings_the_default_back(api: RegistryApi) -> None:
+def test_clearing_the_mode_restores_the_default(api: RegistryApi) -> None:
     api.mode("READONLY")
     assert api.mode(None).json() == {"mode": None}
     assert api.get("/mode").json() == {"mode": "READWRITE"}
 
 
-def test_a_subjects_mode_wins_but_for_an_override(api: RegistryApi) -> None:
+def test_the_mode_of_a_subject_has_precedence_except_over_an_override(api: RegistryApi) -> None:
     assert error_of(api.get("/mode/s")) == (404, 40409)
     assert api.get("/mode/s?defaultToGlobal=true").json() == {"mode": "READWRITE"}
     api.mode("READONLY")
@@ -95,7 +95,7 @@ def test_import_needs_an_empty_scope_unless_forced(api: RegistryApi) -> None:
     assert api.mode("IMPORT", "", "?force=true").json() == {"mode": "IMPORT"}
 
 
-def test_import_clears_what_was_soft_deleted(api: RegistryApi) -> None:
+def test_import_mode_removes_soft_deleted_versions(api: RegistryApi) -> None:
     api.register("s", record("a"))
     api.delete("/subjects/s")
     assert api.mode("IMPORT").status_code == 200
@@ -107,7 +107,7 @@ def test_import_clears_what_was_soft_deleted(api: RegistryApi) -> None:
         api.delete("/subjects/s")
 
 
-def test_a_mode_of_the_global_context_holds_everywhere(api: RegistryApi) -> None:
+def test_a_mode_of_the_global_context_applies_to_all_contexts(api: RegistryApi) -> None:
     api.mode("READONLY", ":.__GLOBAL:")
     assert api.get("/mode?defaultToGlobal=true").json() == {"mode": "READONLY"}
     assert error_of(api.try_register("s", record("a"))) == (422, 42205)

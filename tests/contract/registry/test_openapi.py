@@ -1,4 +1,4 @@
-"""The document and the routes say the same."""
+"""The OpenAPI document and the routes agree."""
 
 import re
 from collections.abc import Sequence
@@ -58,6 +58,6 @@ def test_every_path_parameter_is_declared() -> None:
             assert wanted <= declared, path
 
 
-def test_a_wrong_method_is_told_the_right_ones(api: RegistryApi) -> None:
+def test_the_response_to_a_wrong_method_lists_the_allowed_ones(api: RegistryApi) -> None:
     assert api.send("GET", "/subjects/s").headers["allow"] == "DELETE, POST"
     assert api.send("PATCH", "/config").headers["allow"] == "DELETE, GET, PUT"

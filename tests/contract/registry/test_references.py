@@ -52,7 +52,7 @@ def test_a_schema_refers_to_another_subject(free_api: RegistryApi, context: str,
     assert free_api.delete(f"/subjects/{child}/versions/1?permanent=true").json() == 1
 
 
-def test_referrers_are_asked_for_in_either_spelling(free_api: RegistryApi) -> None:
+def test_referrers_are_found_by_bare_and_qualified_subject(free_api: RegistryApi) -> None:
     free_api.register("s", record("a"))
     for spelling in ("referencedby", "referencedBy", "referencedBy/"):
         assert free_api.get(f"/subjects/s/versions/1/{spelling}").json() == []
@@ -70,7 +70,7 @@ def test_a_bare_reference_belongs_to_its_schemas_context(free_api: RegistryApi) 
     assert free_api.get("/subjects/:.c:child/versions/1/referencedby").json() == [id]
 
 
-def test_references_are_written_out_when_asked_for(api: RegistryApi) -> None:
+def test_references_are_inlined_on_request(api: RegistryApi) -> None:
     api.register("child", CHILD)
     api.register("parent", PARENT, references=reference("child"))
     resolved = api.get("/subjects/parent/versions/1?format=resolved").json()
@@ -78,7 +78,7 @@ def test_references_are_written_out_when_asked_for(api: RegistryApi) -> None:
     assert resolved["guid"] == api.get("/subjects/parent/versions/1").json()["guid"]
 
 
-def test_references_lead_through_several_subjects(api: RegistryApi) -> None:
+def test_references_are_resolved_through_several_subjects(api: RegistryApi) -> None:
     enum = {"type": "enum", "name": "Currency", "namespace": "m.c", "symbols": ["EUR", "USD"]}
     api.register("shared", enum)
     for name in ("Decreased", "Updated"):
@@ -92,7 +92,7 @@ def test_references_lead_through_several_subjects(api: RegistryApi) -> None:
     assert found["references"] == both
 
 
-def test_a_reference_that_leads_nowhere_is_refused(api: RegistryApi) -> None:
+def test_an_unknown_reference_is_rejected(api: RegistryApi) -> None:
     answer = api.try_register("parent", PARENT, references=reference("child"))
     assert error_of(answer) == (422, 42201)
     assert 'No schema reference found for subject "child" and version 1' in answer.json()["message"]
@@ -112,12 +112,12 @@ def test_minus_one_refers_to_the_latest_version(api: RegistryApi) -> None:
 @pytest.mark.parametrize(
     "broken", [{"name": "x"}, {"subject": "child", "version": 1}, {"name": "x", "subject": "child", "version": 0}]
 )
-def test_an_incomplete_reference_is_refused(api: RegistryApi, broken: dict[str, object]) -> None:
+def test_an_incomplete_reference_is_rejected(api: RegistryApi, broken: dict[str, object]) -> None:
     api.register("child", CHILD)
     assert error_of(api.try_register("parent", PARENT, references=[broken])) == (422, 42201)
 
 
-def test_references_in_a_circle_are_refused(free_api: RegistryApi) -> None:
+def test_circular_references_are_rejected(free_api: RegistryApi) -> None:
     free_api.register("one", CHILD)
     free_api.register("two", record("x", name="Two"), references=reference("one"))
     free_api.mode("IMPORT", "", "?force=true")
@@ -150,7 +150,7 @@ def test_json_and_protobuf_schemas_have_references_too(api: RegistryApi) -> None
     assert api.get("/subjects/pc/versions/1/referencedby").json() == [4]
 
 
-def test_a_version_that_is_referred_to_survives_the_registration_of_its_twin(free_api: RegistryApi) -> None:
+def test_a_referenced_version_survives_the_registration_of_the_same_schema(free_api: RegistryApi) -> None:
     free_api.register("user", CHILD)
     order = free_api.register("order", PARENT, references=reference("user"))
     free_api.delete("/subjects/order")
@@ -167,7 +167,7 @@ def test_a_version_that_is_referred_to_survives_the_registration_of_its_twin(fre
     assert free_api.get("/subjects/user/versions?deleted=true").json() == [3]
 
 
-def test_references_within_a_subject_do_not_keep_it(free_api: RegistryApi) -> None:
+def test_references_within_a_subject_do_not_prevent_its_delete(free_api: RegistryApi) -> None:
     free_api.register("s", CHILD)
     free_api.register("s", PARENT, references=reference("s"))
     assert error_of(free_api.delete("/subjects/s/versions/1")) == (422, 42206)
@@ -175,7 +175,7 @@ def test_references_within_a_subject_do_not_keep_it(free_api: RegistryApi) -> No
     assert free_api.delete("/subjects/s?permanent=true").json() == [1, 2]
 
 
-def test_a_schema_that_another_subject_uses_too_keeps_the_subject(free_api: RegistryApi) -> None:
+def test_a_schema_that_another_subject_also_uses_prevents_the_delete(free_api: RegistryApi) -> None:
     free_api.register("s", CHILD)
     for subject in ("s", "t"):
         free_api.register(subject, PARENT, references=reference("s"))

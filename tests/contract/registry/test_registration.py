@@ -1,4 +1,4 @@
-"""Ids, versions, look-up and lists, as Confluent's registry has them."""
+"""Ids, versions, lookups and lists, as in Confluent's registry."""
 
 import json
 
@@ -13,7 +13,7 @@ def test_the_first_schema_gets_id_1_and_version_1(api: RegistryApi) -> None:
     assert answer.headers["content-type"] == "application/vnd.schemaregistry.v1+json"
 
 
-def test_registering_again_gives_the_same_id(free_api: RegistryApi) -> None:
+def test_registering_again_returns_the_same_id(free_api: RegistryApi) -> None:
     schemas = distinct(5)
     ids = [free_api.register("s", schema) for schema in schemas]
     assert ids == [1, 2, 3, 4, 5]
@@ -37,7 +37,7 @@ def test_white_space_does_not_make_another_schema(api: RegistryApi) -> None:
     assert api.get("/schemas/ids/1").json()["schema"] == '"string"'
 
 
-def test_a_version_tells_all_about_itself(api: RegistryApi) -> None:
+def test_a_version_has_all_fields(api: RegistryApi) -> None:
     api.register("s", record("a"))
     version = api.get("/subjects/s/versions/1").json()
     assert version["subject"] == "s"
@@ -74,13 +74,13 @@ def test_a_version_can_be_sent_as_it_was_received(api: RegistryApi) -> None:
     assert api.post("/subjects/t/versions", {**body, "createTs": 1}).json()["id"] == 1
 
 
-def test_the_bare_text_of_a_schema_is_not_escaped(api: RegistryApi) -> None:
+def test_the_raw_schema_is_not_escaped(api: RegistryApi) -> None:
     api.register("s", record("a"))
     assert api.get("/subjects/s/versions/1/schema").text == record("a")
     assert api.get("/schemas/ids/1/schema").text == record("a")
 
 
-def test_every_schema_says_which_language_it_is_in(free_api: RegistryApi) -> None:
+def test_every_schema_has_a_schema_type(free_api: RegistryApi) -> None:
     free_api.register("s", '{"type":"object"}', schemaType="JSON")
     free_api.register("s", 'syntax = "proto3"; message A { int32 a = 1; }', schemaType="PROTOBUF")
     free_api.register("s", record("a"))
@@ -90,7 +90,7 @@ def test_every_schema_says_which_language_it_is_in(free_api: RegistryApi) -> Non
     assert sorted(free_api.get("/schemas/types").json()) == ["AVRO", "JSON", "PROTOBUF"]
 
 
-def test_the_level_none_lets_languages_follow_each_other(free_api: RegistryApi) -> None:
+def test_the_level_none_allows_a_change_of_language(free_api: RegistryApi) -> None:
     free_api.register("s", record("a"))
     body = {"schema": '{"type":"object"}', "schemaType": "JSON"}
     assert free_api.post("/compatibility/subjects/s/versions/latest", body).json() == {"is_compatible": True}
@@ -103,7 +103,7 @@ def test_another_language_is_incompatible(api: RegistryApi) -> None:
     assert "Incompatible because of different schema type" in answer.json()["message"]
 
 
-def test_an_incompatible_schema_is_refused_with_every_reason(api: RegistryApi) -> None:
+def test_an_incompatible_schema_is_rejected_with_all_reasons(api: RegistryApi) -> None:
     api.register("s", record("a", ("b", "int")))
     answer = api.try_register("s", record("a", ("b", "string"), "c"))
     assert error_of(answer) == (409, 409)
@@ -118,25 +118,25 @@ def test_an_incompatible_schema_is_refused_with_every_reason(api: RegistryApi) -
     assert message.endswith("{validateFields: 'false', compatibility: 'BACKWARD'}]")
 
 
-def test_the_maximum_id_comes_when_asked_for(free_api: RegistryApi) -> None:
+def test_the_maximum_id_is_returned_on_request(free_api: RegistryApi) -> None:
     for schema in distinct(3):
         free_api.register("s", schema)
     assert "maxId" not in free_api.get("/schemas/ids/1").json()
     assert free_api.get("/schemas/ids/1?fetchMaxId=true").json()["maxId"] == 3
 
 
-def test_an_unknown_format_is_the_default_one(api: RegistryApi) -> None:
+def test_an_unknown_format_returns_the_default_one(api: RegistryApi) -> None:
     api.register("s", record("a"))
     assert api.get("/schemas/ids/1?format=bad-format").json()["schema"] == record("a")
 
 
-def test_protobuf_comes_serialized_when_asked_for(api: RegistryApi) -> None:
+def test_protobuf_is_returned_serialized_on_request(api: RegistryApi) -> None:
     api.register("s", 'syntax = "proto3"; message A { int32 a = 1; }', schemaType="PROTOBUF")
     text = api.get("/schemas/ids/1?format=serialized").json()["schema"]
     assert api.post("/subjects/s", {"schema": text, "schemaType": "PROTOBUF"}).json()["id"] == 1
 
 
-def test_lists_come_in_pages(free_api: RegistryApi) -> None:
+def test_lists_have_pages(free_api: RegistryApi) -> None:
     for index, schema in enumerate(distinct(6)):
         free_api.register(f"s{index // 2}", schema)
     assert free_api.get("/subjects").json() == ["s0", "s1", "s2"]
@@ -152,7 +152,7 @@ def test_lists_come_in_pages(free_api: RegistryApi) -> None:
     assert [one["id"] for one in free_api.get("/schemas?subjectPrefix=s1").json()] == [3, 4]
 
 
-def test_unknown_things_have_their_own_codes(api: RegistryApi) -> None:
+def test_unknown_objects_have_their_own_error_codes(api: RegistryApi) -> None:
     assert error_of(api.get("/subjects/x/versions")) == (404, 40401)
     assert error_of(api.get("/subjects/x/versions/1")) == (404, 40401)
     assert error_of(api.post("/subjects/x", {"schema": record("a")})) == (404, 40401)
@@ -170,7 +170,7 @@ def test_unknown_things_have_their_own_codes(api: RegistryApi) -> None:
     assert api.post("/subjects/s", {"schema": record("z")}).json()["message"] == "Schema not found"
 
 
-def test_versions_that_are_none_are_refused(api: RegistryApi) -> None:
+def test_invalid_versions_are_rejected(api: RegistryApi) -> None:
     api.register("s", record("a"))
     for version in ("0", "-2", "earliest", "1.0", "2147483648", "99999999999999999999", "%20", "٣"):
         answer = api.get(f"/subjects/s/versions/{version}")
@@ -193,7 +193,7 @@ def test_normalizing_can_be_configured(api: RegistryApi) -> None:
     assert api.register("s", '{"type":"int","a":2,"b":1}') == id
 
 
-def test_a_schema_that_is_none_says_where(api: RegistryApi) -> None:
+def test_an_invalid_schema_is_reported_with_its_position(api: RegistryApi) -> None:
     answer = api.try_register("s", record("a", ("b", "str")))
     assert error_of(answer) == (422, 42201)
     assert answer.json()["message"] == (
@@ -203,13 +203,13 @@ def test_a_schema_that_is_none_says_where(api: RegistryApi) -> None:
     assert error_of(api.try_register("s", record("a"), schemaType="XML")) == (422, 42201)
 
 
-def test_an_empty_schema_is_refused_in_an_empty_subject(api: RegistryApi) -> None:
+def test_an_empty_schema_is_rejected_in_an_empty_subject(api: RegistryApi) -> None:
     answer = api.post("/subjects/s/versions", {})
     assert error_of(answer) == (422, 42201)
     assert answer.json()["message"] == "Empty schema"
 
 
-def test_known_answers_are_kept_and_dropped_when_they_change(free_api: RegistryApi) -> None:
+def test_responses_are_cached_until_they_change(free_api: RegistryApi) -> None:
     free_api.register("s", record("a"))
     body = {"schema": record("a")}
     for _ in range(3):
@@ -227,7 +227,7 @@ def test_known_answers_are_kept_and_dropped_when_they_change(free_api: RegistryA
     assert error_of(free_api.get("/subjects/s/versions/latest")) == (404, 40401)
 
 
-def test_a_subject_may_hold_any_character_but_control_characters(api: RegistryApi) -> None:
+def test_a_subject_may_contain_any_character_except_control_characters(api: RegistryApi) -> None:
     for index, name in enumerate(("a%2Fb", "%C3%A9", "a%20b", "a%2Bb", "%25", "a%3Fb", "%F0%9F%A6%86")):
         api.register(name, record(f"f{index}"))
         assert api.get(f"/subjects/{name}/versions").json() == [1], name
@@ -236,8 +236,8 @@ def test_a_subject_may_hold_any_character_but_control_characters(api: RegistryAp
         assert error_of(api.try_register(name, record("a"))) == (422, 42208), name
 
 
-def test_long_and_short_work_take_turns(api: RegistryApi) -> None:
-    """A transitive comparison with many versions is not done where short work is."""
+def test_long_and_short_requests_are_interleaved(api: RegistryApi) -> None:
+    """A transitive comparison with many versions does not run on the event loop."""
     api.config("long", compatibility="FULL_TRANSITIVE")
     fields = [defaulted(f"f{number}") for number in range(40)]
     for count in range(1, 40):

@@ -1,4 +1,4 @@
-"""What every store must do, whatever it is kept on. A later store joins `STORES`."""
+"""The contract of all stores. Add new stores to `STORES`."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ STORES: dict[str, Callable[[Path], RegistryStore]] = {
 
 @pytest.fixture(params=STORES)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], RegistryStore]]:
-    """Opens the store; a second time, the same data again."""
+    """Open the store. A second call opens the same data."""
     stores: list[RegistryStore] = []
 
     def open_again() -> RegistryStore:
@@ -52,7 +52,7 @@ RICH = stored(
 )
 
 
-def test_a_version_comes_back_as_it_was(opened: Callable[[], RegistryStore]) -> None:
+def test_a_stored_version_is_read_back_unchanged(opened: Callable[[], RegistryStore]) -> None:
     opened().apply([lambda store: store.put_version(RICH)])
     with opened().reading() as store:
         assert store.version(S, 1) == RICH
@@ -63,7 +63,7 @@ def test_a_version_comes_back_as_it_was(opened: Callable[[], RegistryStore]) -> 
         assert [r.id for r in store.referrers(Subject(".", "other"), 3)] == [1]
 
 
-def test_an_operation_that_fails_leaves_nothing_and_others_stay(opened: Callable[[], RegistryStore]) -> None:
+def test_a_failed_operation_is_undone_and_others_are_kept(opened: Callable[[], RegistryStore]) -> None:
     def failing(store: StoreWriter) -> None:
         store.put_version(stored(S, 2, 2))
         raise OperationNotPermitted("no")
@@ -78,7 +78,7 @@ def test_an_operation_that_fails_leaves_nothing_and_others_stay(opened: Callable
     assert outcome.touched.subjects == {"s"}
 
 
-def test_a_reader_sees_no_more_than_what_is_committed(opened: Callable[[], RegistryStore]) -> None:
+def test_a_reader_sees_committed_data_only(opened: Callable[[], RegistryStore]) -> None:
     store = opened()
     store.apply([lambda writer: writer.put_version(stored(S, 1, 1))])
     with store.snapshot() as before:
@@ -92,7 +92,7 @@ def test_a_reader_sees_no_more_than_what_is_committed(opened: Callable[[], Regis
         assert after.last_version(S) == 2
 
 
-def test_ids_are_given_once_in_each_context(opened: Callable[[], RegistryStore]) -> None:
+def test_ids_are_assigned_once_in_each_context(opened: Callable[[], RegistryStore]) -> None:
     outcome = opened().apply([lambda store: store.allocate_id("."), lambda store: store.allocate_id(".c")])
     assert outcome.results == (1, 1)
     outcome = opened().apply([lambda store: store.allocate_id(".")])
@@ -102,7 +102,7 @@ def test_ids_are_given_once_in_each_context(opened: Callable[[], RegistryStore])
     assert store.apply([lambda writer: writer.allocate_id(".")]).results == (501,)
 
 
-def test_content_goes_with_its_last_version_and_its_id_is_remembered(opened: Callable[[], RegistryStore]) -> None:
+def test_content_is_removed_with_its_last_version_and_keeps_its_id(opened: Callable[[], RegistryStore]) -> None:
     one, other = stored(S, 1, 1), stored(Subject(".", "t"), 1, 1)
     store = opened()
     store.apply([lambda w: w.put_version(one), lambda w: w.put_version(other)])
@@ -117,7 +117,7 @@ def test_content_goes_with_its_last_version_and_its_id_is_remembered(opened: Cal
         assert reader.retired_id_of_content(".", one.fingerprint, SchemaType.AVRO) == 1
 
 
-def test_soft_deleted_versions_are_hidden_shown_or_alone(opened: Callable[[], RegistryStore]) -> None:
+def test_soft_deleted_versions_can_be_excluded_included_or_selected(opened: Callable[[], RegistryStore]) -> None:
     store = opened()
     subjects = [Subject(context, name) for context, name in itertools.product((".", ".c"), ("a", "ab", "b"))]
     store.apply([putting(stored(s, 1, n + 1)) for n, s in enumerate(subjects)])
@@ -137,7 +137,7 @@ def test_soft_deleted_versions_are_hidden_shown_or_alone(opened: Callable[[], Re
     assert listed(Selection(".c", "ab"), Deleted.SHOWN) == [":.c:ab"]
 
 
-def test_settings_are_kept_by_scope(opened: Callable[[], RegistryStore]) -> None:
+def test_settings_are_stored_by_scope(opened: Callable[[], RegistryStore]) -> None:
     config = Config(Level.FULL, alias="x", normalize=True, default_metadata=Metadata({}, {"k": "v"}))
     store = opened()
     store.apply([lambda w: w.put_config(S, config), lambda w: w.put_mode(Subject(".c", ""), Mode.IMPORT)])
@@ -149,7 +149,7 @@ def test_settings_are_kept_by_scope(opened: Callable[[], RegistryStore]) -> None
         assert reader.modes(Selection(None)) == [(Subject(".c", ""), Mode.IMPORT)]
 
 
-def test_lookalikes_are_those_of_the_same_text_and_those_with_references(opened: Callable[[], RegistryStore]) -> None:
+def test_lookup_by_text_includes_versions_with_references(opened: Callable[[], RegistryStore]) -> None:
     store = opened()
     versions = [
         stored(S, 1, 1, '"a"'),
@@ -162,7 +162,7 @@ def test_lookalikes_are_those_of_the_same_text_and_those_with_references(opened:
         assert [key.version for key in reader.lookalikes(S, '"a"')] == [4, 2, 1]
 
 
-def test_a_batch_that_cannot_be_written_is_refused_whole(opened: Callable[[], RegistryStore]) -> None:
+def test_a_batch_that_cannot_be_written_fails_completely(opened: Callable[[], RegistryStore]) -> None:
     store = opened()
     store.apply([lambda w: w.put_version(stored(S, 1, 1))])
 
@@ -177,7 +177,7 @@ def test_a_batch_that_cannot_be_written_is_refused_whole(opened: Callable[[], Re
         assert reader.last_version(S) == 1
 
 
-def test_a_file_of_a_newer_release_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_a_newer_release_is_rejected(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "registry.db", lambda: 7)
     store._writer.execute("PRAGMA user_version = 99")
     store.close()

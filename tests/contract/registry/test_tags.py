@@ -1,4 +1,4 @@
-"""Tags inside schemas: added, removed, found, carried on."""
+"""Tags inside schemas: added, removed, found and propagated."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def test_tags_are_added_and_removed_with_a_registration(api: RegistryApi) -> Non
     assert api.get("/schemas/ids/3?findTags=T9").json()["schemaTags"] == []
 
 
-def test_tags_are_carried_on_when_asked_for(api: RegistryApi) -> None:
+def test_tags_are_propagated_on_request(api: RegistryApi) -> None:
     api.register("s", TAGGED)
     api.register("s", record("a", defaulted("b")), propagateSchemaTags=True)
     latest = api.get("/subjects/s/versions/latest?findTags=*").json()
@@ -38,7 +38,7 @@ def test_tags_are_carried_on_when_asked_for(api: RegistryApi) -> None:
     assert latest["version"] == 2
 
 
-def test_tags_of_what_is_gone_are_not_carried_on(api: RegistryApi) -> None:
+def test_tags_of_removed_entities_are_not_propagated(api: RegistryApi) -> None:
     api.register(
         "s", record("a", "b"), schemaTagsToAdd=[*tags("R.a", "sr_field", "T1"), *tags("R.b", "sr_field", "T2")]
     )
@@ -76,7 +76,7 @@ def test_tags_of_json_schemas(api: RegistryApi) -> None:
     assert found["schemaTags"] == tags("object.a", "sr_field", "PII")
 
 
-def test_tags_on_nothing_are_refused(api: RegistryApi) -> None:
+def test_tags_of_unknown_entities_are_rejected(api: RegistryApi) -> None:
     api.register("s", record("a"))
     answer = api.try_register("s", record("a"), schemaTagsToAdd=tags("no.such", "sr_field", "T"))
     assert error_of(answer) == (422, 42201)
@@ -133,7 +133,7 @@ def test_tags_of_protobuf_schemas_are_options_in_the_text(api: RegistryApi) -> N
     assert error_of(api.post("/subjects/s/versions/latest/tags", {"tagsToAdd": nowhere})) == (422, 42201)
 
 
-def test_every_spelling_of_protobuf_tags_is_found_and_its_neighbours_stay(api: RegistryApi) -> None:
+def test_all_forms_of_protobuf_tags_are_found_and_other_options_are_kept(api: RegistryApi) -> None:
     spelled = """syntax = "proto3";
 import "confluent/meta.proto";
 message M {

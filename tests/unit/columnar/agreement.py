@@ -1,6 +1,6 @@
-"""One round of the comparison that everything hangs on: a random schema, a reader, bodies, some of them damaged.
+"""One round of the comparison with the row-wise decoder: random schema, reader and bodies, some of them damaged.
 
-The columns must say of every row what the row-wise decoder says, and hold the same values.
+For each row, the columns must have the same reason and the same value as the row-wise decoder.
 """
 
 import json
@@ -27,7 +27,7 @@ LIES = (-1, -5, 64, 300, 1_000_000, 2**31, 2**63 - 1, -(2**63))
 
 
 def damaged(rng: Random, payload: bytes) -> bytes:
-    """A flipped bit, a cut, an insertion, a number that lies, a deletion."""
+    """A flipped bit, a truncation, an insertion, a wrong number, a deletion."""
     out = bytearray(payload)
     kind = rng.random()
     place = rng.randrange(len(out) + 1)
@@ -45,20 +45,20 @@ def damaged(rng: Random, payload: bytes) -> bytes:
 
 
 def round_of(rng: Random) -> tuple[Any, Any] | None:
-    """A writer's and a reader's schema, or None where the dice made one that cannot be."""
+    """A writer and a reader schema, or None if the random schema is invalid."""
     writer = Schemas(rng).any(4) if rng.random() < 0.3 else Schemas(rng).record(4)
     try:
         reader = Readers(rng, rng.choice((0, 0.05, 0.15, 0.3))).evolve(writer)
         parse(json.dumps(reader))
         parse(json.dumps(writer))
         Bodies(Random(0), writer).body()
-    except (InvalidSchema, RecursionError):  # two branches of one type; a record that never ends
+    except (InvalidSchema, RecursionError):  # two branches of one type, or an endless record
         return None
     return writer, reader
 
 
 def is_whole(schema: Any) -> bool:
-    """A schema of bytes: its body has no length before them."""
+    """A schema of bytes: its body has no length."""
     return schema == "bytes" or (isinstance(schema, dict) and schema["type"] == "bytes")
 
 
@@ -77,7 +77,7 @@ def payloads_of(rng: Random, writer: Any, count: int, damage: float) -> list[byt
 
 
 def check(batch: Batch, payloads: Sequence[bytes | None], writer: Schema, reader: Schema, recursion_max: int) -> Any:
-    """Assert that every row agrees; returns how often each reason was met."""
+    """Assert that all rows agree. Returns the number of rows per reason."""
     decoders = {1: Decoder(writer, reader)}
     whole = isinstance(writer, Primitive) and writer.kind == "bytes"
     batch.values.validate(full=True)
@@ -92,7 +92,7 @@ def check(batch: Batch, payloads: Sequence[bytes | None], writer: Schema, reader
         ours = batch.reasons[row].as_py()
         met[ours] += 1
         if ours == Reason.TOO_DEEP and reason != Reason.TOO_DEEP:
-            # The columns of a record inside itself end somewhere; what comes behind is then not looked at.
+            # The columns of a recursive record end at a depth. Errors after that are not reached.
             assert reason != 0 or too_deep(reader, value, recursion_max), (row, payload)
         else:
             assert ours == reason, (row, payload, ours, reason)
@@ -111,7 +111,7 @@ def run(rng: Random, engines: Sequence[Engine | None] = (None,), rows: int = 30,
     writer, reader = (parse(json.dumps(schema)) for schema in made)
     try:
         payloads = payloads_of(rng, made[0], rows, damage)
-    except RecursionError:  # a record that goes on inside itself too often
+    except RecursionError:  # a record that contains itself too often
         return Counter()
     recursion_max = rng.choice((0, 1))
     met: Counter[int] = Counter()

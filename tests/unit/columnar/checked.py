@@ -1,6 +1,6 @@
-"""The plain engine over arrays that refuse every index outside them, and negative ones.
+"""The plain engine on arrays that reject negative and out-of-range indexes.
 
-Compiled code checks nothing: a program that points past its buffers would write over the process. Here it fails.
+Compiled code has no checks: a program with a wrong position would overwrite memory. Here it fails.
 """
 
 from typing import Any

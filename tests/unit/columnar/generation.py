@@ -1,7 +1,7 @@
-"""Random Avro schemas, readers that may or may not be able to read them, and bodies written byte by byte.
+"""Random Avro schemas, readers that may not match, and bodies written byte by byte.
 
-Wider than what a well-meaning producer does: every logical type, recursion, items of no bytes, blocks with byte sizes,
-needlessly long varints, readers that do not fit. The row-wise decoder says what each body is worth.
+This covers more than normal producers: all logical types, recursion, items of zero bytes, blocks with byte sizes,
+redundant varint bytes, readers that do not match. The row-wise decoder determines the expected result.
 """
 
 import struct
@@ -48,7 +48,7 @@ PROMOTIONS = {
 
 
 class Schemas:
-    """Makes one schema; every named type gets a name of its own."""
+    """Creates one schema. All named types have unique names."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -129,7 +129,7 @@ def definitions(schema: Any, found: dict[str, Any] | None = None) -> dict[str, A
 
 
 class Readers:
-    """Makes a reader from a writer's schema: mostly one that can read it, at times one that cannot."""
+    """Creates a reader from a writer schema: usually a matching one, sometimes not."""
 
     def __init__(self, rng: Random, rate: float) -> None:
         self.rng = rng
@@ -307,7 +307,7 @@ class Bodies:
             return zigzag(0)
         index = self.rng.randrange(len(branches))
         if depth <= 0:
-            # The shortest way out of a record inside itself.
+            # The shortest end of a recursive record.
             index = min(range(len(branches)), key=lambda place: self.cost(branches[place]))
         return zigzag(index) + self.value(branches[index], depth - 1)
 
@@ -331,7 +331,7 @@ class Bodies:
         return zigzag(len(raw)) + raw
 
     def key(self) -> bytes:
-        """Never the same twice: in Python the later value wins, and what the earlier one was is not seen."""
+        """Unique keys: in Python the last value wins and hides the earlier one."""
         self.keys += 1
         raw = f"{self.rng.choice(TEXTS)}{self.keys}".encode()
         return zigzag(len(raw)) + raw

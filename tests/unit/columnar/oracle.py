@@ -1,4 +1,4 @@
-"""What the row-wise decoder makes of a batch, and whether columns say the same."""
+"""The results of the row-wise decoder for a batch, and their comparison with columns."""
 
 import itertools
 import math
@@ -33,7 +33,7 @@ def verdict(payload: bytes | None, decoders: dict[int, Decoder]) -> tuple[int, A
 
 
 def rows_of(array: pa.Array, schema: Schema) -> list[Any]:
-    """The column as the values that the row-wise decoder gives."""
+    """The column as values of the row-wise decoder."""
     if isinstance(schema, Union):
         return union_rows(array, schema)
     plain: list[Any] = [None] * len(array)
@@ -78,7 +78,7 @@ def union_rows(array: pa.Array, schema: Union) -> list[Any]:
     for row, known in enumerate(array.is_valid().to_pylist()):
         there = [column[row] for valid, column in columns if valid[row]]
         assert len(there) <= 1, "a union has one member"
-        # Under a null record a union may have no member at all.
+        # Below a null record, a union may have no member.
         out.append(there[0] if known and there else None)
     return out
 
@@ -103,7 +103,7 @@ def scalar_rows(array: pa.Array, schema: Primitive | Fixed) -> list[Any]:
 
 
 def same(ours: Any, expected: Any) -> bool:
-    """Equal, with NaN equal to itself and 0.0 not equal to -0.0; a column that was left out stands for nothing."""
+    """Equality with NaN equal to NaN and 0.0 different from -0.0. An omitted column equals nothing."""
     if isinstance(expected, dict) and isinstance(ours, dict):
         return all(
             same(ours[key], value) if key in ours else value in (None, [], {}) for key, value in expected.items()
@@ -116,7 +116,7 @@ def same(ours: Any, expected: Any) -> bool:
 
 
 def too_deep(schema: Schema, value: Any, recursion_max: int, around: tuple[Record, ...] = ()) -> bool:
-    """Whether a value has something where a column is left out, because a record lies inside itself too often."""
+    """Whether a value contains data in an omitted column of a recursive record."""
     if left_out(schema, recursion_max, around):
         return value not in (None, [], {}) or (value == {} and fits_record(schema))
     if isinstance(schema, Union):

@@ -1,4 +1,4 @@
-"""Random schemas, readers, values and damage: columns say what the row-wise decoder, fastavro and the writer say."""
+"""Random schemas, readers, values and damage: columns agree with the row-wise decoder and with fastavro."""
 
 import io
 import json
@@ -42,7 +42,7 @@ def decoded(body: bytes, writer: Any, reader: Any) -> Any:
 
 @PROPERTY
 @given(st.data())
-def test_columns_hold_the_value_that_was_written(data: st.DataObject) -> None:
+def test_columns_contain_the_written_values(data: st.DataObject) -> None:
     schema = data.draw(schemas(logical=True))
     value = data.draw(values(schema))
     body = Encoder(parse(json.dumps(schema))).encode(value)
@@ -51,7 +51,7 @@ def test_columns_hold_the_value_that_was_written(data: st.DataObject) -> None:
 
 @PROPERTY
 @given(st.data())
-def test_columns_of_an_evolved_reader_hold_what_fastavro_reads(data: st.DataObject) -> None:
+def test_columns_of_an_evolved_reader_agree_with_fastavro(data: st.DataObject) -> None:
     writer = data.draw(schemas(root="record"))
     reader = data.draw(evolved(writer))
     body = Encoder(parse(json.dumps(writer))).encode(data.draw(values(writer)))
@@ -95,7 +95,7 @@ def test_without_numba_the_results_are_the_same(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("engine", [None, Checked()], ids=["compiled", "checked"])
-def test_what_columns_hold_is_encoded_and_read_again(engine: Engine | None) -> None:
+def test_columns_are_encoded_and_decoded_again(engine: Engine | None) -> None:
     rounds = 0
     for seed in range(3000, 3200 if engine is None else 3060):
         rng = Random(seed)

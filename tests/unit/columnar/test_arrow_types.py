@@ -1,4 +1,4 @@
-"""Which Arrow type stands for which Avro type, what stands for a union, and what a default becomes."""
+"""The Arrow types of Avro types, unions and defaults."""
 
 import json
 import struct
@@ -140,7 +140,7 @@ def test_values_mean_what_their_type_says(schema: Any, body: bytes, expected: An
         (record(("x", ["null", "int"]), ("y", "string"), name="S"), {"x": None, "y": "z"}, {"x": None, "y": "z"}),
     ],
 )
-def test_a_field_that_the_writer_lacks_takes_its_default(schema: Any, default: Any, expected: Any) -> None:
+def test_a_field_that_the_writer_does_not_have_gets_its_default(schema: Any, default: Any, expected: Any) -> None:
     reader = {
         "type": "record",
         "name": "R",
@@ -161,7 +161,7 @@ TREE = {
 }
 
 
-def test_a_record_inside_itself_has_as_many_levels_as_asked_for() -> None:
+def test_a_recursive_record_has_the_requested_number_of_levels() -> None:
     inner = pa.struct([("v", pa.int32())])
     assert arrow_type(NODE, recursion_max=0) == inner
     assert arrow_type(NODE, recursion_max=1) == pa.struct([("v", pa.int32()), ("next", inner)])
@@ -176,7 +176,7 @@ def test_a_value_below_the_last_level_is_too_deep_and_its_absence_is_not() -> No
     assert decode(b"\2\2\2\0\0", TREE, recursion_max=0) is Reason.TOO_DEEP
 
 
-def test_stepping_over_a_record_inside_itself_stops_at_the_depth_that_the_row_wise_decoder_has() -> None:
+def test_skipping_a_recursive_record_has_the_depth_limit_of_the_row_wise_decoder() -> None:
     writer = record(("node", NODE), ("last", "int"))
     reader = record(("last", "int"))
     ninety_nine = b"\2\2" * 98 + b"\2\0" + b"\x0e"
@@ -185,7 +185,7 @@ def test_stepping_over_a_record_inside_itself_stops_at_the_depth_that_the_row_wi
     assert decode(hundred, writer, reader) is Reason.TOO_DEEP
 
 
-def test_a_reader_of_too_many_columns_is_refused() -> None:
+def test_a_reader_with_too_many_columns_is_rejected() -> None:
     schema: Any = "int"
     for level in range(16):
         schema = record(("a", schema), ("b", f"L{level - 1}" if level else "int"), name=f"L{level}")
@@ -194,7 +194,7 @@ def test_a_reader_of_too_many_columns_is_refused() -> None:
 
 
 def test_a_writer_whose_program_would_be_endless_is_unresolvable() -> None:
-    """Every level offers two records for one of the reader's, so the code doubles with each."""
+    """Each level has two writer records for one reader record, so the code doubles with each level."""
     writer: Any = "int"
     reader: Any = "int"
     for level in range(40):

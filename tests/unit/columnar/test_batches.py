@@ -56,7 +56,7 @@ def offsets(records: Records) -> list[int]:
 
 @pytest.mark.parametrize("engine", [None, Checked()], ids=["compiled", "checked"])
 @pytest.mark.parametrize("codec", CODECS)
-def test_columns_hold_what_aiokafka_reads(codec: str, engine: Engine | None) -> None:
+def test_columns_agree_with_aiokafka(codec: str, engine: Engine | None) -> None:
     data = b""
     for base in (0, 40):
         builder = DefaultRecordBatchBuilder(
@@ -89,7 +89,7 @@ def test_columns_hold_what_aiokafka_reads(codec: str, engine: Engine | None) -> 
     assert (records.faults, records.next_offset) == ((), 80)
 
 
-def test_java_s_framing_of_snappy_is_read() -> None:
+def test_snappy_with_javas_framing_is_read() -> None:
     plain = b"".join(record_bytes(delta, (None, b"abc" * 50, [])) for delta in range(20))
     blocks = [bytes(cramjam.snappy.compress_raw(part)) for part in (plain[:500], plain[500:])]
     framed = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(one)) + one for one in blocks)
@@ -97,13 +97,13 @@ def test_java_s_framing_of_snappy_is_read() -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 1, 11, 12, 40, 60, 61, 69])
-def test_a_batch_cut_off_at_the_end_is_left_for_the_next_fetch(keep: int) -> None:
+def test_a_truncated_batch_is_left_for_the_next_fetch(keep: int) -> None:
     whole, next_one = simple([b"a", b"b"]), simple([b"c"], base=2)
     records = read_batches(whole + next_one[:keep], 0)
     assert (offsets(records), records.faults, records.next_offset) == ([0, 1], (), 2)
 
 
-def test_nothing_is_nothing() -> None:
+def test_empty_input_has_no_rows() -> None:
     records = read_batches(b"", 0)
     assert (records.columns.num_rows, records.faults, records.next_offset) == (0, (), None)
 
@@ -154,14 +154,14 @@ def test_records_that_are_not_well_formed_fail_their_batch_and_no_other(
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4, 5, 7])
-def test_what_is_not_of_its_codec_fails_its_batch(codec: int) -> None:
+def test_invalid_compressed_data_fails_its_batch(codec: int) -> None:
     result = read_batches(batch_of(b"certainly not compressed", 1, attributes=codec) + simple([b"b"], base=1), 0)
     assert offsets(result) == [1]
     assert len(result.faults) == 1
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_a_bomb_is_not_inflated(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decompression_bomb_is_rejected(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompression, "BATCH_BYTES_MAX", 1_000_000)
     library = getattr(cramjam, codec)
     compress = library.compress_raw if codec == "snappy" else library.compress
@@ -171,7 +171,7 @@ def test_a_bomb_is_not_inflated(codec: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("length", [-1, 0, 48, -(2**31)])
-def test_a_length_that_cannot_be_ends_the_reading(length: int) -> None:
+def test_an_invalid_length_ends_reading(length: int) -> None:
     bad = bytearray(simple([b"x"], base=1))
     struct.pack_into(">i", bad, 8, length)
     result = read_batches(simple([b"a"]) + bytes(bad) + simple([b"z"], base=2), 0)
@@ -180,7 +180,7 @@ def test_a_length_that_cannot_be_ends_the_reading(length: int) -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1, 3])
-def test_other_message_formats_are_named(magic: int) -> None:
+def test_other_message_formats_are_reported(magic: int) -> None:
     bad = bytearray(simple([b"x"]))
     bad[16] = magic
     assert f"message format {magic}" in read_batches(bytes(bad), 0).faults[0].detail
@@ -193,12 +193,12 @@ def test_offsets_out_of_range_fail_their_batch(base: int, last_delta: int) -> No
     assert len(result.faults) == 1
 
 
-def test_records_before_the_fetch_offset_are_left_out() -> None:
+def test_records_before_the_fetch_offset_are_skipped() -> None:
     result = read_batches(simple([b"a", b"b", b"c"], base=5), 0, first_offset=6)
     assert result.columns.column("value").to_pylist() == [b"b", b"c"]
 
 
-def test_log_append_time_is_the_batch_s_and_no_timestamp_is_null() -> None:
+def test_log_append_time_comes_from_the_batch_and_a_missing_timestamp_is_null() -> None:
     appended = read_batches(simple([b"a", b"b"], attributes=8), 0).columns
     assert appended.column("timestamp").cast(pa.int64()).to_pylist() == [TIME + 1] * 2
     assert appended.column("timestamp_type").to_pylist() == [1, 1]
@@ -208,12 +208,12 @@ def test_log_append_time_is_the_batch_s_and_no_timestamp_is_null() -> None:
     assert read_batches(bytes(raw), 0).columns.column("timestamp").to_pylist() == [None]
 
 
-def test_control_batches_are_no_records_and_still_move_the_offset() -> None:
+def test_control_batches_are_not_records_but_advance_the_offset() -> None:
     result = read_batches(simple([b"a"]) + marker(1, producer=5, kind=1), 0)
     assert (offsets(result), result.next_offset) == ([0], 2)
 
 
-def test_aborted_transactions_are_left_out_until_their_marker() -> None:
+def test_aborted_transactions_are_skipped_until_their_marker() -> None:
     data = (
         simple([b"t1"], base=0, attributes=0x10, producer=5)
         + simple([b"other"], base=1, attributes=0x10, producer=6)
@@ -227,7 +227,7 @@ def test_aborted_transactions_are_left_out_until_their_marker() -> None:
     assert offsets(read_batches(data, 0)) == [0, 1, 2, 4]
 
 
-def test_a_header_name_that_is_not_text_is_kept_readable() -> None:
+def test_a_header_name_that_is_not_utf_8_is_replaced() -> None:
     records = record_bytes(0, (None, None, [("a\udcff", b"x")]))
     assert read_batches(batch_of(records, 1), 0).columns.column("headers").to_pylist() == [
         [{"key": "a?", "value": b"x"}]

@@ -1,4 +1,4 @@
-"""What comes in and what comes out: slices, chunks, nulls, mixed ids, growing columns, and rows beside bad ones."""
+"""Input and output of the decoder: slices, chunks, nulls, mixed ids, growing columns, good rows next to bad rows."""
 
 import json
 import struct
@@ -63,7 +63,7 @@ def test_rows_of_several_writers_become_columns_of_one_reader() -> None:
     assert batch.schema_ids.to_pylist() == [1, 2, 1]
 
 
-def test_every_bad_row_has_its_reason_and_the_good_ones_beside_it_are_untouched() -> None:
+def test_bad_rows_have_a_reason_and_do_not_affect_good_rows() -> None:
     good = payload(USER, user(5))
     bad: list[tuple[bytes | None, Reason]] = [
         (None, Reason.NULL),
@@ -83,7 +83,7 @@ def test_every_bad_row_has_its_reason_and_the_good_ones_beside_it_are_untouched(
     assert batch.reasons.to_pylist()[1::2] == [reason for _, reason in bad]
     assert batch.values.to_pylist()[::2] == [user(5)] * (len(bad) + 1)
     assert batch.values.to_pylist()[1::2] == [None] * len(bad)
-    # A column taken out of the struct on its own has the nulls as well.
+    # A single column of the struct also contains the nulls.
     assert batch.values.field("id").to_pylist()[1::2] == [None] * len(bad)
     assert batch.schema_ids.to_pylist()[:10] == [1, None, 1, None, 1, None, 1, None, 1, 99]
 
@@ -99,18 +99,18 @@ def test_payloads_may_be_of_any_binary_type_sliced_and_chunked(kind: pa.DataType
     assert decoder().decode(chunks).values.to_pylist() == expected
 
 
-def test_fixed_size_payloads_are_payloads_too() -> None:
+def test_fixed_size_payloads_are_accepted() -> None:
     row = payload(USER, user(1))
     assert decoder().decode(pa.array([row] * 3, pa.binary(len(row)))).values.to_pylist() == [user(1)] * 3
 
 
-def test_a_column_of_numbers_is_refused() -> None:
+def test_a_column_of_numbers_is_rejected() -> None:
     with pytest.raises(NotBinary, match="list"):
         decoder().decode(pa.array([[1], [2]]))
 
 
 @pytest.mark.parametrize("rows", [[], [None], [None, None]])
-def test_a_batch_of_nothing_is_a_batch(rows: list[None]) -> None:
+def test_an_empty_batch_is_accepted(rows: list[None]) -> None:
     for column in (
         pa.array(rows, pa.binary()),
         pa.chunked_array([pa.array(rows, pa.binary())]),
@@ -129,15 +129,15 @@ def test_a_batch_that_is_all_poison_has_a_null_for_every_row() -> None:
 
 
 @pytest.mark.parametrize("engine", [None, Checked()], ids=["compiled", "checked"])
-def test_columns_grow_with_what_rows_need(engine: Engine | None) -> None:
-    """Each row is larger than all before it, so that every buffer overflows again and again."""
+def test_columns_grow_on_demand(engine: Engine | None) -> None:
+    """Each row is larger than all rows before it, so that all buffers overflow repeatedly."""
     rows = [user(number, tags=3**number) for number in range(8)] + [user(9)]
     batch = decoder(engine=engine).decode(pa.array([payload(USER, row) for row in rows], pa.binary()))
     assert batch.values.to_pylist() == rows
 
 
-def test_a_row_that_asks_for_too_much_is_poison_and_its_neighbours_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A null takes one byte of payload, and a slot in each of a hundred columns."""
+def test_a_row_that_needs_too_much_memory_is_poison_and_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A null takes one byte of payload, and a cell in each of a hundred columns."""
     monkeypatch.setattr(arenas, "ROW_BYTES_MAX", 1_000_000)
     wide = {"type": "record", "name": "W", "fields": [{"name": f"f{n}", "type": "double"} for n in range(100)]}
     schema = {"type": "array", "items": ["null", wide]}
@@ -148,8 +148,8 @@ def test_a_row_that_asks_for_too_much_is_poison_and_its_neighbours_are_not(monke
     assert batch.values.to_pylist() == [[None], None, [None]]
 
 
-def test_a_lying_count_costs_nothing() -> None:
-    """Spark's own reader dies of this one."""
+def test_a_wrong_count_allocates_nothing() -> None:
+    """Spark's own reader crashes with this payload."""
     row = b"\0\0\0\0\1" + b"\0\0" + b"\x80\xa8\xd6\xb9\x07"
     before = pa.total_allocated_bytes()
     batch = decoder().decode(pa.array([row] * 1000, pa.binary()))
@@ -158,7 +158,7 @@ def test_a_lying_count_costs_nothing() -> None:
 
 
 class Counting:
-    """A source that counts how often it is asked."""
+    """A source that counts requests."""
 
     def __init__(self, answer: Schema | Reason) -> None:
         self.answer = answer
@@ -169,7 +169,7 @@ class Counting:
         return self.answer
 
 
-def test_a_source_is_asked_once_per_id_and_batch_and_never_again_for_a_known_one() -> None:
+def test_a_source_is_called_once_per_unknown_id_and_batch() -> None:
     known = Counting(parse(json.dumps(USER)))
     rows = pa.array([payload(USER, user(1), schema_id) for schema_id in (7, 8, 7, 8, 7)], pa.binary())
     reader = ColumnarDecoder(parse(json.dumps(USER)), known)
@@ -178,7 +178,7 @@ def test_a_source_is_asked_once_per_id_and_batch_and_never_again_for_a_known_one
     assert sorted(known.asked) == [7, 8]
 
 
-def test_a_schema_that_cannot_be_had_is_asked_for_again_in_the_next_batch() -> None:
+def test_an_unavailable_schema_is_requested_again_in_the_next_batch() -> None:
     down = Counting(Reason.REGISTRY_UNAVAILABLE)
     reader = ColumnarDecoder(parse(json.dumps(USER)), down)
     rows = pa.array([payload(USER, user(1), 7)] * 50, pa.binary())
@@ -188,7 +188,7 @@ def test_a_schema_that_cannot_be_had_is_asked_for_again_in_the_next_batch() -> N
     assert down.asked == [7, 7]
 
 
-def test_thousands_of_distinct_ids_are_told_apart() -> None:
+def test_thousands_of_distinct_ids_are_supported() -> None:
     ids = [number * 2_654_435 % 2**32 for number in range(3000)]
     source = Counting(parse(json.dumps(USER)))
     batch = ColumnarDecoder(parse(json.dumps(USER)), source).decode(
@@ -199,7 +199,7 @@ def test_thousands_of_distinct_ids_are_told_apart() -> None:
     assert batch.values.field("id").to_pylist() == list(range(3000))
 
 
-def test_bodies_whose_ids_came_another_way_are_decoded() -> None:
+def test_bodies_with_separate_ids_are_decoded() -> None:
     bodies = [payload(USER, user(1))[5:], payload(USER_V2, {**user(2), "extra": None}, 2)[5:], None, b"", b"x"]
     batch = decoder().decode_bodies(pa.array(bodies, pa.binary()), pa.array([1, 2, 1, None, 99], pa.int32()))
     assert batch.values.to_pylist() == [user(1), user(2), None, None, None]
@@ -223,7 +223,7 @@ def test_importing_serdes_loads_neither_numba_nor_pyarrow() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_without_numba_the_plain_interpreter_is_taken() -> None:
+def test_without_numba_the_plain_engine_is_used() -> None:
     code = """
 import sys
 sys.modules["numba"] = None
@@ -250,25 +250,25 @@ def compile_scan() -> Any:
 
 
 @pytest.mark.usefixtures("cache_directory")
-def test_compiled_code_is_kept_until_any_file_it_is_made_of_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_code_is_cached_until_a_source_file_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(compile_scan().stats.cache_misses.values()) == 1
     assert sum(compile_scan().stats.cache_hits.values()) == 1
     monkeypatch.setattr(compiled, "_fingerprint", lambda: "another opcode")
     assert sum(compile_scan().stats.cache_hits.values()) == 0
 
 
-def test_a_broken_cache_is_compiled_around(cache_directory: Path) -> None:
+def test_a_damaged_cache_is_ignored(cache_directory: Path) -> None:
     compile_scan()
     for kept in cache_directory.rglob("*.nb*"):
         kept.write_bytes(b"broken")
     assert compile_scan().signatures
 
 
-def test_where_no_cache_can_be_written_the_code_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a read-only install of a user without a home."""
+def test_without_a_writable_cache_the_code_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a read-only installation of a user without a home directory."""
     monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
     assert compile_scan().signatures
 
 
-def test_the_default_engine_is_the_compiled_one_where_numba_is() -> None:
+def test_the_default_engine_is_compiled_if_numba_is_installed() -> None:
     assert not isinstance(default_engine(), Plain)

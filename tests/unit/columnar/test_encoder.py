@@ -1,4 +1,4 @@
-"""Arrow columns to framed Avro: what is written, what a row is refused for, and what a column is refused for."""
+"""Arrow columns to framed Avro: encoded values, and errors of rows and columns."""
 
 import datetime
 import json
@@ -18,7 +18,7 @@ def record(*fields: Any) -> dict[str, Any]:
 
 
 def encode(schema: Any, column: pa.Array, engine: Engine | None = None) -> list[Any]:
-    """For each row its value read back, or the reason."""
+    """The decoded value or the reason of each row."""
     parsed = parse(json.dumps(schema))
     encoded = ColumnarEncoder(parsed, 258, engine=engine).encode(column)
     encoded.payloads.validate(full=True)
@@ -68,7 +68,7 @@ def test_rows_are_written_as_the_row_wise_decoder_reads_them(engine: Engine | No
     assert encode(schema, pa.chunked_array([column.slice(0, 5), column.slice(5)]), engine) == expected
 
 
-def test_large_rows_make_the_output_grow() -> None:
+def test_large_rows_enlarge_the_output() -> None:
     texts = ["x" * (3**size) for size in range(11)]
     assert encode(record(("t", "string")), pa.array([{"t": text} for text in texts])) == [{"t": text} for text in texts]
 
@@ -94,13 +94,13 @@ def test_large_rows_make_the_output_grow() -> None:
         ),
     ],
 )
-def test_a_row_that_the_schema_cannot_hold_has_a_reason(schema: Any, values: Any, kind: Any, reason: Any) -> None:
+def test_a_row_that_does_not_match_the_schema_has_a_reason(schema: Any, values: Any, kind: Any, reason: Any) -> None:
     members = pa.struct([("member0", pa.int32()), ("member1", pa.string())])
     outcome = encode(schema, pa.array(values, kind or members))
     assert outcome == [reason] if reason else not isinstance(outcome[0], Reason)
 
 
-def test_good_rows_beside_a_bad_one_are_written() -> None:
+def test_good_rows_next_to_a_bad_one_are_encoded() -> None:
     column = pa.array([{"a": 1}, {"a": None}, {"a": 3}], pa.struct([("a", pa.int32())]))
     assert encode(record(("a", "int")), column) == [{"a": 1}, Reason.INVALID_VALUE, {"a": 3}]
 
@@ -111,7 +111,7 @@ def test_columns_that_arrow_can_cast_are_cast() -> None:
     assert encode(schema, pa.array([{"a": 1, "b": "x", "c": [2]}], kind)) == [{"a": 1, "b": "x", "c": [2]}]
 
 
-def test_a_missing_column_takes_the_default_of_its_field() -> None:
+def test_a_missing_column_gets_the_default_of_its_field() -> None:
     schema = record(("a", "int"))
     schema["fields"].append({"name": "d", "type": ["null", "string"], "default": None})
     schema["fields"].append({"name": "e", "type": {"type": "array", "items": "int"}, "default": [1, 2]})
@@ -130,7 +130,7 @@ def test_a_missing_column_takes_the_default_of_its_field() -> None:
         ("null", [1], "only null"),
     ],
 )
-def test_a_column_that_is_not_of_the_schema_is_refused_by_name(schema: Any, column: Any, detail: str) -> None:
+def test_a_column_that_does_not_match_is_rejected_with_its_name(schema: Any, column: Any, detail: str) -> None:
     with pytest.raises(NotEncodable, match=detail):
         encode(schema, pa.array(column))
 

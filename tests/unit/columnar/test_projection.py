@@ -1,4 +1,4 @@
-"""A few fields of a schema: what is left, what the rows become, and paths that lead nowhere."""
+"""Projection: the remaining fields, the decoded rows, and unknown paths."""
 
 import json
 from typing import Any
@@ -68,17 +68,17 @@ def read(paths: list[str]) -> Any:
         ([], {}),
     ],
 )
-def test_only_the_fields_asked_for_are_columns(paths: list[str], expected: Any) -> None:
+def test_only_the_selected_fields_are_columns(paths: list[str], expected: Any) -> None:
     assert read(paths) == expected
 
 
 @pytest.mark.parametrize("path", ["nope", "id.x", "buyer.nope", "items.price.x", "", "id."])
-def test_a_path_that_leads_nowhere_is_named(path: str) -> None:
+def test_an_unknown_path_is_named(path: str) -> None:
     with pytest.raises(UnknownField):
         read([path])
 
 
-def test_a_path_may_pass_a_record_inside_itself() -> None:
+def test_a_path_may_pass_through_a_recursive_record() -> None:
     node = {
         "type": "record",
         "name": "Node",

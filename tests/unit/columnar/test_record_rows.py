@@ -1,4 +1,4 @@
-"""Records where they lie: decoded in place, cut into runs, and copied only into the columns that are asked for."""
+"""Records in place: decoded without a copy, sliced, and copied only for requested columns."""
 
 import struct
 
@@ -51,7 +51,7 @@ def test_payloads_are_decoded_in_place_as_from_their_column(engine: Engine | Non
 
 
 @ENGINES
-def test_a_run_of_rows_has_the_columns_of_those_rows(engine: Engine | None) -> None:
+def test_a_slice_of_rows_has_their_columns(engine: Engine | None) -> None:
     rows = scanned(fetched(), engine)
     whole = rows.batch()
     assert whole.equals(read_batches(bytes(fetched()), 3, engine=engine).columns)
@@ -62,7 +62,7 @@ def test_a_run_of_rows_has_the_columns_of_those_rows(engine: Engine | None) -> N
             assert part.has_headers == any(whole.slice(start, length).column("headers").to_pylist())
 
 
-def test_columns_keep_what_they_hold_when_other_bytes_come_in_their_place() -> None:
+def test_columns_do_not_change_when_the_bytes_are_overwritten() -> None:
     data = fetched()
     rows = scanned(data, None)
     decoded = ColumnarDecoder(parse(ORDER), FixedSchemas({1: ORDER})).decode(rows.payloads())

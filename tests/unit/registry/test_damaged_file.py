@@ -1,4 +1,4 @@
-"""Bits that change in the registry's file: a damaged row is reported and never served, the others still are."""
+"""Changed bits in the registry's file: damaged rows are reported and never returned, other rows are."""
 
 import logging
 import os
@@ -20,10 +20,10 @@ from headgate.registry.subjects import Subject
 SUBJECTS = [Subject(".", f"subject-{number}") for number in range(20)]
 A = SUBJECTS[0]
 OTHER = Subject(".", "other")
-"""Version 3 of it is referred to by every third schema."""
+"""Every third schema refers to version 3 of it."""
 
 FLIPPED_BITS = int(os.environ.get("HEADGATE_FLIPPED_BITS", "50"))
-"""Each is a start of the registry and a read of everything."""
+"""Each is a start of the registry and a read of all data."""
 
 
 def version(subject: Subject, number: int, id: int, *, deleted: bool = False) -> StoredVersion:
@@ -87,20 +87,20 @@ def answers(store: SqliteStore) -> list[Any]:
 
 
 def missing(answer: Any, expected: Any) -> bool:
-    """Nothing, or a part of a list: rows that a damaged key does not lead to. The log reports them at the start."""
+    """Nothing, or a part of a list: rows of a damaged key. The log reports them at start."""
     if isinstance(answer, list) and isinstance(expected, list):
         return all(one in expected for one in answer)
     return answer is None
 
 
-def test_no_flipped_bit_changes_an_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_flipped_bit_changes_a_response(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = filled(tmp_path / "registry.db")
     expected = answers(store)
     assert not any(isinstance(answer, StoreFailed) for answer in expected)
     store.close()
     whole = (tmp_path / "registry.db").read_bytes()
     chance = random.Random(20_261_118)
-    # Most pages are half empty: change bytes that carry something.
+    # Most pages are half empty: change bytes with content.
     places = [place for place in range(100, len(whole)) if whole[place]]
     damaged = tmp_path / "damaged" / "registry.db"
     reported = 0
@@ -157,7 +157,7 @@ def test_a_changed_row_is_reported_and_named(
     connection.close()
     with caplog.at_level(logging.ERROR):
         store = SqliteStore(path, lambda: 7)
-    assert "does not match its checksum" in caplog.text  # at the start already
+    assert "does not match its checksum" in caplog.text  # already at start
     try:
         with pytest.raises(DamagedRow, match="is damaged"), store.reading() as reader:
             question(reader)
@@ -167,7 +167,7 @@ def test_a_changed_row_is_reported_and_named(
         store.close()
 
 
-def test_a_damaged_context_gives_out_no_id_twice(tmp_path: Path) -> None:
+def test_a_damaged_context_assigns_no_id_twice(tmp_path: Path) -> None:
     path = tmp_path / "registry.db"
     filled(path).close()
     with sqlite3.connect(path) as connection:
@@ -180,7 +180,7 @@ def test_a_damaged_context_gives_out_no_id_twice(tmp_path: Path) -> None:
     store.close()
 
 
-def test_an_export_can_leave_damaged_rows_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_export_can_skip_damaged_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "registry.db"
     filled(path).close()
     with sqlite3.connect(path) as connection:
@@ -295,7 +295,7 @@ def test_a_reference_that_is_damaged_while_the_registry_runs_is_reported(tmp_pat
     "change",
     ["subject = 'subject-x'", "kind = 'version-removed'", "version = 9", "id = 9", "at_ms = 8", "sequence = 999"],
 )
-def test_a_damaged_change_is_left_out_and_reported(
+def test_a_damaged_change_is_skipped_and_reported(
     tmp_path: Path, change: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "registry.db"

@@ -1,4 +1,4 @@
-"""Random Avro schemas, values of them and readers evolved from them, for property tests of every decoder."""
+"""Random Avro schemas, values, and evolved readers, for property tests of decoders."""
 
 import string
 from datetime import UTC
@@ -24,7 +24,7 @@ _LOGICAL: tuple[dict[str, Any], ...] = (
     {"type": "string", "logicalType": "uuid"},
 )
 
-# What a value of each may be read as. Whole numbers are left out of float: fastavro keeps more digits than it holds.
+# The types as which each type can be read. Integers are not read as floats: fastavro keeps too many digits.
 _PROMOTIONS = {
     "int": ("long", "double"),
     "long": ("double",),
@@ -40,9 +40,9 @@ _KIN = ({"int", "long", "float", "double"}, {"bytes", "string"})
 def schemas(
     draw: st.DrawFn, depth: int = 2, logical: bool = False, root: str | None = None, kin_in_unions: bool = True
 ) -> Any:
-    """A schema as JSON. Names are `N1`, `N2`…, so that every named type is defined once and can be referred to.
+    """A schema as JSON. Names are `N1`, `N2`…, so that each named type is defined once and can be referenced.
 
-    Without `kin_in_unions` no branch of a union can be promoted to another.
+    Without `kin_in_unions`, no branch of a union can be promoted to another.
     """
     names: list[str] = []
     counter = [0]
@@ -92,7 +92,7 @@ def schemas(
             for _ in range(draw(st.integers(1, 4))):
                 branch = build(level - 1, in_union=True)
                 label = branch if isinstance(branch, str) else branch.get("name", branch["type"])
-                # {} could be a map as well as a record of defaults.
+                # {} could be a map or a record with defaults.
                 either = not isinstance(branch, str) and branch["type"] in ("map", "record")
                 kin = any(label in kinds and kinds & seen for kinds in _KIN) and not kin_in_unions
                 if label not in seen and not (either and "either" in seen) and not kin:
@@ -119,7 +119,7 @@ def schemas(
 
 
 def values(schema: Any) -> st.SearchStrategy[Any]:
-    """Underlying values of the schema (ints for dates, bytes for decimals are left to the logical types' own tests)."""
+    """Underlying values of the schema. Logical types have separate tests."""
     return _values(schema, _definitions(schema, {}), 3)
 
 
@@ -208,14 +208,14 @@ def _values(schema: Any, named: dict[str, Any], depth: int) -> st.SearchStrategy
 
 @st.composite
 def evolved(draw: st.DrawFn, schema: Any) -> Any:
-    """A reader that can read what `schema` writes: fields reordered, dropped, renamed by alias, added, promoted."""
+    """A reader that can read data of `schema`: fields reordered, removed, renamed by alias, added, promoted."""
 
     def walk(node: Any) -> Any:
         if isinstance(node, str):
             wider = _PROMOTIONS.get(node)
             return draw(st.sampled_from(wider)) if wider and draw(st.integers(0, 3)) == 0 else node
         if isinstance(node, list):
-            # Branches are only reordered: fastavro takes the first that would do, we the exact one.
+            # Branches are only reordered: fastavro uses the first match, Headgate the exact one.
             return draw(st.permutations(node))
         if node["type"] == "record":
             return {**node, "fields": fields(node["fields"])}
@@ -244,7 +244,7 @@ def evolved(draw: st.DrawFn, schema: Any) -> Any:
 
 
 def in_definition_order(fields: list[Any], declared: list[Any]) -> list[Any]:
-    """A named type is defined where it is first met, so fields that define or use names keep the writer's order."""
+    """A named type is defined at its first use, so fields with named types keep the writer's order."""
     if not any(_mentions_names(field["type"]) for field in fields):
         return fields
     order = {field["name"]: index for index, field in enumerate(declared)}

@@ -1,4 +1,4 @@
-"""A registry in a few lines, behind httpx's mock transport: what the client's tests need, and every request it saw."""
+"""A minimal registry with httpx's mock transport, which records all requests."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Every line of the table of faults in docs/wire-format.md, byte by byte."""
+"""All rows of the table of errors in docs/wire-format.md, byte by byte."""
 
 import json
 from typing import Any
@@ -86,7 +86,7 @@ HUGE_COUNT = b"\xfe" + b"\xff" * 8 + b"\x01"  # 2**63 - 1
         (array("int"), b"\x01\x00\x02\x00", Reason.CORRUPT),
         (array("int"), b"\x01\x01\x02\x00", Reason.CORRUPT),
         (array("int"), b"\x01\x20\x02\x00", Reason.TRUNCATED),
-        (array("null"), b"\x80\x40\x00", None),  # 4096 of them
+        (array("null"), b"\x80\x40\x00", None),  # 4096 items
         (array("null"), b"\x82\x40\x00", Reason.INVALID_VALUE),
         (array("null"), b"\x80\x40\x02\x00", Reason.INVALID_VALUE),
         (array("null"), HUGE_COUNT + b"\x00", Reason.INVALID_VALUE),
@@ -113,18 +113,18 @@ HUGE_COUNT = b"\xfe" + b"\xff" * 8 + b"\x01"  # 2**63 - 1
         (logical("int", "date"), b"\xff\xff\xff\xff\x0f", Reason.INVALID_VALUE),
     ],
 )
-def test_a_body_gets_the_reason_of_its_first_fault(schema: Any, body: bytes, expected: Reason | None) -> None:
+def test_a_body_has_the_reason_of_its_first_error(schema: Any, body: bytes, expected: Reason | None) -> None:
     assert reason(body, schema) == expected
 
 
-def test_the_first_fault_in_the_writers_order_counts() -> None:
+def test_the_first_error_in_the_writers_order_wins() -> None:
     assert reason(b"\x02", record("boolean", "string")) == Reason.CORRUPT
     assert reason(b"\x01\x06ab", record("boolean", "string")) == Reason.TRUNCATED
     assert reason(b"\x01\x02\xff\x00", record("boolean", "string")) == Reason.CORRUPT
 
 
 @pytest.mark.parametrize("reads", [True, False])
-def test_depth_is_bounded_in_read_and_skipped_fields(reads: bool) -> None:
+def test_depth_is_limited_in_decoded_and_skipped_fields(reads: bool) -> None:
     node = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
     schema, reader = (node, node) if reads else (record(node), record())
     above = 0 if reads else 1
@@ -133,7 +133,7 @@ def test_depth_is_bounded_in_read_and_skipped_fields(reads: bool) -> None:
     assert reason(b"\x02" + fits, schema, reader) == Reason.TOO_DEEP
 
 
-def test_a_schema_deeper_than_a_payload_may_be_is_too_deep_and_no_more() -> None:
+def test_a_schema_deeper_than_the_limit_is_too_deep() -> None:
     schema: Any = "int"
     for _ in range(150):
         schema = array(schema)
@@ -141,11 +141,11 @@ def test_a_schema_deeper_than_a_payload_may_be_is_too_deep_and_no_more() -> None
     assert reason(b"\x02" * 160, schema) == Reason.TOO_DEEP
 
 
-def test_a_record_that_holds_itself_without_end_is_too_deep() -> None:
+def test_an_endlessly_recursive_record_is_too_deep() -> None:
     assert reason(b"", {"type": "record", "name": "N", "fields": [{"name": "n", "type": "N"}]}) == Reason.TOO_DEEP
 
 
-def test_a_skipped_field_is_checked_as_far_as_stepping_over_needs() -> None:
+def test_a_skipped_field_is_checked_as_far_as_necessary() -> None:
     def skipped(field: Any, body: bytes) -> Reason | None:
         return reason(body, record(field), record())
 
@@ -162,7 +162,7 @@ def test_a_skipped_field_is_checked_as_far_as_stepping_over_needs() -> None:
     assert skipped(record("string", name="S"), b"\x01") == Reason.CORRUPT
 
 
-def test_the_budget_of_zero_size_items_is_the_bodys() -> None:
+def test_the_limit_of_zero_size_items_applies_to_the_whole_body() -> None:
     half = ZERO_SIZE_ITEMS_MAX // 2
     count = bytes([half * 2 & 0x7F | 0x80, half * 2 >> 7])
     two = record(array("null"), array("null"))
@@ -170,7 +170,7 @@ def test_the_budget_of_zero_size_items_is_the_bodys() -> None:
     assert reason(count + b"\x02\x00" + count + b"\x00", two) == Reason.INVALID_VALUE
 
 
-def test_a_fault_names_its_place() -> None:
+def test_an_error_contains_its_path() -> None:
     schema = record(array(record({"type": "map", "values": "boolean"}, name="S")))
     outcome = decoder(schema).decode(b"\x04\x00\x02\x02k\x05")
     assert isinstance(outcome, Poison)

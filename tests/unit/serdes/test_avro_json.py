@@ -1,4 +1,4 @@
-"""Avro's JSON encoding, as the specification and Java have it."""
+"""Avro's JSON encoding, as in the specification and in Java."""
 
 import json
 from datetime import UTC, date, datetime
@@ -67,18 +67,18 @@ def test_a_value_has_one_document(schema: Any, value: Any, document: Any) -> Non
         ({"type": "int", "logicalType": "date"}, 1 << 30, "years 1 to 9999"),
     ],
 )
-def test_a_document_that_is_not_of_the_schema_is_refused_with_its_place(schema: Any, document: Any, place: str) -> None:
+def test_a_document_that_does_not_match_is_rejected_with_its_path(schema: Any, document: Any, place: str) -> None:
     with pytest.raises(EncodeError, match=place):
         encoding(schema).from_json(document)
 
 
 @pytest.mark.parametrize("text", ["", "{", "NaN", "[" * 100_000, '{"a": 1}x', b"\xff"])
-def test_a_text_that_is_not_json_is_refused(text: str | bytes) -> None:
+def test_a_text_that_is_not_json_is_rejected(text: str | bytes) -> None:
     with pytest.raises(EncodeError):
         encoding({"type": "array", "items": "int"}).from_text(text)
 
 
-def test_a_document_too_deep_is_refused() -> None:
+def test_a_document_nested_too_deeply_is_rejected() -> None:
     node = {"type": "record", "name": "N", "fields": [{"name": "n", "type": ["null", "N"], "default": None}]}
     document: Any = None
     for _ in range(101):
@@ -88,8 +88,8 @@ def test_a_document_too_deep_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["Item", "b.Item", "com.example.a"])
-def test_a_branch_is_named_in_full_and_no_other_way(name: str) -> None:
-    """Two records of one short name in two namespaces: taking either for `Item` would be a guess."""
+def test_a_branch_needs_its_full_name(name: str) -> None:
+    """Two records with the same short name in two namespaces: `Item` would be ambiguous."""
     schema = [{"type": "record", "name": f"com.example.{space}.Item", "fields": []} for space in "ab"]
     assert encoding(schema).from_json({"com.example.b.Item": {}}) == {}
     with pytest.raises(EncodeError, match=r"com\.example\.a\.Item, com\.example\.b\.Item has no branch"):
@@ -98,7 +98,7 @@ def test_a_branch_is_named_in_full_and_no_other_way(name: str) -> None:
 
 @settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_branches_survive_the_way_over_json(data: st.DataObject) -> None:
+def test_branches_survive_a_round_trip_through_json(data: st.DataObject) -> None:
     declared = data.draw(schemas(logical=True))
     schema = parse(json.dumps(declared))
     body = Encoder(schema).encode(data.draw(values(declared)))

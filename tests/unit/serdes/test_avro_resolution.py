@@ -1,4 +1,4 @@
-"""What a reader's schema makes of a writer's, where the specification has rules or leaves room for them."""
+"""Schema resolution: the rules of the specification and Headgate's choices."""
 
 import json
 import struct
@@ -18,7 +18,7 @@ def read(value: Any, writer: Any, reader: Any) -> Any:
 
 
 def static(writer: Any, reader: Any) -> Any:
-    """The verdict over a body that is not even looked at."""
+    """The reason without reading the body."""
     outcome = Decoder(parse(json.dumps(writer)), parse(json.dumps(reader))).decode(b"\xff")
     return outcome.reason if isinstance(outcome, Poison) else outcome
 
@@ -86,13 +86,13 @@ def test_fields_are_reordered_dropped_defaulted_and_renamed() -> None:
     assert list(got) == ["z", "y", "b"]
 
 
-def test_a_name_goes_before_an_alias() -> None:
+def test_a_name_has_precedence_over_an_alias() -> None:
     writer = record([field("a", "int"), field("b", "int")])
     reader = record([field("x", "int", aliases=["a", "b"]), field("a", "int")])
     assert read({"a": 1, "b": 2}, writer, reader) == {"x": 2, "a": 1}
 
 
-def test_a_mutable_default_is_made_anew_for_each_value() -> None:
+def test_a_mutable_default_is_created_for_each_value() -> None:
     schema = parse(json.dumps(record([field("l", {"type": "array", "items": "int"}, default=[1])])))
     decoder = Decoder(parse(json.dumps(record([]))), schema)
     first, second = decoder.decode(b""), decoder.decode(b"")
@@ -129,20 +129,20 @@ def test_defaults_take_the_readers_logical_type() -> None:
         (record([]), record([field("n", "R", default={})])),
     ],
 )
-def test_a_pair_that_can_never_be_read_is_refused_before_the_body_is_looked_at(writer: Any, reader: Any) -> None:
+def test_an_unresolvable_pair_is_poison_before_the_body_is_read(writer: Any, reader: Any) -> None:
     assert static(writer, reader) == Reason.UNRESOLVABLE
 
 
-def test_a_mismatch_below_a_branch_concerns_the_rows_that_take_it() -> None:
+def test_a_mismatch_below_a_branch_affects_only_rows_with_that_branch() -> None:
     inner_writer = {"type": "array", "items": record([field("a", "int")], "S")}
     inner_reader = {"type": "array", "items": record([field("a", "string")], "S")}
     writer, reader = record([field("u", ["null", inner_writer])]), record([field("u", ["null", inner_reader])])
     assert read({"u": None}, writer, reader) == {"u": None}
-    # Even an empty array: the branch as a whole cannot be read.
+    # Even an empty array: the whole branch cannot be read.
     assert read({"u": []}, writer, reader) == Reason.UNRESOLVABLE
 
 
-def test_precisions_of_decimals_may_differ_and_the_readers_counts() -> None:
+def test_precisions_of_decimals_may_differ_and_the_readers_applies() -> None:
     def decimal(precision: int) -> dict[str, Any]:
         return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": 1}
 
@@ -150,7 +150,7 @@ def test_precisions_of_decimals_may_differ_and_the_readers_counts() -> None:
     assert read(Decimal("12.5"), decimal(9), decimal(2)) == Reason.INVALID_VALUE
 
 
-def test_a_renamed_record_is_found_in_a_union_where_it_is_the_only_one() -> None:
+def test_a_renamed_record_matches_if_it_is_the_only_record_of_the_union() -> None:
     writer, reader = record([field("a", "int")], "Old"), record([field("a", "int")], "New")
     assert read({"a": 1}, writer, ["null", reader]) == {"a": 1}
     other = record([field("a", "int")], "Newer")
@@ -167,7 +167,7 @@ def test_a_chain_of_records_longer_than_the_stack_is_resolved() -> None:
     assert outcome == {"x": None}
 
 
-def test_a_default_without_end_does_not_hang() -> None:
+def test_an_endless_default_does_not_hang() -> None:
     both = ["R", "S"]
     r = record([field("f", [record([field("f", ["R", "S"], default={})], "S"), "R"], default={})])
     assert static(record([]), r) == Reason.UNRESOLVABLE, both

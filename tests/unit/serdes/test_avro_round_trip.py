@@ -1,4 +1,4 @@
-"""Random schemas and values: what is written is read back, and fastavro agrees in both directions."""
+"""Random schemas and values: encoded values are decoded again, and fastavro agrees in both directions."""
 
 import io
 import json
@@ -37,7 +37,7 @@ def fastavro_read(body: bytes, writer: Any, reader: Any = None) -> Any:
 
 @PROPERTY
 @given(st.data())
-def test_what_is_encoded_is_decoded_again_by_both(data: st.DataObject) -> None:
+def test_encoded_values_are_decoded_by_both_libraries(data: st.DataObject) -> None:
     schema = data.draw(schemas())
     value = data.draw(values(schema))
     parsed = parse(json.dumps(schema))
@@ -48,7 +48,7 @@ def test_what_is_encoded_is_decoded_again_by_both(data: st.DataObject) -> None:
 
 @PROPERTY
 @given(st.data())
-def test_what_fastavro_writes_is_decoded(data: st.DataObject) -> None:
+def test_bodies_of_fastavro_are_decoded(data: st.DataObject) -> None:
     schema = data.draw(schemas())
     value = data.draw(values(schema))
     body = fastavro_write(schema, value)
@@ -66,7 +66,7 @@ def test_logical_values_survive_exactly(data: st.DataObject) -> None:
 
 @PROPERTY
 @given(st.data())
-def test_an_evolved_reader_reads_as_fastavro_does(data: st.DataObject) -> None:
+def test_an_evolved_reader_agrees_with_fastavro(data: st.DataObject) -> None:
     writer = data.draw(schemas(root="record", kin_in_unions=False))
     reader = data.draw(evolved(writer))
     body = Encoder(parse(json.dumps(writer))).encode(data.draw(values(writer)))
@@ -77,7 +77,7 @@ def test_an_evolved_reader_reads_as_fastavro_does(data: st.DataObject) -> None:
 
 @PROPERTY
 @given(st.data())
-def test_no_cut_or_tail_of_a_body_is_taken_for_a_value(data: st.DataObject) -> None:
+def test_truncated_bodies_and_trailing_bytes_are_poison(data: st.DataObject) -> None:
     schema = data.draw(schemas(root="record"))
     parsed = parse(json.dumps(schema))
     decoder = Decoder(parsed)
@@ -89,13 +89,13 @@ def test_no_cut_or_tail_of_a_body_is_taken_for_a_value(data: st.DataObject) -> N
 
 @PROPERTY
 @given(st.data())
-def test_any_bytes_get_a_verdict(data: st.DataObject) -> None:
+def test_any_bytes_are_decoded_or_poison(data: st.DataObject) -> None:
     schema = data.draw(schemas(logical=True))
     parsed = parse(json.dumps(schema))
     decoder = Decoder(parsed)
     body = data.draw(st.binary(max_size=60))
     outcome = decoder.decode(body)
     if not isinstance(outcome, Poison):
-        # Whatever was accepted is a value of the schema: it can be written, and read again as itself.
+        # An accepted body is a value of the schema: it can be encoded and decoded again.
         again = decoder.decode(Encoder(parsed).encode(outcome))
         assert repr(again) == repr(outcome)

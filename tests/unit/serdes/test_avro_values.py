@@ -1,4 +1,4 @@
-"""Which Python values are written, what they become, and what is refused and where."""
+"""Encoding of Python values, and errors with their paths."""
 
 import json
 from datetime import UTC, date, datetime, time, timedelta, timezone
@@ -84,7 +84,7 @@ def test_a_logical_value_has_one_encoding(schema: Any, value: Any, body: str) ->
         ({"type": "array", "items": "int"}, (1, 2), [1, 2]),
     ],
 )
-def test_other_spellings_of_a_value_are_taken(schema: Any, given: Any, read: Any) -> None:
+def test_other_forms_of_a_value_are_accepted(schema: Any, given: Any, read: Any) -> None:
     assert decode(schema, encode(schema, given)) == read
 
 
@@ -130,12 +130,12 @@ def test_other_spellings_of_a_value_are_taken(schema: Any, given: Any, read: Any
         ({"type": "array", "items": "null"}, [None] * 4097, "4096 items"),
     ],
 )
-def test_what_could_not_be_read_back_is_refused(schema: Any, value: Any, words: str) -> None:
+def test_values_that_cannot_be_decoded_again_are_rejected(schema: Any, value: Any, words: str) -> None:
     with pytest.raises(EncodeError, match=words):
         encode(schema, value)
 
 
-def test_a_missing_field_takes_its_default_and_an_unknown_one_can_be_dropped() -> None:
+def test_a_missing_field_gets_its_default_and_an_unknown_one_can_be_ignored() -> None:
     schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "int"], "default": None}]}
     assert encode(schema, {}) == b"\x00"
     assert encode(schema, {"a": 1, "typo": 2}, ignore_unknown_fields=True) == b"\x02\x02"
@@ -176,11 +176,11 @@ def test_a_missing_field_takes_its_default_and_an_unknown_one_can_be_dropped() -
         ),
     ],
 )
-def test_a_value_goes_into_the_branch_that_keeps_it(union: Any, value: Any, branch: int) -> None:
+def test_a_value_uses_the_branch_that_keeps_it(union: Any, value: Any, branch: int) -> None:
     assert encode(union, value)[0] == branch * 2
 
 
-def test_a_search_for_a_branch_that_cannot_succeed_ends() -> None:
+def test_a_hopeless_search_for_a_branch_ends() -> None:
     two = [
         {"type": "record", "name": "A", "fields": [{"name": "n", "type": ["null", "int", "A", "B"]}]},
         {"type": "record", "name": "B", "fields": [{"name": "n", "type": ["null", "int", "A", "B"]}]},
@@ -192,7 +192,7 @@ def test_a_search_for_a_branch_that_cannot_succeed_ends() -> None:
         encode(two, value)
 
 
-def test_nanoseconds_show_themselves_as_a_datetime() -> None:
+def test_nanoseconds_convert_to_a_datetime() -> None:
     assert Nanoseconds(1_999).to_datetime() == datetime(1970, 1, 1, 0, 0, 0, 1, UTC)
     assert Nanoseconds(-1).to_datetime() == datetime(1969, 12, 31, 23, 59, 59, 999999, UTC)
 
@@ -215,7 +215,7 @@ def test_a_logical_type_that_does_not_fit_is_ignored(declared: dict[str, Any]) -
     assert decode(declared, encode(declared, plain)) == plain
 
 
-def test_items_of_no_bytes_are_counted_over_the_whole_value() -> None:
+def test_items_of_zero_bytes_are_counted_in_the_whole_value() -> None:
     nulls = {"type": "array", "items": "null"}
     assert encode(record(nulls, nulls), {"f0": [None] * 2000, "f1": [None] * 2096})
     with pytest.raises(EncodeError, match="4096 items"):

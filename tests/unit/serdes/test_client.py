@@ -1,4 +1,4 @@
-"""The registry client: what it asks, what it remembers, and how long it tries."""
+"""The registry client: requests, caches and retries."""
 
 import asyncio
 import base64
@@ -46,7 +46,7 @@ def client(stub: StubRegistry, clock: Clock | None = None, **settings: object) -
     return RegistryClient(chosen, transport=stub.transport, clock=clock, sleep=clock.sleep, jitter=lambda: 1.0)
 
 
-def test_a_schema_is_asked_for_once() -> None:
+def test_a_schema_is_requested_once() -> None:
     stub = StubRegistry()
     stub.add("s", {"schema": '"string"'})
     with client(stub) as registry:
@@ -57,7 +57,7 @@ def test_a_schema_is_asked_for_once() -> None:
     assert stub.paths() == ["GET /schemas/ids/1"]
 
 
-def test_an_unknown_id_is_not_asked_for_again_until_its_time_is_up() -> None:
+def test_an_unknown_id_is_cached_until_it_expires() -> None:
     stub, clock = StubRegistry(), Clock()
     with client(stub, clock, unknown_ttl_seconds=30.0) as registry:
         for _ in range(5):
@@ -70,7 +70,7 @@ def test_an_unknown_id_is_not_asked_for_again_until_its_time_is_up() -> None:
         assert len(stub.requests) == 2
 
 
-def test_a_registry_that_is_down_is_retried_with_backoff_and_then_left_alone() -> None:
+def test_an_outage_is_retried_with_backoff_and_then_cached() -> None:
     stub, clock = StubRegistry(), Clock()
     stub.intercept = lambda request: error(503, 50301, "down")
     with client(stub, clock, attempts_max=3, backoff_seconds=0.1, unavailable_ttl_seconds=2.0) as registry:
@@ -85,7 +85,7 @@ def test_a_registry_that_is_down_is_retried_with_backoff_and_then_left_alone() -
         assert registry.schema_by_id(1).definition == STRING
 
 
-def test_an_outage_is_the_registrys_and_not_one_ids() -> None:
+def test_an_outage_applies_to_all_ids() -> None:
     stub, clock = StubRegistry(), Clock()
     stub.intercept = lambda request: error(503, 50301, "down")
     with client(stub, clock, attempts_max=2) as registry:
@@ -97,7 +97,7 @@ def test_an_outage_is_the_registrys_and_not_one_ids() -> None:
     assert len(stub.requests) == 2
 
 
-def test_ids_of_garbage_are_asked_for_only_until_it_is_known_where_ids_end() -> None:
+def test_ids_of_corrupt_records_cause_few_requests() -> None:
     stub, clock = StubRegistry(), Clock()
     stub.add("s", {"schema": '"string"'})
     with client(stub, clock) as registry:
@@ -107,7 +107,7 @@ def test_ids_of_garbage_are_asked_for_only_until_it_is_known_where_ids_end() -> 
                 registry.schema_by_id(1_000_000 + number * 7919)
         assert len(stub.requests) == 12
         assert stub.paths()[-1] == "GET /schemas/ids/1?fetchMaxId=true"
-        # A schema registered meanwhile is found all the same, and after a while everything is asked again.
+        # A schema that was registered meanwhile is still found, and later all ids are requested again.
         stub.add("s", {"schema": '"int"'})
         assert registry.schema_by_id(2).id == 2
         clock.now = 31.0
@@ -116,7 +116,7 @@ def test_ids_of_garbage_are_asked_for_only_until_it_is_known_where_ids_end() -> 
         assert len(stub.requests) == 14
 
 
-def test_the_next_address_is_tried_and_kept() -> None:
+def test_failover_uses_the_next_address_and_keeps_it() -> None:
     stub = StubRegistry()
     stub.add("s", {"schema": '"string"'})
     stub.add("s", {"schema": '"int"'})
@@ -134,7 +134,7 @@ def test_the_next_address_is_tried_and_kept() -> None:
 
 
 @pytest.mark.parametrize("answer", [httpx.Response(200, text="<html>"), httpx.Response(404, text="no such page")])
-def test_an_answer_that_is_not_a_registrys_is_no_answer(answer: httpx.Response) -> None:
+def test_a_response_of_another_server_counts_as_an_outage(answer: httpx.Response) -> None:
     stub = StubRegistry()
     stub.intercept = lambda request: answer
     with client(stub) as registry, pytest.raises(RegistryUnavailable, match="not a response of a schema registry"):
@@ -145,14 +145,14 @@ def test_an_answer_that_is_not_a_registrys_is_no_answer(answer: httpx.Response) 
     "body",
     [{}, {"schema": 7}, {"schema": "x", "schemaType": "XML"}, {"schema": "x", "references": [{"name": "a"}]}, []],
 )
-def test_an_answer_of_another_shape_is_no_answer(body: object) -> None:
+def test_a_response_with_another_structure_counts_as_an_outage(body: object) -> None:
     stub = StubRegistry()
     stub.intercept = lambda request: httpx.Response(200, json=body)
     with client(stub) as registry, pytest.raises(RegistryUnavailable):
         registry.schema_by_id(1)
 
 
-def test_an_answer_is_read_up_to_a_bound() -> None:
+def test_the_size_of_a_response_is_limited() -> None:
     stub = StubRegistry()
     stub.intercept = lambda request: httpx.Response(200, content=b"[" + b" " * 5000)
     with client(stub, answer_bytes_max=1000) as registry, pytest.raises(RegistryUnavailable, match="too large"):
@@ -160,14 +160,14 @@ def test_an_answer_is_read_up_to_a_bound() -> None:
 
 
 @pytest.mark.parametrize("schema_id", [-1, 1 << 31, (1 << 32) - 1])
-def test_an_id_that_cannot_exist_is_unknown_without_a_question(schema_id: int) -> None:
+def test_an_impossible_id_is_unknown_without_a_request(schema_id: int) -> None:
     stub = StubRegistry()
     with client(stub) as registry, pytest.raises(UnknownSchema):
         registry.schema_by_id(schema_id)
     assert stub.requests == []
 
 
-def test_a_refusal_carries_the_registrys_words() -> None:
+def test_a_rejection_contains_the_message_of_the_registry() -> None:
     stub = StubRegistry()
     stub.intercept = lambda request: error(409, 409, "incompatible: age")
     with client(stub) as registry, pytest.raises(RequestRefused, match="incompatible: age") as caught:
@@ -205,7 +205,7 @@ def test_lookup_and_latest_and_guid() -> None:
         assert registry.latest("s").version == 2
 
 
-def test_the_last_latest_serves_while_the_registry_is_away() -> None:
+def test_the_cached_latest_version_is_used_during_an_outage() -> None:
     stub, clock = StubRegistry(), Clock()
     stub.add("s", {"schema": '"string"'})
     with client(stub, clock) as registry:
@@ -225,7 +225,7 @@ def test_references_are_followed_dependencies_first() -> None:
     assert list(texts.items()) == [("inner", "I"), ("outer", "O")]
 
 
-def test_references_that_go_round_in_circles_end() -> None:
+def test_circular_references_end() -> None:
     stub = StubRegistry()
     stub.add("a", {"schema": "A", "references": [{"name": "b", "subject": "a", "version": 1}]})
     with client(stub) as registry, pytest.raises(RequestRefused):
@@ -248,7 +248,7 @@ def test_credentials_are_sent(auth: BasicAuth | BearerAuth, expected: str) -> No
     assert "secret" not in repr(auth)
 
 
-def test_credentials_in_an_address_are_sent_and_not_told() -> None:
+def test_credentials_in_an_address_are_sent_and_not_logged() -> None:
     stub = StubRegistry()
     stub.intercept = lambda request: error(503, 1, "down")
     settings = RegistrySettings(("http://me:s%40cret@stub",), attempts_max=1)
@@ -262,7 +262,7 @@ def test_credentials_in_an_address_are_sent_and_not_told() -> None:
     assert "cret" not in str(caught.value) + repr(settings)
 
 
-def test_a_token_that_cannot_be_had_is_no_answer() -> None:
+def test_a_failed_token_function_counts_as_an_outage() -> None:
     def broken() -> str:
         raise OSError("no token today")
 
@@ -277,7 +277,7 @@ def test_a_context_is_part_of_every_path() -> None:
     assert stub.paths() == ["GET /contexts/.lab/schemas/ids/1"]
 
 
-def test_memory_is_bounded() -> None:
+def test_the_cache_is_limited() -> None:
     stub = StubRegistry()
     for number in range(20):
         stub.add("s", {"schema": f'{{"type": "fixed", "name": "F", "size": {number}}}'})
@@ -290,7 +290,7 @@ def test_memory_is_bounded() -> None:
         assert len(stub.requests) == 21
 
 
-def test_threads_that_miss_at_once_ask_once() -> None:
+def test_concurrent_threads_send_one_request() -> None:
     stub = StubRegistry()
     stub.add("s", {"schema": '"string"'})
     started, gate = threading.Barrier(5), threading.Event()
@@ -316,7 +316,7 @@ def test_threads_that_miss_at_once_ask_once() -> None:
     assert len(stub.requests) == 1
 
 
-def test_tasks_that_miss_at_once_ask_once() -> None:
+def test_concurrent_tasks_send_one_request() -> None:
     stub = StubRegistry()
     stub.add("s", {"schema": '"string"'})
 
@@ -338,6 +338,6 @@ def test_tasks_that_miss_at_once_ask_once() -> None:
         lambda: RegistrySettings((ADDRESS,), attempts_max=0),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(make: Callable[[], RegistrySettings]) -> None:
+def test_invalid_settings_are_rejected(make: Callable[[], RegistrySettings]) -> None:
     with pytest.raises(ValueError, match=r"registry needs|at least 1"):
         make()

@@ -1,4 +1,4 @@
-"""Dead letters: set aside, read back, driven back, and not for ever."""
+"""Dead letters: written, read and re-driven, with a limit."""
 
 import json
 from dataclasses import replace
@@ -39,7 +39,7 @@ def test_the_payload_and_the_headers_are_kept_and_the_reason_added() -> None:
     }
 
 
-def test_what_was_set_aside_is_read_back() -> None:
+def test_a_dead_letter_is_read_back() -> None:
     letter = read_dead_letter(dead())
     assert letter.origin == RECORD
     assert (letter.reason, letter.detail, letter.part) == (Reason.TRUNCATED, POISON.detail, "value")
@@ -47,7 +47,7 @@ def test_what_was_set_aside_is_read_back() -> None:
     assert (letter.attempt, letter.failed_at_ms, letter.convention) == (1, 5, "headgate")
 
 
-def test_a_record_goes_back_as_it_was_with_an_audit() -> None:
+def test_a_redriven_record_is_unchanged_except_for_the_audit() -> None:
     back = redrive(dead(), by="ada", now_ms=99)
     assert (back.topic, back.key, back.value, back.partition) == ("orders", RECORD.key, RECORD.value, 3)
     headers = dict(back.headers)
@@ -65,13 +65,13 @@ def test_a_record_goes_back_as_it_was_with_an_audit() -> None:
     ]
 
 
-def test_a_repaired_value_takes_the_place_of_the_old_one() -> None:
+def test_a_repaired_value_replaces_the_old_one() -> None:
     back = redrive(dead(), by="ada", now_ms=99, value=b"mended")
     assert back.value == b"mended"
     assert b'"repaired":true' in (dict(back.headers)["headgate.redrive.audit"] or b"")
 
 
-def test_a_record_that_keeps_failing_is_not_driven_back_for_ever() -> None:
+def test_a_record_is_not_redriven_endlessly() -> None:
     record = RECORD
     for attempt in range(1, 4):
         letter = dead(record)
@@ -83,12 +83,12 @@ def test_a_record_that_keeps_failing_is_not_driven_back_for_ever() -> None:
         redrive(letter, by="ada", now_ms=9, attempts_max=4)
 
 
-def test_a_record_of_unknown_origin_stays() -> None:
+def test_a_record_without_a_source_topic_is_not_redriven() -> None:
     with pytest.raises(RedriveRefused, match="source topic"):
         redrive(Record("dead", None, b"x"), by="ada", now_ms=1)
 
 
-def test_a_record_of_the_dead_letter_topic_itself_stays() -> None:
+def test_a_record_of_the_dead_letter_topic_is_not_redriven() -> None:
     letter = to_dead_letter(RECORD, POISON, dead_letter_topic="orders", application="a", now_ms=1)
     with pytest.raises(RedriveRefused, match="itself"):
         redrive(letter, by="ada", now_ms=1)
@@ -137,7 +137,7 @@ def test_springs_dead_letters_are_read() -> None:
     assert (letter.application, letter.attempt) == ("billing", 3)
 
 
-def test_headers_that_make_no_sense_count_as_missing() -> None:
+def test_invalid_headers_count_as_absent() -> None:
     headers = (
         ("headgate.dead_letter.topic", b"\xff"),
         ("headgate.dead_letter.partition", b"many"),

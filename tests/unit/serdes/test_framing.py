@@ -25,7 +25,7 @@ def reason(outcome: Frame | Poison) -> Reason | None:
     return outcome.reason if isinstance(outcome, Poison) else None
 
 
-def test_the_id_is_four_bytes_big_endian_behind_a_zero() -> None:
+def test_the_id_is_four_bytes_big_endian_after_a_zero() -> None:
     assert frame(258, b"body") == b"\x00\x00\x00\x01\x02body"
     assert unframe(b"\x00\x00\x00\x01\x02body") == Frame(258, None, b"body")
     assert unframe(b"\x00\xff\xff\xff\xff") == Frame(0xFFFFFFFF, None, b"")
@@ -42,11 +42,11 @@ def test_the_id_is_four_bytes_big_endian_behind_a_zero() -> None:
         (b"{}{}{}", Reason.BAD_MAGIC),
     ],
 )
-def test_what_is_no_frame_is_named(payload: bytes | None, expected: Reason) -> None:
+def test_an_invalid_frame_has_a_reason(payload: bytes | None, expected: Reason) -> None:
     assert reason(unframe(payload)) == expected
 
 
-def test_the_header_goes_before_the_payload() -> None:
+def test_the_header_has_precedence_over_the_payload() -> None:
     header = guid_header(GUID)
     assert header == b"\x01" + bytes.fromhex("00112233445566778899aabbccddeeff")
     assert unframe_record(b"body", [("x", b""), (VALUE_HEADER, header)], False) == Frame(None, GUID, b"body", b"")
@@ -66,7 +66,7 @@ def test_the_header_goes_before_the_payload() -> None:
         (b"\x00\x00\x00\x00\x05", None),
     ],
 )
-def test_a_header_is_judged_like_a_frame(header: bytes, expected: Reason | None) -> None:
+def test_an_invalid_header_has_a_reason(header: bytes, expected: Reason | None) -> None:
     assert reason(unframe_record(b"body", [(VALUE_HEADER, header)], False)) == expected
 
 
@@ -99,7 +99,7 @@ def test_the_long_form_of_the_first_message_is_read_too() -> None:
         (b"\xfe\xff\xff\xff\x0f", Reason.CORRUPT),
     ],
 )
-def test_a_path_that_cannot_be_is_named(data: bytes, expected: Reason) -> None:
+def test_an_invalid_path_is_corrupt(data: bytes, expected: Reason) -> None:
     with pytest.raises(Fault) as caught:
         read_message_path(data)
     assert caught.value.reason == expected

@@ -1,4 +1,4 @@
-"""JSON values are written and read with every JSON Schema that a registry accepts."""
+"""JSON values are encoded and decoded with all JSON Schemas that a registry accepts."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Addresses of registries that cannot be meant, told without quoting the passwords in them."""
+"""Invalid registry addresses are rejected without quoting passwords."""
 
 import pytest
 
@@ -20,7 +20,7 @@ from headgate.serdes.client.settings import RegistrySettings
         "http://",
     ],
 )
-def test_an_address_that_cannot_be_one_is_refused_and_not_quoted(url: str) -> None:
+def test_an_invalid_address_is_rejected_and_not_quoted(url: str) -> None:
     with pytest.raises(ValueError, match="write / as %2F") as refused:
         RegistryClient(url)
     assert "s3cret" not in str(refused.value)
@@ -36,5 +36,5 @@ def test_an_address_that_cannot_be_one_is_refused_and_not_quoted(url: str) -> No
         "http://[::1]:8081",
     ],
 )
-def test_addresses_that_can_be_meant_are_taken(url: str) -> None:
+def test_valid_addresses_are_accepted(url: str) -> None:
     assert RegistrySettings((url,)).urls == (url,)

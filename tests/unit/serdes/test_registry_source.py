@@ -1,4 +1,4 @@
-"""The registry as the columnar decoder sees it."""
+"""The schema source of the columnar decoder."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def source(stub: StubRegistry) -> RegistrySource:
     return RegistrySource(RegistryClient(settings, transport=stub.transport))
 
 
-def test_a_schema_comes_with_what_it_refers_to_and_once() -> None:
+def test_a_schema_is_fetched_once_with_its_references() -> None:
     stub = StubRegistry()
     stub.add("inner", {"schema": INNER})
     stub.add("outer", {"schema": OUTER, "references": [{"name": "Inner", "subject": "inner", "version": 1}]})
@@ -31,7 +31,7 @@ def test_a_schema_comes_with_what_it_refers_to_and_once() -> None:
     assert len(stub.requests) == 2
 
 
-def test_what_cannot_be_had_has_its_reason() -> None:
+def test_an_unavailable_schema_has_a_reason() -> None:
     stub = StubRegistry()
     stub.add("json", {"schema": "{}", "schemaType": "JSON"})
     stub.add("broken", {"schema": '{"type": "record"}'})
@@ -50,7 +50,7 @@ def test_what_cannot_be_had_has_its_reason() -> None:
     assert len(stub.requests) == asked
 
 
-def test_the_latest_schema_is_a_readers() -> None:
+def test_the_latest_schema_can_be_the_reader_schema() -> None:
     stub = StubRegistry()
     stub.add("s", {"schema": INNER})
     stub.add("json", {"schema": "{}", "schemaType": "JSON"})

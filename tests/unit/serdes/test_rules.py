@@ -1,4 +1,4 @@
-"""A schema with rules that are not executed is never written with, and never read as if it had none."""
+"""A schema with rules is neither written nor read as if it had none."""
 
 import asyncio
 from collections.abc import Mapping
@@ -118,9 +118,7 @@ def test_reading_returns_poison_that_names_the_rule(schema: dict[str, object], r
         ({**ENCRYPT, "disabled": True}, True, True),
     ],
 )
-def test_a_rule_stops_only_the_operation_that_it_applies_to(
-    rule: dict[str, object], can_write: bool, can_read: bool
-) -> None:
+def test_a_rule_prevents_only_its_operation(rule: dict[str, object], can_write: bool, can_read: bool) -> None:
     with client(registry(domain(rule))) as registry_client:
         serializer = Serializer(registry_client, None, SerializerOptions(schema_id=1))
         if can_write:
@@ -131,7 +129,7 @@ def test_a_rule_stops_only_the_operation_that_it_applies_to(
         assert isinstance(Deserializer(registry_client).decode(PAYLOAD), Decoded) is can_read
 
 
-def test_a_migration_rule_stops_reading_as_another_version_only() -> None:
+def test_a_migration_rule_prevents_only_reading_as_another_version() -> None:
     newer: dict[str, object] = {"schema": WIDER, "ruleSet": {"migrationRules": [UPGRADE]}}
     with client(registry({"schema": TEXT}, newer)) as registry_client:
         as_latest = Deserializer(registry_client, DeserializerOptions(reader_subject="t-value"))
@@ -149,7 +147,7 @@ def test_the_user_can_ignore_rules() -> None:
 
 
 @pytest.mark.parametrize("broken", [[], "x", {"domainRules": ["x"]}, {"domainRules": 7}])
-def test_a_rule_set_of_another_shape_is_not_taken_for_no_rules(broken: Any) -> None:
+def test_a_malformed_rule_set_does_not_count_as_no_rules(broken: Any) -> None:
     with pytest.raises(TypeError):
         parse_rules(broken)
     with client(registry({"schema": TEXT, "ruleSet": broken})) as registry_client:
@@ -165,7 +163,7 @@ def test_rules_run_in_clients_unless_another_environment_runs_them(environment: 
         assert parse_rules({"domainRules": [ENCRYPT], "enableAt": other}) == ()
 
 
-def test_the_proxy_refuses_to_write_and_explains_what_it_cannot_read() -> None:
+def test_the_proxy_rejects_writes_and_explains_poison() -> None:
     async def run() -> None:
         async with AsyncRegistryClient(ADDRESS, transport=registry(domain(ENCRYPT)).transport) as registry_client:
             with pytest.raises(SerializationFailed, match="encryptPii") as raised:
@@ -184,7 +182,7 @@ def test_the_proxy_has_a_setting() -> None:
         ProxySettings.of({"rules": "maybe"})
 
 
-def test_spark_plans_carry_the_rules_along() -> None:
+def test_spark_plans_contain_the_rules() -> None:
     newer: dict[str, object] = {"schema": WIDER, "ruleSet": {"domainRules": [ENCRYPT]}}
     with client(registry({"schema": TEXT}, newer)) as registry_client:
         reader = ReaderChoice(subject="t-value", version=1).resolve(registry_client)
@@ -197,7 +195,7 @@ def test_spark_plans_carry_the_rules_along() -> None:
     assert isinstance(rows.read(PAYLOAD, []), Decoded)
 
 
-def test_spark_refuses_to_write_with_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_rejects_to_write_with_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     stub = registry(domain(CONDITION))
     monkeypatch.setattr(RegistryOptions, "client", lambda options: client(stub, RulePolicy(options.rules)))
     with pytest.raises(EncodingError, match="checkSsn"):

@@ -1,4 +1,4 @@
-"""Runs tests/cases/avro.json on the checker itself. Its format is described beside it."""
+"""Runs tests/cases/avro.json with the checker. The format is described next to the file."""
 
 import json
 from pathlib import Path
@@ -23,6 +23,6 @@ def test_the_names_of_the_cases_are_unique() -> None:
 
 
 @pytest.mark.parametrize("case", TABLE, ids=[case["name"] for case in TABLE])
-def test_the_checker_finds_what_the_table_says(case: dict[str, Any]) -> None:
+def test_the_checker_has_the_results_of_the_table(case: dict[str, Any]) -> None:
     assert found(case["update"], case["original"]) == sorted(case["backward"])
     assert found(case["original"], case["update"]) == sorted(case["forward"])

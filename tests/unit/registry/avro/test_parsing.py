@@ -1,4 +1,4 @@
-"""Avro schemas: what is read, what is refused, and the canonical and normalized forms of Java's Avro 1.12."""
+"""Avro schemas: accepted and rejected schemas, and the canonical and normalized forms of Java's Avro 1.12."""
 
 import json
 from pathlib import Path
@@ -23,13 +23,13 @@ def field(type: Any = "int", name: str = "a", **attributes: Any) -> dict[str, An
 ENUM = {"type": "enum", "name": "E", "symbols": ["A"]}
 
 FORMS: dict[str, list[tuple[str, str]]] = json.loads((Path(__file__).parent / "forms.json").read_text("utf-8"))
-"""Texts, and the form that Java's Avro 1.12.0 (for `normalized`, Confluent's registry) gives them."""
+"""Texts with the canonical form of Java's Avro 1.12.0 (`normalized`: of Confluent's registry)."""
 CANONICAL = dict(FORMS["canonical"])
 NORMALIZED = dict(FORMS["normalized"])
 
 
 @pytest.mark.parametrize("text", CANONICAL)
-def test_the_canonical_form_is_javas(text: str) -> None:
+def test_the_canonical_form_equals_javas(text: str) -> None:
     assert parse(text, {}).canonical == CANONICAL[text]
     assert parse(CANONICAL[text], {}).canonical == CANONICAL[text]
 
@@ -104,7 +104,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_is_no_schema_is_refused_with_its_place(text: str) -> None:
+def test_an_invalid_schema_is_rejected_with_its_position(text: str) -> None:
     reason, path = REFUSED[text]
     with pytest.raises(InvalidSchema) as refused:
         parse(text, {})
@@ -119,7 +119,7 @@ def test_a_stored_schema_keeps_its_defaults_and_names(text: str) -> None:
         assert parse(text, {}, strict=False).canonical
 
 
-def test_names_of_a_stored_schema_are_taken_as_they_are() -> None:
+def test_names_of_a_stored_schema_are_not_checked() -> None:
     assert parse(record(field(name="a-b"), namespace="x-y"), {}, strict=False).canonical
 
 
@@ -137,16 +137,16 @@ def test_references_are_written_by_name() -> None:
     assert parse(parsed.resolved, {}).resolved == parsed.resolved
 
 
-def test_a_broken_reference_is_named() -> None:
+def test_an_invalid_reference_is_named() -> None:
     with pytest.raises(InvalidSchema, match=r"reference o\.C"):
         parse('"o.C"', {"o.C": "{"})
 
 
 @pytest.mark.parametrize("text", [t for t in CANONICAL if not t.startswith("/*") and t != "[]"])
 def test_fastavro_reads_what_we_accept(text: str) -> None:
-    """The serdes decode with fastavro: what the registry takes, it must be able to use."""
+    """The registry accepts only schemas that fastavro can use."""
     if "R2" in text or '"S"' in text:
-        return  # fastavro does not know names before their definition
+        return  # fastavro does not support names before their definition
     fastavro.parse_schema(json.loads(parse(text, {}).canonical))
 
 

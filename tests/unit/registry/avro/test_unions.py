@@ -24,7 +24,7 @@ def events(count: int, kind: str, *, nullable: int = 0, namespace: str = "shop")
 
 @pytest.fixture
 def linear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A budget for a thousand branches that anything quadratic exceeds."""
+    """A budget for a thousand branches, which a quadratic algorithm exceeds."""
     monkeypatch.setattr(limits, "COMPATIBILITY_STEPS_MAX", 50_000)
     monkeypatch.setattr(limits, "COMPATIBILITY_PAIRS_MAX", 10_000)
 
@@ -44,7 +44,7 @@ def test_branches_that_moved_to_another_namespace_are_found_by_their_unqualified
 
 
 @pytest.mark.usefixtures("linear")
-def test_records_of_one_name_in_many_namespaces_are_compared_with_their_namesake_first() -> None:
+def test_records_with_one_name_in_many_namespaces_are_compared_with_the_same_full_name_first() -> None:
     def schema(kind: str) -> AvroSchema:
         fields = [{"name": "value", "type": kind}]
         branches = [{"type": "record", "name": "Event", "namespace": f"n{n}", "fields": fields} for n in range(1000)]
@@ -73,7 +73,7 @@ def test_mutually_recursive_records_are_compared_in_linear_work() -> None:
     assert len(check(schema("int"), schema("long"))) == 1000
 
 
-def test_a_branch_moves_on_to_the_next_candidate_when_the_first_one_fails_late() -> None:
+def test_a_branch_uses_the_next_match_if_the_first_one_fails_late() -> None:
     inner = {"type": "record", "name": "Inner", "namespace": "x", "fields": [{"name": "v", "type": ["null", "string"]}]}
     broken = {**inner, "fields": [{"name": "v", "type": ["null", "int"]}]}
     holder = {"type": "record", "name": "Holder", "namespace": "x", "fields": [{"name": "i", "type": inner}]}
@@ -86,7 +86,7 @@ def test_a_branch_moves_on_to_the_next_candidate_when_the_first_one_fails_late()
 
 
 def namesakes(count: int, kind: str, *, depth: int = 0, is_recursive: bool = False) -> AvroSchema:
-    """Records that share one unqualified name. The type that differs between two schemas is `depth` records inside."""
+    """Records with the same unqualified name. The different type is nested in `depth` records."""
 
     def fields(n: int) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = [
@@ -120,7 +120,7 @@ def test_nearly_a_thousand_incompatible_records_that_share_one_name_are_not_reje
     assert len(check(namesakes(999, "int", depth=depth), namesakes(999, "long", depth=depth))) == 999
 
 
-def test_a_field_that_only_the_reader_has_is_found_among_hundreds_of_namesakes() -> None:
+def test_a_field_that_only_the_reader_has_is_found_among_hundreds_of_equal_names() -> None:
     def schema(*names: str) -> AvroSchema:
         fields = [{"name": name, "type": "int"} for name in (*(f"same{n}" for n in range(30)), *names)]
         branches = [{"type": "record", "name": "Event", "namespace": f"n{n}", "fields": fields} for n in range(400)]
@@ -130,7 +130,7 @@ def test_a_field_that_only_the_reader_has_is_found_among_hundreds_of_namesakes()
     assert check(schema(), schema("added")) == []
 
 
-def test_the_last_of_many_namesakes_can_read_a_branch() -> None:
+def test_the_last_of_many_records_with_one_name_can_read_a_branch() -> None:
     reader = json.loads(namesakes(300, "int").canonical)
     fitting = {"type": "record", "name": "Event", "namespace": "fitting", "fields": [{"name": "value", "type": "long"}]}
     nullable = {**fitting, "fields": [{"name": "value", "type": ["null", "long"]}]}
@@ -149,7 +149,7 @@ def test_an_alias_distinguishes_writers_of_equal_structure() -> None:
     assert [one.path for one in check(reader, writer)] == ["/0", "/2"]
 
 
-def test_unions_that_multiply_end_with_a_clear_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unions_that_multiply_have_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow, wide = namesakes(50, "int"), namesakes(50, "long")
     assert len(check(narrow, wide)) == 50
     monkeypatch.setattr(limits, "COMPATIBILITY_STEPS_MAX", 1000)
@@ -163,7 +163,7 @@ def test_unions_that_multiply_end_with_a_clear_answer(monkeypatch: pytest.Monkey
         check(deep, wider)
 
 
-def test_fragments_of_large_types_are_cut_without_writing_the_rest() -> None:
+def test_fragments_of_large_types_are_truncated_without_writing_the_rest() -> None:
     def schema(kind: str) -> AvroSchema:
         fields = [{"name": f"field{n}", "type": kind} for n in range(100)]
         return parse(json.dumps({"type": "record", "name": "Wide", "fields": fields}), {})

@@ -1,4 +1,4 @@
-"""Strategies that make JSON Schemas."""
+"""Hypothesis strategies for JSON Schemas."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from headgate.registry.formats.json_schema.drafts import Draft
 
 
 def examples(count: int) -> settings:
-    """The same examples in every run."""
+    """The same examples in each run."""
     return settings(
         max_examples=count,
         deadline=None,
@@ -41,7 +41,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 def _of_keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Well-formed keywords of draft-06 and later, in any mixture; references lead to one of three definitions."""
+    """Valid keywords of draft-06 and later in any combination. References point to one of three definitions."""
     count = st.integers(0, 4)
     number = st.integers(-4, 4)
     schemas = st.lists(inner, min_size=1, max_size=3)
@@ -92,7 +92,7 @@ SUBSCHEMAS: st.SearchStrategy[Any] = st.recursive(
     max_leaves=8,
 )
 
-# Definitions hold what they refer to below a property, so that no reference leads straight back to itself.
+# Definitions contain references only below a property, so that no reference points directly to itself.
 SCHEMAS: st.SearchStrategy[Any] = st.builds(
     lambda root, definitions, draft: {
         **(root if isinstance(root, dict) else {"allOf": [root]}),

@@ -1,4 +1,4 @@
-"""Runs tests/cases/json_schema.json on the checker itself. Its format is described beside it."""
+"""Runs tests/cases/json_schema.json with the checker. The format is described next to the file."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_the_names_of_the_cases_are_unique() -> None:
 
 @pytest.mark.parametrize("policy", list(Policy))
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_the_checker_finds_what_the_table_says(case: dict[str, Any], policy: Policy) -> None:
+def test_the_checker_has_the_results_of_the_table(case: dict[str, Any], policy: Policy) -> None:
     original, update = parsed(case, "original"), parsed(case, "update")
     for direction, reader, writer in (("backward", update, original), ("forward", original, update)):
         expected = case[direction]
@@ -40,9 +40,9 @@ def test_the_checker_finds_what_the_table_says(case: dict[str, Any], policy: Pol
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_every_schema_of_the_table_reads_what_it_wrote_itself(case: dict[str, Any]) -> None:
+def test_every_schema_of_the_table_reads_its_own_data(case: dict[str, Any]) -> None:
     for side in ("original", "update"):
         schema = parsed(case, side)
         assert check(schema, schema) == []
-        # Without the shortcut for equal texts.
+        # Without the fast path for equal texts.
         assert Comparison(Policy.STRICT, compare_pair).run(schema.root, schema.root) == []

@@ -1,4 +1,4 @@
-"""The assignment of members, against trying all assignments."""
+"""The matching algorithm agrees with an exhaustive search."""
 
 from itertools import permutations
 from random import Random
@@ -11,7 +11,7 @@ from tests.unit.registry.json_schema.schemas import examples
 
 
 def best(edges: list[list[int]], right_count: int) -> int:
-    """Every way to give partners to the left, None for nobody."""
+    """All matchings of the left nodes. None means no match."""
     places = [*range(right_count), *([None] * len(edges))]
     return max(
         (sum(right in edges[left] for left, right in enumerate(way)) for way in permutations(places, len(edges))),
@@ -28,7 +28,7 @@ def best(edges: list[list[int]], right_count: int) -> int:
         )
     )
 )
-def test_no_other_assignment_has_more_pairs(graph: tuple[int, list[set[int]]]) -> None:
+def test_no_other_matching_is_larger(graph: tuple[int, list[set[int]]]) -> None:
     right_count, partners = graph
     edges = [sorted(choice) for choice in partners]
     assert matched(edges, right_count) == best(edges, right_count)
@@ -42,7 +42,7 @@ def test_no_other_assignment_has_more_pairs(graph: tuple[int, list[set[int]]]) -
         )
     )
 )
-def test_the_search_goes_on_from_any_assignment(graph: tuple[int, list[set[int]], Random]) -> None:
+def test_the_search_starts_from_any_matching(graph: tuple[int, list[set[int]], Random]) -> None:
     right_count, partners, chance = graph
     edges = [sorted(choice) for choice in partners]
     start = [-1] * len(edges)
@@ -58,17 +58,17 @@ def test_the_search_goes_on_from_any_assignment(graph: tuple[int, list[set[int]]
             assert may_be_matched(left, edges, right_count, start) == (best(without, right_count) == covered)
 
 
-def test_an_assignment_is_not_greedy() -> None:
+def test_a_matching_is_not_greedy() -> None:
     assert matched([[0, 1], [0]], 2) == 2
     assert matched([[0], [0, 1], [1, 2]], 3) == 3
 
 
-def test_a_long_chain_of_exchanges_is_found() -> None:
+def test_a_long_augmenting_path_is_found() -> None:
     size = 3_000
     edges = [[index, index + 1] for index in range(size - 1)] + [[0]]
     assert matched(edges, size) == size
 
 
-def test_nobody_matches_nobody() -> None:
+def test_empty_sets_have_an_empty_matching() -> None:
     assert matched([], 0) == 0
     assert matched([[], []], 2) == 0

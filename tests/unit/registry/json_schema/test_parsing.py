@@ -1,4 +1,4 @@
-"""What is a JSON Schema, what is not, and where the fault is."""
+"""Valid and invalid JSON Schemas, and the positions of errors."""
 
 import json
 from typing import Any
@@ -68,7 +68,7 @@ def test_strings_are_escaped_only_where_json_needs_it() -> None:
     assert parse(text.replace("}", ',"default":1.0}'), {}).canonical == expected.replace("}", ',"default":1.0}')
 
 
-def test_of_repeated_members_the_last_one_counts() -> None:
+def test_the_last_of_duplicate_members_wins() -> None:
     assert parse('{"type":"string","title":"a","type":"number"}', {}).canonical == '{"type":"number","title":"a"}'
 
 
@@ -79,14 +79,14 @@ def test_the_draft_is_the_one_the_schema_names(draft: Draft, url: str) -> None:
 
 
 @pytest.mark.parametrize("schema", ["{}", "true", "false", '{"$schema":"http://example.com/my-own"}'])
-def test_the_draft_is_07_when_the_schema_does_not_say(schema: str) -> None:
+def test_the_default_draft_is_07(schema: str) -> None:
     assert parse(schema, {}).draft is Draft.DRAFT_7
 
 
 @pytest.mark.parametrize(
     "text", ["", " ", "{", "[1", '"text"', "1", "null", "[]", "{}{}", "{'a':1}", "\ufeff{}", "undefined"]
 )
-def test_what_is_no_object_and_no_boolean_is_no_schema(text: str) -> None:
+def test_a_schema_must_be_an_object_or_a_boolean(text: str) -> None:
     assert fault(text).reason
 
 
@@ -121,7 +121,7 @@ def test_what_is_no_object_and_no_boolean_is_no_schema(text: str) -> None:
         ({"definitions": {"unused": {"type": 1}}}, "/definitions/unused/type"),
     ],
 )
-def test_a_broken_keyword_is_named_with_its_place(schema: dict[str, Any], path: str) -> None:
+def test_an_invalid_keyword_is_reported_with_its_position(schema: dict[str, Any], path: str) -> None:
     assert fault(schema).path == path
 
 
@@ -129,7 +129,7 @@ def test_a_broken_keyword_is_named_with_its_place(schema: dict[str, Any], path: 
     "reference",
     ["#/definitions/none", "#none", "other.json", "http://example.com/x", "#/title", "#/enum/0/9", "http://[", "#/%zz"],
 )
-def test_a_reference_to_nothing_is_named_with_its_place(reference: str) -> None:
+def test_an_unresolved_reference_is_reported_with_its_position(reference: str) -> None:
     found = fault({"title": "t", "enum": ["a"], "properties": {"a": {"$ref": reference}}})
     assert found.path.startswith("/properties/a")
 
@@ -147,16 +147,16 @@ def test_a_reference_to_nothing_is_named_with_its_place(reference: str) -> None:
         {"$schema": DRAFT_URLS[Draft.DRAFT_2020], "type": "object", "$ref": "#"},
     ],
 )
-def test_a_reference_that_leads_back_to_the_same_value_without_end_is_refused(schema: dict[str, Any]) -> None:
+def test_a_reference_that_endlessly_applies_to_the_same_value_is_rejected(schema: dict[str, Any]) -> None:
     assert "endlessly" in fault(schema).reason
 
 
-def test_a_reference_may_lead_anywhere_in_the_document() -> None:
+def test_a_reference_may_point_anywhere_in_the_document() -> None:
     schema = {"x-types": [{"id": {"type": "integer"}}], "properties": {"a": {"$ref": "#/x-types/0/id"}}}
     assert parse(json.dumps(schema), {}).validator().accepts({"a": 1})
 
 
-def test_a_place_reached_by_reference_alone_is_checked_too() -> None:
+def test_a_schema_that_only_a_reference_reaches_is_checked() -> None:
     assert fault({"x": {"type": 1}, "properties": {"a": {"$ref": "#/x"}}}).path == "/x/type"
 
 
@@ -201,7 +201,7 @@ def test_references_of_references_are_followed() -> None:
     assert not validator.accepts({"a": ["1"]})
 
 
-def test_references_may_form_a_circle_through_values() -> None:
+def test_references_may_be_circular_through_values() -> None:
     references = {
         "b.json": '{"properties":{"c":{"$ref":"c.json"}}}',
         "c.json": '{"properties":{"b":{"$ref":"b.json"}}}',
@@ -209,12 +209,12 @@ def test_references_may_form_a_circle_through_values() -> None:
     assert parse('{"$ref":"b.json"}', references).canonical
 
 
-def test_a_fault_inside_a_reference_names_the_reference() -> None:
+def test_an_error_in_a_reference_names_the_reference() -> None:
     assert fault({}, {"b.json": '{"properties":{"a":{"type":1}}}'}).path == "b.json#/properties/a/type"
     assert fault({}, {"b.json": "{"}).path == "b.json#"
     assert fault({}, {"b.json": "3"}).path == "b.json#"
     assert fault({}, {"b.json": '{"$ref":"none"}'}).path == "b.json#/$ref"
 
 
-def test_a_reference_that_nobody_uses_does_no_harm() -> None:
+def test_an_unused_reference_is_allowed() -> None:
     assert parse("{}", {"b.json": "{}"}).canonical == "{}"

@@ -1,4 +1,4 @@
-"""What holds for all schemas."""
+"""Properties of all schemas."""
 
 import json
 from typing import Any
@@ -19,13 +19,13 @@ def parsed(schema: Any) -> JsonSchema:
     try:
         return parse(json.dumps(schema), {})
     except InvalidSchema:
-        assume(False)  # two equal values in an enum of draft-06, or a reference straight back to itself
+        assume(False)  # duplicate values in an enum of draft-06, or a reference directly to itself
         raise
 
 
 @examples(80)
 @given(SCHEMAS, st.sampled_from(Policy))
-def test_every_schema_reads_what_it_wrote_itself(schema: Any, policy: Policy) -> None:
+def test_every_schema_reads_its_own_data(schema: Any, policy: Policy) -> None:
     one = parsed(schema)
     assert Comparison(policy, compare_pair).run(one.root, one.root) == []
 
@@ -40,7 +40,7 @@ def test_the_lenient_policy_never_finds_more_than_the_strict_one(first: Any, sec
 
 @examples(50)
 @given(SCHEMAS)
-def test_canonical_and_normalized_texts_are_fixed_points_with_one_meaning(schema: Any) -> None:
+def test_canonical_and_normalized_texts_are_stable_and_equivalent(schema: Any) -> None:
     one = parsed(schema)
     again = parse(one.canonical, {})
     sorted_one = parse(one.normalized(), {})
@@ -50,8 +50,8 @@ def test_canonical_and_normalized_texts_are_fixed_points_with_one_meaning(schema
     assert check(sorted_one, one) == check(one, sorted_one) == []
 
 
-# The part of the language where Confluent's rules promise what they say: every keyword stands beside the type it is
-# for, objects are closed, required names have a schema, and alternatives are of anyOf.
+# The subset in which Confluent's rules are exact: each keyword is next to its type, objects are closed, required names
+# have a schema, and alternatives are in anyOf.
 def _typed(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     count = st.none() | st.integers(0, 3)
     return st.one_of(
@@ -102,7 +102,7 @@ INSTANCES: st.SearchStrategy[Any] = st.recursive(
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[Any, Any]:
-    """A schema and one that was edited here and there: chance alone seldom makes two that are compatible."""
+    """A schema and an edited copy: two random schemas are seldom compatible."""
     writer = draw(SOUND)
     return writer, _edited(draw, writer)
 
@@ -130,7 +130,7 @@ def _edited(draw: st.DrawFn, schema: Any) -> Any:
 
 
 def _instance(draw: st.DrawFn, schema: Any) -> Any:
-    """A value that the schema likely accepts, near its limits."""
+    """A value near the limits that the schema probably accepts."""
     if isinstance(schema, bool):
         return draw(INSTANCES)
     if "anyOf" in schema:
@@ -161,7 +161,7 @@ def pairs_with_instances(draw: st.DrawFn) -> tuple[Any, Any, list[Any]]:
 
 @examples(800)
 @given(pairs_with_instances())
-def test_a_compatible_reader_accepts_what_the_writer_accepted(drawn: tuple[Any, Any, list[Any]]) -> None:
+def test_a_compatible_reader_accepts_all_values_of_the_writer(drawn: tuple[Any, Any, list[Any]]) -> None:
     writer, reader = parsed(drawn[0]), parsed(drawn[1])
     if check(reader, writer) == []:
         accepts, accepted = reader.validator(), writer.validator()
@@ -172,7 +172,7 @@ def test_a_compatible_reader_accepts_what_the_writer_accepted(drawn: tuple[Any, 
 @examples(100)
 @given(SOUND, st.data())
 def test_a_loosened_schema_is_compatible(schema: Any, data: st.DataObject) -> None:
-    """Dropping any one limit of the top level, or adding an alternative, keeps readers."""
+    """Removing a limit of the top level, or adding an alternative, stays compatible."""
     assume(isinstance(schema, dict) and "anyOf" not in schema)
     removable = sorted(set(schema) & {"minLength", "maxLength", "minimum", "maximum", "multipleOf", "minItems"})
     looser = dict(schema)

@@ -1,4 +1,4 @@
-"""Values judged by parsed schemas."""
+"""Validation of values."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ def validator(schema: Any, references: dict[str, str] | None = None) -> Validato
     return parse(json.dumps(schema), references or {}).validator()
 
 
-def test_faults_carry_json_pointers() -> None:
+def test_errors_have_json_pointers() -> None:
     judged = validator({"properties": {"a/b": {"items": {"type": "integer"}}, "c": {"maxLength": 1}}})
     found = sorted(judged.faults({"a/b": [1, "x"], "c": "long"}), key=lambda fault: fault.path)
     assert [(fault.path, fault.keyword) for fault in found] == [
@@ -47,7 +47,7 @@ def test_the_whole_value_has_the_empty_path() -> None:
         (r"^[^]$", "\n", True),
     ],
 )
-def test_patterns_mean_what_ecma_262_says(pattern: str, text: str, accepted: bool) -> None:
+def test_patterns_follow_ecma_262(pattern: str, text: str, accepted: bool) -> None:
     assert validator({"pattern": pattern}).accepts(text) is accepted
     assert validator({"patternProperties": {pattern: False}}).accepts({text: 1}) is not accepted
     closed = validator({"patternProperties": {pattern: {}}, "additionalProperties": False})
@@ -55,7 +55,7 @@ def test_patterns_mean_what_ecma_262_says(pattern: str, text: str, accepted: boo
 
 
 @pytest.mark.parametrize("keyword", ["pattern", "patternProperties", "additionalProperties", "propertyNames"])
-def test_a_pattern_that_backtracks_without_end_is_given_up(keyword: str) -> None:
+def test_a_pattern_with_excessive_backtracking_is_cancelled(keyword: str) -> None:
     evil = r"^(\w+\s?)*(x+x+)+y$"
     schemas: dict[str, dict[str, Any]] = {
         "pattern": {"pattern": evil},
@@ -66,11 +66,11 @@ def test_a_pattern_that_backtracks_without_end_is_given_up(keyword: str) -> None
     schema = schemas[keyword]
     text = "x" * 5_000 + "!"
     found = list(validator(schema).faults(text if keyword == "pattern" else {text: 1}))
-    # The fast engine may see that the name does not match, which makes this one valid.
+    # The fast path may find that the name does not match, which makes the value valid.
     assert keyword == "patternProperties" or any("takes too long" in fault.message for fault in found)
 
 
-def test_values_nested_too_deep_get_a_fault_and_no_crash() -> None:
+def test_values_nested_too_deeply_are_errors_and_do_not_crash() -> None:
     value: Any = 1
     for _ in range(5_000):
         value = [value]
@@ -78,7 +78,7 @@ def test_values_nested_too_deep_get_a_fault_and_no_crash() -> None:
     assert [fault.message for fault in found] == ["is nested too deep to be judged"]
 
 
-def test_endless_faults_are_cut() -> None:
+def test_the_number_of_errors_is_limited() -> None:
     assert len(list(validator({"items": {"type": "integer"}}).faults(["x"] * 10_000))) == FAULTS_MAX
 
 
@@ -96,7 +96,7 @@ def test_endless_faults_are_cut() -> None:
         (0.1, "0.35", True),
     ],
 )
-def test_multiples_are_judged_by_their_decimal_digits(factor: float, value: Any, accepted: bool) -> None:
+def test_multiples_are_checked_by_their_decimal_digits(factor: float, value: Any, accepted: bool) -> None:
     assert validator({"multipleOf": factor}).accepts(value) is accepted
     assert validator({"not": {"multipleOf": factor}}).accepts(value) is not accepted
 
@@ -117,7 +117,7 @@ def test_multiples_are_judged_by_their_decimal_digits(factor: float, value: Any,
         {"type": ["integer", "object"], "minProperties": 2},
     ],
 )
-def test_values_that_no_json_holds_get_an_answer(schema: dict[str, Any], value: Any) -> None:
+def test_values_that_are_not_json_are_errors(schema: dict[str, Any], value: Any) -> None:
     assert all(fault.message for fault in validator(schema).faults(value))
 
 
@@ -162,12 +162,12 @@ def test_dynamic_references_are_followed() -> None:
     ],
     ids=range(8),
 )
-def test_unique_items_are_told_apart_by_value_and_in_one_pass(items: list[Any], accepted: bool) -> None:
+def test_unique_items_are_compared_by_value_in_one_pass(items: list[Any], accepted: bool) -> None:
     assert validator({"uniqueItems": True}).accepts(items) is accepted
     assert validator({"uniqueItems": False}).accepts(items)
 
 
-def test_alternatives_do_not_collect_the_faults_of_every_item() -> None:
+def test_alternatives_do_not_collect_the_errors_of_all_items() -> None:
     many = [1] * 100_000
     for keyword in ("anyOf", "oneOf"):
         judged = validator({keyword: [{"items": {"type": "string"}}, {"type": "null"}]})
@@ -200,7 +200,7 @@ MODERN = ["https://json-schema.org/draft/2019-09/schema", "https://json-schema.o
         ({}, [1], True),
     ],
 )
-def test_unevaluated_properties_are_those_that_nothing_judged(
+def test_unevaluated_properties_are_those_that_no_keyword_evaluated(
     url: str, schema: dict[str, Any], value: Any, accepted: bool
 ) -> None:
     judged = validator({"$schema": url, **schema, "unevaluatedProperties": False})
@@ -221,7 +221,9 @@ def test_unevaluated_properties_are_those_that_nothing_judged(
         ({"oneOf": [{"prefixItems": [{"const": 1}]}, {"prefixItems": [{"const": 2}, {}]}]}, [1, 3], False),
     ],
 )
-def test_unevaluated_items_are_those_that_nothing_judged(schema: dict[str, Any], value: Any, accepted: bool) -> None:
+def test_unevaluated_items_are_those_that_no_keyword_evaluated(
+    schema: dict[str, Any], value: Any, accepted: bool
+) -> None:
     judged = validator({"$schema": MODERN[1], **schema, "unevaluatedItems": False})
     assert judged.accepts(value) is accepted
     assert judged._validator.is_valid(value) is accepted
@@ -236,7 +238,7 @@ def test_unevaluated_properties_of_large_values_are_found_in_one_pass() -> None:
     assert [fault.path for fault in items.faults([*range(20_000), "x"])] == ["/20000"]
 
 
-def test_an_endless_pattern_beside_unevaluated_properties_is_given_up() -> None:
+def test_an_endless_pattern_next_to_unevaluated_properties_is_cancelled() -> None:
     evil = r"^(\w+\s?)*(x+x+)+y$"
     closed = validator({"$schema": MODERN[1], "patternProperties": {evil: {}}, "unevaluatedProperties": False})
     found = list(closed.faults({"x" * 5_000 + "!": 1}))
@@ -302,7 +304,7 @@ ODD_REFERENCES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("schema", "references"), ODD_REFERENCES.values(), ids=ODD_REFERENCES)
-def test_values_are_judged_through_every_reference_that_is_accepted(
+def test_values_are_validated_through_all_accepted_references(
     schema: dict[str, Any], references: dict[str, Any]
 ) -> None:
     before = json.dumps(schema)

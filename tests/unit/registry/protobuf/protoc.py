@@ -1,4 +1,4 @@
-"""protoc as the judge: the compiler inside grpcio-tools, run in this process."""
+"""protoc as the reference: the compiler in grpcio-tools, in this process."""
 
 import tempfile
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ FileProto = descriptor_pb2.FileDescriptorProto
 
 
 def compiled(name: str, files: Mapping[str, str]) -> FileProto | None:
-    """The descriptor of one of `files`, or None when protoc refuses it."""
+    """The descriptor of one of `files`, or None if protoc rejects it."""
     with tempfile.TemporaryDirectory() as directory:
         for path, text in files.items():
             target = Path(directory, path)
@@ -33,10 +33,10 @@ def compiled(name: str, files: Mapping[str, str]) -> FileProto | None:
 
 
 def comparable(proto: FileProto, *, sort_fields: bool = False) -> FileProto:
-    """A copy without what is no part of the meaning: the file's name, and where protoc puts generated messages.
+    """A copy without irrelevant parts: the file name, and the position of generated messages.
 
-    protoc also drops declarations of extension ranges (they are for sources only) and keeps empty bodies of methods.
-    `sort_fields` also gives up the order of fields, which a canonical text does not keep across oneofs.
+    protoc also removes declarations of extension ranges and keeps empty method bodies. `sort_fields` ignores the order
+    of fields, which a canonical text does not keep across oneofs.
     """
     copy = FileProto()
     copy.CopyFrom(proto)

@@ -1,4 +1,4 @@
-"""Protobuf files made at random: always valid, and using most of the language."""
+"""Random Protobuf files that are valid and use most of the language."""
 
 from hypothesis import strategies as st
 
@@ -10,7 +10,7 @@ DEPTH_MAX = 3
 
 @st.composite
 def files(draw: st.DrawFn) -> str:
-    """The text of a file; names are generated, so that none clashes."""
+    """The text of a file with unique names."""
     proto3 = draw(st.booleans())
     package = draw(st.sampled_from(["", "a", "shop.v1", "x.y.z"]))
     maker = _Maker(draw, proto3)

@@ -1,4 +1,4 @@
-"""Runs the table of `tests/cases/protobuf.json` through the checker, in both directions and from both forms."""
+"""Runs `tests/cases/protobuf.json` with the checker, in both directions, as text and as serialized descriptors."""
 
 import json
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def test_names_are_unique() -> None:
 
 
 @pytest.mark.parametrize("case", TABLE, ids=NAMES)
-def test_both_directions_find_what_the_table_says(case: Mapping[str, Any]) -> None:
+def test_both_directions_have_the_results_of_the_table(case: Mapping[str, Any]) -> None:
     original, update = schemas(case)
     assert found(update, original) == sorted(case["backward"])
     assert found(original, update) == sorted(case["forward"])
@@ -47,7 +47,7 @@ def test_the_serialized_form_is_compared_like_the_text(case: Mapping[str, Any]) 
 
 
 @pytest.mark.parametrize("case", TABLE, ids=NAMES)
-def test_normalizing_changes_nothing_that_counts(case: Mapping[str, Any]) -> None:
+def test_normalizing_does_not_change_the_result(case: Mapping[str, Any]) -> None:
     original, update = schemas(case)
     shared = case.get("references", {})
     normalized = parse(update.normalized(), {**shared, **case.get("update_references", {})})

@@ -1,4 +1,4 @@
-"""Our descriptors against those of protoc, over files that use every corner of the language."""
+"""Our descriptors equal those of protoc, for files that use all parts of the language."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.unit.registry.protobuf.protoc import KNOWN, PROTOS, RUNTIME, comparab
 
 HANDWRITTEN = {str(path.relative_to(PROTOS)): path.read_text("utf-8") for path in sorted(PROTOS.rglob("*.proto"))}
 LIBRARY = Path(grpc_tools.__file__).parent.parent
-# Shipped by googleapis-common-protos: files people really import, full of custom options.
+# Files of googleapis-common-protos, which are widely imported and have many custom options.
 PUBLISHED = {
     str(path.relative_to(LIBRARY)): path.read_text("utf-8")
     for directory in ("api", "type", "rpc", "logging", "cloud")
@@ -43,7 +43,7 @@ def test_a_well_known_file_gives_the_descriptor_of_protoc(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(name for name in KNOWN_FILES if name.startswith("google/type/")))
-def test_the_kept_google_types_are_those_google_publishes(name: str) -> None:
+def test_the_bundled_google_types_equal_the_published_ones(name: str) -> None:
     ours, theirs = parse((KNOWN / name).read_text("utf-8"), {}), parse(PUBLISHED[name], PUBLISHED)
     assert _without_options(ours.main.proto) == _without_options(theirs.main.proto)
 

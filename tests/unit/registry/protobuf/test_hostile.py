@@ -1,4 +1,4 @@
-"""Schemas written to hurt: each is refused, or read, in bounded time and memory, and never by a Python error."""
+"""Malicious schemas: each is rejected or accepted in limited time and memory, without a Python error."""
 
 import base64
 import random
@@ -48,7 +48,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_it_is_refused(name: str) -> None:
+def test_a_malicious_schema_is_rejected(name: str) -> None:
     with pytest.raises(InvalidSchema) as caught:
         parse(REFUSED[name], {})
     assert len(str(caught.value)) < 1_000
@@ -81,7 +81,7 @@ def test_names_may_be_long_but_not_their_sum() -> None:
     ],
     ids=range(10),
 )
-def test_it_is_read_and_both_its_forms_can_be_written(text: str) -> None:
+def test_a_large_schema_is_parsed_and_printed_in_both_forms(text: str) -> None:
     schema = parse(text, {})
     assert parse(schema.canonical, {}).canonical == schema.canonical
     assert parse(schema.normalized(), {}).normalized() == schema.normalized()
@@ -102,9 +102,9 @@ def test_a_chain_of_900_references_is_read_and_compared() -> None:
     assert check(parse(text, chain("int32")), parse(text, chain("int32"))) == []
 
 
-def test_types_that_use_each_other_many_times_are_compared_once_a_pair() -> None:
+def test_types_that_use_each_other_often_are_compared_once_per_pair() -> None:
     def tangle(last: str) -> dict[str, str]:
-        # Every type uses the next in twenty fields: twenty to the power of forty paths.
+        # Each type uses the next one in twenty fields: 20^40 paths.
         body = "".join(
             f"message T{index} {{ {' '.join(f'T{index + 1} f{field} = {field};' for field in range(1, 21))} }}"
             for index in range(40)
@@ -123,7 +123,7 @@ def test_reports_are_bounded() -> None:
     assert len(check(parse(many("string"), {}), parse(many("int32"), {}))) == 1_000
 
 
-def test_more_references_than_allowed_are_refused() -> None:
+def test_more_references_than_allowed_are_rejected() -> None:
     references = {f"r{index}.proto": P3 + f"message R{index} {{}}" for index in range(1_200)}
     imports = "".join(f'import "{name}";' for name in references)
     with pytest.raises(InvalidSchema, match="more than 1000 files"):
@@ -162,12 +162,12 @@ def serialized(text: str) -> str:
     return base64.b64encode(proto.SerializeToString()).decode("ascii")
 
 
-def test_the_descriptor_they_are_made_from_is_read() -> None:
+def test_the_base_descriptor_of_the_malformed_ones_is_accepted() -> None:
     assert "optional int32 a = 1;" in parse(serialized(FIELD), {}).canonical
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_descriptor_is_refused(name: str) -> None:
+def test_a_malformed_descriptor_is_rejected(name: str) -> None:
     with pytest.raises(InvalidSchema):
         parse(serialized(MALFORMED[name]), {})
 
@@ -175,13 +175,13 @@ def test_a_malformed_descriptor_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "data", [b'"\x06\n\x04\xff\xfe\xfd\xfc', b"\x12\x04\xff\xfe\xfd\xfc", b"\x00", b"\x0a\xff\xff\xff\xff\x0f"]
 )
-def test_bytes_that_are_no_descriptor_are_refused(data: bytes) -> None:
+def test_bytes_that_are_not_a_descriptor_are_rejected(data: bytes) -> None:
     with pytest.raises(InvalidSchema):
         parse(base64.b64encode(data).decode(), {})
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_damaged_descriptor_is_refused_or_means_what_its_text_means(seed: int) -> None:
+def test_a_damaged_descriptor_is_rejected_or_equivalent_to_its_text(seed: int) -> None:
     chosen = random.Random(seed)
     whole = {name: parse(text, FILES).main.proto.SerializeToString() for name, text in FILES.items()}
     for _ in range(60):
@@ -241,7 +241,7 @@ print(parse(base64.b64encode(file.SerializeToString()).decode(), {}).canonical)
 
 
 def test_an_option_with_a_map_that_this_process_knows_is_read() -> None:
-    """In a process of its own: what a module defines stays known to every later test."""
+    """In a separate process, because definitions of a module stay loaded for later tests."""
     command = [sys.executable, "-c", OPTIONS_KNOWN_TO_THE_PROCESS]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Descriptors are for making message classes: they must build, and encode as the schema says."""
+"""Message classes can be built from the descriptors, and encode as the schema says."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def test_the_set_lists_each_file_after_those_it_imports() -> None:
     assert {"shared/base.proto", "google/protobuf/timestamp.proto"} <= seen
 
 
-def test_only_what_is_reached_by_imports_is_in_the_set() -> None:
+def test_the_set_contains_only_imported_files() -> None:
     schema = parse('syntax = "proto3"; import "a.proto"; message M { A a = 1; }', {"a.proto": "message A {}", "b": "?"})
     assert [file.name for file in file_descriptor_set(schema).file] == ["a.proto", "default"]
 
@@ -43,7 +43,7 @@ def test_every_file_builds_from_its_text_and_from_its_serialized_form(name: str)
         assert pool.FindFileByName("default").package == schema.main.proto.package
 
 
-def test_a_message_makes_the_round_through_its_class() -> None:
+def test_a_message_survives_a_round_trip_through_its_class() -> None:
     order = message_class(parse(FILES["proto3_all.proto"], FILES), "demo.v1.Order")
     value = order(order_id="o-1", count=0, deltas=[-1, 2], status=-1)
     value.children["x"].order_id = "o-2"

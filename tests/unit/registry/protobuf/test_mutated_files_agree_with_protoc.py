@@ -1,4 +1,4 @@
-"""Files changed at random: what protoc accepts we accept, with the same descriptor, and what it refuses we refuse."""
+"""Random changes to files: we accept the same files as protoc, with the same descriptor."""
 
 import random
 import re
@@ -11,7 +11,7 @@ from headgate.registry.formats.protobuf.lexer import Kind, tokenize
 from tests.unit.registry.protobuf.protoc import PROTOS, comparable, compiled
 
 FILES = {str(path.relative_to(PROTOS)): path.read_text("utf-8") for path in sorted(PROTOS.rglob("*.proto"))}
-# Edition 2024 enforces a style of names, which is not ours to enforce.
+# Edition 2024 enforces a naming style, which the registry does not enforce.
 MUTATED = [name for name in FILES if "/" not in name and name != "editions_2024.proto"]
 TOKENS = {name: [text for text in tokenize(FILES[name]).texts if text] for name in MUTATED}
 ALL_TOKENS = [text for name in MUTATED for text in TOKENS[name]]
@@ -29,7 +29,7 @@ def mutated(seed: int) -> str:
         case 2:
             tokens.insert(at, chosen.choice(ALL_TOKENS))
         case _:
-            # Another token of the same sort: most of these still parse, and some still mean something.
+            # Another token of the same kind. Most of these still parse, and some are still valid.
             sort = tokenize(tokens[at]).kinds[0]
             pool = tokens if chosen.random() < 0.5 else ALL_TOKENS
             same = [text for text in pool if tokenize(text).kinds[0] is sort and (sort is not Kind.SIGN)]
@@ -45,12 +45,12 @@ def accepted(text: str) -> ProtobufSchema | None:
 
 
 @pytest.mark.parametrize("seed", range(0, 240, 12))
-def test_twelve_mutants_are_judged_as_protoc_judges_them(seed: int) -> None:
+def test_twelve_mutants_have_the_result_of_protoc(seed: int) -> None:
     for one in range(seed, seed + 12):
         text = mutated(one)
         expected, ours = compiled("mutant.proto", {**FILES, "mutant.proto": text}), accepted(text)
         if expected is None:
-            # The one thing we take and protoc does not: options that nobody defines, as Confluent's registry does.
+            # The only difference to protoc: undefined options are accepted, as in Confluent's registry.
             assert ours is None or "uninterpreted_option" in str(ours.main.proto), f"seed {one}: {text}"
             continue
         assert ours is not None, f"seed {one}: {text}"

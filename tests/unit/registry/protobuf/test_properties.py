@@ -1,4 +1,4 @@
-"""What must hold for every Protobuf schema, tried on files made at random."""
+"""Properties of all Protobuf schemas, tested with random files."""
 
 import contextlib
 import string
@@ -25,7 +25,7 @@ def test_the_descriptor_is_that_of_protoc(text: str) -> None:
 
 @ordinary
 @given(files())
-def test_text_to_descriptor_to_text_ends_where_it_began(text: str) -> None:
+def test_a_round_trip_through_the_descriptor_keeps_the_text(text: str) -> None:
     schema = parse(text, {})
     for form in (schema.canonical, schema.serialized(), schema.normalized()):
         again = parse(form, {})
@@ -38,7 +38,7 @@ def test_text_to_descriptor_to_text_ends_where_it_began(text: str) -> None:
 
 @ordinary
 @given(files())
-def test_a_schema_reads_what_it_wrote(text: str) -> None:
+def test_a_schema_reads_its_own_data(text: str) -> None:
     schema = parse(text, {})
     assert list(differences(schema, schema)) == []
     for form in (schema.canonical, schema.serialized(), schema.normalized()):
@@ -56,7 +56,7 @@ def test_any_two_schemas_can_be_compared(one: str, other: str) -> None:
 
 @ordinary
 @given(files(), st.data())
-def test_a_truncated_file_is_refused_or_read_but_never_breaks_the_parser(text: str, data: st.DataObject) -> None:
+def test_a_truncated_file_is_rejected_or_read_but_never_breaks_the_parser(text: str, data: st.DataObject) -> None:
     cut = text[: data.draw(st.integers(0, len(text)))]
     with contextlib.suppress(InvalidSchema):
         parse(cut, {})
@@ -64,6 +64,6 @@ def test_a_truncated_file_is_refused_or_read_but_never_breaks_the_parser(text: s
 
 @settings(deadline=None, derandomize=True, max_examples=300)
 @given(st.text() | st.text(alphabet=string.printable) | st.text(alphabet="{}[]()<>=;,.\"'/*message optional int32 1 a"))
-def test_any_text_is_a_schema_or_refused(text: str) -> None:
+def test_any_text_is_a_schema_or_rejected(text: str) -> None:
     with contextlib.suppress(InvalidSchema):
         parse(text, {})

@@ -1,4 +1,4 @@
-"""What is no schema is refused with a reason, and the reason names the place."""
+"""Invalid schemas are rejected with a reason and a position."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.unit.registry.protobuf.protoc import compiled
 
 P3 = 'syntax = "proto3"; '
 
-# What is refused, where, and a word of why. protoc must refuse each of them too.
+# Schema, position and part of the reason. protoc must reject all of them, too.
 REFUSED = [
     (P3 + "message M { string a = 1; string b = 1; }", "M.b", "already used by 'a'"),
     (P3 + "message M { string a = 1; string a = 2; }", "M.a", "already used by another field"),
@@ -110,7 +110,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "place", "reason"), REFUSED, ids=range(len(REFUSED)))
-def test_the_reason_and_the_place_are_named(text: str, place: str, reason: str) -> None:
+def test_an_invalid_schema_is_rejected_with_reason_and_position(text: str, place: str, reason: str) -> None:
     with pytest.raises(InvalidSchema) as caught:
         parse(text, {})
     assert place in caught.value.path
@@ -118,23 +118,23 @@ def test_the_reason_and_the_place_are_named(text: str, place: str, reason: str) 
 
 
 @pytest.mark.parametrize("text", [text for text, _, _ in REFUSED], ids=range(len(REFUSED)))
-def test_protoc_refuses_it_too(text: str) -> None:
+def test_protoc_also_rejects_the_schema(text: str) -> None:
     assert compiled("refused.proto", {"refused.proto": text}) is None
 
 
 @pytest.mark.parametrize("text", ["", " \n", "{}", '"string"', "AAAA", "null", "foo", "//", "[]", "Zm9v", "=", "CgA="])
-def test_text_of_another_kind_is_refused(text: str) -> None:
+def test_text_of_another_format_is_rejected(text: str) -> None:
     with pytest.raises(InvalidSchema):
         parse(text, {})
 
 
-def test_files_that_import_each_other_are_refused() -> None:
+def test_files_that_import_each_other_are_rejected() -> None:
     references = {"a.proto": 'import "b.proto";', "b.proto": 'import "a.proto";'}
     with pytest.raises(InvalidSchema, match="circular"):
         parse('import "a.proto";', references)
 
 
-def test_a_file_that_imports_itself_is_refused() -> None:
+def test_a_file_that_imports_itself_is_rejected() -> None:
     with pytest.raises(InvalidSchema, match="circular"):
         parse('import "a.proto";', {"a.proto": 'import "a.proto";'})
 
@@ -148,7 +148,7 @@ def test_an_error_in_a_reference_names_the_reference() -> None:
     assert caught.value.path.startswith("a.proto: line 1")
 
 
-def test_a_type_of_a_file_that_is_imported_only_indirectly_is_not_seen() -> None:
+def test_a_type_of_an_indirect_import_is_not_visible() -> None:
     references = {"a.proto": 'import "b.proto";', "b.proto": "message B {}"}
     with pytest.raises(InvalidSchema, match="not defined"):
         parse('import "a.proto"; message M { optional B b = 1; }', references)
@@ -156,13 +156,13 @@ def test_a_type_of_a_file_that_is_imported_only_indirectly_is_not_seen() -> None
     parse('import "a.proto"; message M { optional B b = 1; }', public)
 
 
-def test_two_imports_that_declare_one_name_are_refused() -> None:
+def test_two_imports_that_declare_one_name_are_rejected() -> None:
     references = {"a.proto": "message X {}", "b.proto": "message X {}"}
     with pytest.raises(InvalidSchema):
         parse('import "a.proto"; import "b.proto"; message M {}', references)
 
 
-def test_a_reference_takes_the_place_of_a_well_known_file() -> None:
+def test_a_reference_overrides_a_well_known_file() -> None:
     timestamp = 'syntax = "proto3"; package google.protobuf; message Timestamp { int32 s = 1; }'
     own = {"google/protobuf/timestamp.proto": timestamp}
     text = 'syntax = "proto3"; import "google/protobuf/timestamp.proto"; message M { google.protobuf.Timestamp t = 1; }'

@@ -1,4 +1,4 @@
-"""The canonical and the normalized text, byte for byte, and that neither changes what a schema means."""
+"""The canonical and the normalized text, byte for byte. Neither changes the meaning of a schema."""
 
 import base64
 
@@ -33,7 +33,7 @@ service Shop { rpc Put(Order) returns(stream Order.Line){}
 """
 REFERENCES = {"b.proto": 'syntax = "proto3"; package b;'}
 
-# An @ stands where a line ends in spaces.
+# @ marks a line that ends with spaces.
 CANONICAL = """\
 syntax = "proto3";
 package shop;
@@ -168,7 +168,7 @@ service Shop {
 """.replace("@", "")
 
 
-def test_the_canonical_text_is_laid_out_as_confluents() -> None:
+def test_the_canonical_text_has_the_format_of_confluents() -> None:
     schema = parse(WRITTEN, REFERENCES)
     assert schema.canonical == CANONICAL
     assert schema.text == WRITTEN
@@ -207,7 +207,7 @@ def test_normalizing_keeps_the_first_constant_of_an_enum_first() -> None:
         ("// x\nmessage M{}", "message M {\n}"),
     ],
 )
-def test_schemas_that_mean_the_same_have_one_normalized_form(one: str, other: str) -> None:
+def test_equivalent_schemas_have_the_same_normalized_text(one: str, other: str) -> None:
     head = 'syntax = "proto3";'
     assert parse(head + one, {}).normalized() == parse(head + other, {}).normalized()
 
@@ -223,7 +223,7 @@ def test_printing_and_parsing_again_changes_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CORPUS)
-def test_the_serialized_form_means_what_the_text_means(name: str) -> None:
+def test_the_serialized_form_is_equivalent_to_the_text(name: str) -> None:
     schema = parse(CORPUS[name], CORPUS)
     serialized = parse(schema.serialized(), CORPUS)
     assert serialized.serialized() == schema.serialized()
@@ -241,7 +241,7 @@ def test_a_descriptor_of_a_generated_class_is_a_schema() -> None:
     assert "message Timestamp {\n  int64 seconds = 1;\n  int32 nanos = 2;\n}" in schema.canonical
 
 
-def test_the_entries_of_a_serialized_map_keep_their_place_among_the_messages() -> None:
+def test_map_entries_of_a_serialized_schema_keep_their_position_among_the_messages() -> None:
     text = 'syntax = "proto3"; message M { map<string, N> m = 1; message N {} message O {} }'
     proto = parse(text, {}).main.proto
     shuffled = descriptor_pb2.FileDescriptorProto()
@@ -253,7 +253,7 @@ def test_the_entries_of_a_serialized_map_keep_their_place_among_the_messages() -
     assert [message.name for message in kept] == names
 
 
-def test_options_that_nobody_defines_survive() -> None:
+def test_undefined_options_are_kept() -> None:
     text = """syntax = "proto3";
     import "google/protobuf/descriptor.proto";
     option (unknown.note) = "n";
@@ -266,13 +266,13 @@ def test_options_that_nobody_defines_survive() -> None:
     assert "(validate.rules).string = {\n      min_len: 1," in schema.canonical
 
 
-def test_bytes_that_are_no_text_are_printed_as_octal() -> None:
+def test_bytes_that_are_not_utf_8_are_printed_as_octal() -> None:
     schema = parse(r'message M { optional bytes b = 1 [default = "a\377\001\n\"\\é"]; }', {})
     assert r'default = "a\377\001\n\"\\é"' in schema.canonical
     assert parse(schema.canonical, {}).main.proto == schema.main.proto
 
 
-def test_extensions_can_be_left_out() -> None:
+def test_extensions_can_be_removed() -> None:
     text = FILES["custom_options.proto"]
     stripped = parse(text, FILES).without_extensions()
     assert "extend" not in stripped
@@ -305,7 +305,7 @@ ENUMS = {
 
 
 def enums_of(text: str) -> dict[str, tuple[str, dict[int, str], set[tuple[str, int, bytes]]]]:
-    """By name: the default constant, the name of each number in JSON, and all constants with their options."""
+    """By name: the default constant, the JSON name of each number, and all constants with their options."""
     proto = parse(text, {}).main.proto
     enums = [*proto.enum_type, *(enum for message in proto.message_type for enum in message.enum_type)]
     return {
@@ -326,7 +326,7 @@ def test_normalizing_enums_keeps_their_meaning_and_is_idempotent(text: str) -> N
     assert parse(parse(text, {}).serialized(), {}).normalized() == normalized
 
 
-def test_constants_are_sorted_by_number_behind_the_default() -> None:
+def test_constants_are_sorted_by_number_after_the_default() -> None:
     def constants(text: str) -> list[str]:
         return [one.name for one in parse(parse(text, {}).normalized(), {}).main.proto.enum_type[0].value]
 
