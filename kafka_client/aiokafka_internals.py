@@ -10,8 +10,8 @@ because every 0.x release may change these internals.
 - `connect_timeout` sets `_request_timeout_ms`: aiokafka has one timeout for connecting and for requests.
 - `FetchConnection` overrides `_create_reader_task`. It uses `_requests`, `_correlation_id`, `_protocol`, `_writer` and
   `_handle_frame`. Reason: aiokafka copies every fetched byte three times.
-- `client_of` and `intercept_requests` use `_client` of a consumer, for bounded decompression
-  (`kafka_client.consumer`).
+- `client_of`, `intercept_requests` and `fetch_committed_offsets` use `_client` and `_coordinator` of a consumer, for
+  bounded decompression (`kafka_client.consumer`) and for offsets of several partitions in one request.
 
 `kafka_client.producer` replaces aiokafka's producer, which lacks three things: a time limit over all attempts, an error
 that says whether the records may have been written, and batches with a producer id and sequence of the caller.
@@ -152,6 +152,11 @@ def adopt_client(consumer: Any) -> None:
     client = client_of(consumer)
     assert type(client) is AIOKafkaClient
     client.__class__ = MetadataClient
+
+
+async def fetch_committed_offsets(consumer: Any, partitions: Collection[Any]) -> Any:
+    """The committed offsets of partitions, assigned or not. The consumer itself asks for one partition at a time."""
+    return await consumer._coordinator.fetch_committed_offsets(partitions)
 
 
 def intercept_requests(consumer: Any, intercept: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

@@ -81,7 +81,7 @@ async def diagnose(
         reasons = findings[0].reason
     advice = next((each.advice for each in findings if each.advice), "")
     usual = (
-        "Check that the address is right, that the broker is running, and that "
+        "Check that bootstrap.servers is right, that the broker is running, and that "
         f"{options.security.prefix}security.protocol matches the listener (now {options.security.protocol})"
     )
     text = f"No Kafka broker responded at {options.address}: {reasons}. {advice or usual}."

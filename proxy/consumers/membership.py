@@ -15,7 +15,7 @@ from aiokafka import ConsumerRebalanceListener, ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.structs import OffsetAndMetadata
 
-from headgate.kafka_client.aiokafka_internals import client_of
+from headgate.kafka_client.aiokafka_internals import client_of, fetch_committed_offsets
 from headgate.kafka_client.consumer import FETCH_EXPANDED_BYTES_MAX, BoundedConsumer, UnreadableConsumerRecord
 from headgate.kafka_client.fetch import Isolation
 from headgate.proxy.errors import (
@@ -138,10 +138,8 @@ class GroupMember:
 
     def check_connected(self) -> None:
         """Raises BrokerUnavailable without a connection. An empty response would hide the outage."""
-        if self._consumer is not None:
-            connections = self._consumer._client._conns.values()
-            if not any(connection.connected() for connection in connections):
-                raise BrokerUnavailable("No broker is available. Retry later to read the records.")
+        if self._consumer is not None and not client_of(self._consumer).connected_nodes():
+            raise BrokerUnavailable("No broker is available. Retry later to read the records.")
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> None:
         """Commits `offsets`, or all delivered records. Raises IllegalState, KafkaRetriable, BrokerUnavailable."""
@@ -162,11 +160,10 @@ class GroupMember:
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         consumer = await self._started()
-        coordinator = consumer._coordinator
         wanted = list(partitions)
         for partition in wanted:
             await self._check_exists(consumer, partition)
-        found = await self._run(coordinator.fetch_committed_offsets(wanted))
+        found = await self._run(fetch_committed_offsets(consumer, wanted))
         return {partition: kept for partition, kept in found.items() if kept.offset >= 0}
 
     async def seek(self, partition: TopicPartition, offset: int) -> None:

@@ -27,7 +27,7 @@ from headgate.kafka_client.connection import (
 from headgate.kafka_client.diagnosis import REJECTED_CREDENTIALS, diagnose
 from headgate.kafka_client.errors import KafkaClientError
 from headgate.kafka_client.fetch import Fetched, Isolation, fetch_request, list_offsets, read_fetch
-from headgate.kafka_client.metadata import TopicsRequest, read_answer
+from headgate.kafka_client.metadata import metadata_request, read_metadata
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.spark_udfs.source.errors import (
     BrokerUnreachable,
@@ -180,11 +180,11 @@ class Cluster:
         for node in nodes:
             try:
                 with contextlib.nullcontext() if self._has_answered else connect_timeout(client, CONNECT_MS_MAX):
-                    answer = await client.send(node, TopicsRequest(topics))
+                    answer = await client.send(node, metadata_request(topics))
             except (kafka.KafkaError, OSError) as failed:
                 error = failed
                 continue
-            known, ids = read_answer(answer)
+            known, ids = read_metadata(answer)
             client.cluster.update_metadata(known)
             asked = self._topic_ids.keys() if topics is None else set(topics)
             self._topic_ids = {topic: id_ for topic, id_ in self._topic_ids.items() if topic not in asked} | ids

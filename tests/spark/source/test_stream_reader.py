@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from headgate.kafka_client.metadata import TopicsRequest
+from headgate.kafka_client import requests
 from headgate.spark_udfs.source.admission import StreamReader
 from headgate.spark_udfs.source.data_source import HeadgateDataSource
 from headgate.spark_udfs.source.errors import BadOption, DataLost, TopicMissing
@@ -238,7 +238,7 @@ def test_a_topic_that_was_made_anew_fails_the_stream_or_is_read_from_its_beginni
     embedded: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where no ids are known, as long as it has not grown past what was read."""
-    monkeypatch.setattr(TopicsRequest, "_CLASSES", TopicsRequest._CLASSES[:-1])
+    monkeypatch.setattr(requests, "_VERSION_MAX", {requests.Api.METADATA: 9})
     topic = embedded.create()
     embedded.produce(topic, numbered(10))
     query = Query(embedded.source(topic, startingOffsets="earliest"))
@@ -359,8 +359,8 @@ def test_a_stream_may_go_on_with_a_copy_of_its_topic_in_another_cluster(embedded
 
 
 def test_a_stream_of_brokers_that_know_no_ids_keeps_none(embedded: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kafka before 2.8 is asked for the newest version that aiokafka itself speaks."""
-    monkeypatch.setattr(TopicsRequest, "_CLASSES", TopicsRequest._CLASSES[:-1])
+    """Brokers before Kafka 2.8 support Metadata up to version 9."""
+    monkeypatch.setattr(requests, "_VERSION_MAX", {requests.Api.METADATA: 9})
     topic = embedded.create()
     embedded.produce(topic, numbered(3))
     query = Query(embedded.source(topic, startingOffsets="earliest"))

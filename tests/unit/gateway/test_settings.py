@@ -194,6 +194,14 @@ def test_no_password_is_on_a_command_line() -> None:
     assert alone.environment == {}
 
 
+def test_the_kafka_config_reaches_the_proxy_unless_the_broker_is_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_KAFKA_CONFIG", "client.properties")
+    (alone,) = services(load_settings({"proxy_port": 9, "only": ["proxy"]}))
+    assert alone.environment == {"HEADGATE_KAFKA_CONFIG": "client.properties"}
+    beside = services(load_settings({"broker_port": 7, "registry_port": 8, "proxy_port": 9}))[-1]
+    assert beside.environment == {"HEADGATE_KAFKA_CONFIG": ""}
+
+
 def test_names_and_proxies_reach_the_http_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADGATE_ALLOWED_HOSTS", "gateway.example, lb.example:8443")
     monkeypatch.setenv("HEADGATE_TRUSTED_PROXIES", "10.0.0.0/8")
