@@ -1,1 +1,1 @@
-"""The HTTP contract: documents, media types, the error body, and what the head of a request may be."""
+"""The HTTP contract: OpenAPI documents and media types."""

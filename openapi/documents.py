@@ -1,8 +1,8 @@
-"""Where the documents of our HTTP APIs lie."""
+"""OpenAPI documents of the HTTP APIs."""
 
 from importlib.resources import files
 
 
 def document(name: str) -> str:
-    """The text of an OpenAPI document, e.g. of "registry"."""
+    """The text of an OpenAPI document, such as "registry"."""
     return files("headgate.openapi").joinpath(f"{name}.yaml").read_text("utf-8")

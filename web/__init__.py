@@ -1,1 +1,1 @@
-"""Shared by all HTTP servers: which requests are let in, before any route sees them."""
+"""Parts that all HTTP servers share: access check, limits, response cache, error responses, server start and stop."""

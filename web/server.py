@@ -18,6 +18,7 @@ from headgate.web.settings import InvalidSetting
 
 _EXIT_FAILURE: Final = 1
 _EXIT_USAGE: Final = 2
+PORT_MAX: Final = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class _Server(uvicorn.Server):
 def split_listen_address(text: str) -> tuple[str, int]:
     """HOST:PORT. An IPv6 address may have brackets. Raises InvalidSetting."""
     host, _, port = text.rpartition(":")
-    if not port.isdigit():
+    if not (port.isascii() and port.isdigit() and int(port[:6]) <= PORT_MAX):
         raise InvalidSetting(f"--listen must be HOST:PORT, not {text!r}")
     return host.strip("[]"), int(port)
 

@@ -33,6 +33,11 @@ def send_all(client: Conversation, records: int) -> None:
     client.end()
 
 
+def read_response(client: Conversation) -> None:
+    client.status()
+    client.reports()
+
+
 def log_of(proxy: HeadgateProxy) -> str:
     return (proxy.folder / "proxy.log").read_text()
 
@@ -86,8 +91,7 @@ def test_a_client_that_takes_no_reports_after_its_last_record_is_disconnected(
         send_all(client, RECORDS)
         wait_for_log(proxy, "was ended: The client took no reports for 1.5 s")
         with pytest.raises(OSError, match=r"reset|closed the connection"):
-            client.status()
-            client.reports()
+            read_response(client)
         client.close()
     assert len(read(headgate_world.address, topic, RECORDS)) == RECORDS
 
