@@ -29,7 +29,7 @@ def registry_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A folder with the user's scripts, and one module per folder of ours that fails when it is used."""
-    assert {"broker", "gateway", "openapi", "proxy", "registry", "serdes", "web"} <= set(FOLDERS)
+    assert {"broker", "gateway", "openapi", "proxy", "registry", "serdes", "web", "wire"} <= set(FOLDERS)
     for name in FOLDERS:
         (tmp_path / f"{name}.py").write_text(f'OWNER = "user"\nNAME = "{name}"\n', encoding="utf-8")
     for script in SCRIPTS.glob("*.py"):

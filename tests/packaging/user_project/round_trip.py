@@ -11,7 +11,7 @@ SCHEMA = """
  "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}]}
 """
 
-for name in ("broker", "gateway", "openapi", "proxy", "registry", "serdes", "web"):
+for name in ("broker", "gateway", "kafka_client", "openapi", "proxy", "registry", "serdes", "web", "wire"):
     assert importlib.import_module(name).OWNER == "user", name
 
 with RegistryClient(sys.argv[1]) as client:
