@@ -172,3 +172,8 @@ def test_oauth_takes_the_names_of_both_clients() -> None:
         assert '"s"' not in repr(oauth)
     with pytest.raises(InvalidProperty, match=r"kafka\.sasl\.oauthbearer\.token\.endpoint\.url"):
         read_security({**SASL, "kafka.sasl.mechanism": "OAUTHBEARER"})
+
+
+def test_every_property_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "kafka-security.md").read_text(encoding="utf-8")
+    assert [name for name in security.SECURITY_PROPERTIES if f"`{name}`" not in page] == []
