@@ -121,7 +121,7 @@ class _Remembering(Languages):
     def __init__(self, shared: Languages) -> None:
         self._shared = shared
         self._schemas: dict[tuple[SchemaType, str, _Pairs, bool], ParsedSchema] = {}
-        self._verdicts: dict[tuple[int, int, Policy], tuple[ParsedSchema, ParsedSchema, list[Incompatibility]]] = {}
+        self._results: dict[tuple[int, int, Policy], tuple[ParsedSchema, ParsedSchema, list[Incompatibility]]] = {}
         self._normalized: dict[int, tuple[ParsedSchema, str]] = {}
 
     def _parsed(self, type: SchemaType, text: str, references: _Pairs, strict: bool) -> ParsedSchema:
@@ -135,10 +135,10 @@ class _Remembering(Languages):
         self, reader: ParsedSchema, writer: ParsedSchema, policy: Policy, steps_max: int | None = None
     ) -> list[Incompatibility]:
         key = (id(reader), id(writer), policy)
-        if key not in self._verdicts:
+        if key not in self._results:
             # Keep the schemas as well: otherwise another object could get the same id().
-            self._verdicts[key] = (reader, writer, super().check(reader, writer, policy, steps_max))
-        return self._verdicts[key][2]
+            self._results[key] = (reader, writer, super().check(reader, writer, policy, steps_max))
+        return self._results[key][2]
 
     def normalized(self, schema: ParsedSchema) -> str:
         if id(schema) not in self._normalized:

@@ -63,20 +63,20 @@ def check(
     messages: list[str] = []
     found: list[Found] = []
     for old in earlier:
-        told: list[str] = []
+        version_messages: list[str] = []
         if new.type is not old.schema.type:
-            told.append("Incompatible because of different schema type")
+            version_messages.append("Incompatible because of different schema type")
         else:
             if level.backward:
                 for one in languages.check(new, old.schema, policy, steps_max):
-                    told.append(message(new.type, one, "new", "old"))
+                    version_messages.append(message(new.type, one, "new", "old"))
                     found.append(Found(old.version, True, one))
             if level.forward:
                 for one in languages.check(old.schema, new, policy, steps_max):
-                    told.append(message(new.type, one, "old", "new"))
+                    version_messages.append(message(new.type, one, "old", "new"))
                     found.append(Found(old.version, False, one))
-        if told:
-            messages += [*told, f"{{oldSchemaVersion: {old.version}}}", _old_schema(old.schema.canonical)]
+        if version_messages:
+            messages += [*version_messages, f"{{oldSchemaVersion: {old.version}}}", _old_schema(old.schema.canonical)]
         if len(found) >= limits.INCOMPATIBILITIES_MAX:
             break
     return CheckResult(tuple(messages), tuple(found)) if messages else COMPATIBLE

@@ -110,8 +110,8 @@ def _same(environment: Environment, store: StoreReader, submission: ParsedSubmis
 
 def _same_metadata(ours: Metadata | None, theirs: Metadata | None, version: int) -> bool:
     ours, theirs = ours or Metadata(), theirs or Metadata()
-    asked, has = ours.properties.get(CONFLUENT_VERSION), theirs.properties.get(CONFLUENT_VERSION)
-    if asked is not None and asked != (has if has is not None else str(version)):
+    requested, has = ours.properties.get(CONFLUENT_VERSION), theirs.properties.get(CONFLUENT_VERSION)
+    if requested is not None and requested != (has if has is not None else str(version)):
         return False
     return ours.without_version() == theirs.without_version()
 

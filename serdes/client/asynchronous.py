@@ -10,7 +10,7 @@ from uuid import UUID
 
 from headgate.serdes.client.core import RegistryCore
 from headgate.serdes.client.settings import RegistrySettings
-from headgate.serdes.client.steps import Effect, HttpAnswer, HttpRequest, NoAnswer, Pause, Reply, Steps
+from headgate.serdes.client.steps import Effect, HttpRequest, HttpResponse, NoResponse, Pause, Reply, Steps
 from headgate.serdes.client.transport import Bounded, needs_tls, tls_context
 from headgate.serdes.rules import Rules
 from headgate.serdes.schemas import RegisteredSchema, SchemaDefinition
@@ -102,7 +102,7 @@ class AsyncRegistryClient:
             return None
         return await self._send(effect) if isinstance(effect, HttpRequest) else None
 
-    async def _send(self, request: HttpRequest) -> HttpAnswer | NoAnswer:
+    async def _send(self, request: HttpRequest) -> HttpResponse | NoResponse:
         import httpx
 
         bounded = Bounded(self.settings)
@@ -112,7 +112,7 @@ class AsyncRegistryClient:
             ) as response:
                 async for chunk in response.aiter_bytes():
                     if not bounded.add(chunk):
-                        return NoAnswer("an answer too large or too slow for a registry's")
-                return HttpAnswer(response.status_code, bounded.content())
+                        return NoResponse("the response is too large or too slow")
+                return HttpResponse(response.status_code, bounded.content())
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            return NoAnswer(f"{type(error).__name__}: {error}")
+            return NoResponse(f"{type(error).__name__}: {error}")

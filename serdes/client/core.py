@@ -26,7 +26,7 @@ from headgate.serdes.client.steps import Effect, Reply, Steps, Turn
 from headgate.serdes.rules import RulePolicy, Rules, parse_rules
 from headgate.serdes.schemas import RegisteredSchema, SchemaDefinition
 
-Answer = dict[str, object] | list[object]
+ResponseJson = dict[str, object] | list[object]
 
 UNKNOWN_IDS_FEW: Final = 10
 """After this number of unknown ids, the client asks for the highest id, so that corrupt records do not cause one
@@ -60,12 +60,12 @@ class RegistryCore:
             if not 0 <= schema_id <= min(end, ID_MAX):
                 raise UnknownSchema(f"schema {schema_id}: the highest id in the registry is much lower")
             try:
-                answer = yield from self._requests.send("GET", ("schemas", "ids", str(schema_id)))
+                response = yield from self._requests.send("GET", ("schemas", "ids", str(schema_id)))
             except UnknownSchema:
                 yield from self._learn_last_id()
                 raise
             self._some_id = schema_id
-            return self._registered(answer, schema_id=schema_id)
+            return self._registered(response, schema_id=schema_id)
 
         return self._remembered(self._known, ("id", schema_id), None, send)
 
@@ -76,17 +76,17 @@ class RegistryCore:
         self._unknown_ids = 0
         path = ("schemas", "ids", str(self._some_id))
         try:
-            answer = yield from self._requests.send("GET", path, {"fetchMaxId": "true"})
+            response = yield from self._requests.send("GET", path, {"fetchMaxId": "true"})
         except RegistryClientError:
             return
-        last = answer.get("maxId") if isinstance(answer, dict) else None
+        last = response.get("maxId") if isinstance(response, dict) else None
         if isinstance(last, int):
             self._last_id.put(_LAST, last, self._settings.unknown_ttl_seconds)
 
     def schema_by_guid(self, guid: UUID) -> Steps[RegisteredSchema]:
         def send() -> Steps[RegisteredSchema]:
-            answer = yield from self._requests.send("GET", ("schemas", "guids", str(guid)))
-            return self._registered(answer, guid=guid)
+            response = yield from self._requests.send("GET", ("schemas", "guids", str(guid)))
+            return self._registered(response, guid=guid)
 
         return self._remembered(self._known, ("guid", guid), None, send)
 
@@ -103,8 +103,8 @@ class RegistryCore:
         """The latest version. During an outage: the last known latest version."""
 
         def send() -> Steps[RegisteredSchema]:
-            answer = yield from self._requests.send("GET", ("subjects", subject, "versions", "latest"))
-            return self._registered(answer)
+            response = yield from self._requests.send("GET", ("subjects", subject, "versions", "latest"))
+            return self._registered(response)
 
         try:
             found = yield from self._remembered(
@@ -123,8 +123,8 @@ class RegistryCore:
 
         def send() -> Steps[RegisteredSchema]:
             path = ("subjects", subject, "versions")
-            answer = yield from self._requests.send("POST", path, _normalize(normalize), _body(schema))
-            return self._registered(answer, definition=schema, subject=subject)
+            response = yield from self._requests.send("POST", path, _normalize(normalize), _body(schema))
+            return self._registered(response, definition=schema, subject=subject)
 
         return self._remembered(self._by_text, ("register", subject, schema, normalize), None, send)
 
@@ -133,8 +133,8 @@ class RegistryCore:
 
         def send() -> Steps[RegisteredSchema]:
             path = ("subjects", subject)
-            answer = yield from self._requests.send("POST", path, _normalize(normalize), _body(schema))
-            return self._registered(answer, definition=schema, subject=subject)
+            response = yield from self._requests.send("POST", path, _normalize(normalize), _body(schema))
+            return self._registered(response, definition=schema, subject=subject)
 
         return self._remembered(self._by_text, ("lookup", subject, schema, normalize), None, send)
 
@@ -176,7 +176,7 @@ class RegistryCore:
         if failed is not None:
             raise copy(failed)
         try:
-            answer = yield from send()
+            response = yield from send()
         except RegistryUnreachable as error:
             self._outage.put(_OUTAGE, error, self._settings.unavailable_ttl_seconds)
             raise
@@ -186,8 +186,8 @@ class RegistryCore:
         except (RegistryUnavailable, RequestRefused) as error:
             self._failed.put(key, error, self._settings.unavailable_ttl_seconds)
             raise
-        cache.put(key, answer, ttl_seconds)
-        return answer
+        cache.put(key, response, ttl_seconds)
+        return response
 
     def rules_of(self, registered: RegisteredSchema) -> Steps[Rules]:
         """The rules of a schema. The response to a registration may omit inherited rules."""
@@ -195,8 +195,8 @@ class RegistryCore:
             return registered.rules or ()
         return (yield from self.schema_by_id(registered.id)).rules or ()
 
-    def _registered(self, answer: Answer, **known: Any) -> RegisteredSchema:
-        found = _registered(answer, **known)
+    def _registered(self, response: ResponseJson, **known: Any) -> RegisteredSchema:
+        found = _registered(response, **known)
         return replace(found, rules=()) if self._settings.rules is RulePolicy.IGNORE else found
 
     def _failure(self, key: Hashable) -> RegistryClientError | None:
@@ -220,7 +220,7 @@ def _body(schema: SchemaDefinition) -> dict[str, object]:
 
 
 def _registered(
-    answer: Answer,
+    response: ResponseJson,
     *,
     definition: SchemaDefinition | None = None,
     schema_id: int | None = None,
@@ -228,9 +228,9 @@ def _registered(
     subject: str | None = None,
 ) -> RegisteredSchema:
     try:
-        if not isinstance(answer, dict):
+        if not isinstance(response, dict):
             raise TypeError("not an object")
-        fields: dict[str, Any] = answer
+        fields: dict[str, Any] = response
         found = definition or SchemaDefinition(
             SchemaType(fields.get("schemaType") or "AVRO"),
             _text(fields["schema"]),

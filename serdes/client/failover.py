@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, urlencode
 
 from headgate.serdes.client.errors import RegistryUnavailable, RegistryUnreachable, RequestRefused, UnknownSchema
 from headgate.serdes.client.settings import BasicAuth, BearerAuth, RegistrySettings
-from headgate.serdes.client.steps import HttpAnswer, HttpRequest, NoAnswer, Pause, Steps
+from headgate.serdes.client.steps import HttpRequest, HttpResponse, NoResponse, Pause, Steps
 
 _RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _MEDIA_TYPE: Final = "application/vnd.schemaregistry.v1+json"
@@ -52,11 +52,11 @@ class FailoverRequests:
             for turn in range(count):
                 index = (self._preferred + turn) % count
                 request = HttpRequest(method, self._bases[index] + target, _headers(self._auths[index]), content)
-                answer = yield request
-                if isinstance(answer, HttpAnswer) and answer.status not in _RETRIED:
+                response = yield request
+                if isinstance(response, HttpResponse) and response.status not in _RETRIED:
                     self._preferred = index
-                    return _understood(answer)
-                what = f"status {answer.status}" if isinstance(answer, HttpAnswer) else _detail(answer)
+                    return _parsed_response(response)
+                what = f"status {response.status}" if isinstance(response, HttpResponse) else _detail(response)
                 failure = f"{self._names[index]}: {what}"
         raise RegistryUnreachable(f"no response to {method} {'/'.join(path)} ({failure})")
 
@@ -90,20 +90,20 @@ def _renewed(token: Callable[[], str]) -> str:
         raise RegistryUnavailable(f"cannot get a token for the registry: {error!r:.200}") from error
 
 
-def _detail(answer: NoAnswer | None) -> str:
-    return answer.detail if answer is not None else "nothing"
+def _detail(response: NoResponse | None) -> str:
+    return response.detail if response is not None else "nothing"
 
 
-def _understood(answer: HttpAnswer) -> dict[str, object] | list[object]:
+def _parsed_response(response: HttpResponse) -> dict[str, object] | list[object]:
     try:
-        value = json.loads(answer.body)
+        value = json.loads(response.body)
     except (ValueError, RecursionError):
         value = None
-    if answer.status == 200 and isinstance(value, (dict, list)):
+    if response.status == 200 and isinstance(value, (dict, list)):
         return value
-    if not isinstance(value, dict) or not isinstance(value.get("error_code"), int) or answer.status < 400:
-        raise RegistryUnavailable(f"status {answer.status}, and not a response of a schema registry")
+    if not isinstance(value, dict) or not isinstance(value.get("error_code"), int) or response.status < 400:
+        raise RegistryUnavailable(f"status {response.status}, and not a response of a schema registry")
     code, message = value["error_code"], str(value.get("message", ""))[:500]
-    if answer.status == 404 and code != 404:
+    if response.status == 404 and code != 404:
         raise UnknownSchema(message)
-    raise RequestRefused(answer.status, code, message)
+    raise RequestRefused(response.status, code, message)

@@ -18,13 +18,13 @@ class HttpRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class HttpResponse:
     status: int
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class NoAnswer:
+class NoResponse:
     detail: str
 
 
@@ -39,7 +39,7 @@ class Turn:
 
 
 Effect: TypeAlias = HttpRequest | Pause | Turn
-Reply: TypeAlias = HttpAnswer | NoAnswer | None
+Reply: TypeAlias = HttpResponse | NoResponse | None
 
 Result = TypeVar("Result")
 Steps: TypeAlias = Generator[Effect, Reply, Result]

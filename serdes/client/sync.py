@@ -10,7 +10,7 @@ from uuid import UUID
 
 from headgate.serdes.client.core import RegistryCore
 from headgate.serdes.client.settings import RegistrySettings
-from headgate.serdes.client.steps import Effect, HttpAnswer, HttpRequest, NoAnswer, Pause, Reply, Steps
+from headgate.serdes.client.steps import Effect, HttpRequest, HttpResponse, NoResponse, Pause, Reply, Steps
 from headgate.serdes.client.transport import Bounded, needs_tls, tls_context
 from headgate.serdes.rules import Rules
 from headgate.serdes.schemas import RegisteredSchema, SchemaDefinition
@@ -99,7 +99,7 @@ class RegistryClient:
             return None
         return self._send(effect) if isinstance(effect, HttpRequest) else None
 
-    def _send(self, request: HttpRequest) -> HttpAnswer | NoAnswer:
+    def _send(self, request: HttpRequest) -> HttpResponse | NoResponse:
         import httpx
 
         bounded = Bounded(self.settings)
@@ -108,7 +108,7 @@ class RegistryClient:
                 request.method, request.url, headers=list(request.headers), content=request.body
             ) as response:
                 if not all(bounded.add(chunk) for chunk in response.iter_bytes()):
-                    return NoAnswer("an answer too large or too slow for a registry's")
-                return HttpAnswer(response.status_code, bounded.content())
+                    return NoResponse("the response is too large or too slow")
+                return HttpResponse(response.status_code, bounded.content())
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            return NoAnswer(f"{type(error).__name__}: {error}")
+            return NoResponse(f"{type(error).__name__}: {error}")

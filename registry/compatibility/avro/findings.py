@@ -25,8 +25,8 @@ def type_mismatch(reader: AvroType, writer: AvroType) -> Finding:
         "",
         f"a reader of {_label(reader)} cannot read {_label(writer)}",
         f"reader type: {reader.kind.upper()} not compatible with writer type: {writer.kind.upper()}",
-        f"keep the type {_label(writer)}, widen it along int, long, float, double, or make the reader a union "
-        "that holds it",
+        f"keep the type {_label(writer)}, use a wider type (int, long, float, double), or make the reader a union "
+        "that contains it",
     )
 
 
@@ -55,7 +55,7 @@ def missing_symbols(reader: Enum, missing: Sequence[str]) -> Finding:
     return Finding(
         "MISSING_ENUM_SYMBOLS",
         "/symbols",
-        f"the reader's {reader.name.full} lacks the symbols {listed} that the writer may write",
+        f"the reader's {reader.name.full} does not have the symbols {listed} of the writer",
         listed,
         f"keep the symbols {', '.join(missing)}, or give {reader.name.full} a default symbol",
     )
@@ -65,7 +65,7 @@ def missing_default(path: str, reader_field: Field) -> Finding:
     return Finding(
         "READER_FIELD_MISSING_DEFAULT_VALUE",
         path,
-        f"the reader's field {reader_field.name} has no default and the writer does not write it",
+        f"the reader's field {reader_field.name} has no default and the writer does not have it",
         reader_field.name,
         f"give the field {reader_field.name} a default",
     )

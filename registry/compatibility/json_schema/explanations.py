@@ -4,18 +4,18 @@ from typing import Final
 
 from headgate.registry.compatibility.json_schema.kinds import Difference
 
-_ADDED: Final = "The reader's schema demands {keyword} where the writer's does not"
-_TIGHTER: Final = "The reader's schema allows less by {keyword} than the writer's"
-_DROP: Final = "Remove {keyword}, or set it so that everything the writer's schema allows still passes."
-_LOOSEN: Final = "Set {keyword} back to the writer's value or looser."
+_ADDED: Final = "The reader schema requires {keyword}, the writer schema does not"
+_TIGHTER: Final = "The reader schema restricts {keyword} more than the writer schema"
+_DROP: Final = "Remove {keyword}, or set it so that it accepts everything that the writer schema allows."
+_LOOSEN: Final = "Set {keyword} to the writer's value or a less strict one."
 
 _SPECIAL: dict[Difference, tuple[str, str]] = {
     Difference.SCHEMA_ADDED: (
-        "The reader's schema restricts the items, the writer's does not",
-        "Leave the items unrestricted, or give the new kind of array a property of its own.",
+        "The reader schema restricts the items; the writer schema does not",
+        "Leave the items unrestricted, or use a separate property for the new array.",
     ),
     Difference.TYPE_NARROWED: (
-        "The reader's schema takes whole numbers only, the writer's takes any number",
+        "The reader schema accepts integers only, the writer schema accepts any number",
         "Keep the type number.",
     ),
     Difference.TYPE_CHANGED: (
@@ -23,11 +23,11 @@ _SPECIAL: dict[Difference, tuple[str, str]] = {
         "Keep the old type, or accept both with anyOf or a list of types.",
     ),
     Difference.PATTERN_CHANGED: (
-        "The pattern differs; whether the new one takes every old text cannot be told",
+        "The pattern differs, and it cannot be determined whether the new one accepts all old values",
         "Keep the old pattern, or remove it.",
     ),
     Difference.MULTIPLE_OF_EXPANDED: (
-        "The reader's schema takes only a part of the multiples the writer's allows",
+        "The reader schema accepts only some of the multiples that the writer schema allows",
         "Keep the old multipleOf, or use a divisor of it.",
     ),
     Difference.MULTIPLE_OF_CHANGED: (
@@ -35,63 +35,63 @@ _SPECIAL: dict[Difference, tuple[str, str]] = {
         "Keep the old multipleOf, or use a divisor of it.",
     ),
     Difference.REQUIRED_ATTRIBUTE_ADDED: (
-        "The property is required by the reader's schema and optional in the writer's",
+        "The property is required by the reader schema and optional in the writer schema",
         "Leave it optional, or give it a default.",
     ),
     Difference.REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL: (
-        "The reader's schema requires a property that the writer's does not know",
-        "Make it optional or give it a default, and close the model with additionalProperties before adding to it.",
+        "The reader schema requires a property that the writer schema does not have",
+        "Make it optional or give it a default, and close the content model with additionalProperties first.",
     ),
     Difference.REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL: (
-        "The writer's schema allows any value under the name of this new property",
-        "Close the model with additionalProperties: false before adding to it, or use the LENIENT policy.",
+        "The writer schema allows any value under the name of this new property",
+        "Close the content model with additionalProperties: false first, or use the LENIENT policy.",
     ),
     Difference.OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL: (
-        "The writer's schema allows any value under the name of this new property",
-        "Close the model with additionalProperties: false before adding to it, or use the LENIENT policy.",
+        "The writer schema allows any value under the name of this new property",
+        "Close the content model with additionalProperties: false first, or use the LENIENT policy.",
     ),
     Difference.REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL: (
-        "The reader's schema requires a property that no writer sets",
+        "The reader schema requires a property that no writer sets",
         "Make it optional, or give it a default.",
     ),
     Difference.PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL: (
-        "The reader's schema allows no other properties and lacks one that writers set",
+        "The reader schema allows no other properties and does not have a property that writers set",
         "Keep the property, or allow additional properties.",
     ),
     Difference.PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL: (
-        "The removed property is not covered by what the reader's schema says of additional properties",
-        "Keep the property, or widen additionalProperties or patternProperties to take its values.",
+        "The additional properties of the reader schema do not cover the removed property",
+        "Keep the property, or extend additionalProperties or patternProperties to accept its values.",
     ),
     Difference.PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL: (
-        "The new property does not take what the writer's schema allows under its name as an additional property",
-        "Widen the property's schema to take those values, or choose another name.",
+        "The new property does not accept all additional properties that the writer schema allows with its name",
+        "Extend the schema of the property to accept those values, or choose another name.",
     ),
     Difference.ADDITIONAL_PROPERTIES_REMOVED: (
-        "The reader's schema allows no additional properties, the writer's does",
+        "The reader schema allows no additional properties; the writer schema does",
         "Keep allowing additional properties.",
     ),
     Difference.ADDITIONAL_PROPERTIES_NARROWED: (
-        "The reader's schema restricts additional properties, the writer's does not",
+        "The reader schema restricts additional properties; the writer schema does not",
         "Keep additional properties unrestricted.",
     ),
     Difference.UNEVALUATED_PROPERTIES_REMOVED: (
-        "The reader's schema allows no unevaluated properties, the writer's does",
+        "The reader schema allows no unevaluated properties; the writer schema does",
         "Keep allowing unevaluated properties.",
     ),
     Difference.UNEVALUATED_PROPERTIES_NARROWED: (
-        "The reader's schema restricts unevaluated properties, the writer's does not",
+        "The reader schema restricts unevaluated properties; the writer schema does not",
         "Keep unevaluated properties unrestricted.",
     ),
     Difference.DEPENDENCY_ARRAY_EXTENDED: (
-        "The reader's schema demands more properties beside this one than the writer's",
-        "Demand no more properties than before.",
+        "The reader schema requires more properties with this one than the writer schema",
+        "Do not require more properties.",
     ),
     Difference.DEPENDENCY_ARRAY_CHANGED: (
-        "The reader's schema demands other properties beside this one than the writer's",
-        "Demand only properties that were demanded before.",
+        "The reader schema requires other properties with this one than the writer schema",
+        "Require only properties that were required before.",
     ),
     Difference.RESERVED_PROPERTY_REMOVED: (
-        "The property is reserved by the earlier version and no longer by this one",
+        "The earlier version reserves the property, and this one does not",
         "Keep the name in the metadata property confluent:reserved.",
     ),
     Difference.RESERVED_PROPERTY_CONFLICTS_WITH_PROPERTY: (
@@ -99,67 +99,67 @@ _SPECIAL: dict[Difference, tuple[str, str]] = {
         "Choose another name for the property.",
     ),
     Difference.ADDITIONAL_ITEMS_REMOVED: (
-        "The reader's schema allows no additional items, the writer's does",
+        "The reader schema allows no additional items; the writer schema does",
         "Keep allowing additional items.",
     ),
     Difference.ADDITIONAL_ITEMS_NARROWED: (
-        "The reader's schema restricts additional items, the writer's does not",
+        "The reader schema restricts additional items; the writer schema does not",
         "Keep additional items unrestricted.",
     ),
     Difference.UNEVALUATED_ITEMS_REMOVED: (
-        "The reader's schema allows no unevaluated items, the writer's does",
+        "The reader schema allows no unevaluated items; the writer schema does",
         "Keep allowing unevaluated items.",
     ),
     Difference.UNEVALUATED_ITEMS_NARROWED: (
-        "The reader's schema restricts unevaluated items, the writer's does not",
+        "The reader schema restricts unevaluated items; the writer schema does not",
         "Keep unevaluated items unrestricted.",
     ),
     Difference.ITEM_ADDED_TO_OPEN_CONTENT_MODEL: (
-        "The writer's schema allows any value at the place of this new item",
-        "Close the tuple before adding to it, or accept any value there.",
+        "The writer schema allows any value at the position of this new item",
+        "Close the tuple first, or accept any value there.",
     ),
     Difference.ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL: (
-        "The reader's schema allows no further items and lacks one that writers set",
+        "The reader schema allows no further items and does not have an item that writers set",
         "Keep the item, or allow additional items.",
     ),
     Difference.ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL: (
-        "The removed item is not covered by what the reader's schema says of additional items",
-        "Keep the item, or widen the schema of additional items.",
+        "The additional items of the reader schema do not cover the removed item",
+        "Keep the item, or extend the schema of additional items.",
     ),
     Difference.ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL: (
-        "The new item does not take what the writer's schema allows there as an additional item",
-        "Widen the item's schema to take those values.",
+        "The new item does not accept all additional items that the writer schema allows there",
+        "Extend the schema of the item to accept those values.",
     ),
     Difference.ENUM_ARRAY_NARROWED: (
-        "The reader's schema lacks values that the writer's allows",
-        "Keep all the old values; new ones may be added.",
+        "The reader schema does not have all values that the writer schema allows",
+        "Keep all old values. You may add new ones.",
     ),
     Difference.ENUM_ARRAY_CHANGED: (
-        "The reader's schema allows other values than the writer's",
-        "Keep all the old values; new ones may be added.",
+        "The reader schema allows other values than the writer schema",
+        "Keep all old values. You may add new ones.",
     ),
     Difference.COMBINED_TYPE_CHANGED: (
-        "The kind of combination changed in a way that takes less",
+        "The new kind of combination accepts fewer values",
         "Keep the kind of combination, or change it to anyOf.",
     ),
     Difference.PRODUCT_TYPE_EXTENDED: (
-        "The reader's allOf has more members, each of which has to hold, than the writer's",
+        "The allOf of the reader schema has more members than that of the writer schema, and all of them must match",
         "Remove the new members of allOf.",
     ),
     Difference.SUM_TYPE_NARROWED: (
-        "The reader's schema offers fewer alternatives than the writer's",
-        "Keep all the old alternatives; new ones may be added.",
+        "The reader schema has fewer alternatives than the writer schema",
+        "Keep all old alternatives. You may add new ones.",
     ),
     Difference.COMBINED_TYPE_SUBSCHEMAS_CHANGED: (
-        "Not every member of the combination has a counterpart that reads it",
-        "Keep the old members readable, each by a member of its own.",
+        "Some members of the combination have no counterpart that reads them",
+        "Keep a separate member that reads each old member.",
     ),
     Difference.NOT_TYPE_EXTENDED: (
-        "The reader's schema forbids more under not than the writer's",
-        "Forbid no more than before.",
+        "The reader schema forbids more with not than the writer schema",
+        "Do not forbid more.",
     ),
     Difference.COMPARISON_TOO_COSTLY: (
-        "The schemas are too entangled to be compared within the limits, so nothing can be promised",
+        "The schemas are too complex to be compared within the limits, so compatibility is unknown",
         "Give the members of large combinations distinct types, or split the schema.",
     ),
 }

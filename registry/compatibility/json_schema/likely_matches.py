@@ -14,7 +14,7 @@ from headgate.registry.formats.json_schema.document import same_key
 from headgate.registry.formats.json_schema.subschema import Subschema
 
 FREE: Final = -1
-_NOBODY: Final[Iterator[int]] = iter(())
+_NONE: Final[Iterator[int]] = iter(())
 _LEVELS: Final = 6
 """Hints of one member, see `Hints.of`."""
 
@@ -92,7 +92,7 @@ def likely_matches_of(
             hint: iter(places) for hint, places in _places(right_hints, level, rest_of_rights).items()
         }
         for left in rest_of_lefts:
-            right = next(candidates.get(left_hints[left][level], _NOBODY), FREE)
+            right = next(candidates.get(left_hints[left][level], _NONE), FREE)
             if right != FREE and partner_of[left] == FREE and not taken[right] and fits(left, right):
                 partner_of[left] = right
                 taken[right] = True

@@ -61,7 +61,7 @@ class Comparison:
                 yield difference
 
     def _expand(self) -> Iterator[Difference]:
-        verdicts: dict[tuple[str, str], bool] = {}
+        incompatible: dict[tuple[str, str], bool] = {}
         stack = [_Frame(None, self._files())]
         while stack:
             frame = stack[-1]
@@ -70,17 +70,17 @@ class Comparison:
                 frame.incompatible |= not item.kind.compatible
                 yield item
             elif isinstance(item, _Use):
-                if item.pair not in verdicts:
+                if item.pair not in incompatible:
                     # Assumed compatible until its comparison ends.
-                    verdicts[item.pair] = False
+                    incompatible[item.pair] = False
                     stack.append(_Frame(item, self._pair(item.pair)))
-                elif verdicts[item.pair]:
+                elif incompatible[item.pair]:
                     frame.incompatible = True
                     yield _changed(item)
             else:
                 stack.pop()
                 if frame.use is not None and frame.incompatible:
-                    verdicts[frame.use.pair] = True
+                    incompatible[frame.use.pair] = True
                     stack[-1].incompatible = True
                     yield _changed(frame.use)
 

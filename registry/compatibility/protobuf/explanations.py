@@ -4,28 +4,28 @@ from headgate.registry.compatibility.protobuf.kinds import Kind
 
 EXPLANATIONS: dict[Kind, tuple[str, str]] = {
     Kind.PACKAGE_CHANGED: (
-        "The package differs, so every type has another full name",
+        "The package differs, so all types have different full names",
         "Keep the package, or register the schema under another subject.",
     ),
     Kind.MESSAGE_REMOVED: (
-        "The reader's schema lacks a message that the writer's has",
-        "Keep the message; one that nobody uses may stand there deprecated.",
+        "The reader schema does not have a message of the writer schema",
+        "Keep the message. You may mark an unused message as deprecated.",
     ),
     Kind.FIELD_KIND_CHANGED: (
-        "The field is of another kind: scalar, message, group and map are not read as each other",
-        "Keep the type, and add a field with a new number for the new one.",
+        "The field has another kind: scalar, message, group and map are not interchangeable",
+        "Keep the type, and add a field with a new number for the new type.",
     ),
     Kind.FIELD_SCALAR_KIND_CHANGED: (
-        "The field has a scalar type with another form on the wire",
-        "Keep to types of one group (int32, int64, uint32, uint64, bool, enums; sint32, sint64; string, bytes; "
+        "The scalar type of the field has another encoding",
+        "Use types of one group (int32, int64, uint32, uint64, bool, enums; sint32, sint64; string, bytes; "
         "fixed32, sfixed32; fixed64, sfixed64), or add a field with a new number.",
     ),
     Kind.FIELD_NAMED_TYPE_CHANGED: (
-        "The field's message is another one, or differs inside in a way that cannot be read",
-        "Keep the message type, or add a field with a new number for the new one.",
+        "The message type of the field is another one, or has incompatible differences",
+        "Keep the message type, or add a field with a new number for the new type.",
     ),
     Kind.FIELD_NUMERIC_LABEL_CHANGED: (
-        "The label of a numeric field differs; repeated numbers are packed and single ones are not",
+        "The label of a numeric field differs: repeated numbers are packed, single numbers are not",
         "Keep the label, or add a field with a new number.",
     ),
     Kind.REQUIRED_FIELD_ADDED: (
@@ -33,27 +33,27 @@ EXPLANATIONS: dict[Kind, tuple[str, str]] = {
         "Make the field optional.",
     ),
     Kind.REQUIRED_FIELD_REMOVED: (
-        "The reader's schema lacks a field that the writer's requires",
+        "The reader schema does not have a field that the writer schema requires",
         "Keep the field.",
     ),
     Kind.ONEOF_FIELD_REMOVED: (
-        "The reader's schema lacks a member of a oneof, so it cannot tell that one was set",
+        "The reader schema does not have a member of a oneof, so it cannot detect that it was set",
         "Keep the member.",
     ),
     Kind.MULTIPLE_FIELDS_MOVED_TO_ONEOF: (
-        "Fields that could be set together now exclude each other: only the last on the wire survives",
+        "Fields that could be set together now exclude each other: only the last one is kept",
         "Move at most one existing field into a new oneof.",
     ),
     Kind.FIELD_MOVED_TO_EXISTING_ONEOF: (
-        "A field or oneof now excludes the members of another that could be set beside it",
-        "Leave it outside, or put new fields only into the oneof.",
+        "A field or oneof now excludes fields that could be set together with it",
+        "Keep it outside, or add only new fields to the oneof.",
     ),
     Kind.RESERVED_FIELD_REMOVED: (
-        "A name that confluent:reserved set aside is no longer reserved",
+        "A name is no longer in confluent:reserved",
         "Keep the name in confluent:reserved.",
     ),
     Kind.FIELD_CONFLICTS_WITH_RESERVED_FIELD: (
-        "A field uses a name that confluent:reserved sets aside",
+        "A field uses a name in confluent:reserved",
         "Give the field another name.",
     ),
 }

@@ -96,9 +96,9 @@ def _none_of(faults: list[ValidationError]) -> ValidationError:
     return ValidationError(f"is valid under none of the alternatives ({reasons})", context=faults)
 
 
-Judgement = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
+KeywordCheck = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
 
-OWN: dict[str, Judgement] = {
+OWN: dict[str, KeywordCheck] = {
     "additionalProperties": _additional_properties,
     "anyOf": _any_of,
     "multipleOf": _multiple_of,
@@ -108,7 +108,7 @@ OWN: dict[str, Judgement] = {
     "uniqueItems": _unique_items,
 }
 
-UNEVALUATED: dict[str, Judgement] = {
+UNEVALUATED: dict[str, KeywordCheck] = {
     "unevaluatedItems": unevaluated_items,
     "unevaluatedProperties": unevaluated_properties,
 }

@@ -261,5 +261,5 @@ def complaint(value: dict[str, Any], draft: Draft, *, strict: bool = True) -> tu
     if draft is Draft.DRAFT_4:
         for name, needed in (("exclusiveMaximum", "maximum"), ("exclusiveMinimum", "minimum")):
             if name in value and needed not in value:
-                return name, f"needs {needed} beside it"
+                return name, f"needs {needed} next to it"
     return None

@@ -16,9 +16,9 @@ from headgate.registry.formats.json_schema.patterns import found
 def unevaluated_properties(validator: Any, rest: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
     if not validator.is_type(instance, "object"):
         return
-    judged = _names(validator, instance, schema, nested=False)
+    evaluated = _names(validator, instance, schema, nested=False)
     for name, value in instance.items():
-        if name not in judged:
+        if name not in evaluated:
             if rest is False:
                 yield ValidationError(f"unevaluated properties are not allowed: {name!r}", path=(name,))
             else:
@@ -28,9 +28,9 @@ def unevaluated_properties(validator: Any, rest: Any, instance: Any, schema: Any
 def unevaluated_items(validator: Any, rest: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
     if not validator.is_type(instance, "array"):
         return
-    judged = _indexes(validator, instance, schema, nested=False)
+    evaluated = _indexes(validator, instance, schema, nested=False)
     for index, value in enumerate(instance):
-        if index not in judged:
+        if index not in evaluated:
             if rest is False:
                 yield ValidationError(f"unevaluated items are not allowed: {value!r}", path=(index,))
             else:
@@ -64,8 +64,8 @@ def _indexes(validator: Any, instance: Any, schema: Any, *, nested: bool = True)
         return set(range(len(instance)))
     indexes = set(range(min(len(items if is_tuple else schema.get("prefixItems", ())), len(instance))))
     if "contains" in schema and not _is_2019(validator):
-        judge = validator.evolve(schema=schema["contains"])
-        indexes.update(index for index, value in enumerate(instance) if judge.is_valid(value))
+        contains = validator.evolve(schema=schema["contains"])
+        indexes.update(index for index, value in enumerate(instance) if contains.is_valid(value))
     for other, applied in _applied(validator, instance, schema):
         indexes |= _indexes(other, instance, applied)
     return indexes

@@ -93,12 +93,12 @@ class Validator:
                 path = "".join(f"/{escaped(str(key))}" for key in error.absolute_path)
                 yield Fault(path, error.message[:MESSAGE_CHARACTERS_MAX], keyword)
         except RecursionError:
-            yield Fault("", "is nested too deep to be judged", "")
+            yield Fault("", "is nested too deeply to be validated", "")
         except TooCostly as error:
             yield Fault("", f"the pattern {error} takes too long to match", "")
         except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
             # The value is not JSON, for example because a key is not a string, or a number is too large.
-            yield Fault("", f"cannot be judged: {error}"[:MESSAGE_CHARACTERS_MAX], "")
+            yield Fault("", f"cannot be validated: {error}"[:MESSAGE_CHARACTERS_MAX], "")
         except Unresolvable as error:
             yield Fault("", f"the schema refers to what is not there: {error}", "")
 

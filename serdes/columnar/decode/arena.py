@@ -149,7 +149,7 @@ class Demand:
         width = sum(buffer.width for buffer in buffers if buffer.scope == self.number) if self.is_scope else 1
         return (self.needed - int(before)) * max(width, 1) > ROW_BYTES_MAX
 
-    def met(self, room: Room, rates: Rates, rows: int, payload_bytes: int) -> Room:
+    def enlarged(self, room: Room, rates: Rates, rows: int, payload_bytes: int) -> Room:
         """The capacity for this demand and the remaining rows. Raises `BatchTooLarge`."""
         if self.needed > OFFSET_MAX:
             raise BatchTooLarge(

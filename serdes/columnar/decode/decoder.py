@@ -147,7 +147,7 @@ class ColumnarDecoder:
             if demand.is_excessive(self._layout.buffers, used):
                 slots[row] = -Reason.INVALID_VALUE
             else:
-                arena = arena.moved(demand.met(arena.room, Rates.of(used, row), rows, payload_bytes))
+                arena = arena.moved(demand.enlarged(arena.room, Rates.of(used, row), rows, payload_bytes))
         if rows:
             self._rates = Rates.of(used, rows)
         values = assemble(arena, self._layout.root, rows, reasons == 0)

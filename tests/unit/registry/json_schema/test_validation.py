@@ -75,7 +75,7 @@ def test_values_nested_too_deeply_are_errors_and_do_not_crash() -> None:
     for _ in range(5_000):
         value = [value]
     found = list(validator({"items": {"$ref": "#"}}).faults(value))
-    assert [fault.message for fault in found] == ["is nested too deep to be judged"]
+    assert [fault.message for fault in found] == ["is nested too deeply to be validated"]
 
 
 def test_the_number_of_errors_is_limited() -> None:
