@@ -1,11 +1,20 @@
-"""AlterConfigs (33), versions 0-2: replaces all dynamic configs of a resource by those named.
+"""AlterConfigs v0-2: Replaces all dynamic configs of a resource. Deprecated: use IncrementalAlterConfigs.
 
-What the request does not name goes back to its default. Kept for old clients; IncrementalAlterConfigs took its place.
+Configs that the request does not contain return to their defaults.
 
 Deviations:
-- Groups and client metrics have no configs yet: naming one is refused as unknown.
-- A broker's config that is not defined here is refused with INVALID_REQUEST; Kafka stores any name.
-- A number of threads may be changed to any other; Kafka at most doubles or halves it at a time.
+- Configs of a group
+  Kafka: Stores them.
+  Headgate: INVALID_CONFIG
+- Configs of client metrics
+  Kafka: Stores them.
+  Headgate: INVALID_REQUEST
+- A broker config that Headgate does not define
+  Kafka: Stores any name.
+  Headgate: INVALID_REQUEST
+- A number of threads
+  Kafka: At most doubles or halves the number per request.
+  Headgate: Accepts any number.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,4 @@
-"""AlterPartitionReassignments (45), versions 0-1: with one node a partition can only stay where it is.
-
-Deviations:
-- None that a client sees; the messages are in our words.
-"""
+"""AlterPartitionReassignments v0-1: Accepts only the current replica, because there is one broker."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -1,9 +1,6 @@
-"""AlterReplicaLogDirs (34), versions 1-2: there is one directory, so a partition can only stay in it (KIP-113).
+"""AlterReplicaLogDirs v1-2: Accepts only the current directory, because there is one data directory (KIP-113).
 
-A partition that is named twice goes by where it was named last.
-
-Deviations:
-- None.
+If a partition occurs twice, its last entry applies.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,7 @@
-"""ApiVersions v0-4: which APIs and versions this broker speaks (KIP-35, KIP-511).
+"""ApiVersions v0-4: Lists the supported APIs and versions (KIP-35, KIP-511).
 
-A version that is too new is answered with a v0 body and UNSUPPORTED_VERSION, which the engine does, so that a newer
-client can ask again with what is listed. No features are advertised: clients then keep to the classic group protocol
-and the first transaction protocol.
+The engine answers an unknown version with a v0 body and UNSUPPORTED_VERSION. Then a newer client can retry with a
+supported version. No features are advertised, so clients use the classic group protocol and transaction version 1.
 """
 
 from functools import lru_cache

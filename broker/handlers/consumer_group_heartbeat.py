@@ -1,9 +1,11 @@
-"""ConsumerGroupHeartbeat v0-1: UNSUPPORTED_VERSION, as Kafka returns it when the consumer group protocol is disabled.
+"""ConsumerGroupHeartbeat v0-1: Returns UNSUPPORTED_VERSION, like Kafka with the consumer protocol disabled.
 
-It is advertised so that a client that uses the protocol fails with an error. Without it, librdkafka waits forever.
+The API is advertised so that clients fail with an error. Without it, librdkafka waits forever.
 
-Deviations: the consumer group protocol (KIP-848) does not exist yet. Clients have to use
-group.protocol=classic, which is their default.
+Deviations:
+- A consumer with `group.protocol=consumer` (KIP-848)
+  Kafka: Joins the group.
+  Headgate: UNSUPPORTED_VERSION. Use `group.protocol=classic`, the default of clients.
 """
 
 from kio.schema.errors import ErrorCode

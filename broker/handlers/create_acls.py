@@ -1,6 +1,9 @@
-"""CreateAcls v1-3: SECURITY_DISABLED for each ACL, as Kafka returns it without an authorizer.
+"""CreateAcls v1-3: Returns SECURITY_DISABLED for each ACL, like Kafka without an authorizer.
 
-Deviations: there is no authorizer to configure yet.
+Deviations:
+- Any request
+  Kafka: Depends on `authorizer.class.name`.
+  Headgate: SECURITY_DISABLED, because there is no authorizer.
 """
 
 from headgate.broker.node.broker import Broker

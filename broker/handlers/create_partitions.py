@@ -1,10 +1,15 @@
-"""CreatePartitions (37), versions 0-3: more partitions for existing topics, or a trial of that.
+"""CreatePartitions v0-3: Adds partitions to topics, or only validates the request.
 
-Each topic succeeds or fails alone. The new partitions are on disk before the answer, so the timeout never strikes.
+Each topic succeeds or fails independently. The response is sent when the partitions are on disk, so the request never
+times out.
 
 Deviations:
-- Past headgate.topic.partitions.max and headgate.partitions.max the answer is INVALID_PARTITIONS, past 10,000 new
-  partitions in one request POLICY_VIOLATION; Kafka fails with UNKNOWN_SERVER_ERROR.
+- More partitions than `headgate.topic.partitions.max` in a topic or `headgate.partitions.max` in the broker
+  Kafka: Adds the partitions.
+  Headgate: INVALID_PARTITIONS
+- More than 10,000 new partitions in one request
+  Kafka: UNKNOWN_SERVER_ERROR
+  Headgate: POLICY_VIOLATION
 """
 
 from collections import Counter

@@ -1,13 +1,18 @@
-"""CreateTopics (19), versions 2-7: new topics with their partitions and configs, or a trial of that.
+"""CreateTopics v2-7: Creates topics with partitions and configs, or only validates the request.
 
-Each topic succeeds or fails alone. From version 5 on the answer holds the topic's configs (KIP-525), from 7 on its id.
-A topic is on disk before the answer, so the timeout never strikes.
+Each topic succeeds or fails independently. v5+ returns the configs of the topic (KIP-525), v7 its id. The response is
+sent when the topic is on disk, so the request never times out.
 
 Deviations:
-- `cleanup.policy=compact` is accepted and kept, but nothing is compacted yet: such a topic keeps every record.
-- Of two topics in one request whose names collide, the second is refused; Kafka makes both.
-- All topics together have at most headgate.partitions.max partitions, one topic headgate.topic.partitions.max: past
-  them INVALID_PARTITIONS.
+- `cleanup.policy=compact`
+  Kafka: Compacts the topic.
+  Headgate: Accepts and stores the config, but keeps all records.
+- Two names in one request that collide (`a.b` and `a_b`)
+  Kafka: Creates both topics.
+  Headgate: INVALID_TOPIC_EXCEPTION for the second topic.
+- More partitions than `headgate.topic.partitions.max` in a topic or `headgate.partitions.max` in the broker
+  Kafka: Creates the topic.
+  Headgate: INVALID_PARTITIONS
 """
 
 import uuid

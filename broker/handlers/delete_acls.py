@@ -1,6 +1,9 @@
-"""DeleteAcls v1-3: SECURITY_DISABLED for each filter, as Kafka returns it without an authorizer.
+"""DeleteAcls v1-3: Returns SECURITY_DISABLED for each filter, like Kafka without an authorizer.
 
-Deviations: there is no authorizer to configure yet.
+Deviations:
+- Any request
+  Kafka: Depends on `authorizer.class.name`.
+  Headgate: SECURITY_DISABLED, because there is no authorizer.
 """
 
 from headgate.broker.node.broker import Broker

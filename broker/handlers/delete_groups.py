@@ -1,4 +1,4 @@
-"""DeleteGroups, versions 0 to 2: delete groups without members, with their offsets. A group named twice counts once."""
+"""DeleteGroups v0-2: Deletes groups without members, and their offsets. Duplicate groups are deleted once."""
 
 from functools import partial
 from typing import TYPE_CHECKING

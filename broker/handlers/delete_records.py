@@ -1,9 +1,7 @@
-"""DeleteRecords (21), versions 0-2: moves the start of partitions up to an offset; -1 is the high watermark.
+"""DeleteRecords v0-2: Advances the log start offset of partitions. Offset -1 means the high watermark.
 
-What lies before the new start is never served again, and the disk space of whole segments before it is free at once.
-
-Deviations:
-- None that a client sees; the timeout never strikes.
+Deleted records are never returned again. The disk space of deleted segments is free at once. The request never times
+out.
 """
 
 from typing import TYPE_CHECKING

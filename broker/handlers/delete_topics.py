@@ -1,9 +1,12 @@
-"""DeleteTopics (20), versions 1-6: topics by name, from version 6 on also by id.
+"""DeleteTopics v1-6: Deletes topics by name (v6+: also by topic id).
 
-Each topic succeeds or fails alone. The deletion is on disk before the answer; the files go away afterwards.
+Each topic succeeds or fails independently. The response is sent when the deletion is on disk. The files are removed
+afterwards.
 
 Deviations:
-- `__consumer_offsets` cannot be deleted: INVALID_REQUEST. Kafka deletes it, and with it every group's offsets.
+- `__consumer_offsets`
+  Kafka: Deletes the topic and with it all committed offsets.
+  Headgate: INVALID_REQUEST
 """
 
 import uuid

@@ -1,6 +1,9 @@
-"""DescribeAcls v1-3: SECURITY_DISABLED, as Kafka returns it without an authorizer.
+"""DescribeAcls v1-3: Returns SECURITY_DISABLED, like Kafka without an authorizer.
 
-Deviations: there is no authorizer to configure yet.
+Deviations:
+- Any request
+  Kafka: Depends on `authorizer.class.name`.
+  Headgate: SECURITY_DISABLED, because there is no authorizer.
 """
 
 from kio.schema.errors import ErrorCode

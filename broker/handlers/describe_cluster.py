@@ -1,8 +1,4 @@
-"""DescribeCluster (60), versions 0-2: the brokers of the cluster and its controller, which is one and the same here.
-
-Deviations:
-- None.
-"""
+"""DescribeCluster v0-2: Returns the broker, which is also the controller."""
 
 from typing import TYPE_CHECKING
 

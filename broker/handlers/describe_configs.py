@@ -1,20 +1,43 @@
-"""DescribeConfigs (32), versions 1-4: every config of a resource with its value, source, synonyms and documentation.
+"""DescribeConfigs v1-4: Returns the configs of resources with values, sources, synonyms and documentation.
 
-An unknown name among the asked ones is left out, no names mean all. Broker `""` shows what was altered for all brokers.
-A type of resource that does not exist is a malformed request: no resource is described then, as in Kafka.
+Unknown config names are omitted. No names select all configs. Broker `""` selects the configs for all brokers. If one
+resource has an unknown type, no resource is described, as in Kafka.
 
 Deviations:
-- The broker's configs are those that mean something here: those of replication, the controller quorum, tiered storage,
-  share and streams groups, SASL, TLS, quotas and the log cleaner's work are not listed.
-- `headgate.` configs are listed that Kafka lacks.
-- These defaults differ: group.initial.rebalance.delay.ms is 0, offsets.topic.replication.factor is 1,
-  group.coordinator.rebalance.protocols is `classic`, socket.listen.backlog.size is 1024,
-  fetch.max.bytes is 4 MiB: clients read an answer when all of it is there, so smaller ones reach programs sooner.
-- min.insync.replicas is an ordinary config; a Kafka with eligible leader replicas (KIP-966) keeps it for all brokers.
-- Groups and client metrics have no configs yet: their list is empty.
-- Loggers carry this broker's module names.
-- The documentation is in our words.
-- One answer holds at most 100,000 configs (3,000 topics in full); the resources past it get POLICY_VIOLATION.
+- The configs of a broker
+  Kafka: All configs.
+  Headgate: No configs of replication, controller quorum, tiered storage, share and streams groups, SASL, TLS, quotas
+  and log cleaner. Additional `headgate.` configs.
+- Default of `group.initial.rebalance.delay.ms`
+  Kafka: 3000
+  Headgate: 0
+- Default of `offsets.topic.replication.factor`
+  Kafka: 3
+  Headgate: 1
+- Default of `group.coordinator.rebalance.protocols`
+  Kafka: `classic,consumer,streams`
+  Headgate: `classic`
+- Default of `socket.listen.backlog.size`
+  Kafka: 50
+  Headgate: 1024
+- Default of `fetch.max.bytes`
+  Kafka: 55 MiB
+  Headgate: 4 MiB. Clients process a response when it is complete, so smaller responses reduce latency.
+- `min.insync.replicas` with eligible leader replicas (KIP-966)
+  Kafka: Stores the config for all brokers.
+  Headgate: An ordinary config.
+- Configs of groups and client metrics
+  Kafka: Lists them.
+  Headgate: None.
+- Logger names
+  Kafka: Java classes.
+  Headgate: Python modules.
+- Documentation of a config
+  Kafka: Kafka's text.
+  Headgate: Headgate's text.
+- More than 100,000 configs in one response (about 3,000 topics)
+  Kafka: Returns all configs.
+  Headgate: POLICY_VIOLATION for the remaining resources.
 """
 
 from collections.abc import Callable, Iterable

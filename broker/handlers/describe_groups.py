@@ -1,9 +1,12 @@
-"""DescribeGroups, versions 0 to 6: the state, protocol and members of groups.
+"""DescribeGroups v0-6: Returns the state, protocol and members of groups.
 
-Metadata is shown while the group is stable. A group that does not exist is Dead; from version 6 on it
-is GROUP_ID_NOT_FOUND as well, with a message. Authorized operations are those of an open cluster: all.
+Member metadata is returned only for stable groups. An unknown group has the state Dead; v6+ also returns
+GROUP_ID_NOT_FOUND. There is no authorizer, so all operations are authorized.
 
-Deviations from Kafka: a group named twice is described once, because a large one named often is a large answer.
+Deviations:
+- A group that occurs twice
+  Kafka: Describes it twice.
+  Headgate: Describes it once, because a short request could cause a very large response.
 """
 
 from typing import TYPE_CHECKING

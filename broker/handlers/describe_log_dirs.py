@@ -1,9 +1,11 @@
-"""DescribeLogDirs (35), versions 1-5: the data directory, what its partitions take, and the room on its disk (KIP-827).
+"""DescribeLogDirs v1-5: Returns the data directory, the sizes of its partitions and its free space (KIP-827).
 
-Topics and partitions that do not exist are left out, as in Kafka; null means all topics.
+Unknown topics and partitions are omitted, as in Kafka. Null selects all topics.
 
 Deviations:
-- There is one directory, and no replica ever moves between two.
+- The number of directories
+  Kafka: One or more, and replicas can move between them.
+  Headgate: One.
 """
 
 import shutil

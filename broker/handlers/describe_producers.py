@@ -1,8 +1,12 @@
-"""DescribeProducers (61), version 0: the idempotent producers that a partition remembers (KIP-664).
+"""DescribeProducers v0: Returns the active idempotent producers of partitions (KIP-664).
 
 Deviations:
-- A partition that is named twice is described once.
-- There are no transactions yet: coordinator_epoch and current_txn_start_offset are always -1.
+- A partition that occurs twice
+  Kafka: Describes it twice.
+  Headgate: Describes it once.
+- `coordinator_epoch` and `current_txn_start_offset`
+  Kafka: Values of the current transaction.
+  Headgate: Always -1, because there are no transactions.
 """
 
 from typing import TYPE_CHECKING

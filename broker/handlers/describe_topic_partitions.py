@@ -1,10 +1,12 @@
-"""DescribeTopicPartitions (75), version 0: topics and partitions in pages with a cursor (KIP-966).
+"""DescribeTopicPartitions v0: Returns topics and partitions in pages with a cursor (KIP-966).
 
-Topics come in the order of their names; no names mean all. A page ends after as many partitions as the client or
-max.request.partition.size.limit allow, and the cursor says where the next one begins.
+Topics are sorted by name. No names select all topics. The client's limit and `max.request.partition.size.limit` limit
+the partitions of a page. The cursor is the start of the next page.
 
 Deviations:
-- An empty topic name gets INVALID_TOPIC_EXCEPTION; Kafka fails with UNKNOWN_SERVER_ERROR.
+- An empty topic name
+  Kafka: UNKNOWN_SERVER_ERROR
+  Headgate: INVALID_TOPIC_EXCEPTION
 """
 
 from collections.abc import Iterable

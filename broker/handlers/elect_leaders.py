@@ -1,9 +1,6 @@
-"""ElectLeaders (43), versions 0-2: with one node every partition is led by its preferred and only replica, for good.
+"""ElectLeaders v0-2: Returns ELECTION_NOT_NEEDED, because each partition has one replica, which is its leader.
 
-So no election is needed: asked for all partitions (null), each topic is named with none that had one.
-
-Deviations:
-- None that a client sees; the messages are in our words.
+For all partitions (null), the response contains each topic without partitions.
 """
 
 from typing import TYPE_CHECKING

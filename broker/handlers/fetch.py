@@ -1,18 +1,32 @@
-"""Fetch v4-18: batches from an offset on, waiting for them if asked to (topic ids from v13, KIP-516).
+"""Fetch v4-18: Returns record batches from an offset on, with long polling (topic ids from v13, KIP-516).
 
-Consumers see batches up to the high watermark: those with acks=all when they are on the disk, others at once unless
-they come after one that is not. A fetch from the high watermark on is empty, as in Kafka.
+Consumers read up to the high watermark. A batch with acks=all is below the high watermark when it is on disk. Other
+batches are below it at once, unless an earlier batch still waits for its fdatasync.
 
-A fetch is answered at once when it has `min_bytes`, all that its limits allow, an error, or no time to wait; else when
-enough bytes arrive in one of its partitions or `max_wait_ms` has passed. Records are stretches of segment files, sent
-without being read. A batch that the limits would cut, which the protocol allows, is left for the next fetch. The first
-one of a response is whole however large (KIP-74). Who names the epoch it fetched last is told where its log and this
-one part (KIP-595).
+The broker responds at once if the response has `min_bytes`, is full, contains an error, or if `max_wait_ms` is 0.
+Otherwise it responds when enough bytes arrive or `max_wait_ms` expires. Records are sent from the segment files with
+sendfile. A response contains only complete batches. The first batch is returned even if it exceeds the limits (KIP-74).
+If `last_fetched_epoch` is set and the logs diverge, the response contains the diverging epoch (KIP-595).
 
-Deviations: fetch sessions (KIP-227) are refused as the protocol provides: every answer carries session id 0, so
-clients send full requests. An epoch that continues a session gets FETCH_SESSION_ID_NOT_FOUND. There are no
-followers to fetch from, and requests in the name of one are served like a consumer's. A batch whose checksum no longer
-matches is answered with CORRUPT_MESSAGE, where Kafka sends it and lets the client find out.
+Deviations:
+- A request that creates a fetch session (KIP-227)
+  Kafka: Creates the session.
+  Headgate: Returns session id 0, so the client sends full requests.
+- A request that continues a fetch session
+  Kafka: Continues the session.
+  Headgate: FETCH_SESSION_ID_NOT_FOUND
+- A request of a follower (`replica_id` >= 0)
+  Kafka: Handles it as replication.
+  Headgate: Handles it like a consumer's request.
+- A stored batch with a wrong checksum
+  Kafka: Returns the batch; the client detects the error.
+  Headgate: CORRUPT_MESSAGE
+- Negative `max_bytes` or `partition_max_bytes`
+  Kafka: UNKNOWN_SERVER_ERROR
+  Headgate: Handles it as 0.
+- An unknown isolation level
+  Kafka: UNKNOWN_SERVER_ERROR
+  Headgate: Handles it as read_uncommitted.
 """
 
 from collections.abc import Iterable

@@ -1,10 +1,12 @@
-"""FindCoordinator, versions 0 to 6: which broker coordinates a group.
+"""FindCoordinator v0-6: Returns the coordinator of groups and transactional ids, which is always this broker.
 
-There is one broker, so it coordinates everything. From version 4 on several keys come at once. A transactional id is
-answered with this broker too: what it cannot do yet is said by InitProducerId, at once, where an unavailable
-coordinator would make the client ask forever. Share coordinators (key type 2) and unknown types are INVALID_REQUEST.
+v4+ accepts several keys. Share coordinators (key type 2) and unknown key types get INVALID_REQUEST. Transactional ids
+get this broker as well: InitProducerId then returns an error that clients do not retry.
 
-Deviations from Kafka: never COORDINATOR_NOT_AVAILABLE, because no offsets topic has to be made first.
+Deviations:
+- A coordinator whose internal topic does not exist yet
+  Kafka: COORDINATOR_NOT_AVAILABLE until the topic is created.
+  Headgate: Returns this broker.
 """
 
 from typing import TYPE_CHECKING

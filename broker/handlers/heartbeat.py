@@ -1,4 +1,4 @@
-"""Heartbeat, versions 0 to 4: a member is alive, and learns of a rebalance (REBALANCE_IN_PROGRESS)."""
+"""Heartbeat v0-4: Keeps a member alive. During a rebalance it returns REBALANCE_IN_PROGRESS."""
 
 from typing import TYPE_CHECKING
 

@@ -1,15 +1,30 @@
-"""IncrementalAlterConfigs (44), versions 0-1: SET, DELETE, APPEND and SUBTRACT on the configs of resources (KIP-339).
+"""IncrementalAlterConfigs v0-1: Applies SET, DELETE, APPEND and SUBTRACT to configs of resources (KIP-339).
 
-A change takes effect and is on disk before the answer. One bad config refuses its whole resource, one bad resource
-refuses nothing else. Levels of loggers (KIP-412) hold until the process ends.
+The response is sent when the change is on disk and in effect. One invalid config rejects its resource, but not other
+resources. Logger levels (KIP-412) are not persistent.
 
 Deviations:
-- An operation that does not exist gets INVALID_REQUEST; Kafka fails with UNKNOWN_SERVER_ERROR.
-- Groups and client metrics have no configs yet: naming one is refused as unknown.
-- A broker's config that is not defined here is refused with INVALID_REQUEST; Kafka stores any name.
-- A number of threads may be changed to any other; Kafka at most doubles or halves it at a time.
-- The items of APPEND and SUBTRACT are taken without the spaces around them; Kafka compares them as they are.
-- Loggers carry this broker's module names.
+- An unknown operation
+  Kafka: UNKNOWN_SERVER_ERROR
+  Headgate: INVALID_REQUEST
+- Configs of a group
+  Kafka: Stores them.
+  Headgate: INVALID_CONFIG
+- Configs of client metrics
+  Kafka: Stores them.
+  Headgate: INVALID_REQUEST
+- A broker config that Headgate does not define
+  Kafka: Stores any name.
+  Headgate: INVALID_REQUEST
+- A number of threads
+  Kafka: At most doubles or halves the number per request.
+  Headgate: Accepts any number.
+- Spaces around the items of APPEND and SUBTRACT
+  Kafka: Are part of the item.
+  Headgate: Are removed.
+- Logger names
+  Kafka: Java classes.
+  Headgate: Python modules.
 """
 
 from typing import TYPE_CHECKING

@@ -1,10 +1,12 @@
-"""InitProducerId v0-5: a producer id for an idempotent producer (KIP-98, KIP-360).
+"""InitProducerId v0-5: Returns a producer id for an idempotent producer (KIP-98, KIP-360).
 
-Without a transactional id every request gets an id of its own with epoch 0, whatever id and epoch it names. One of the
-two without the other is INVALID_REQUEST.
+Without a transactional id, each request gets a new producer id with epoch 0. The producer id and epoch of the request
+are ignored. If only one of the two is set, the response is INVALID_REQUEST.
 
-Deviations: a transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED until transactions exist, and the
-broker logs that transactions are not supported.
+Deviations:
+- A request with a transactional id
+  Kafka: Initializes the transactional producer.
+  Headgate: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, and a log line that transactions are not supported.
 """
 
 from kio.schema.errors import ErrorCode

@@ -1,15 +1,29 @@
-"""JoinGroup, versions 0 to 9: enter a group and wait for its next generation.
+"""JoinGroup v0-9: Adds a member to a group and returns the next generation.
 
-From version 4 on a new dynamic member gets MEMBER_ID_REQUIRED with the id to join with. From version 5 on a member may
-be static (`group_instance_id`). From version 9 on a returning static leader is told to skip the assignment. Version 0
-has no rebalance timeout; the session timeout takes its place.
+- v0 has no rebalance timeout. The session timeout is used instead.
+- v4+: a new dynamic member gets MEMBER_ID_REQUIRED and its member id (KIP-394).
+- v5+: a member can be static (`group_instance_id`, KIP-345).
+- v9+: a static leader that rejoins gets `skip_assignment` (KIP-814).
 
-Deviations from Kafka: `group.initial.rebalance.delay.ms` is 0 unless set (Kafka's code says 3000, the configuration it
-ships says 0): the first member of a group starts at once and later ones rebalance. A protocol named twice counts once,
-more than 1000 are INVALID_REQUEST. Where as many members like one protocol best as another, the one that the earlier
-member likes is taken; in Kafka it hangs on the hashes of their names.
-An instance id longer than the journal can hold is INVALID_REQUEST. A JoinGroup that the same member has sent again over
-another connection is answered with REBALANCE_IN_PROGRESS instead of never.
+Deviations:
+- `group.initial.rebalance.delay.ms` is not set
+  Kafka: 3000 in the code, 0 in the default configuration file.
+  Headgate: 0. The first member starts at once, and later members cause a rebalance.
+- A protocol that occurs twice
+  Kafka: Keeps both entries.
+  Headgate: Keeps the first entry.
+- More than 1,000 protocols
+  Kafka: Accepts them.
+  Headgate: INVALID_REQUEST
+- Two protocols with the same number of votes
+  Kafka: The choice depends on the hash values of their names.
+  Headgate: Chooses the protocol that the earlier member prefers.
+- A `group_instance_id` that is too long for the group's journal
+  Kafka: Accepts it.
+  Headgate: INVALID_REQUEST
+- The same member sends JoinGroup again on another connection
+  Kafka: Never responds to the first request.
+  Headgate: REBALANCE_IN_PROGRESS for the first request.
 """
 
 import uuid

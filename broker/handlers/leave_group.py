@@ -1,9 +1,12 @@
-"""LeaveGroup, versions 0 to 5: members go, one each up to version 2, several from version 3 on.
+"""LeaveGroup v0-5: Removes members from a group (v0-2: one member, v3+: several).
 
-From version 3 on a static member can be named by its instance id alone, which is how administrators remove it.
+In v3+, administrators can remove a static member by its instance id alone.
 
-Deviations from Kafka: the answer does not wait for the journal when the last member goes. After a crash the members
-would come back and run into their session timeouts.
+Deviations:
+- The last member leaves
+  Kafka: Responds when the change is durable.
+  Headgate: Responds at once. If the broker then crashes, it restores the members, and they expire after their session
+  timeout.
 """
 
 from typing import TYPE_CHECKING

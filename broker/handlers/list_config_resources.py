@@ -1,9 +1,11 @@
-"""ListConfigResources (74), versions 0-1: the resources that have configs (KIP-1142).
+"""ListConfigResources v0-1: Lists the resources that can have configs (KIP-1142).
 
-Version 0 lists the subscriptions of client metrics alone. Version 1 lists the types asked for, all when none is named.
+v0 lists client metrics. v1 lists the requested resource types, or all types if the request contains none.
 
 Deviations:
-- Groups and client metrics have no configs yet, so none is listed.
+- Groups and client metrics
+  Kafka: Lists those that have configs.
+  Headgate: None.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""ListGroups, versions 0 to 5: every group, by state (from version 4 on) and type (from version 5 on) if asked.
+"""ListGroups v0-5: Lists groups, optionally filtered by state (v4+) and type (v5+).
 
-Both filters ignore case and an unknown word matches nothing, as in Kafka. All groups are of the classic type.
+Filters ignore case, and an unknown value matches no group, as in Kafka. All groups have the type `classic`.
 """
 
 from typing import TYPE_CHECKING

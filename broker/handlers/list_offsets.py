@@ -1,12 +1,18 @@
-"""ListOffsets v1-11: earliest, latest, by timestamp, and the record with the largest timestamp (KIP-734).
+"""ListOffsets v1-11: Finds offsets by timestamp, including earliest, latest and maximum timestamp (KIP-734).
 
-Special timestamps: -1 latest, -2 earliest, -3 largest timestamp (v7+), -4 earliest local (v8+), -5 latest tiered (v9+),
--6 earliest pending upload (v11+). Without tiered storage, earliest local is earliest and the tiered ones are unknown.
+Special timestamps: -1 latest, -2 earliest, -3 maximum timestamp (v7+), -4 earliest local (v8+), -5 latest tiered (v9+),
+-6 earliest pending upload (v11+). Without tiered storage, -4 returns the earliest offset, and -5 and -6 return -1.
 
-Deviations: a lookup by time that leads to a batch which is too much to look into (more than 50,000 records, or 16 MiB
-inflated), or not readable, is answered with the batch's first offset. Where DeleteRecords took the record with the
-largest timestamp, the answer is the log's first offset; Kafka tells of the one that is gone. An isolation level that
-does not exist counts as read_uncommitted; Kafka fails with UNKNOWN_SERVER_ERROR.
+Deviations:
+- A timestamp inside a batch with more than 50,000 records or 16 MiB decompressed, or inside an unreadable batch
+  Kafka: Searches the records of the batch.
+  Headgate: Returns the first offset of the batch.
+- Maximum timestamp, after DeleteRecords deleted this record
+  Kafka: Returns the deleted record.
+  Headgate: Returns the log start offset.
+- An unknown isolation level
+  Kafka: UNKNOWN_SERVER_ERROR
+  Headgate: Handles it as read_uncommitted.
 """
 
 from collections import Counter

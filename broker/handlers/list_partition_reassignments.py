@@ -1,8 +1,4 @@
-"""ListPartitionReassignments (46), version 0: always empty, because with one node no replica can move.
-
-Deviations:
-- None.
-"""
+"""ListPartitionReassignments v0: Returns an empty list, because replicas cannot move on a single broker."""
 
 from typing import TYPE_CHECKING
 

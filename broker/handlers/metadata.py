@@ -1,13 +1,24 @@
-"""Metadata v0-13: the brokers, and topics with their partitions (KIP-4, topic ids from v10, KIP-516).
+"""Metadata v0-13: Returns the brokers, and topics with their partitions (KIP-4, topic ids from v10, KIP-516).
 
-A topic that is asked for by name and does not exist is created when the request and `auto.create.topics.enable` both
-allow it. v0 with an empty list and v1+ with null mean all topics.
+An unknown topic is created if both the request and `auto.create.topics.enable` allow it. All topics are selected by an
+empty list in v0, and by null in later versions.
 
-Deviations: one broker is all there is, so every leader, replica and ISR is it; a topic that is created by the request
-is there at once, where Kafka answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION first and lets the client ask
-again. One request creates a hundred topics; the others get LEADER_NOT_AVAILABLE, upon which clients ask again. A topic
-named by neither name nor id is UNKNOWN_TOPIC_ID; Kafka fails with UNKNOWN_SERVER_ERROR. `__consumer_offsets` has one
-partition, Kafka's fifty.
+Deviations:
+- Leaders, replicas and ISR
+  Kafka: Several brokers.
+  Headgate: Always the one broker.
+- A topic that the request creates
+  Kafka: LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION until the topic is ready.
+  Headgate: Returns the new topic.
+- More than 100 unknown topics in one request, with automatic topic creation
+  Kafka: Creates all topics.
+  Headgate: Creates 100 topics. The others get LEADER_NOT_AVAILABLE, and clients retry.
+- A topic with neither name nor id
+  Kafka: UNKNOWN_SERVER_ERROR
+  Headgate: UNKNOWN_TOPIC_ID
+- Partitions of `__consumer_offsets`
+  Kafka: 50
+  Headgate: 1
 """
 
 from collections.abc import Iterable, Mapping

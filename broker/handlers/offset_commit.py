@@ -1,11 +1,15 @@
-"""OffsetCommit, versions 2 to 10: remember how far a group has read, with the metadata as it was sent.
+"""OffsetCommit v2-10: Stores the committed offsets of a group with their metadata (topic ids from v10).
 
-The answer waits until the offsets are durable. Members name their generation; without one (-1) anybody may commit to a
-group that has no members. Version 10 names topics by id. Versions 2 to 4 may bring their own retention time.
+The response is sent when the offsets are durable. Members send their generation. Without a generation (-1), any client
+may commit offsets if the group has no members. In v2-4, a request may set its own retention time.
 
-Deviations from Kafka: a partition that is named twice is committed as it was named last, and answered so both times.
-A commit of which nothing is kept (its metadata is too large) makes no group; in Kafka an empty one shows up with the
-next write to the same offsets partition.
+Deviations:
+- A partition that occurs twice
+  Kafka: Handles each entry separately.
+  Headgate: Commits the last entry and returns its result for both.
+- A commit of which nothing is stored, because the metadata is too large
+  Kafka: Creates an empty group with the next write to the same partition of `__consumer_offsets`.
+  Headgate: Creates no group.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
-"""OffsetDelete, version 0: forget committed offsets, except of topics that the group's members subscribe to.
+"""OffsetDelete v0: Deletes committed offsets, except for topics that members of the group subscribe to.
 
-Partitions that do not exist are UNKNOWN_TOPIC_OR_PARTITION; a partition without an offset is deleted without an error.
-The answer waits until the deletions are durable.
+An unknown partition gets UNKNOWN_TOPIC_OR_PARTITION. A partition without a committed offset gets no error. The response
+is sent when the deletion is durable.
 """
 
 from collections.abc import Mapping

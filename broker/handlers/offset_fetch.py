@@ -1,12 +1,15 @@
-"""OffsetFetch, versions 1 to 10: the committed offsets of groups, of the asked partitions or (null) of all.
+"""OffsetFetch v1-10: Returns the committed offsets of groups, for some or all partitions (topic ids from v10).
 
-A partition without an offset is answered with -1 and no error, whether or not its group or topic exists. From version 7
-on `require_stable` waits for commits that are under way. From version 8 on several groups come at once. The member id
-and epoch of version 9 count only for groups of KIP-848. Version 10 names topics by id: an unknown id is
-UNKNOWN_TOPIC_ID, and "all" leaves out topics that are no more.
+- A partition without a committed offset gets -1 and no error, even if the group or topic does not exist.
+- `require_stable` (v7+) waits for pending commits.
+- v8+ accepts several groups.
+- The member id and epoch of v9+ apply only to groups of KIP-848, which do not exist here.
+- In v10, an unknown topic id gets UNKNOWN_TOPIC_ID. Null returns only topics that still exist.
 
-Deviations from Kafka: a group whose every offset is asked for twice in one request is answered once, because a few
-bytes of question would otherwise be worth any number of offsets.
+Deviations:
+- A group that occurs twice, each time with all partitions (null)
+  Kafka: Returns the offsets twice.
+  Headgate: Returns the offsets once, because a short request could cause a very large response.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""OffsetForLeaderEpoch v2-4: where the log of a leader epoch ended, so that a client notices lost records (KIP-320).
+"""OffsetForLeaderEpoch v2-4: Returns the end offset of a leader epoch, so clients detect truncation (KIP-320).
 
-The epoch grows each time the broker starts after a crash.
+The leader epoch increases each time the broker starts after a crash.
 """
 
 from kio.schema.errors import ErrorCode

@@ -1,28 +1,53 @@
-"""Produce v3-13: append batches, answered as durably as `acks` asks (topic ids from v13, KIP-516).
+"""Produce v3-13: Appends record batches to partitions (topic ids from v13, KIP-516).
 
-acks=0 is not answered (and a fault closes the connection, the only way to tell), acks=1 is answered from the page
-cache, acks=all when the batch is on the disk: the fdatasync is shared with every other batch that waits for one.
-Consumers see a batch with acks=all from then on, and one with acks=0 or 1 at once, unless it comes after one that
-waits.
-`headgate.acks.all.fsync=false` relaxes acks=all to acks=1, for producers and consumers.
+| acks | response | visible to consumers |
+|---|---|---|
+| 0 | none; after an error the broker closes the connection | at once |
+| 1 | when the batch is in the page cache | at once |
+| all | when the batch is on disk; one fdatasync serves all waiting batches | when it is on disk |
 
-Each partition takes exactly one v2 batch, verified (checksum, counts, sizes, timestamps, sequence) and appended as it
-is. A repeated batch of an idempotent producer is answered with the offset it got the first time.
+A batch is also hidden while an earlier batch of the same partition waits for its fdatasync.
+With `headgate.acks.all.fsync=false`, acks=all behaves like acks=1.
 
-Batches whose records have to be checked, and are large, are checked in a thread before anything of their request is
-appended. Later requests of the connection wait meanwhile, so batches of one producer keep their order.
+A partition gets exactly one v2 batch per request. The broker verifies the batch (checksum, counts, sizes, timestamps,
+sequence numbers) and appends it unchanged. A duplicate batch of an idempotent producer gets its original offset.
 
-Deviations: batches are kept as sent whatever `compression.type` says; Kafka compresses them again. Kafka walks every
-record; here batches of up to 32 records (compressed: and up to 16 KiB) are walked, in uncompressed ones of up to 1,024
-the records are counted, larger ones have their count held against their bytes, and all are walked where
-`cleanup.policy` or the timestamp limits need it.
-Offset deltas with gaps and, in compressed batches, records that do not fill their lengths, which Kafka takes, and
-records that do not decompress, which it answers with UNKNOWN_SERVER_ERROR, are INVALID_RECORD, and so are more than
-200,000 records in a batch that has to be walked. A header whose largest timestamp is past
-`message.timestamp.after.max.ms` is INVALID_TIMESTAMP although no record has it; Kafka corrects it.
-Two batches for one partition in one request are both rejected with INVALID_REQUEST. Kafka appends the later one, drops
-the other one and acknowledges both with one answer.
-Transactional batches are refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED until transactions exist.
+A thread checks the records of large batches before any batch of the request is appended. Meanwhile, later requests of
+the connection wait. Therefore the batches of a producer keep their order.
+
+Deviations:
+- A batch with another codec than `compression.type`
+  Kafka: Compresses the batch again.
+  Headgate: Stores the batch as sent.
+- The records inside a batch
+  Kafka: Validates every record.
+  Headgate: Validates each record of batches with up to 32 records (compressed: up to 16 KiB). Counts the records of
+  uncompressed batches with up to 1,024 records. In larger batches, checks only that the record count fits the size.
+  Validates all records if `cleanup.policy` or the timestamp limits require it.
+- Offset deltas with gaps
+  Kafka: Accepts the batch.
+  Headgate: INVALID_RECORD, in batches whose records are validated.
+- A compressed record whose fields are shorter than its length
+  Kafka: Accepts the batch.
+  Headgate: INVALID_RECORD, in batches whose records are validated.
+- An unknown codec
+  Kafka: UNKNOWN_SERVER_ERROR
+  Headgate: INVALID_RECORD
+- Records that cannot be decompressed
+  Kafka: UNKNOWN_SERVER_ERROR
+  Headgate: INVALID_RECORD, in batches whose records are validated.
+- More than 200,000 records in a batch whose records must be validated
+  Kafka: Accepts the batch.
+  Headgate: INVALID_RECORD
+- `max_timestamp` in the batch header above `message.timestamp.after.max.ms`, but no record with this timestamp
+  Kafka: Corrects the header.
+  Headgate: INVALID_TIMESTAMP
+- Two batches for one partition in one request
+  Kafka: Appends the second batch, drops the first one and acknowledges both.
+  Headgate: INVALID_REQUEST for both batches.
+- A transactional batch
+  Kafka: Appends the batch.
+  Headgate: TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 """
 
 import logging

@@ -1,9 +1,12 @@
-"""SyncGroup, versions 0 to 5: the leader's assignment in, each member's part of it out.
+"""SyncGroup v0-5: Takes the leader's assignment and returns each member's part of it.
 
-The leader's answer and all others wait until the generation is durable. From version 5 on the protocol's type and name
-are mandatory and must be the group's.
+All responses wait until the generation is durable. In v5+, the protocol type and name are required and must match the
+group.
 
-Deviations from Kafka: a member that is removed while it waits here is told UNKNOWN_MEMBER_ID instead of nothing.
+Deviations:
+- A member is removed while its request waits
+  Kafka: Never responds.
+  Headgate: UNKNOWN_MEMBER_ID
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Writes the reference pages: `python -m headgate.broker.reference [folder]`, docs/ unless told."""
+"""Writes the reference pages: `python -m headgate.broker.reference [folder]`. The default folder is docs/."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The newest version of each API that the clients we hold ourselves to send to Kafka 4.3.1, captured on the wire."""
+"""The API versions that common clients send to Kafka 4.3.1, captured on the wire."""
 
 from collections.abc import Mapping
 
@@ -40,4 +40,4 @@ NEWEST_SENT: Mapping[int, tuple[int | None, ...]] = {
     74: (None, None, None, 1, None),
     75: (None, None, None, 0, None),
 }
-"""By API key, in the order of CLIENTS; None where the client does not use the API."""
+"""Newest version by API key, in the order of CLIENTS. None if the client does not use the API."""

@@ -1,4 +1,4 @@
-"""What the handlers say of themselves: API, versions, and the deviations that their docstrings list."""
+"""Reads API names, versions, summaries and deviations from the handler modules and their docstrings."""
 
 import importlib
 import inspect
@@ -6,13 +6,22 @@ import pkgutil
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kio.index import load_request_schema
 
 from headgate.broker import handlers
 
-_DEVIATIONS = re.compile(r"^Deviations(?: from Kafka)?:\s*", re.MULTILINE)
+_DEVIATIONS = "\nDeviations:\n"
+_DEVIATION = re.compile(r"(?P<input>.*?)\s+Kafka: (?P<kafka>.*?)\s+Headgate: (?P<headgate>.*)", re.DOTALL)
+
+
+class Deviation(NamedTuple):
+    """An input that the broker handles differently from Kafka."""
+
+    input: str
+    kafka: str
+    headgate: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +30,7 @@ class ServedApi:
     name: str
     versions: range
     summary: str
-    deviations: str
-    """Markdown; empty when there are none."""
+    deviations: tuple[Deviation, ...]
 
 
 def served_apis() -> list[ServedApi]:
@@ -38,36 +46,38 @@ def _modules() -> Iterator[Any]:
 
 def _described(module: Any) -> ServedApi:
     docstring = inspect.cleandoc(module.__doc__ or "")
-    if not docstring:
-        raise ValueError(f"{module.__name__} has no docstring")
-    first_paragraph = docstring.split("\n\n")[0]
-    summary = first_paragraph.split(": ", 1)[-1]
-    return ServedApi(
-        module.API_KEY,
-        api_name(module.API_KEY, module.VERSIONS[-1]),
-        module.VERSIONS,
-        _sentence(summary),
-        deviations_in(docstring),
-    )
+    name = api_name(module.API_KEY, module.VERSIONS[-1])
+    start = f"{name} v{span(module.VERSIONS)}: "
+    if not docstring.startswith(start):
+        raise ValueError(f"The docstring of {module.__name__} does not start with {start!r}")
+    summary = docstring.split("\n\n")[0].removeprefix(start)
+    return ServedApi(module.API_KEY, name, module.VERSIONS, _on_one_line(summary), deviations_in(docstring))
 
 
-def deviations_in(docstring: str) -> str:
-    """What follows `Deviations:`, as a list in Markdown, each item on one line."""
-    parts = _DEVIATIONS.split(docstring, maxsplit=1)
-    text = parts[1].strip() if len(parts) > 1 else ""
-    if not text or text.removeprefix("- ").lower().startswith("none"):
-        return ""
-    if not text.startswith("- "):
-        text = "- " + text
-    items = re.split(r"^- ", text, flags=re.MULTILINE)[1:]
-    return "\n".join(f"- {_sentence(item)}" for item in items)
+def deviations_in(docstring: str) -> tuple[Deviation, ...]:
+    """Parse the list after `Deviations:`. Each item is an input, `Kafka: <behaviour>` and `Headgate: <behaviour>`."""
+    _, _, listed = docstring.partition(_DEVIATIONS)
+    items = re.split(r"^- ", listed, flags=re.MULTILINE)
+    if items[0].strip():
+        raise ValueError(f"Text before the first deviation: {items[0].strip()!r}")
+    return tuple(_deviation(item) for item in items[1:])
 
 
-def _sentence(text: str) -> str:
-    text = " ".join(text.split())
-    return text[0].upper() + text[1:]
+def _deviation(item: str) -> Deviation:
+    match = _DEVIATION.fullmatch(item)
+    if match is None:
+        raise ValueError(f"A deviation needs an input, Kafka: and Headgate: {item!r}")
+    return Deviation(*(_on_one_line(part) for part in match.groups()))
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def span(versions: range) -> str:
+    return f"{versions[0]}-{versions[-1]}" if len(versions) > 1 else str(versions[0])
 
 
 def api_name(api_key: int, version: int) -> str:
-    """Kafka's name of the API, e.g. `DescribeConfigs`."""
+    """Kafka's name of the API, for example `DescribeConfigs`."""
     return load_request_schema(api_key, version).__name__.removesuffix("Request")

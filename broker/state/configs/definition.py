@@ -1,4 +1,4 @@
-"""What a config is: its name, type, default, bounds, documentation, and who may change it when."""
+"""The definition of a config: name, type, default, allowed values, documentation and update mode."""
 
 import enum
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from headgate.broker.state.configs.values import Check, ConfigType, InvalidConfi
 
 
 class Update(enum.Enum):
-    """When a broker's config may change."""
+    """When the value of a broker config can change."""
 
-    READ_ONLY = "at start"
-    DYNAMIC = "while running"
+    READ_ONLY = "read-only"
+    DYNAMIC = "dynamic"
 
 
 class Importance(enum.Enum):
@@ -31,15 +31,15 @@ class Definition:
     update: Update = Update.READ_ONLY
     sensitive: bool = False
     broker_names: tuple[str, ...] = ()
-    """For a topic's config: the broker's configs that give its default, the first one that is set wins."""
+    """For topic configs: the broker configs that supply the default. The first one that is set applies."""
     hidden: bool = False
-    """Kafka's internal configs can be set but are not described."""
+    """An internal config of Kafka. It can be set, but DescribeConfigs does not return it."""
     without_effect: str = ""
-    """Why setting it changes nothing here; empty when it does what it says."""
+    """The reason why the broker ignores the config. Empty if the broker uses it."""
 
     @property
     def attribute(self) -> str:
-        """The name under which typed settings hold it: dots become underscores."""
+        """The attribute name in typed settings: dots are replaced by underscores."""
         return self.name.replace(".", "_")
 
     def parse(self, text: str) -> Value:
@@ -60,19 +60,19 @@ def whole(
     update: Update = Update.READ_ONLY,
     without_effect: str = "",
 ) -> Definition:
-    """A config that is a number without a fraction: an INT unless told."""
+    """An integer config, of type INT by default."""
     return Definition(name, type, default, documentation, check, importance, update, without_effect=without_effect)
 
 
 def index(*definitions: Definition) -> Mapping[str, Definition]:
     by_name = {definition.name: definition for definition in definitions}
     if len(by_name) != len(definitions):
-        raise ValueError("a config is defined twice")
+        raise ValueError("two configs have the same name")
     return by_name
 
 
 def parse_all(definitions: Mapping[str, Definition], overrides: Mapping[str, str], kind: str) -> dict[str, Value]:
-    """The values of `overrides`; raises InvalidConfig on a name that is not defined and on a value that will not do."""
+    """The parsed values of `overrides`. Raises InvalidConfig for unknown names and invalid values."""
     for name in overrides:
         if name not in definitions:
             raise InvalidConfig(f"Unknown {kind} config name: {name}")

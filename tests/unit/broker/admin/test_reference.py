@@ -1,4 +1,4 @@
-"""The pages in docs/ that are written from the code."""
+"""The generated reference pages in docs/."""
 
 from pathlib import Path
 
@@ -6,25 +6,25 @@ import pytest
 
 from headgate.broker.dispatch.handler_table import HANDLERS
 from headgate.broker.reference.clients import CLIENTS, NEWEST_SENT
-from headgate.broker.reference.handlers import deviations_in, served_apis
-from headgate.broker.reference.pages import pages
+from headgate.broker.reference.handlers import Deviation, ServedApi, deviations_in, served_apis
+from headgate.broker.reference.pages import deviations_page, pages
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 
 
 @pytest.mark.parametrize("name", sorted(pages()))
-def test_a_page_is_what_the_code_says_now(name: str) -> None:
-    written = (DOCS / name).read_text(encoding="utf-8")
-    assert written == pages()[name], "stale: run `python -m headgate.broker.reference`"
+def test_generated_page_is_up_to_date(name: str) -> None:
+    committed = (DOCS / name).read_text(encoding="utf-8")
+    assert committed == pages()[name], "stale: run `python -m headgate.broker.reference`"
 
 
-def test_every_api_that_is_served_is_on_the_page() -> None:
+def test_page_lists_every_supported_api() -> None:
     assert {api.key: api.versions for api in served_apis()} == {
         key: versions for key, (versions, _) in HANDLERS.items()
     }
 
 
-def test_every_client_finds_the_version_it_would_send_to_kafka() -> None:
+def test_broker_supports_the_versions_that_clients_send_to_kafka() -> None:
     served = {api.key: api.versions for api in served_apis()}
     for key, versions in NEWEST_SENT.items():
         assert len(versions) == len(CLIENTS)
@@ -32,14 +32,41 @@ def test_every_client_finds_the_version_it_would_send_to_kafka() -> None:
             assert version is None or version in served[key], f"{client} sends API {key} version {version}"
 
 
+def test_deviations_are_parsed_from_docstrings() -> None:
+    docstring = """Produce v3-13: Appends.
+
+Deviations:
+- An unknown
+  codec
+  Kafka: UNKNOWN_SERVER_ERROR
+  Headgate: INVALID_RECORD
+- Two batches
+  Kafka: Appends
+  one.
+  Headgate: Rejects
+  both.
+"""
+    assert deviations_in(docstring) == (
+        Deviation("An unknown codec", "UNKNOWN_SERVER_ERROR", "INVALID_RECORD"),
+        Deviation("Two batches", "Appends one.", "Rejects both."),
+    )
+
+
+def test_a_docstring_without_deviations_has_none() -> None:
+    assert deviations_in("Heartbeat v0-4: Keeps a member alive.") == ()
+
+
 @pytest.mark.parametrize(
-    ("docstring", "listed"),
-    [
-        ("What it is.", ""),
-        ("What it is.\n\nDeviations:\n- None.", ""),
-        ("What it is.\n\nDeviations:\n- one\n  thing\n- Two.", "- One thing\n- Two."),
-        ("What it is.\n\nDeviations from Kafka: all in one\nparagraph.", "- All in one paragraph."),
-    ],
+    "listed",
+    ["Text without an item.\n", "- An input\n  Headgate: Only one side.\n", "- An input\n  Kafka: Only one side.\n"],
 )
-def test_deviations_are_read_from_docstrings(docstring: str, listed: str) -> None:
-    assert deviations_in(docstring) == listed
+def test_an_incomplete_deviation_is_an_error(listed: str) -> None:
+    with pytest.raises(ValueError, match="deviation"):
+        deviations_in(f"Summary.\n\nDeviations:\n{listed}")
+
+
+def test_deviations_are_rendered_as_a_table() -> None:
+    api = ServedApi(0, "Produce", range(3, 14), "Appends.", (Deviation("a | b", "Kafka's way.", "Another way."),))
+    page = deviations_page([api])
+    assert "## Produce (0)\n\n| input | Kafka | Headgate |\n|---|---|---|\n" in page
+    assert "| a \\| b | Kafka's way. | Another way. |\n" in page
