@@ -1,6 +1,6 @@
-"""Changes to the configs of a resource: all replaced, or one by one with SET, DELETE, APPEND and SUBTRACT (KIP-339).
+"""Applies SET, DELETE, APPEND and SUBTRACT to the configs of a resource (KIP-339).
 
-Pure: takes what is set, gives what would be set. Whether the outcome is valid is for the resource to say.
+The functions are pure. The caller checks whether the new configs are valid.
 """
 
 import enum
@@ -31,7 +31,7 @@ def altered(
     alterations: Iterable[Alteration],
     default_text: Callable[[str], str | None],
 ) -> dict[str, str]:
-    """The overrides after the alterations. `default_text` is what holds for a list that is not set."""
+    """The overrides after the alterations. `default_text` returns the current value of a list that is not set."""
     after = dict(overrides)
     for alteration in alterations:
         name, operation = alteration.name, alteration.operation
@@ -39,7 +39,7 @@ def altered(
             after.pop(name, None)
             continue
         if alteration.value is None:
-            raise ValueError("values are checked before")
+            raise ValueError("SET, APPEND and SUBTRACT need a value")
         if operation is Operation.SET:
             after[name] = alteration.value
             continue
@@ -62,7 +62,7 @@ def _changed_list(current: str, operation: Operation, value: str) -> str:
 
 
 def _split(value: str) -> list[str]:
-    """At the commas; a comma at the end counts for nothing, while an empty text is one empty item, as in Java."""
+    """Split at commas like Java: trailing empty items are removed, and an empty text is one empty item."""
     items = [item.strip() for item in value.split(",")]
     while len(items) > 1 and not items[-1]:
         items.pop()

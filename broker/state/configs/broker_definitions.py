@@ -1,7 +1,7 @@
-"""Every config of the broker: Kafka 4.3's names, types, defaults and bounds, and our few under `headgate.`.
+"""The broker configs: names, types, defaults and limits of Kafka 4.3, and a few configs with the prefix `headgate.`.
 
-Left out are those of parts that do not exist here: the controller quorum, replication between brokers, tiered storage,
-share and streams groups, SASL, TLS, quotas and delegation tokens. They join when their part does.
+Configs of unsupported features are missing: controller quorum, replication, tiered storage, share and streams groups,
+SASL, TLS, quotas and delegation tokens.
 """
 
 from headgate.broker.state.configs.definition import Definition, Importance, Update, index, whole
@@ -16,9 +16,9 @@ from headgate.broker.state.configs.values import (
     endpoints,
 )
 
-ONE_LOOP = "one event loop serves every connection"
-NO_TRANSACTIONS = "there are no transactions yet"
-NO_CONSUMER_PROTOCOL = "groups of the consumer protocol (KIP-848) come later"
+ONE_LOOP = "one event loop serves all connections"
+NO_TRANSACTIONS = "transactions are not supported"
+NO_CONSUMER_PROTOCOL = "the consumer group protocol (KIP-848) is not supported"
 
 
 def text(
@@ -34,13 +34,13 @@ LONG, SHORT = ConfigType.LONG, ConfigType.SHORT
 DYNAMIC = Update.DYNAMIC
 
 IDENTITY = (
-    whole("broker.id", 1, "The id of this node in the cluster; the same as node.id.", at_least(0), importance=HIGH),
-    whole("node.id", 1, "The id of this node in the cluster.", at_least(0), importance=HIGH),
+    whole("broker.id", 1, "The id of this broker. Same as node.id.", at_least(0), importance=HIGH),
+    whole("node.id", 1, "The id of this broker.", at_least(0), importance=HIGH),
     Definition(
         "listeners",
         ConfigType.LIST,
         ("PLAINTEXT://127.0.0.1:9092",),
-        "The address the broker listens on; given with --listen.",
+        "The address that the broker listens on. Set with --listen.",
         endpoints,
         Importance.HIGH,
     ),
@@ -48,25 +48,25 @@ IDENTITY = (
         "advertised.listeners",
         ConfigType.LIST,
         None,
-        "The address clients are told to connect to; the one that is listened on when not set.",
+        "The address that clients connect to. Default: the address in listeners.",
         endpoints,
         Importance.HIGH,
     ),
-    text("log.dirs", ConfigType.LIST, None, "The folder that holds the data; given with --data-dir."),
+    text("log.dirs", ConfigType.LIST, None, "The data directory. Set with --data-dir."),
     text(
         "process.roles",
         ConfigType.LIST,
         ("broker", "controller"),
-        "The parts of a cluster that this process plays.",
-        without_effect="one process plays both",
+        "The roles of this process in the cluster.",
+        without_effect="the process always has both roles",
     ),
-    text("broker.rack", ConfigType.STRING, None, "The rack of the broker, as Metadata tells it."),
+    text("broker.rack", ConfigType.STRING, None, "The rack of the broker. Returned by Metadata."),
     text(
         "authorizer.class.name",
         ConfigType.STRING,
         "",
-        "The class that decides who may do what.",
-        without_effect="everybody may do everything until ACLs are there",
+        "The class of the authorizer.",
+        without_effect="ACLs are not supported, so every client may do everything",
     ),
 )
 
@@ -74,42 +74,49 @@ CONNECTIONS = (
     whole(
         "socket.request.max.bytes",
         104_857_600,
-        "The longest request; the connection that announces a longer one is closed.",
+        "The maximum size of a request. The broker closes a connection that sends a larger one.",
         at_least(1),
         importance=HIGH,
     ),
     whole(
         "socket.send.buffer.bytes",
         102_400,
-        "SO_SNDBUF of a connection; -1 for the system's own.",
+        "SO_SNDBUF of a connection. -1 uses the default of the operating system.",
         importance=HIGH,
-        without_effect="the system sizes the buffers",
+        without_effect="the operating system chooses the buffer sizes",
     ),
     whole(
         "socket.receive.buffer.bytes",
         102_400,
-        "SO_RCVBUF of a connection; -1 for the system's own.",
+        "SO_RCVBUF of a connection. -1 uses the default of the operating system.",
         importance=HIGH,
-        without_effect="the system sizes the buffers",
+        without_effect="the operating system chooses the buffer sizes",
     ),
     whole(
         "socket.listen.backlog.size",
         1_024,
-        "Connections that wait to be accepted; the system may cap it. Who finds no room tries again after a second.",
+        "The maximum number of connections that wait to be accepted. The operating system may reduce it. If the queue "
+        "is full, clients retry after a second.",
         at_least(1),
     ),
     whole(
         "connections.max.idle.ms",
         600_000,
-        "A connection without a request for so long is closed; -1 for never.",
+        "The broker closes a connection that is idle for this time. -1 disables the timeout.",
         type=LONG,
     ),
-    whole("max.connections", INT_MAX, "Connections open at once, over all addresses.", at_least(0), update=DYNAMIC),
-    whole("max.connections.per.ip", INT_MAX, "Connections open at once from one address.", at_least(0), update=DYNAMIC),
+    whole("max.connections", INT_MAX, "The maximum number of open connections.", at_least(0), update=DYNAMIC),
+    whole(
+        "max.connections.per.ip",
+        INT_MAX,
+        "The maximum number of open connections per IP address.",
+        at_least(0),
+        update=DYNAMIC,
+    ),
     whole(
         "max.connection.creation.rate",
         INT_MAX,
-        "Connections accepted in one second.",
+        "The maximum number of new connections per second.",
         at_least(0),
         update=DYNAMIC,
         without_effect="the rate is not limited",
@@ -117,22 +124,22 @@ CONNECTIONS = (
     whole(
         "queued.max.requests",
         500,
-        "Requests that may wait for their turn before the broker stops reading.",
+        "The maximum number of queued requests before the broker stops reading.",
         at_least(1),
         importance=HIGH,
-        without_effect="a connection's requests are handled one after the other",
+        without_effect="the requests of a connection are handled in order",
     ),
     whole(
         "queued.max.request.bytes",
         -1,
-        "Bytes of requests that may wait for their turn before the broker stops reading; -1 for no bound.",
+        "The maximum size of queued requests before the broker stops reading. -1 means no limit.",
         type=LONG,
-        without_effect="a connection's requests are handled one after the other",
+        without_effect="the requests of a connection are handled in order",
     ),
     whole(
         "num.network.threads",
         3,
-        "Threads that read and write connections.",
+        "The number of network threads.",
         at_least(1),
         importance=HIGH,
         update=DYNAMIC,
@@ -141,7 +148,7 @@ CONNECTIONS = (
     whole(
         "num.io.threads",
         8,
-        "Threads that handle requests.",
+        "The number of threads that handle requests.",
         at_least(1),
         importance=HIGH,
         update=DYNAMIC,
@@ -150,7 +157,7 @@ CONNECTIONS = (
     whole(
         "background.threads",
         10,
-        "Threads for the work between requests.",
+        "The number of threads for background tasks.",
         at_least(1),
         importance=HIGH,
         update=DYNAMIC,
@@ -159,7 +166,7 @@ CONNECTIONS = (
     whole(
         "request.timeout.ms",
         30_000,
-        "How long a request of the broker itself waits for its answer.",
+        "The timeout of requests that the broker sends.",
         importance=HIGH,
         without_effect="the broker sends no requests",
     ),
@@ -170,31 +177,31 @@ TOPICS = (
         "auto.create.topics.enable",
         ConfigType.BOOLEAN,
         True,
-        "Create a topic when a client that allows it asks Metadata for one that is not there.",
+        "Create unknown topics on Metadata requests that allow it.",
         importance=HIGH,
     ),
     Definition(
         "delete.topic.enable",
         ConfigType.BOOLEAN,
         True,
-        "Whether DeleteTopics deletes; when off it answers TOPIC_DELETION_DISABLED.",
+        "Allow DeleteTopics. If false, it returns TOPIC_DELETION_DISABLED.",
         importance=HIGH,
     ),
-    whole("num.partitions", 1, "Partitions of a topic whose creator does not say how many.", at_least(1)),
-    whole("default.replication.factor", 1, "Replicas of a topic whose creator does not say how many.", at_least(1)),
+    whole("num.partitions", 1, "The default number of partitions of a new topic.", at_least(1)),
+    whole("default.replication.factor", 1, "The default replication factor of a new topic.", at_least(1)),
     whole(
         "max.request.partition.size.limit",
         2000,
-        "Partitions in one answer of DescribeTopicPartitions.",
+        "The maximum number of partitions in a DescribeTopicPartitions response.",
         at_least(1),
     ),
-    whole("fetch.max.bytes", 4_194_304, "The most one Fetch answer holds, whatever the client asks.", at_least(1024)),
+    whole("fetch.max.bytes", 4_194_304, "The maximum size of a Fetch response.", at_least(1024)),
     whole(
         "max.incremental.fetch.session.cache.slots",
         1000,
-        "Incremental fetch sessions kept at once.",
+        "The maximum number of incremental fetch sessions.",
         at_least(0),
-        without_effect="fetch sessions are refused",
+        without_effect="fetch sessions are not supported",
     ),
 )
 
@@ -202,7 +209,7 @@ PRODUCERS = (
     whole(
         "producer.id.expiration.ms",
         86_400_000,
-        "How long a partition remembers the sequence numbers of an idempotent producer that sends nothing.",
+        "How long a partition keeps the sequence numbers of an inactive idempotent producer.",
         at_least(1),
         importance=LOW,
         update=DYNAMIC,
@@ -210,7 +217,7 @@ PRODUCERS = (
     whole(
         "transactional.id.expiration.ms",
         604_800_000,
-        "How long an idle transactional id is remembered.",
+        "How long the broker keeps an inactive transactional id.",
         at_least(1),
         importance=HIGH,
         without_effect=NO_TRANSACTIONS,
@@ -218,7 +225,7 @@ PRODUCERS = (
     whole(
         "transaction.max.timeout.ms",
         900_000,
-        "The longest transaction timeout that a producer may ask for.",
+        "The maximum transaction timeout of a producer.",
         at_least(1),
         importance=HIGH,
         without_effect=NO_TRANSACTIONS,
@@ -226,29 +233,29 @@ PRODUCERS = (
 )
 
 GROUPS = (
-    # Kafka's code says 3000, the server.properties that it ships says 0: nobody waits for members that do not come.
-    whole("group.initial.rebalance.delay.ms", 0, "How long a new group's first rebalance waits for more members."),
-    whole("group.max.session.timeout.ms", 1_800_000, "The longest session timeout that a member may ask for."),
-    whole("group.max.size", INT_MAX, "Members of one group.", at_least(1)),
-    whole("group.min.session.timeout.ms", 6000, "The shortest session timeout that a member may ask for."),
+    # The default is 3000 in Kafka's code and 0 in Kafka's server.properties. With 0, a single member starts at once.
+    whole("group.initial.rebalance.delay.ms", 0, "How long the first rebalance of a group waits for more members."),
+    whole("group.max.session.timeout.ms", 1_800_000, "The maximum session timeout of a member."),
+    whole("group.max.size", INT_MAX, "The maximum number of members of a group.", at_least(1)),
+    whole("group.min.session.timeout.ms", 6000, "The minimum session timeout of a member."),
     Definition(
         "group.coordinator.rebalance.protocols",
         ConfigType.LIST,
         ("classic",),
-        "The group protocols that are served.",
+        "The enabled group protocols.",
         each_of("classic"),
         without_effect=NO_CONSUMER_PROTOCOL,
     ),
     whole(
         "offset.metadata.max.bytes",
         4096,
-        "The longest text that may go along with a committed offset.",
+        "The maximum size of the metadata of a committed offset.",
         importance=HIGH,
     ),
     whole(
         "offsets.retention.check.interval.ms",
         600_000,
-        "How often the broker looks for committed offsets that expired.",
+        "How often the broker removes expired offsets.",
         at_least(1),
         type=LONG,
         importance=HIGH,
@@ -256,31 +263,31 @@ GROUPS = (
     whole(
         "offsets.retention.minutes",
         10_080,
-        "How long the offsets of a group without members are kept.",
+        "How long the broker keeps the offsets of a group without members.",
         at_least(1),
         importance=HIGH,
     ),
     whole(
         "offsets.topic.num.partitions",
         50,
-        "Partitions of the topic of committed offsets.",
+        "The number of partitions of `__consumer_offsets`.",
         at_least(1),
         importance=HIGH,
-        without_effect="committed offsets are kept in one partition",
+        without_effect="`__consumer_offsets` has one partition",
     ),
     whole(
         "offsets.topic.replication.factor",
         1,
-        "Replicas of the topic of committed offsets.",
+        "The replication factor of `__consumer_offsets`.",
         at_least(1),
         type=SHORT,
         importance=HIGH,
-        without_effect="there is one node",
+        without_effect="there is one broker",
     ),
     whole(
         "offsets.topic.segment.bytes",
         104_857_600,
-        "Segment size of the topic of committed offsets.",
+        "The segment size of `__consumer_offsets`.",
         at_least(1),
         importance=HIGH,
     ),
@@ -291,22 +298,22 @@ OURS = (
         "headgate.acks.all.fsync",
         ConfigType.BOOLEAN,
         True,
-        "With acks=all, answer once the records are on disk, and show them to consumers from then on. `false` answers "
-        "and shows them from the page cache as Apache Kafka does: it survives the end of the process, but not that of "
-        "the machine.",
+        "With acks=all, respond when the records are on disk (fdatasync). Consumers see the records from then on. "
+        "With `false`, respond when the records are in the page cache, like Apache Kafka. Then records survive a crash "
+        "of the process, but not a power failure.",
         importance=HIGH,
         update=DYNAMIC,
     ),
     whole(
         "headgate.partitions.max",
         100_000,
-        "Partitions of all topics together; each holds open files, so their number is bounded.",
+        "The maximum number of partitions of all topics. Each partition uses open files.",
         between(1, 10_000_000),
     ),
     whole(
         "headgate.topic.partitions.max",
         10_000,
-        "Partitions of one topic: one request must not be able to fill the disk with folders.",
+        "The maximum number of partitions of a topic, so that one request cannot fill the disk.",
         between(1, 1_000_000),
     ),
 )

@@ -1,4 +1,4 @@
-"""Configs as DescribeConfigs and CreateTopics show them: value, where it comes from, and the values it hides."""
+"""Configs as DescribeConfigs and CreateTopics return them: value, source and synonyms."""
 
 import enum
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from headgate.broker.state.settings import BrokerSettings, Scope
 
 
 class Source(enum.IntEnum):
-    """The numbers are those of DescribeConfigs."""
+    """Config sources, with the numbers of the DescribeConfigs response."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2
@@ -37,11 +37,11 @@ class ConfigEntry:
     source: Source
     read_only: bool
     synonyms: tuple[Synonym, ...]
-    """The layers that could give the value, the one that does first."""
+    """All values of the config by source. The first one is in effect."""
 
 
 def topic_entries(settings: BrokerSettings, overrides: Mapping[str, str]) -> Iterator[ConfigEntry]:
-    """Every config of a topic, in the order of their names."""
+    """All configs of a topic, sorted by name."""
     for name, definition in TOPIC_CONFIGS.items():
         if definition.hidden and name not in overrides:
             continue
@@ -55,14 +55,14 @@ def topic_entries(settings: BrokerSettings, overrides: Mapping[str, str]) -> Ite
 
 
 def broker_entries(settings: BrokerSettings) -> Iterator[ConfigEntry]:
-    """Every config of this broker."""
+    """All configs of this broker."""
     for name, definition in BROKER_CONFIGS.items():
         synonyms = _broker_synonyms(settings, name)
         yield _entry(definition, settings.values[name], synonyms, definition.update is Update.READ_ONLY)
 
 
 def cluster_entries(settings: BrokerSettings) -> Iterator[ConfigEntry]:
-    """What was altered for all brokers, and nothing else."""
+    """The dynamic configs that were set for all brokers."""
     for name, text in settings.dynamic(Scope.ALL_BROKERS).items():
         definition = BROKER_CONFIGS[name]
         value = definition.parse(text)
@@ -77,10 +77,10 @@ def _entry(definition: Definition, value: Value, synonyms: list[Synonym], read_o
 
 
 def _broker_synonyms(settings: BrokerSettings, name: str) -> list[Synonym]:
-    """The layers of a broker's config and of those that stand in for it, e.g. the hours for the milliseconds.
+    """The values of a broker config and of its synonyms, for example log.retention.hours for log.retention.ms.
 
-    As in Kafka, what comes before the first mention of the name itself is dropped: a retention set in hours alone has
-    no synonyms.
+    As in Kafka, entries before the first one with the name itself are omitted. If only log.retention.hours is set,
+    log.retention.ms has no synonyms.
     """
     names = SYNONYMS.get(name, (name,))
     layers: list[tuple[Mapping[str, str], Source]] = [

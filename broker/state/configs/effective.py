@@ -18,7 +18,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     for definition in TOPIC_CONFIGS.values()
     if len(definition.broker_names) > 1
 }
-"""The broker's configs that others stand in for when they are not set: milliseconds, then minutes, then hours."""
+"""Broker configs with alternatives in other units. The first one that is set applies: ms, minutes, hours."""
 
 _UNIT_MS: Mapping[str, int] = {
     "log.retention.minutes": MINUTE_MS,
@@ -29,7 +29,7 @@ _UNIT_MS: Mapping[str, int] = {
 
 
 def effective_topic_settings(broker_values: Mapping[str, Value], overrides: Mapping[str, str]) -> TopicSettings:
-    """The settings of a topic with these overrides; raises InvalidConfig when one of them is not valid."""
+    """The settings of a topic with these overrides. Raises InvalidConfig."""
     values = effective_topic_values(broker_values, overrides)
     internal_segment_bytes = values["internal.segment.bytes"]
     if internal_segment_bytes is not None:
@@ -42,7 +42,7 @@ def effective_topic_settings(broker_values: Mapping[str, Value], overrides: Mapp
         if TOPIC_CONFIGS[name].attribute in TopicSettings.__dataclass_fields__
     }
     return TopicSettings(
-        **fields,  # type: ignore[arg-type]  # a test holds the annotations against the definitions' types
+        **fields,  # type: ignore[arg-type]  # a test compares the annotations with the definitions
         is_compacted="compact" in cleanup_policy,
         deletes_old_segments="delete" in cleanup_policy,
         uses_log_append_time=values["message.timestamp.type"] == "LogAppendTime",
@@ -56,10 +56,10 @@ def effective_topic_values(broker_values: Mapping[str, Value], overrides: Mappin
 
 
 def check_topic_overrides(broker_values: Mapping[str, Value], overrides: Mapping[str, str]) -> None:
-    """Raises InvalidConfig unless a client may give a topic these overrides.
+    """Check the overrides that a client sets. Raises InvalidConfig.
 
-    Stricter than what a topic lives with: a later change of the broker's configs can make two configs contradict each
-    other, and that must not take the topic down.
+    This check is stricter than `effective_topic_settings`. A later change of broker configs can make two configs
+    contradict each other, and the topic must stay available.
     """
     values = effective_topic_values(broker_values, overrides)
     shortest, longest = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
@@ -70,7 +70,7 @@ def check_topic_overrides(broker_values: Mapping[str, Value], overrides: Mapping
 
 
 def topic_default(definition: Definition, broker_values: Mapping[str, Value]) -> Value:
-    """What holds when the topic does not set it: the first of the broker's configs that has a value."""
+    """The value if the topic does not set the config: the first broker config that has a value."""
     for name in definition.broker_names:
         value = broker_values.get(name)
         if value is None:
@@ -79,6 +79,6 @@ def topic_default(definition: Definition, broker_values: Mapping[str, Value]) ->
         if unit_ms is None:
             return value
         assert isinstance(value, int)
-        # Kafka reads any negative retention as "no bound".
+        # As in Kafka, any negative retention means no limit.
         return -1 if value < 0 else value * unit_ms
     return definition.default

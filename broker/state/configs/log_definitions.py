@@ -1,4 +1,4 @@
-"""The broker's configs for its logs: most are the defaults of a topic's configs, in the units Kafka offers."""
+"""The broker configs of logs. Most of them are the defaults of topic configs."""
 
 from headgate.broker.state.configs.definition import Definition, Importance, Update, whole
 from headgate.broker.state.configs.topic_definitions import TOPIC_CONFIGS
@@ -10,13 +10,13 @@ DYNAMIC = Update.DYNAMIC
 
 
 def topic_default(name: str, topic_config: str, importance: Importance = Importance.MEDIUM) -> Definition:
-    """A broker's config that is the default of a topic's: same type, same bounds."""
+    """A broker config that is the default of a topic config, with the same type and limits."""
     of = TOPIC_CONFIGS[topic_config]
     return Definition(
         name,
         of.type,
         of.default,
-        f"The default of {topic_config}, for topics that do not set it.",
+        f"The default of the topic config {topic_config}.",
         of.check,
         importance,
         Update.DYNAMIC,
@@ -43,7 +43,7 @@ LOG_CONFIGS = (
     whole(
         "log.flush.interval.ms",
         None,
-        "The default of flush.ms; log.flush.scheduler.interval.ms when not set.",
+        "The default of the topic config flush.ms. If not set, log.flush.scheduler.interval.ms applies.",
         at_least(0),
         type=LONG,
         importance=HIGH,
@@ -52,10 +52,10 @@ LOG_CONFIGS = (
     whole(
         "log.flush.scheduler.interval.ms",
         LONG_MAX,
-        "How often the broker looks for logs that flush.ms wants on disk.",
+        "How often the broker checks whether a log must be flushed.",
         type=LONG,
         importance=HIGH,
-        without_effect="the broker looks every second",
+        without_effect="the broker checks every second",
     ),
     topic_default("log.index.interval.bytes", "index.interval.bytes"),
     topic_default("log.index.size.max.bytes", "segment.index.bytes"),
@@ -69,28 +69,28 @@ LOG_CONFIGS = (
     whole(
         "log.retention.check.interval.ms",
         300_000,
-        "How often the broker looks for segments past their retention.",
+        "How often the broker deletes expired segments.",
         at_least(1),
         type=LONG,
     ),
     whole(
         "log.retention.hours",
         168,
-        "The default of retention.ms in hours, when neither log.retention.ms nor log.retention.minutes is set.",
+        "The default of retention.ms in hours. Used if log.retention.ms and log.retention.minutes are not set.",
         retention,
         importance=HIGH,
     ),
     whole(
         "log.retention.minutes",
         None,
-        "The default of retention.ms in minutes, when log.retention.ms is not set.",
+        "The default of retention.ms in minutes. Used if log.retention.ms is not set.",
         retention,
         importance=HIGH,
     ),
     whole(
         "log.retention.ms",
         None,
-        "The default of retention.ms; -1 for no bound.",
+        "The default of the topic config retention.ms. -1 means no limit.",
         retention,
         type=LONG,
         importance=HIGH,
@@ -99,29 +99,37 @@ LOG_CONFIGS = (
     whole(
         "log.roll.hours",
         168,
-        "The default of segment.ms in hours, when log.roll.ms is not set.",
+        "The default of segment.ms in hours. Used if log.roll.ms is not set.",
         at_least(1),
         importance=HIGH,
     ),
     whole(
         "log.roll.jitter.hours",
         0,
-        "The default of segment.jitter.ms in hours, when log.roll.jitter.ms is not set.",
+        "The default of segment.jitter.ms in hours. Used if log.roll.jitter.ms is not set.",
         at_least(0),
         importance=HIGH,
-        without_effect="segments close when they are due",
+        without_effect="segments roll without jitter",
     ),
     whole(
         "log.roll.jitter.ms",
         None,
-        "The default of segment.jitter.ms.",
+        "The default of the topic config segment.jitter.ms.",
         at_least(0),
         type=LONG,
         importance=HIGH,
         update=DYNAMIC,
-        without_effect="segments close when they are due",
+        without_effect="segments roll without jitter",
     ),
-    whole("log.roll.ms", None, "The default of segment.ms.", at_least(1), type=LONG, importance=HIGH, update=DYNAMIC),
+    whole(
+        "log.roll.ms",
+        None,
+        "The default of the topic config segment.ms.",
+        at_least(1),
+        type=LONG,
+        importance=HIGH,
+        update=DYNAMIC,
+    ),
     topic_default("log.segment.bytes", "segment.bytes", HIGH),
     topic_default("log.segment.delete.delay.ms", "file.delete.delay.ms", HIGH),
     topic_default("message.max.bytes", "max.message.bytes", HIGH),
@@ -131,7 +139,7 @@ LOG_CONFIGS = (
         "log.cleaner.enable",
         ConfigType.BOOLEAN,
         True,
-        "Compact the topics whose cleanup.policy asks for it.",
-        without_effect="topics are not compacted yet",
+        "Compact topics with cleanup.policy=compact.",
+        without_effect="compaction is not supported",
     ),
 )

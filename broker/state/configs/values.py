@@ -1,7 +1,7 @@
-"""Config values: their types, how text becomes a value, what a value must satisfy, and how it is written back.
+"""Config values: types, parsing, validation and formatting.
 
-Follows Kafka's ConfigDef to the letter of its messages, because tools show them: text is trimmed, booleans ignore case,
-numbers are those of Java, lists are split at commas. What a config means is not known here.
+The rules and error messages are those of Kafka's ConfigDef, because tools show them. Text is trimmed, booleans ignore
+case, numbers have the ranges of Java, lists are split at commas.
 """
 
 import enum
@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 Check: TypeAlias = Callable[[str, Value], None]
-"""Raises InvalidConfig when the value of the config of that name will not do."""
+"""Takes the name and value of a config. Raises InvalidConfig if the value is invalid."""
 
 
 class InvalidConfig(Exception):
-    """A config value or name that is refused; the text is what the client reads."""
+    """An invalid config name or value. The client gets the message."""
 
     @classmethod
     def of(cls, name: str, value: object, reason: str) -> "InvalidConfig":
@@ -24,7 +24,7 @@ class InvalidConfig(Exception):
 
 
 class ConfigType(enum.IntEnum):
-    """The numbers are those of DescribeConfigs."""
+    """Config types, with the numbers of the DescribeConfigs response."""
 
     BOOLEAN = 1
     STRING = 2
@@ -41,16 +41,17 @@ INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
 VALUE_LENGTH_MAX = 8_191
-"""In characters. Answers repeat the value, and old versions count a string's bytes in 15 bits; UTF-8 takes up to 4."""
+"""In characters. Responses contain the value, and old versions limit a string to 32,767 bytes. UTF-8 needs up to four
+bytes per character."""
 
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
-# The number of digits is bounded so that a hostile value costs nothing to refuse.
+# The number of digits is limited, so that rejecting a malicious value is cheap.
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,40}\Z")
 _FRACTION = re.compile(r"[+-]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?[dDfF]?\Z")
 
 
 def parse(name: str, config_type: ConfigType, text: str) -> Value:
-    """The value that `text` stands for; raises InvalidConfig."""
+    """Parse a value. Raises InvalidConfig."""
     if len(text) > VALUE_LENGTH_MAX:
         raise InvalidConfig(f"The value of configuration {name} is longer than {VALUE_LENGTH_MAX} characters")
     trimmed = text.strip()
@@ -75,7 +76,7 @@ def parse(name: str, config_type: ConfigType, text: str) -> Value:
 
 
 def text_of(value: Value) -> str | None:
-    """The value as DescribeConfigs writes it."""
+    """Format a value as in the DescribeConfigs response."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -88,7 +89,7 @@ def text_of(value: Value) -> str | None:
 
 
 def _java_double(value: float) -> str:
-    """Java's Double.toString: scientific notation outside of 10^-3 .. 10^7, and always a digit after the point."""
+    """Java's Double.toString: scientific notation outside of 10^-3 to 10^7, and at least one digit after the point."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     number = Decimal(repr(value)).normalize()
@@ -146,7 +147,7 @@ def each_of(*allowed: str) -> Check:
 
 
 def endpoints(name: str, value: Value) -> None:
-    """Addresses as NAME://host:port; an IPv6 host stands in brackets."""
+    """Addresses of the form NAME://host:port. IPv6 addresses are in brackets."""
     for item in value if isinstance(value, tuple) else ():
         if not re.fullmatch(r"[A-Za-z_]+://(\[[0-9a-fA-F:.]+\]|[^:/\[\]\s]*):[0-9]{1,5}", item):
             raise InvalidConfig(f"Error creating broker listeners from '{item}': Unable to parse it to an endpoint")
@@ -156,7 +157,7 @@ def endpoints(name: str, value: Value) -> None:
 
 def throttled_replicas(name: str, value: Value) -> None:
     items = value if isinstance(value, tuple) else ()
-    # An empty item is fine, as in Kafka: APPEND of nothing leaves one.
+    # As in Kafka, empty items are allowed: APPEND with an empty value creates one.
     if items != ("*",) and not all(re.fullmatch(r"([0-9]+:[0-9]+)?", item) for item in items):
         shown = f"[{', '.join(items)}]"
         form = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
