@@ -18,11 +18,11 @@ from headgate.broker.log.checked_file import DamagedFile, Stored, read_checked, 
 from headgate.broker.log.disk_reserve import DiskReserve
 from headgate.broker.log.files import remove_file, sync_directory
 from headgate.broker.log.recovery import LastRun
+from headgate.broker.runtime import system_calls
 from headgate.broker.runtime.errors import DataDirectoryLocked, StorageError
 
 logger = logging.getLogger("headgate.broker.log")
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _BOOT_ID_FORM = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|unknown")
 _DELETED_SUFFIX = "-delete"
 _STRAY_SUFFIX = "-stray"
@@ -40,7 +40,7 @@ class Owner(NamedTuple):
 class DataDirectory:
     def __init__(self, path: Path, boot_id: str | None = None) -> None:
         self.path = path
-        self._boot_id = boot_id if boot_id is not None else _machine_boot_id()
+        self._boot_id = boot_id if boot_id is not None else system_calls.boot_id()
         self._lock_fd = -1
         self.reserve = DiskReserve(path)
         self.last_run = LastRun(stopped_cleanly=False, same_boot=False)
@@ -274,10 +274,3 @@ def _json_object(path: Path, stored: Stored) -> dict[str, object]:
     if not isinstance(parsed, dict):
         raise DamagedFile(path, "it is not a JSON object")
     return parsed
-
-
-def _machine_boot_id() -> str:
-    try:
-        return _BOOT_ID.read_text().strip()
-    except OSError:
-        return "unknown"

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from headgate.broker.log.open_files import open_files
 from headgate.broker.runtime.errors import StorageError
+from headgate.broker.runtime.system_calls import allocate
 
 # Size of the reserve: about a thousand blocks. On a small file system it is a sixteenth of that.
 reserve_bytes_max = 4 * 1024 * 1024
@@ -109,7 +110,7 @@ class DiskReserve:
         try:
             fd = open_files.open(self._path, os.O_WRONLY | os.O_CREAT)
             try:
-                os.posix_fallocate(fd, 0, size)
+                allocate(fd, size)
             finally:
                 os.close(fd)
         except OSError as error:

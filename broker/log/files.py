@@ -11,6 +11,7 @@ from pathlib import Path
 from headgate.broker.log.open_files import Descriptor, open_files
 from headgate.broker.log.page_cache import ColdRead, cached_bytes, read_cached
 from headgate.broker.runtime.errors import StorageError
+from headgate.broker.runtime.system_calls import send_file, sync_file, sync_file_and_metadata, write_at
 
 # How much is read and written again at once after a crash.
 rewrite_bytes = 1024 * 1024
@@ -111,7 +112,7 @@ class LogFile:
     def send(self, socket_descriptor: int, position: int, length: int) -> int:
         """sendfile; the number of bytes sent. Raises OSError."""
         descriptor = self.descriptor()
-        return os.sendfile(socket_descriptor, descriptor.number, position, length)
+        return send_file(socket_descriptor, descriptor.number, position, length)
 
     def write(self, position: int, head: bytes, rest: memoryview) -> int:
         """Write both at `position`, or nothing: a failed write is cut off again."""
@@ -121,7 +122,7 @@ class LogFile:
         except OSError as error:
             raise StorageError(f"cannot open {self.path.name}: {error.strerror}", error.errno) from error
         try:
-            written = os.pwritev(descriptor.number, (head, rest), position)
+            written = write_at(descriptor.number, head, rest, position)
             if written != len(head) + len(rest):
                 written = _write_rest(descriptor, position, b"".join((head, rest)), written)
         except OSError as error:
@@ -180,7 +181,7 @@ class LogFile:
             raise StorageError(f"cannot open {self.path.name} to sync it: {error.strerror}", error.errno) from error
         self.is_dirty = False
         try:
-            os.fdatasync(descriptor.number)
+            sync_file(descriptor.number)
         except OSError as error:
             # The text alone: the exception would refer to this frame, and the file would never be closed.
             self._failure = f"fsync of {self.path.name} failed: {error.strerror}"
@@ -222,7 +223,7 @@ def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
             while view:
                 view = view[os.write(fd, view) :]
             if durable:
-                os.fsync(fd)
+                sync_file_and_metadata(fd)
         finally:
             os.close(fd)
         os.replace(temporary, path)

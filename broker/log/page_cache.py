@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from headgate.broker.log.open_files import Descriptor
+from headgate.broker.runtime.system_calls import RWF_NOWAIT
 from headgate.broker.runtime.worker_threads import Post, WorkerThreads
 
 # Distance between two probes of a range: the default readahead window of Linux. Pages arrive in such groups.
@@ -20,8 +21,6 @@ cold_read_bytes = 1024 * 1024
 
 # A disk serves a few reads in parallel. More threads compete for the interpreter lock.
 cold_read_threads = 4
-
-_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 
 
 class ReadableFile(Protocol):
@@ -48,15 +47,15 @@ def cached_bytes(descriptor: Descriptor, position: int, length: int) -> int:
     Probes the first byte of the range and the last byte of each step. A probe of a cold page makes the kernel read
     ahead from there, so a page that is cached says nothing about the pages behind it.
     """
-    if _NOWAIT is None:
+    if RWF_NOWAIT is None:
         return length
     number, scratch = descriptor.number, (bytearray(1),)
     at, end = position, position + length
     try:
-        os.preadv(number, scratch, at, _NOWAIT)
+        os.preadv(number, scratch, at, RWF_NOWAIT)
         while at < end:
             behind = min(at + probe_step_bytes, end)
-            os.preadv(number, scratch, behind - 1, _NOWAIT)
+            os.preadv(number, scratch, behind - 1, RWF_NOWAIT)
             at = behind
     except BlockingIOError:
         return at - position
@@ -68,11 +67,11 @@ def cached_bytes(descriptor: Descriptor, position: int, length: int) -> int:
 
 def read_cached(descriptor: Descriptor, position: int, length: int) -> bytes | bytearray | None:
     """`length` bytes at `position`, which the file has; None if some of them are not cached."""
-    if _NOWAIT is None:
+    if RWF_NOWAIT is None:
         return os.pread(descriptor.number, length, position)
     content = bytearray(length)
     try:
-        count = os.preadv(descriptor.number, (content,), position, _NOWAIT)
+        count = os.preadv(descriptor.number, (content,), position, RWF_NOWAIT)
     except BlockingIOError:
         return None
     except OSError:

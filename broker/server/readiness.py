@@ -1,4 +1,4 @@
-"""Fair scheduling of connections: one epoll for all sockets, and one time budget per event-loop iteration.
+"""Fair scheduling of connections: one poller for all sockets, and one time budget per event-loop iteration.
 
 An iteration first serves the sockets that became ready, a few requests each. Connections that pipeline more requests
 than that join a queue, which is served round robin for the rest of the time budget. So a client that waits for its
@@ -9,14 +9,12 @@ that is sent alone wakes up a client that has just gone to sleep, which costs bo
 """
 
 import asyncio
-import select
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-# Sockets taken from epoll at a time.
-ready_per_turn_max = 256
+from headgate.broker.server.polling import READ, READABLE, WRITABLE, WRITE, new_poller
 
 # How long sockets are served in an iteration. The others wait for the next one, after timers and new connections.
 turn_seconds_max = 0.010
@@ -28,9 +26,6 @@ queued_seconds_max = 0.0003
 # Responses are held back until the iteration ends, but not more of them and not for longer than this.
 held_senders_max = 64
 held_seconds_max = 0.001
-
-_READ = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
-_WRITE = select.EPOLLOUT | select.EPOLLHUP | select.EPOLLERR
 
 
 class Sender(Protocol):
@@ -44,7 +39,6 @@ class Readiness:
         self.coalesces = False
         """Whether responses are held back: this iteration executes more than one request."""
         self._loop = loop
-        self._epoll = select.epoll()
         self._readers: dict[int, Callable[[], None]] = {}
         self._writers: dict[int, Callable[[], None]] = {}
         self._ready: deque[tuple[int, int]] = deque()
@@ -52,13 +46,13 @@ class Readiness:
         self._next_turn: asyncio.Handle | None = None
         self._held: list[Sender] = []
         self._held_since = 0.0
-        loop.add_reader(self._epoll.fileno(), self._on_ready)
+        self._poller = new_poller(loop, self._on_ready)
+        self._poll = self._poller.poll
 
     def close(self) -> None:
         if self._next_turn is not None:
             self._next_turn.cancel()
-        self._loop.remove_reader(self._epoll.fileno())
-        self._epoll.close()
+        self._poller.close()
 
     def add_reader(self, fd: int, callback: Callable[[], None]) -> None:
         self._watch(fd, self._readers, callback)
@@ -76,22 +70,22 @@ class Readiness:
         is_new = fd not in self._readers and fd not in self._writers
         callbacks[fd] = callback
         if is_new:
-            self._epoll.register(fd, self._mask(fd))
+            self._poller.register(fd, self._mask(fd))
         else:
-            self._epoll.modify(fd, self._mask(fd))
+            self._poller.modify(fd, self._mask(fd))
 
     def _unwatch(self, fd: int, callbacks: dict[int, Callable[[], None]]) -> None:
         if callbacks.pop(fd, None) is None:
             return
         mask = self._mask(fd)
         if mask:
-            self._epoll.modify(fd, mask)
+            self._poller.modify(fd, mask)
         else:
             # Unregister idle sockets from epoll. Otherwise a closed peer triggers EPOLLHUP in a busy loop.
-            self._epoll.unregister(fd)
+            self._poller.unregister(fd)
 
     def _mask(self, fd: int) -> int:
-        return (select.EPOLLIN if fd in self._readers else 0) | (select.EPOLLOUT if fd in self._writers else 0)
+        return (READ if fd in self._readers else 0) | (WRITE if fd in self._writers else 0)
 
     def enqueue(self, serve: Callable[[], None]) -> None:
         """Call `serve` once, after those that are queued already. It enqueues itself again if it has more to do."""
@@ -132,7 +126,7 @@ class Readiness:
         now = self.now
         ready = self._ready
         if not ready:
-            ready.extend(self._epoll.poll(0, ready_per_turn_max))
+            ready.extend(self._poll())
         self.coalesces = len(ready) > 1
         until = now() + turn_seconds_max
         while ready:
@@ -152,9 +146,9 @@ class Readiness:
     def _serve_socket(self, fd: int, events: int) -> None:
         try:
             # Look up the callbacks late: an earlier callback may have closed the connection.
-            if events & _READ and (reader := self._readers.get(fd)) is not None:
+            if events & READABLE and (reader := self._readers.get(fd)) is not None:
                 reader()
-            if events & _WRITE and (writer := self._writers.get(fd)) is not None:
+            if events & WRITABLE and (writer := self._writers.get(fd)) is not None:
                 # This usually sends megabytes.
                 self.release()
                 writer()
