@@ -32,7 +32,7 @@ class JsonWriter:
         except (TypeError, ValueError, RecursionError) as error:
             raise EncodeError(f"not a JSON value: {error}") from None
         if _is_too_deep(value):
-            raise EncodeError(f"more than {DEPTH_MAX} nested levels")
+            raise EncodeError(f"nested more than {DEPTH_MAX} levels deep")
         fault = _first_fault(self._validator, value)
         if fault is not None:
             raise EncodeError(fault)
@@ -81,7 +81,7 @@ def loads(body: bytes) -> JsonValue:
     except ValueError as error:
         raise JsonFault(Reason.CORRUPT, str(error)[:200]) from None
     if _is_too_deep(value):
-        raise JsonFault(Reason.TOO_DEEP, f"more than {DEPTH_MAX} nested levels")
+        raise JsonFault(Reason.TOO_DEEP, f"nested more than {DEPTH_MAX} levels deep")
     return value
 
 

@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from headgate.registry import limits
-from headgate.registry.api.requests import RegisterRequest, candidate_from, decoded
+from headgate.registry.api.requests import RegisterRequest, decoded, submitted_schema_from
 from headgate.registry.associations import TOPIC, AssociationType, Lifecycle, Resource
 from headgate.registry.errors import AssociationBatchTooLarge, InvalidAssociation
 from headgate.registry.service.associations import (
@@ -118,7 +118,7 @@ def _draft(info: AssociationInfo) -> Draft:
         info.subject,
         info.lifecycle,
         info.frozen,
-        None if info.schema is None else candidate_from(info.schema),
+        None if info.schema is None else submitted_schema_from(info.schema),
         bool(info.normalize),
     )
 

@@ -102,11 +102,11 @@ def decoded(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
         raise HttpError(400, "The request body is nested too deeply") from None
 
 
-def candidate_of(body: bytes) -> SubmittedSchema:
-    return candidate_from(decoded(_register, body))
+def submitted_schema_of(body: bytes) -> SubmittedSchema:
+    return submitted_schema_from(decoded(_register, body))
 
 
-def candidate_from(request: RegisterRequest) -> SubmittedSchema:
+def submitted_schema_from(request: RegisterRequest) -> SubmittedSchema:
     version = request.version or 0
     if not -1 <= version <= limits.VERSION_MAX:
         raise HttpError(422, f"The version {version} is not between 1 and 2^31-1", 42202)

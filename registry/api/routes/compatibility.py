@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headgate.registry import limits
-from headgate.registry.api.requests import Parameters, candidate_of
+from headgate.registry.api.requests import Parameters, submitted_schema_of
 from headgate.registry.api.responses import found_json
 from headgate.registry.api.state import INLINE_BODY_BYTES_MAX, INLINE_COMPARISON_STEPS_MAX, ApiState
 from headgate.registry.errors import InvalidSchema, WorkLimitExceeded
@@ -37,7 +37,7 @@ def routes(api: ApiState) -> APIRouter:
             return api.respond(request, {"is_compatible": False, "messages": [str(error)]})
 
         try:
-            submitted = candidate_of(body)
+            submitted = submitted_schema_of(body)
         except InvalidSchema as error:
             return invalid(error)
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headgate.registry import limits
-from headgate.registry.api.requests import Parameters, candidate_of, tag_changes, tag_request_of
+from headgate.registry.api.requests import Parameters, submitted_schema_of, tag_changes, tag_request_of
 from headgate.registry.api.responses import registered_json, version_json
 from headgate.registry.api.state import INLINE_BODY_BYTES_MAX, INLINE_COMPARISON_STEPS_MAX, ApiState, cache_tags_of
 from headgate.registry.errors import WorkLimitExceeded
@@ -64,7 +64,7 @@ def registering(api: ApiState) -> Callable[[Request], Coroutine[Any, Any, Respon
         parameters = Parameters(request)
         body = await request.body()
         name = checked(parameters.subject())
-        submitted = candidate_of(body)
+        submitted = submitted_schema_of(body)
         normalize = parameters.flag("normalize")
 
         def asked(store: StoreReader) -> tuple[Subject, SubmittedSchema]:
@@ -116,7 +116,7 @@ def routes(api: ApiState) -> APIRouter:
     async def look_up(request: Request) -> Response:
         parameters = Parameters(request)
         body = await request.body()
-        submitted = candidate_of(body)
+        submitted = submitted_schema_of(body)
         normalize, deleted = parameters.flag("normalize"), parameters.flag("deleted")
 
         def query(store: StoreReader) -> Response:
