@@ -1,4 +1,4 @@
-"""Reads records through aiokafka's consumer: by assignment from chosen offsets, or as a member of a group."""
+"""Reads records by assignment from given offsets, or as a member of a consumer group."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -14,14 +14,14 @@ from headgate.kafka_client.options import ConnectionOptions
 from headgate.proxy.admin.cluster import AdminCluster
 from headgate.proxy.admin.offsets import EARLIEST, LATEST, Place, bounds, list_offsets
 
-# How long one poll waits for records before it looks again whether the end is reached.
+# How long one poll waits for records before the end offsets are checked again.
 poll_ms = 250
 poll_records_max = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where to begin. One of: the beginning, the end, an offset, so many before the end, a moment."""
+    """Where to start. Exactly one field is set. `last` is a number of records before the end."""
 
     beginning: bool = False
     end: bool = False
@@ -31,7 +31,7 @@ class Start:
 
 
 async def start_offsets(cluster: AdminCluster, places: Iterable[Place], start: Start) -> dict[Place, int]:
-    """The offset at each place; what lies outside the partition is moved to its nearest end."""
+    """The start offset of each partition, clamped to the partition."""
     wanted = list(places)
     if start.beginning:
         return await list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
@@ -48,7 +48,7 @@ async def start_offsets(cluster: AdminCluster, places: Iterable[Place], start: S
 
 
 class Reader:
-    """Polls a consumer that `assigned` or `joined` made."""
+    """Polls the consumer of `assigned` or `joined`."""
 
     def __init__(self, consumer: Any, ready: asyncio.Event) -> None:
         self._consumer = consumer
@@ -56,7 +56,7 @@ class Reader:
         self._errors: Any = import_module("aiokafka.errors")
 
     async def poll(self, records_max: int | None) -> list[Record]:
-        """What has arrived, in order per partition; nothing after a while. Raises KafkaClientError."""
+        """The next records, in order per partition. Empty after `poll_ms`. Raises KafkaClientError."""
         limit = poll_records_max if records_max is None else min(records_max, poll_records_max)
         try:
             batches = await self._consumer.getmany(timeout_ms=poll_ms, max_records=limit)
@@ -65,7 +65,7 @@ class Reader:
         return [_record(each) for batch in batches.values() for each in batch]
 
     async def reached(self, ends: Mapping[Place, int]) -> bool:
-        """Whether every partition that this consumer has been given is read up to `ends`."""
+        """Whether all assigned partitions are read up to `ends`."""
         if not self._ready.is_set():
             return False
         for each in self._consumer.assignment():
@@ -79,7 +79,7 @@ class Reader:
 async def assigned(
     connection: ConnectionOptions, offsets: Mapping[Place, int], *, committed: bool
 ) -> AsyncIterator[Reader]:
-    """A consumer without a group, at these offsets."""
+    """A consumer without a group that starts at these offsets."""
     structs: Any = import_module("aiokafka.structs")
     ready = asyncio.Event()
     ready.set()
@@ -95,11 +95,11 @@ async def assigned(
 async def joined(
     connection: ConnectionOptions, group: str, topic: str, *, from_beginning: bool, committed: bool
 ) -> AsyncIterator[Reader]:
-    """A member of a group; what was returned is committed as it goes, and once more on leaving."""
+    """A member of a group. Commits the returned records periodically and on leaving."""
     aiokafka: Any = import_module("aiokafka")
     ready = asyncio.Event()
 
-    class Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carries no types
+    class Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no type hints
         async def on_partitions_revoked(self, revoked: object) -> None:
             ready.clear()
 

@@ -1,4 +1,4 @@
-"""What partitions take on disk (DescribeLogDirs)."""
+"""Sizes of partitions on disk (DescribeLogDirs)."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from headgate.proxy.errors import ApiUnsupported
 
 
 async def partition_sizes(cluster: AdminCluster, topics: Sequence[Topic] | None = None) -> dict[Place, int]:
-    """Bytes of the largest replica, by place; empty where the cluster does not tell."""
+    """Bytes of the largest replica of each partition. Empty if the broker does not support the API."""
     wanted = None
     if topics is not None:
         wanted = [{"topic": topic.name, "partitions": [each.index for each in topic.partitions]} for topic in topics]

@@ -1,5 +1,4 @@
-"""Access rules (DescribeAcls, CreateAcls, DeleteAcls). A broker without these APIs answers as Kafka without an
-authorizer does."""
+"""ACLs (DescribeAcls, CreateAcls, DeleteAcls). A broker without these APIs counts as a broker without an authorizer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,7 +81,7 @@ class Acl:
 
 
 async def search(cluster: AdminCluster, wanted: AclFilter) -> list[Acl]:
-    """Raises KafkaBadRequest where there is no authorizer."""
+    """Raises KafkaBadRequest if the broker has no authorizer."""
     try:
         answer = await cluster.ask(Api.DESCRIBE_ACLS, _filter(wanted))
     except ApiUnsupported as error:
@@ -114,7 +113,7 @@ async def create(cluster: AdminCluster, acls: Sequence[Acl]) -> None:
 
 
 async def delete(cluster: AdminCluster, wanted: AclFilter) -> list[Acl]:
-    """What was deleted."""
+    """Returns the deleted ACLs."""
     try:
         answer = await cluster.ask(Api.DELETE_ACLS, {"filters": [_filter(wanted)]})
     except ApiUnsupported as error:
@@ -153,5 +152,5 @@ def _acl(resource: Any, pattern_type: int, row: Any) -> Acl:
 
 
 def _known(kind: Any, number: int) -> Any:
-    """A newer Kafka may have more of them."""
+    """UNKNOWN for values of newer Kafka versions."""
     return kind(number) if number in set(kind) else kind.UNKNOWN

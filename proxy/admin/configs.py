@@ -1,4 +1,4 @@
-"""Configs of topics, of single brokers and of all brokers together (DescribeConfigs, IncrementalAlterConfigs)."""
+"""Configs of topics, of a broker and of all brokers (DescribeConfigs, IncrementalAlterConfigs)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ class ResourceType(IntEnum):
 class Resource:
     type: ResourceType
     name: str
-    """A topic's name, a broker's id, or nothing for what all brokers share."""
+    """The name of a topic or the id of a broker. Empty for the configs of all brokers."""
 
     @property
     def node(self) -> int | None:
-        """A broker tells, and changes, its own configs only."""
+        """The node to send the request to: a broker returns and changes only its own configs."""
         return int(self.name) if self.type is ResourceType.BROKER and self.name else None
 
     @property
@@ -38,7 +38,7 @@ class Resource:
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, by Kafka's numbers and in Confluent's words."""
+    """The source of a value, with Kafka's numbers and Confluent's names."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -110,7 +110,7 @@ async def describe_one(cluster: AdminCluster, resource: Resource) -> list[Config
 
 
 async def find(cluster: AdminCluster, cluster_id: str, resource: Resource, name: str) -> Config:
-    """Raises ResourceNotFound when there is no config of that name."""
+    """Raises ResourceNotFound if there is no config with this name."""
     for config in await describe_one(cluster, resource):
         if config.name == name:
             return config
@@ -144,7 +144,7 @@ async def alter(cluster: AdminCluster, resource: Resource, changes: Sequence[Cha
 async def alter_all(
     cluster: AdminCluster, changes: dict[Resource, Sequence[Change]], *, validate_only: bool
 ) -> dict[Resource, ProxyError]:
-    """Each resource's changes take effect together or not at all; what was refused, by resource."""
+    """The changes of a resource are atomic. Returns the errors by resource."""
     refused: dict[Resource, ProxyError] = {}
     for node in {resource.node for resource in changes}:
         request = [

@@ -1,7 +1,7 @@
-"""Consumer groups: who is in them, what they have committed, and changing that.
+"""Consumer groups: members, committed offsets, and changes of both.
 
-Groups of the consumer protocol (KIP-848) through ConsumerGroupDescribe, classic ones through DescribeGroups; which of
-the two a group is, its coordinator knows.
+Groups of the consumer protocol (KIP-848) are described with ConsumerGroupDescribe, classic groups with DescribeGroups.
+Only the coordinator knows the type of a group.
 """
 
 import re
@@ -25,11 +25,11 @@ from headgate.proxy.errors import ApiUnsupported, ProxyError, ResourceNotFound
 
 CLASSIC: Final = "CLASSIC"
 CONSUMER: Final = "CONSUMER"
-# The protocol type of consumers; that of a group which only commits offsets is empty. Others are of Connect and kin.
+# Protocol types of consumer groups. It is empty if the group only commits offsets. Kafka Connect has other types.
 _CONSUMERS: Final = frozenset({"consumer", ""})
 _NO_OFFSET: Final = -1
 _CLASSIC_MEMBER: Final = 0
-# Groups in one question: its answer carries every member of each.
+# Groups in one request: the response contains all their members.
 groups_per_question_max: Final = 200
 
 
@@ -47,7 +47,7 @@ class Group:
     id: str
     type: str
     state: str
-    """In Confluent's words: STABLE, EMPTY, PREPARING_REBALANCE and so on."""
+    """With Confluent's names: STABLE, EMPTY, PREPARING_REBALANCE and so on."""
     is_simple: bool
     is_mixed: bool
     """A group of the consumer protocol that has classic members."""
@@ -67,7 +67,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
-    """What a list tells of a group; None where the broker is too old to tell. In Kafka's words."""
+    """An entry of ListGroups, with Kafka's names. None for fields that an old broker does not send."""
 
     id: str
     protocol_type: str
@@ -77,7 +77,7 @@ class ListedGroup:
 
 
 async def list_any_groups(cluster: AdminCluster) -> list[ListedGroup]:
-    """Every broker's groups, of consumers or not. Waits while coordinators move between brokers."""
+    """All groups of all brokers. Retries while coordinators move between brokers."""
     return await settled(lambda: _list_any_groups(cluster))
 
 
@@ -93,7 +93,7 @@ async def _list_any_groups(cluster: AdminCluster) -> list[ListedGroup]:
 
 
 async def list_groups(cluster: AdminCluster) -> list[Group]:
-    """Every broker's consumer groups. Waits while coordinators move between brokers."""
+    """The consumer groups of all brokers. Retries while coordinators move between brokers."""
     return await settled(lambda: _list_groups(cluster))
 
 
@@ -122,7 +122,7 @@ async def find_group(cluster: AdminCluster, group_id: str) -> Group:
 
 
 async def committed_offsets(cluster: AdminCluster, group_id: str) -> dict[Place, int]:
-    """Everything that the group has committed."""
+    """All committed offsets of the group."""
 
     async def ask() -> Any:
         node = await cluster.coordinator(group_id)
@@ -141,7 +141,7 @@ async def committed_offsets(cluster: AdminCluster, group_id: str) -> dict[Place,
 
 
 async def commit_offsets(cluster: AdminCluster, group_id: str, offsets: Mapping[Place, int]) -> None:
-    """For a group without members, as an administrator does. Raises IllegalState for one that has some."""
+    """Commit offsets for a group without members. Raises IllegalState if it has members."""
     topics: dict[str, list[Mapping[str, object]]] = defaultdict(list)
     for place, offset in offsets.items():
         topics[place.topic].append(
@@ -161,7 +161,7 @@ async def commit_offsets(cluster: AdminCluster, group_id: str, offsets: Mapping[
 
 
 async def delete_group(cluster: AdminCluster, group_id: str) -> None:
-    """With everything it has committed. Raises GroupNotFound, IllegalState."""
+    """Delete the group and its committed offsets. Raises GroupNotFound, IllegalState."""
     node = await cluster.coordinator(group_id)
     answer = await cluster.ask(Api.DELETE_GROUPS, {"groups_names": [group_id]}, node)
     for result in answer.results:
@@ -174,7 +174,7 @@ async def delete_group(cluster: AdminCluster, group_id: str) -> None:
 
 
 async def delete_offsets(cluster: AdminCluster, group_id: str, places: Iterable[Place]) -> None:
-    """Forget what was committed. Raises GroupNotFound, and IllegalState while members subscribe to the topic."""
+    """Delete committed offsets. Raises GroupNotFound, and IllegalState while members subscribe to the topic."""
     topics: dict[str, list[Mapping[str, object]]] = defaultdict(list)
     for place in places:
         topics[place.topic].append({"partition_index": place.partition})
@@ -191,7 +191,7 @@ async def delete_offsets(cluster: AdminCluster, group_id: str, places: Iterable[
 
 
 async def _describe(cluster: AdminCluster, ids: list[str], node: int) -> list[Group]:
-    """Those of the ids that are groups of consumers on that node."""
+    """The consumer groups of the given ids on one node."""
     groups, classic = await _describe_new(cluster, ids, node)
     if classic:
         answer = await cluster.ask(Api.DESCRIBE_GROUPS, {"groups": classic}, node)
@@ -199,7 +199,7 @@ async def _describe(cluster: AdminCluster, ids: list[str], node: int) -> list[Gr
             if row.error_code is ErrorCode.group_id_not_found:
                 continue
             check(row.error_code, getattr(row, "error_message", None), f"group {row.group_id}")
-            # What Kafka up to 3.8 tells of a group that is not there.
+            # Kafka up to 3.8 reports a missing group in this way.
             absent = row.group_state == "Dead" and not row.protocol_type
             if not absent and row.protocol_type in _CONSUMERS:
                 groups.append(_classic_group(row, node))
@@ -207,7 +207,7 @@ async def _describe(cluster: AdminCluster, ids: list[str], node: int) -> list[Gr
 
 
 async def _describe_new(cluster: AdminCluster, ids: list[str], node: int) -> tuple[list[Group], list[str]]:
-    """Groups of the consumer protocol, and the ids of what is left."""
+    """The groups of the consumer protocol, and the other ids."""
     try:
         answer = await cluster.ask(Api.CONSUMER_GROUP_DESCRIBE, {"group_ids": ids}, node)
     except ApiUnsupported:
@@ -270,7 +270,7 @@ def _state(name: str) -> str:
 
 
 def _assignment(content: bytes) -> tuple[Place, ...]:
-    """The partitions in a member's assignment; none if it is not one of the consumer protocol's."""
+    """The partitions in a member's assignment. Empty for assignments of other protocols."""
     version = struct.calcsize(">h")
     if len(content) < version:
         return ()

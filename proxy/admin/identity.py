@@ -1,4 +1,4 @@
-"""The cluster id, which v3 paths start with. It is cached, and read again when a path names another cluster."""
+"""The cluster id of v3 paths. It is cached, and requested again if a path contains another id."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from headgate.proxy.admin.topics import describe_cluster
 from headgate.proxy.errors import ResourceNotFound
 from headgate.proxy.settings import ProxySettings
 
-# A path with a wrong cluster id asks the brokers again, at most this often.
+# Minimum time between two requests for the cluster id.
 recheck_seconds: Final = 1.0
 
 
@@ -30,10 +30,10 @@ class ClusterIdentity:
         return self._known
 
     async def check(self, cluster_id: str) -> None:
-        """Raises ResourceNotFound when the path names another cluster."""
+        """Raises ResourceNotFound if the path contains another cluster id."""
         if cluster_id == await self.cluster_id():
             return
-        # The brokers behind the address may have been replaced by another cluster.
+        # Another cluster may have replaced the brokers at this address.
         async with self._asking:
             if cluster_id != self._known and time.monotonic() - self._asked_at > recheck_seconds:
                 await self._update()
@@ -45,7 +45,7 @@ class ClusterIdentity:
         self._asked_at = time.monotonic()
 
     async def _ask(self) -> str:
-        # A new client, because it starts at the bootstrap addresses: these may lead to another cluster by now.
+        # A new client connects to the bootstrap addresses, which may belong to another cluster now.
         cluster = AdminCluster(self._settings.connection)
         try:
             return (await describe_cluster(cluster)).cluster_id

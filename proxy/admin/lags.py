@@ -1,4 +1,4 @@
-"""How far a group is behind: committed offsets against the ends of partitions."""
+"""Consumer lag: the difference between committed offsets and the ends of partitions."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class Lag:
     current_offset: int
     log_end_offset: int
     consumer: Consumer | None
-    """Whoever reads the partition now."""
+    """The member that is assigned to the partition."""
 
     @property
     def lag(self) -> int:
@@ -22,7 +22,7 @@ class Lag:
 
 
 async def list_lags(cluster: AdminCluster, group: Group) -> list[Lag]:
-    """One for each partition that the group has committed and that is still there.
+    """One lag for each existing partition with a committed offset.
 
     Raises ResourceNotFound when it has committed nothing.
     """

@@ -1,4 +1,4 @@
-"""Offsets of partitions: where they start and end, where a moment lies, and moving the start up (DeleteRecords)."""
+"""Offsets of partitions (ListOffsets), and deletion of records (DeleteRecords)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from headgate.proxy.errors import LeaderNotFound
 
 LATEST: Final = -1
 EARLIEST: Final = -2
-# DeleteRecords takes it for "up to the end".
+# In DeleteRecords: up to the high watermark.
 HIGH_WATERMARK: Final = -1
 
 
@@ -29,9 +29,9 @@ class Place:
 async def list_offsets(
     cluster: AdminCluster, times: Mapping[Place, int], *, committed: bool = False
 ) -> dict[Place, int]:
-    """By place: the offset for LATEST, EARLIEST, or of the first record not older than a timestamp (-1 for none).
+    """The offset for LATEST, EARLIEST, or of the first record not older than a timestamp (-1: no such record).
 
-    `committed` ends a partition before its first open transaction, as a reader of committed records does.
+    With `committed`, LATEST is the last stable offset.
     Raises TopicNotFound, PartitionNotFound, LeaderNotFound.
     """
 
@@ -60,7 +60,7 @@ async def list_offsets(
 
 
 async def bounds(cluster: AdminCluster, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
-    """The first offset and the one after the last, by place."""
+    """The first offset and the next offset of each partition."""
     wanted = list(places)
     start = await list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
     end = await list_offsets(cluster, dict.fromkeys(wanted, LATEST))
@@ -68,7 +68,7 @@ async def bounds(cluster: AdminCluster, places: Iterable[Place]) -> dict[Place, 
 
 
 async def purge(cluster: AdminCluster, before: Mapping[Place, int]) -> dict[Place, int]:
-    """Forget the records before an offset (HIGH_WATERMARK: all there are); the new first offset, by place."""
+    """Delete the records before an offset (HIGH_WATERMARK: all records). Returns the new first offsets."""
     topics = await find_topics(cluster, sorted({place.topic for place in before}))
     by_leader: dict[int, dict[str, list[Mapping[str, object]]]] = defaultdict(lambda: defaultdict(list))
     for place, offset in before.items():
@@ -94,7 +94,7 @@ def places_of(topic: Topic) -> list[Place]:
 
 
 async def still_there(cluster: AdminCluster, places: Iterable[Place]) -> list[Place]:
-    """Those whose topic has not been deleted since, and that have a leader to ask."""
+    """The partitions that still exist and have a leader."""
     wanted = sorted(places)
     topics = await find_topics(cluster, sorted({place.topic for place in wanted}), missing_ok=True)
     there = {

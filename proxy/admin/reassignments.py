@@ -1,4 +1,4 @@
-"""Partitions whose replicas are on the move (ListPartitionReassignments, KIP-455)."""
+"""Partition reassignments in progress (ListPartitionReassignments, KIP-455)."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class Reassignment:
 
 
 async def list_reassignments(cluster: AdminCluster, topic: Topic | None = None) -> list[Reassignment]:
-    """Those under way, of all topics or of one."""
+    """The reassignments of one topic, or of all."""
     wanted = None
     if topic is not None:
         wanted = [{"name": topic.name, "partition_indexes": [each.index for each in topic.partitions]}]

@@ -1,6 +1,6 @@
-"""Where a reset takes a group's offsets. The plan is pure; `reset_offsets` asks and commits.
+"""Resets the committed offsets of a group. `plan` is pure; `reset_offsets` sends the requests.
 
-The place to go to is cut to what the partition holds, as Kafka's own tool does.
+Offsets are clamped to the partition, as in Kafka's own tool.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from headgate.proxy.errors import BadRequest, GroupNotFound, IllegalState, Resou
 
 
 class NothingCommitted(BadRequest):
-    """A shift needs something to shift from."""
+    """A shift requires a committed offset."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(f"The group has committed nothing for {place}, so there is nothing to shift from.")
@@ -33,7 +33,7 @@ class Aim(StrEnum):
 class Target:
     aim: Aim
     number: int = 0
-    """The offset, the milliseconds since the epoch, or by how many records."""
+    """An offset, a timestamp in milliseconds, or a number of records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Move:
     place: Place
     before: int | None
     wanted: int | None
-    """Before it was cut; None where no record is as late as the moment."""
+    """Before it was clamped. None if all records are older than the timestamp."""
     after: int
     log_end_offset: int
 
@@ -53,7 +53,7 @@ def plan(
     limits: Mapping[Place, tuple[int, int]],
     at_time: Mapping[Place, int],
 ) -> list[Move]:
-    """`at_time` holds the offsets of the target's moment, -1 for none so late. Raises NothingCommitted."""
+    """`at_time`: the offsets for the target's timestamp, -1 if all records are older. Raises NothingCommitted."""
     return [_move(target, place, committed.get(place), limits[place], at_time.get(place, -1)) for place in places]
 
 
@@ -79,9 +79,9 @@ def _move(target: Target, place: Place, before: int | None, limits: tuple[int, i
 async def reset_offsets(
     cluster: AdminCluster, group_id: str, target: Target, wanted: Mapping[str, Sequence[int]], *, validate_only: bool
 ) -> list[Move]:
-    """Of the wanted partitions (none named: all of the topic; no topic: all that the group has committed).
+    """Reset the given partitions. No partition: all of the topic. No topic: all committed partitions of the group.
 
-    A group that is not there yet is made by the offsets it is given. Raises IllegalState while it has members.
+    Creates a missing group. Raises IllegalState while the group has members.
     """
     try:
         group = await find_group(cluster, group_id)

@@ -1,7 +1,7 @@
-"""Brokers, topics, their partitions and replicas: what there is (Metadata), and changing it.
+"""Brokers, topics, partitions and replicas (Metadata), and changes of topics.
 
-In a cluster a change is decided by the controller and learnt by the brokers a moment later. Whoever creates, widens or
-deletes a topic here is answered once a broker knows of it, so that the next request finds what the last one did.
+The controller makes a change, and the brokers learn about it a moment later. The functions here return once a broker
+knows the change, so that the next request sees it.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from headgate.proxy.admin.cluster import AdminCluster
 from headgate.proxy.admin.refusals import check, refusal
 from headgate.proxy.errors import PartitionNotFound, ProxyError, ResourceNotFound
 
-# Kafka's limit for a topic's name; a longer one needs no question.
+# Kafka's limit for topic names.
 name_characters_max: Final = 249
-# A broker that has not heard after this long will hear; the change itself is made.
-hearing_attempts_max: Final = 30
-hearing_pause_seconds: Final = 0.1
+# How long to wait until brokers know a change, which is already made.
+propagation_attempts_max: Final = 30
+propagation_pause_seconds: Final = 0.1
 _NOT_TOLD: Final = -(2**31)
 
 
@@ -36,7 +36,7 @@ class Broker:
 class Partition:
     index: int
     leader: int
-    """-1 for none."""
+    """-1 without a leader."""
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
 
@@ -47,7 +47,7 @@ class Topic:
     is_internal: bool
     partitions: tuple[Partition, ...]
     authorized_operations: tuple[int, ...] = ()
-    """Kafka's numbers; none where they were not asked for or the cluster has no authorizer."""
+    """Kafka's numbers. Empty if they were not requested or the cluster has no authorizer."""
 
     @property
     def replication_factor(self) -> int:
@@ -77,7 +77,7 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """None leaves a number to the cluster's defaults; with assignments, both numbers follow from them."""
+    """None: the default of the cluster. With assignments, both numbers follow from them."""
 
     name: str
     partitions: int | None = None
@@ -106,14 +106,14 @@ async def list_topics(cluster: AdminCluster, *, with_operations: bool = False) -
 
 
 async def find_topic(cluster: AdminCluster, name: str, *, with_operations: bool = False) -> Topic:
-    """Never creates one. Raises TopicNotFound."""
+    """Never creates a topic. Raises TopicNotFound."""
     return (await find_topics(cluster, [name], with_operations=with_operations))[name]
 
 
 async def find_topics(
     cluster: AdminCluster, names: Sequence[str], *, with_operations: bool = False, missing_ok: bool = False
 ) -> dict[str, Topic]:
-    """The named topics. Raises TopicNotFound, unless told that some may be gone."""
+    """Raises TopicNotFound unless `missing_ok`."""
     if not names:
         return {}
     for name in names:
@@ -129,12 +129,12 @@ async def find_topics(
     )
     found: dict[str, Topic] = {}
     for topic in answer.topics:
-        # A name that no topic can have is not there either.
+        # No topic can have an invalid name.
         if topic.error_code in (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception):
             if missing_ok:
                 continue
             raise _no_topic(topic.name)
-        # A topic whose leaders are being elected is there all the same.
+        # The topic exists; its leaders are being elected.
         if topic.error_code is not ErrorCode.leader_not_available:
             check(topic.error_code, None, f"topic {topic.name}")
         found[topic.name] = _topic(topic)
@@ -142,7 +142,7 @@ async def find_topics(
 
 
 async def create_topic(cluster: AdminCluster, wanted: NewTopic, *, validate_only: bool) -> tuple[int, int]:
-    """Partitions and replication factor of the new topic, 0 where the cluster is too old to tell."""
+    """The partitions and replication factor of the new topic; 0 if the broker is too old to send them."""
     request = {
         "name": wanted.name,
         "num_partitions": -1 if wanted.partitions is None else wanted.partitions,
@@ -162,7 +162,7 @@ async def create_topic(cluster: AdminCluster, wanted: NewTopic, *, validate_only
         check(result.error_code, f"Topic '{wanted.name}' already exists.", f"topic {wanted.name}")
     check(result.error_code, result.error_message, f"topic {wanted.name}")
     if not validate_only:
-        await _heard(cluster, wanted.name, 1)
+        await _propagated(cluster, wanted.name, 1)
     return max(getattr(result, "num_partitions", 0), 0), max(getattr(result, "replication_factor", 0), 0)
 
 
@@ -175,7 +175,7 @@ async def delete_topic(cluster: AdminCluster, name: str) -> None:
         if result.error_code is ErrorCode.invalid_topic_exception:
             raise _no_topic(name)
         check(result.error_code, getattr(result, "error_message", None), f"topic {name}")
-    await _heard(cluster, name, 0)
+    await _propagated(cluster, name, 0)
 
 
 async def add_partitions(cluster: AdminCluster, name: str, total: int, *, validate_only: bool = False) -> None:
@@ -191,17 +191,17 @@ async def add_partitions(cluster: AdminCluster, name: str, total: int, *, valida
     for result in answer.results:
         check(result.error_code, result.error_message, f"topic {name}")
     if not validate_only:
-        await _heard(cluster, name, total)
+        await _propagated(cluster, name, total)
 
 
-async def _heard(cluster: AdminCluster, name: str, partitions: int) -> None:
-    """Wait, within bounds, until a broker knows so many partitions with a leader, or (0) no such topic any more."""
-    for _ in range(hearing_attempts_max):
+async def _propagated(cluster: AdminCluster, name: str, partitions: int) -> None:
+    """Wait until a broker knows this number of partitions with leaders; 0: until the topic is gone."""
+    for _ in range(propagation_attempts_max):
         topic = (await find_topics(cluster, [name], missing_ok=True)).get(name)
         led = 0 if topic is None else sum(partition.leader >= 0 for partition in topic.partitions)
         if topic is None if partitions == 0 else topic is not None and led == max(len(topic.partitions), partitions):
             return
-        await asyncio.sleep(hearing_pause_seconds)
+        await asyncio.sleep(propagation_pause_seconds)
 
 
 def _no_topic(name: str) -> ProxyError:

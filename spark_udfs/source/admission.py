@@ -1,4 +1,4 @@
-"""The stream reader for PySpark from 4.2 on: Spark says how much a batch may take, and when a query is to end."""
+"""Stream reader for PySpark 4.2 and later: Spark limits the size of a micro-batch and ends queries."""
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 

@@ -1,4 +1,4 @@
-"""A batch query: planned once on the driver, then read range by range."""
+"""Reader of batch queries: the driver plans offset ranges, and each task reads one."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +22,7 @@ class BatchReader(DataSourceReader):
         return [RangePartition(one) for one in loop_thread().run(self._ranges())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Spark makes up a partition of its own where there is none to read.
+        # Without partitions, Spark would create an empty one itself.
         return read_range(self._spec, partition.wanted) if isinstance(partition, RangePartition) else iter(())
 
     async def _ranges(self) -> list[OffsetRange]:

@@ -1,4 +1,4 @@
-"""The sink of batch queries. What a task does is `spark_udfs.source.writing`'s."""
+"""Writer of batch queries. `spark_udfs.source.writing` writes the records of a task."""
 
 from collections.abc import Iterator
 

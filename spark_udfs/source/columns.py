@@ -1,8 +1,7 @@
-"""The columns of the data source: their Spark types, and records in Arrow turned into exactly those.
+"""The columns of the data source: their Spark types, and the conversion of records to Arrow.
 
-Raw columns are those of Spark's Kafka source. Where values are decoded, `value` is the decoded one, and `reason`,
-`schema_id` and `raw` stand beside it as `from_registry_avro` has them. Spark compares the types to the letter,
-nullability included.
+Raw columns are those of Spark's Kafka source. With decoding, `value` contains the decoded value, and the columns
+`reason`, `schema_id` and `raw` of `from_registry_avro` are added. Spark compares types exactly, with nullability.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +33,7 @@ HEADERS = pa.list_(pa.field("element", HEADER))
 TIMESTAMP = pa.timestamp("us", "UTC")
 MICROSECONDS_PER_MILLISECOND = 1000
 MILLISECONDS_MAX = (2**63 - 1) // MICROSECONDS_PER_MILLISECOND
-"""Spark's timestamps are microseconds in 64 bits; Kafka's milliseconds in 64 bits can be anything."""
+"""Spark's timestamps are 64-bit microseconds. Kafka's 64-bit milliseconds can exceed them."""
 
 _RAW: dict[str, tuple[DataType, pa.DataType]] = {
     "key": (BinaryType(), pa.binary()),
@@ -49,7 +48,7 @@ _HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructFi
 
 
 def table_schema(decoding: Decoding | None, *, has_headers: bool, registry: str | None) -> StructType:
-    """All columns that there are. `registry`: its addresses, noted on the value for the functions that decode later."""
+    """All columns. `registry`: the registry URLs, stored in the metadata of the value column for later decoding."""
     metadata = {METADATA_URL: registry} if registry else None
     fields = [StructField(name, kind) for name, (kind, _) in _RAW.items()]
     value: DataType = BinaryType() if decoding is None else spark_type(decoding.decoder().type)
@@ -104,7 +103,7 @@ def check_schema(wanted: StructType, table: StructType) -> None:
 
 
 class RowBatches:
-    """Makes record batches of some columns out of fetched records of one topic."""
+    """Builds Arrow batches of the selected columns from fetched records of one topic."""
 
     def __init__(
         self, names: Sequence[str], topic: str, partition: int, decoding: Decoding | None, *, is_flat: bool = False
@@ -126,13 +125,13 @@ class RowBatches:
         }
 
     def batches(self, records: RecordRows) -> Iterator[pa.RecordBatch]:
-        """Several where what is decoded would be too large for one. Raises `PoisonError` in the mode FAIL."""
+        """Several batches if the decoded values are too large for one. Raises `PoisonError` in mode FAIL."""
         if self._decoding is None:
             yield self._batch(records, {})
             return
         for start, columns in self._decoded(records, self._decoding):
             taken = records.slice(start, len(columns.reasons))
-            # The payloads themselves are wanted of bad rows only, for a column or for an error that quotes them.
+            # Payloads are needed only for bad rows: for a column, or for an error that quotes them.
             is_quoted = "raw" in self._names or self._decoding.on_poison is OnPoison.FAIL
             is_copied = is_quoted and len(poison_rows(columns)) > 0
             payloads = taken.column("value") if is_copied else pa.nulls(len(taken), pa.binary())
@@ -145,7 +144,7 @@ class RowBatches:
             yield self._batch(taken, made)
 
     def _decoded(self, records: RecordRows, decoding: Decoding) -> Iterator[tuple[int, Columns]]:
-        """In runs of rows, each with the number of its first."""
+        """Slices of rows, each with the index of its first row."""
         if decoding.is_in_place and not records.has_headers:
             return decoding.in_place(records.payloads())
         headers = records.column("headers") if records.has_headers else None
@@ -162,12 +161,12 @@ def _repeated(value: object, kind: pa.DataType, rows: int) -> pa.Array:
 
 
 def _constant(value: object, kind: pa.DataType, rows: int) -> pa.Array:
-    # Made for the next power of two, so that batches of many sizes share a few.
+    # Rounded up to a power of two, so that batches of different sizes share a few cached arrays.
     return _repeated(value, kind, 1 << max(rows - 1, 0).bit_length()).slice(0, rows)
 
 
 def _microseconds(times: pa.Array) -> pa.Array:
-    """A time that Spark cannot hold is null, like one that is not there."""
+    """Timestamps outside the range of Spark, and missing timestamps, are null."""
     milliseconds = times.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     is_outside = (milliseconds > MILLISECONDS_MAX) | (milliseconds < -MILLISECONDS_MAX)
     mask = is_outside | times.is_null().to_numpy(zero_copy_only=False) if times.null_count else is_outside
@@ -178,7 +177,7 @@ def _microseconds(times: pa.Array) -> pa.Array:
 
 
 def _headers(lists: pa.Array) -> pa.Array:
-    """No headers are null, as in Spark's Kafka source."""
+    """Without headers, the column is null, as in Spark's Kafka source."""
     offsets = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset : lists.offset + len(lists) + 1]
     has_some = offsets[1:] > offsets[:-1]
     present = None if has_some.all() else pa.py_buffer(np.packbits(has_some, bitorder="little"))
@@ -188,7 +187,7 @@ def _headers(lists: pa.Array) -> pa.Array:
 
 
 def cut(records: RecordRows, end: int) -> RecordRows:
-    """Without the records at the range's end and beyond it."""
+    """Remove the records at the end offset and beyond."""
     if len(records) == 0 or records.offsets[-1] < end:
         return records
     return records.slice(0, int(np.searchsorted(records.offsets, end)))

@@ -1,8 +1,8 @@
-"""The data source `headgate`, as Spark's Python Data Source API wants it: one class, which makes readers and writers.
+"""The data source `headgate` for Spark's Python Data Source API: one class that creates readers and writers.
 
-Spark makes an instance on the driver, asks it for its schema, and pickles it to wherever readers and writers are made;
-the reader's schema, once asked of the registry, travels with it. For each of these steps Spark starts a process that
-loads this module: what a step needs, it imports itself.
+Spark creates an instance on the driver, requests its schema, and pickles it to the processes that create readers and
+writers. The pickled instance contains the reader schema. Spark starts a process for each step, and each process loads
+this module: imports are local to the steps that need them.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class HeadgateDataSource(DataSource):
     def schema(self) -> StructType:
         from headgate.spark_udfs.source.options import read_options
 
-        # Whether it will be a batch or a stream is not known yet; what only one of them may have is checked later.
+        # Batch or stream is not known yet. Options that only one of them supports are checked later.
         options = read_options(_without_ends(self.options), is_streaming=True)
         return self._table(options)
 
@@ -77,7 +77,7 @@ class HeadgateDataSource(DataSource):
         return RowStreamWriter(options, schema)
 
     def _table(self, options: "ReadOptions") -> StructType:
-        """The columns that the options ask for; asks the registry once for the life of this object."""
+        """The columns that the options select. Sends at most one request to the registry."""
         from headgate.spark_udfs.source.columns import chosen, flattened, table_schema
         from headgate.spark_udfs.source.decoded import read_registry
 

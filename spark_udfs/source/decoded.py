@@ -1,7 +1,4 @@
-"""Values decoded in the source itself: the options that ask for it, and the reader's schema that comes of them.
-
-How a payload is decoded is `spark_udfs.decoding`'s matter; here is only what the data source's options say about it.
-"""
+"""Decoding options of the data source, and the reader schema that they select."""
 
 import json
 from collections.abc import Mapping
@@ -34,7 +31,7 @@ class DecodingOptions:
     on_new_version: OnNewVersion = OnNewVersion.KEEP
 
     def planned(self, registry: tuple[tuple[str, str], ...]) -> Decoding:
-        """Ask the registry, on the driver. Raises `BadOption`, and `ReaderError` with advice."""
+        """Fetch the reader schema from the registry, on the driver. Raises `BadOption`, `ReaderError`."""
         try:
             return plan_decoding(
                 self.choice,
@@ -81,7 +78,7 @@ def read_decoding_options(options: Mapping[str, str]) -> DecodingOptions | None:
 
 
 def _fields(text: str | None) -> tuple[str, ...] | None:
-    """A JSON array, or names between commas."""
+    """A JSON array, or names separated by commas."""
     if text is None:
         return None
     if text.lstrip().startswith("["):

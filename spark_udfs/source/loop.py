@@ -1,6 +1,6 @@
-"""One event loop in a thread of its own, per process: Spark calls from plain threads, aiokafka needs a loop.
+"""One event loop per process, in a separate thread: Spark calls from plain threads, aiokafka needs an event loop.
 
-While the calling thread decodes one fetch (without Python's lock), this thread takes in the next.
+While the calling thread decodes one fetch without the GIL, this thread receives the next.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """To its end; what it raises is raised here."""
+        """Run a coroutine and return its result. Raises its exceptions."""
         task = self.start(work)
         try:
             return task.result()
@@ -38,5 +38,5 @@ def loop_thread() -> LoopThread:
 
 @cache
 def _of_process(_process_id: int) -> LoopThread:
-    # By process: a fork takes the object along, and not the thread.
+    # By process: a fork copies the object, but not the thread.
     return LoopThread()

@@ -14,7 +14,7 @@ from aiokafka.structs import TopicPartition
 
 Offsets = dict[TopicPartition, int]
 TopicIds = dict[str, str]
-"""By name. Of topics whose brokers tell none there is none."""
+"""By topic name. Brokers before Kafka 2.8 have no topic ids."""
 
 OFFSET_MAX = 2**63 - 1
 PARTITION_MAX = 2**31 - 1
@@ -29,17 +29,17 @@ may have grown past the offset that was read of its predecessor."""
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place in a stream."""
+    """A position in a stream."""
 
     offsets: Offsets
     topic_ids: TopicIds = field(default_factory=dict)
 
     def other_topics(self, later: "Mark") -> set[str]:
-        """Those that have another id later on. Where either does not know it, it is taken for the same."""
+        """Topics with another id in `later`. A missing id counts as the same id."""
         return {topic for topic, id_ in self.topic_ids.items() if later.topic_ids.get(topic, id_) != id_}
 
     def made_anew(self, later: "Mark") -> set[TopicPartition]:
-        """Partitions that are others by now, as their topic's id tells, or an end before what was read."""
+        """Partitions of re-created topics: the topic id differs, or the end is before the offset that was read."""
         others = self.other_topics(later)
         return {
             at
@@ -63,7 +63,7 @@ def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]
 
 
 def from_json(nested: Mapping[str, Any]) -> Mark:
-    """What `to_json` made, read back from a checkpoint; raises ValueError for anything else."""
+    """Parse the output of `to_json` from a checkpoint. Raises ValueError."""
     offsets = parse({topic: rows for topic, rows in nested.items() if topic not in (INITIAL, TOPIC_IDS)}, least=0)
     ids = nested.get(TOPIC_IDS, {})
     if not isinstance(ids, Mapping) or not all(isinstance(id_, str) for id_ in ids.values()):
@@ -72,7 +72,7 @@ def from_json(nested: Mapping[str, Any]) -> Mark:
 
 
 def read(text: str, *, least: int) -> Offsets:
-    """A user's JSON; numbers from `least` on. Raises ValueError, saying what is wrong and where."""
+    """Parse JSON of a user. Numbers are at least `least`. Raises ValueError with the position of the error."""
     try:
         nested = json.loads(text, object_pairs_hook=_without_repeats)
     except RecursionError:
@@ -100,7 +100,7 @@ def parse(nested: object, *, least: int) -> Offsets:
 
 
 def partition_number(text: object) -> int:
-    """Raises ValueError. Digits of other scripts are digits to Python and not to Kafka."""
+    """Raises ValueError, also for digits of other scripts, which Python accepts."""
     number = str(text)
     if isinstance(text, bool) or not number.isascii() or not number.isdigit() or int(number[:11]) > PARTITION_MAX:
         raise ValueError(f"{_shown(text)} is not the number of a partition")

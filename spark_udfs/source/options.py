@@ -1,8 +1,7 @@
-"""The options of the data source, checked: every name is known, every value can be meant, and an error says which is
-not.
+"""Parses and validates the options of the data source.
 
-Names are those of Spark's Kafka source where it has the same thing; Spark hands them over in lower case. Options of the
-registry are `spark_udfs.registry_options`', those of TLS and SASL `kafka_client.security`'s.
+Options have the names of Spark's Kafka source where it has them. Spark passes names in lower case.
+`kafka_client.security` parses the options of TLS and SASL.
 """
 
 import difflib
@@ -22,21 +21,20 @@ from headgate.spark_udfs.spec.registry_options import OPTION_NAMES as REGISTRY_O
 INT_32_MAX = 2**31 - 1
 
 FETCH_BYTES_DEFAULT = 4 * 1024 * 1024
-"""Of one fetch, and so of what one task holds: one fetch being decoded, one on its way. Four of Kafka's own default:
-about 40,000 small records, two Arrow batches."""
+"""Bytes of one fetch. A task holds two: one is being decoded, one is in flight. Four times Kafka's default: about
+40,000 small records, two Arrow batches."""
 FETCH_WAIT_MS_DEFAULT = 500
 REQUEST_TIMEOUT_MS_DEFAULT = 30_000
 RETRY_MS_DEFAULT = 60_000
-"""How long a broker that was there is waited for: a restart, an election. As `default.api.timeout.ms` of the Java
-client."""
+"""How long to retry while a broker restarts or a leader is elected. As `default.api.timeout.ms` of the Java client."""
 REQUEST_BYTES_DEFAULT = 1024 * 1024
-"""The largest batch to write. Brokers take 1 MiB by default."""
+"""The largest batch to write. Brokers accept 1 MiB by default."""
 DELIVERY_MS_DEFAULT = 120_000
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 PREFIX = "kafka."
-"""Of the options that are properties of Kafka's clients."""
+"""Prefix of options that are properties of Kafka's clients."""
 
 _CONNECTION = (
     "bootstrap.servers",
@@ -82,7 +80,7 @@ _WRITE = (
     "kafka.delivery.timeout.ms",
 )
 _SPARKS = ("checkpointLocation", "queryName", "includeHeaders")
-"""What Spark itself puts among the options of a sink, and one that its Kafka source and sink share."""
+"""Options that Spark adds to the options of a sink, and one that Spark's Kafka source and sink share."""
 
 _WHY_NOT = {
     "path": "this source has no path; name the topics with subscribe",
@@ -111,17 +109,17 @@ class ReadOptions:
     records_per_partition_max: int | None = None
     is_loss_fatal: bool = True
     checks_topic_ids: bool = True
-    """A stream tells topics of one name apart, and keeps their ids in its checkpoint."""
+    """A stream detects re-created topics by their ids, which it stores in its checkpoint."""
     has_headers: bool = False
     columns: tuple[str, ...] | None = None
     is_flat: bool = False
-    """The fields of the decoded value are columns of their own, which saves Spark from taking it apart."""
+    """The fields of the decoded value become top-level columns, so that Spark does not have to extract them."""
     isolation: Isolation = Isolation.READ_UNCOMMITTED
     fetch_bytes: int = FETCH_BYTES_DEFAULT
     fetch_wait_ms: int = FETCH_WAIT_MS_DEFAULT
     decoding: DecodingOptions | None = None
     registry: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """The options of the registry as they were given."""
+    """The options of the registry, unparsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +180,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
 
 
 def _known(given: Mapping[str, str], names: tuple[str, ...], use: str) -> dict[str, str]:
-    """By lower-case name."""
+    """The options by lower-case name. Raises `BadOption` for unknown names."""
     options = {name.lower(): text for name, text in given.items()}
     known = {name.lower(): name for name in names}
     for name in options:

@@ -13,7 +13,7 @@ POSITIVE = 0x7FFFFFFF
 
 
 def partitions_of(keys: pa.Array, count: int) -> NDArray[np.int64]:
-    """For binary keys without nulls, and a topic of `count` partitions."""
+    """The partition of each key, for binary keys without nulls and a topic with `count` partitions."""
     return (murmur2(keys).astype(np.int64) & POSITIVE) % count
 
 
@@ -25,7 +25,7 @@ def murmur2(keys: pa.Array) -> NDArray[np.uint32]:
     starts, lengths = bounds[:-1], np.diff(bounds)
     data = np.frombuffer(wide.buffers()[2], np.uint8) if bounds[-1] else np.zeros(0, np.uint8)
     hashes = np.uint32(SEED) ^ lengths.astype(np.uint32)
-    # The longest first, so that those with words left are always the first rows.
+    # Longest keys first: rows with remaining words are then a prefix.
     order = np.argsort(-lengths, kind="stable")
     words = lengths[order] // 4
     for word in range(int(words[0])):
@@ -44,7 +44,7 @@ def murmur2(keys: pa.Array) -> NDArray[np.uint32]:
 
 
 def _word_at(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Four bytes, the lowest first."""
+    """Little-endian 32-bit words."""
     word = np.zeros(len(at), np.uint32)
     for byte in range(4):
         word |= data[at + byte].astype(np.uint32) << np.uint32(8 * byte)

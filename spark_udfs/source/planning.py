@@ -28,7 +28,7 @@ from headgate.spark_udfs.source.topics import Selection
 
 
 async def partitions_and_latest(cluster: Cluster, options: ReadOptions) -> Mark:
-    """Every partition there is now, with its end. Topics that are gone are data loss, which the plan tells of."""
+    """All existing partitions with their ends. The plan reports deleted topics as data loss."""
     places = await cluster.partitions(options.selection, may_miss=not options.is_loss_fatal)
     ids = cluster.topic_ids(places) if options.checks_topic_ids else {}
     return Mark(await cluster.edges(places, LATEST, options.isolation), ids)
@@ -37,8 +37,7 @@ async def partitions_and_latest(cluster: Cluster, options: ReadOptions) -> Mark:
 async def resolved(
     cluster: Cluster, options: ReadOptions, position: Position, edge: Edge, places: Iterable[TopicPartition]
 ) -> Offsets:
-    """A position as offsets. Raises `BadOption` where it does not fit the partitions, `DataLost` where they have
-    not."""
+    """Resolve a position to offsets. Raises `BadOption` if it does not fit the partitions, and `DataLost`."""
     places = list(places)
     if isinstance(position, AtEdge):
         return await cluster.edges(places, position.where, options.isolation)
@@ -63,7 +62,7 @@ async def batch_ranges(cluster: Cluster, options: ReadOptions) -> list[OffsetRan
 
 
 async def stream_ranges(cluster: Cluster, options: ReadOptions, start: Mark, end: Mark) -> list[OffsetRange]:
-    """The tasks of a micro-batch. Raises `DataLost` for what the checkpoint has and the brokers have not."""
+    """The tasks of a micro-batch. Raises `DataLost` if offsets of the checkpoint are missing at the brokers."""
     check_gone(options, start.offsets.keys() - end.offsets.keys())
     check_anew(options, start, end)
     ends = await _still_there(cluster, options, end)
@@ -188,7 +187,7 @@ async def _by_time(
     resolved_offsets: Offsets = {}
     for at in places:
         offset = found[at]
-        # A record of an open transaction can be that old, and is not to be read yet.
+        # A record of an open transaction can be that old, and cannot be read yet.
         resolved_offsets[at] = last[at] if offset is None else min(offset, last[at])
     return resolved_offsets
 

@@ -1,4 +1,4 @@
-"""Where to begin and where to end: the values of startingOffsets, endingOffsets and their siblings by time. Pure."""
+"""Start and end positions: startingOffsets, endingOffsets and the options by timestamp. No I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from headgate.spark_udfs.source.errors import BadOption
 
 EARLIEST = -2
 LATEST = -1
-"""Instead of an offset, in a user's JSON and in Kafka's ListOffsets."""
+"""Special offsets in JSON of users and in Kafka's ListOffsets."""
 
 
 class Edge(Enum):
@@ -20,7 +20,7 @@ class Edge(Enum):
 
 
 class NoMatch(Enum):
-    """What becomes of a start by time where no record is that new."""
+    """The start position if all records are older than the timestamp."""
 
     ERROR = "error"
     LATEST = "latest"
@@ -28,7 +28,7 @@ class NoMatch(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AtEdge:
-    """The beginning or the end of every partition."""
+    """The start or the end of every partition."""
 
     where: int
     """EARLIEST or LATEST."""
@@ -37,12 +37,12 @@ class AtEdge:
 @dataclass(frozen=True, slots=True)
 class AtOffsets:
     by_partition: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """EARLIEST and LATEST stand for themselves."""
+    """Offsets by partition. EARLIEST and LATEST are allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtTimes:
-    """The first record at or after a time, in milliseconds: one for all partitions, or one for each."""
+    """The first record at or after a timestamp in milliseconds: one timestamp for all partitions, or one for each."""
 
     by_partition: Mapping[TopicPartition, int] | None
     everywhere: int | None = None
@@ -53,8 +53,7 @@ Position = AtEdge | AtOffsets | AtTimes
 
 
 def read_position(edge: Edge, options: Mapping[str, str], *, is_streaming: bool) -> Position:
-    """From the options by lower-case name. A time goes before offsets by time, and those before offsets, as in
-    Spark."""
+    """From the options by lower-case name. Precedence as in Spark: timestamp, offsets by timestamp, offsets."""
     names = {kind: f"{edge.value}{kind}" for kind in ("Timestamp", "OffsetsByTimestamp", "Offsets")}
     found = {kind: options[name.lower()] for kind, name in names.items() if name.lower() in options}
     if edge is Edge.END and is_streaming and found:

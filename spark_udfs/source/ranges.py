@@ -12,12 +12,12 @@ from aiokafka.structs import TopicPartition
 from headgate.spark_udfs.source.offsets import Offsets
 
 SPLITS_MAX = 100_000
-"""Tasks of one batch. Beyond it Spark's scheduler is the cost; it is a typing error in minPartitions."""
+"""Tasks of one batch. Larger values of minPartitions overload Spark's scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """Records of one partition from `start` up to, and without, `end`."""
+    """Records of one partition from `start` (inclusive) to `end` (exclusive)."""
 
     at: TopicPartition
     start: int
@@ -25,7 +25,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """An upper bound: compaction and the markers of transactions leave gaps."""
+        """An upper bound: compaction and transaction markers leave gaps."""
         return self.end - self.start
 
 
@@ -39,13 +39,13 @@ def limited(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition,
     if total <= records_max:
         return dict(latest)
     shares = {at: records_max * size // total for at, size in waiting.items()}
-    # Those that get nothing by their share first, then the largest remainders; the order makes it deterministic.
+    # Partitions without a share first, then the largest remainders. The order is deterministic.
     eager = sorted(waiting, key=lambda at: (shares[at] > 0, -(records_max * waiting[at] % total), at))
     for at in eager[: records_max - sum(shares.values())]:
         shares[at] += 1
     surplus = [at for at in waiting if shares[at] == 0]
     for at in sorted(surplus, key=lambda at: (-waiting[at], at)):
-        # One record for the small ones, at the cost of the largest share.
+        # One record for each small partition, taken from the largest share.
         giver = max(shares, key=lambda other: (shares[other], other))
         if shares[giver] <= 1:
             break
@@ -57,7 +57,7 @@ def limited(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition,
 def divided(
     ranges: Iterable[OffsetRange], partitions_min: int | None = None, records_max: int | None = None
 ) -> list[OffsetRange]:
-    """Empty ranges fall away; the others are cut until there are about `partitions_min` and none is too large."""
+    """Drop empty ranges, and split the others into about `partitions_min` ranges of limited size."""
     filled = [one for one in ranges if one.size > 0]
     if records_max is not None:
         filled = [piece for one in filled for piece in _cut(one, -(-one.size // records_max))]

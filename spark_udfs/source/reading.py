@@ -1,4 +1,4 @@
-"""One task of a read: a range of offsets to Arrow batches for Spark. Runs in an executor's Python worker.
+"""One task of a read: an offset range as Arrow batches. Runs in an executor's Python worker.
 
 Every batch has at most `BATCH_ROWS_MAX` rows and, unless a single row is larger, `BATCH_BYTES_MAX` bytes of records:
 both sides of the socket hold one or two of them.
@@ -24,14 +24,14 @@ from headgate.spark_udfs.source.loop import loop_thread
 from headgate.spark_udfs.source.ranges import OffsetRange
 
 BATCH_ROWS_MAX = 20_000
-"""Large enough that a batch's fixed cost does not show, small enough to stay in the processor's cache."""
+"""Large enough to amortize the fixed cost of a batch, small enough for the processor's cache."""
 BATCH_BYTES_MAX = 8 * 1024 * 1024
 """Of keys and values."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSpec:
-    """What every task of a read has in common; travels with the plan."""
+    """The common part of all tasks of a read. Part of the pickled plan."""
 
     connection: ConnectionOptions
     fetch: FetchOptions
@@ -41,7 +41,7 @@ class ReadSpec:
 
 
 class RangePartition(InputPartition):
-    """What one task reads."""
+    """The offset range of one task."""
 
     def __init__(self, wanted: OffsetRange) -> None:
         super().__init__(wanted)
@@ -64,7 +64,7 @@ def read_range(spec: ReadSpec, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
 
 
 def _records(piece: Piece, wanted: OffsetRange) -> Iterator[Scanned]:
-    # Aborted transactions are listed for the batches of a fetch as a whole, which therefore stay together.
+    # The list of aborted transactions applies to all batches of a fetch, so they are scanned together.
     together = [memoryview(piece.batches)] if piece.aborted else runs(piece.batches)
     for run in together:
         try:
@@ -77,7 +77,7 @@ def _records(piece: Piece, wanted: OffsetRange) -> Iterator[Scanned]:
 
 
 def shared_cluster(connection: ConnectionOptions) -> Cluster:
-    """The connection of this process: the next task, and the next micro-batch, find it open."""
+    """The connection of this process. Later tasks and micro-batches reuse it."""
     return _cluster(os.getpid(), connection)
 
 
@@ -87,7 +87,7 @@ def _cluster(_process_id: int, connection: ConnectionOptions) -> Cluster:
 
 
 def parts(records: RecordRows) -> Iterator[RecordRows]:
-    """The rows in runs within the bounds above."""
+    """Slices of the rows within the limits above."""
     before = np.zeros(len(records) + 1, np.int64)
     np.cumsum(records.keys.sizes + records.values.sizes, out=before[1:])
     first = 0

@@ -1,4 +1,4 @@
-"""A streaming query: offsets on the driver, batch by batch, and ranges to read for the executors.
+"""Reader of streaming queries: the driver plans offsets of micro-batches, and executors read ranges.
 
 Spark keeps the offsets in its checkpoint and hands them back after a restart; nothing is committed to Kafka, and no
 consumer group is used. From PySpark 4.2 on Spark itself tells how much a batch may take (admission control); before,
@@ -24,32 +24,32 @@ OffsetJson = dict[str, Any]
 
 
 class StreamPositions:
-    """Where a stream is and how far it may go: what both forms of the reader have in common."""
+    """Position and limits of a stream. Shared by both readers."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._thread = loop_thread()
         self._cluster = Cluster(options.connection)
         self._begun_at: OffsetJson | None = None
-        """What `initial` said, until the first batch is planned."""
+        """The result of `initial`, until the first batch is planned."""
         self._target: Mark | None = None
-        """Where Trigger.AvailableNow ends."""
+        """The end of Trigger.AvailableNow."""
         self.latest: Offsets = {}
-        """The ends of the partitions as of the last look."""
+        """The ends of the partitions at the last request."""
 
     def initial(self) -> OffsetJson:
         self._begun_at = to_json(self._thread.run(self._initial()))
         return self._begun_at
 
     def next(self, start: OffsetJson, records_max: int | None) -> OffsetJson:
-        """Where a batch from `start` on ends; `start` itself where there is nothing to read."""
+        """The end of a batch that begins at `start`; `start` itself if there are no new records."""
         is_first = self._begun_at is not None and start == self._begun_at
         self._begun_at = None
         begin = self._mark(start)
         latest = self._target if self._target is not None else self._thread.run(self._ends())
         self.latest = latest.offsets
         if self._options.is_loss_fatal:
-            # Before Spark writes the batch down, and does it again whatever is put right meanwhile.
+            # Check before Spark stores the batch in its checkpoint: a stored batch is repeated unchanged.
             check_gone(self._options, begin.offsets.keys() - latest.offsets.keys())
             check_anew(self._options, begin, latest)
         anew = begin.made_anew(latest)
@@ -61,14 +61,14 @@ class StreamPositions:
             end = limited(known, end, records_max)
         if end == begin.offsets and not anew and not (is_first and self._is_moving()):
             return start
-        # A broker that tells no ids, of an older version, does not make those of before forgotten.
+        # Keep known ids if an older broker sends none.
         topics = {at.topic for at in end}
         known_ids = {topic: id_ for topic, id_ in begin.topic_ids.items() if topic in topics}
         planned = to_json(Mark(end, known_ids | latest.topic_ids))
         return {**planned, INITIAL: start} if is_first else planned
 
     def aim(self) -> None:
-        """Read up to what is there now, and no further."""
+        """Read up to the current ends only."""
         self._target = self._thread.run(self._ends())
 
     def ranges(self, start: OffsetJson, end: OffsetJson) -> list[RangePartition]:
@@ -80,7 +80,7 @@ class StreamPositions:
         self._thread.run(self._cluster.close())
 
     def _is_moving(self) -> bool:
-        """Whether asking for the beginning again would give another answer: an empty first batch then holds it fast."""
+        """Whether the start position can change. An empty first batch then stores it in the checkpoint."""
         start = self._options.start
         return not isinstance(start, AtOffsets) and start != AtEdge(EARLIEST)
 
@@ -98,7 +98,7 @@ class StreamPositions:
 
 
 class PositionedReader(DataSourceStreamReader):
-    """What does not depend on the version of Spark."""
+    """The parts that do not depend on the version of Spark."""
 
     def __init__(self, options: ReadOptions, spec: ReadSpec) -> None:
         self._options = options
@@ -107,7 +107,7 @@ class PositionedReader(DataSourceStreamReader):
 
     @property
     def positions(self) -> StreamPositions:
-        # Made late: the reader itself travels to the executors, where `read` is all that is called.
+        # Created late: the reader is pickled to the executors, which only call `read`.
         if self._positions is None:
             self._positions = StreamPositions(self._options)
         return self._positions
@@ -125,7 +125,7 @@ class PositionedReader(DataSourceStreamReader):
         return read_range(self._spec, partition.wanted) if isinstance(partition, RangePartition) else iter(())
 
     def commit(self, end: OffsetJson) -> None:
-        """Nothing to do: the checkpoint has it."""
+        """Nothing to do: offsets are in the checkpoint."""
 
     def stop(self) -> None:
         if self._positions is not None:
@@ -133,7 +133,7 @@ class PositionedReader(DataSourceStreamReader):
 
 
 class LegacyStreamReader(PositionedReader):
-    """For PySpark 4.0 and 4.1, which ask for the latest offset without saying where the last batch ended.
+    """For PySpark 4.0 and 4.1, which request the latest offset without the end of the last batch.
 
     The first batch after a restart therefore takes all there is; `maxOffsetsPerTrigger` holds from the next one on.
     """

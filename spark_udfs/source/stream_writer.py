@@ -1,4 +1,4 @@
-"""The streaming sink for PySpark from 4.1 on, which hands over Arrow batches."""
+"""Stream writer for PySpark 4.1 and later, which passes Arrow batches."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Which partitions to read: named topics, topics by pattern, or single partitions. Pure."""
+"""The partitions to read: topics by name or pattern, or single partitions. No I/O."""
 
 import json
 import re
@@ -11,14 +11,14 @@ from headgate.spark_udfs.source.errors import BadOption, TopicMissing
 from headgate.spark_udfs.source.offsets import partition_number, text_of
 
 TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
-"""Kafka's own rule."""
+"""Kafka's rule for topic names."""
 
 NAMES = ("subscribe", "subscribePattern", "assign")
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Exactly one of the three is given."""
+    """Exactly one field is set."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -26,26 +26,26 @@ class Selection:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The topics to ask the brokers about; None for all of them."""
+        """The topics of the metadata request; None for all topics."""
         if self.pattern is not None:
             return None
         return self.topics or tuple(sorted({at.topic for at in self.assigned}))
 
     @property
     def option(self) -> str:
-        """Which of the three."""
+        """The name of the option."""
         if self.pattern is not None:
             return "subscribePattern"
         return "subscribe" if self.topics else "assign"
 
     def includes(self, at: TopicPartition) -> bool:
-        """Whether it is meant, there or not."""
+        """Whether the partition is selected, whether it exists or not."""
         if self.pattern is not None:
             return re.fullmatch(self.pattern, at.topic) is not None
         return at.topic in self.topics or at in self.assigned
 
     def chosen(self, known: Mapping[str, Iterable[int]], *, may_miss: bool = False) -> list[TopicPartition]:
-        """The partitions among those of the cluster. A pattern may match nothing yet.
+        """The selected partitions of the cluster. A pattern may match no topic.
 
         Raises `TopicMissing`, unless what is not there may be missed.
         """

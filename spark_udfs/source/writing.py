@@ -1,7 +1,7 @@
-"""One task of a write: rows to batches of records, by partition, and on to the brokers. Runs in an executor's worker.
+"""One task of a write: turns rows into record batches and sends them. Runs in an executor's Python worker.
 
-The task succeeds once every record is acknowledged. One that fails may have written some of its records, and Spark's
-retry writes them again: delivery is at least once, as with Spark's own sink.
+The task succeeds once every record is acknowledged. A failed task may have written some records, and Spark's retry
+writes them again: delivery is at least once, as with Spark's Kafka sink.
 """
 
 import random
@@ -19,12 +19,12 @@ from headgate.spark_udfs.source.producing import OpenBatch, TopicProducer
 from headgate.spark_udfs.source.records import Record, Rows
 
 RECORD_OVERHEAD_BYTES_MAX = 96
-"""A batch's header and a record's own fields besides its key, value and headers."""
+"""Batch header and record fields, without key, value and headers."""
 
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What a task tells the driver."""
+    """The commit message of a task."""
 
     records: int
 
@@ -35,9 +35,9 @@ def write_batches(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> W
     producer = TopicProducer(options)
     thread.run(producer.start())
     try:
-        sheets = _Sheets(thread, producer, options)
-        records = sum(sheets.add(batch) for batch in batches)
-        sheets.close()
+        open_batches = _OpenBatches(thread, producer, options)
+        records = sum(open_batches.add(batch) for batch in batches)
+        open_batches.close()
         thread.run(producer.finish())
     except BaseException:
         thread.run(producer.abandon())
@@ -45,8 +45,8 @@ def write_batches(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> W
     return Written(records)
 
 
-class _Sheets:
-    """The batches being filled, one per partition."""
+class _OpenBatches:
+    """The open batches, one per partition."""
 
     def __init__(self, thread: LoopThread, producer: TopicProducer, options: WriteOptions) -> None:
         self._thread = thread
@@ -55,12 +55,12 @@ class _Sheets:
         self._partitions: dict[str, list[int]] = {}
         self._open: dict[tuple[str, int], OpenBatch] = {}
         self._keyless: dict[str, int] = {}
-        """Where records without a key go for now: to one partition until its batch is full, as Java does."""
+        """Sticky partition of records without a key: it changes when its batch is full, as in the Java client."""
 
     def add(self, batch: pa.RecordBatch) -> int:
         rows = Rows(batch, self._options.topic)
         places: dict[int, list[int]] = {}
-        """By the topic's number of partitions: where each row's key belongs."""
+        """By number of partitions: the partition of each row's key."""
         for row, record in enumerate(rows):
             known = self._known(record.topic)
             if record.partition is not None:
@@ -88,7 +88,7 @@ class _Sheets:
         assert record.partition is not None
         if record.partition not in known:
             raise UnwritableRow(
-                f"A row asks for partition {record.partition} of {record.topic}, which has {len(known)} partitions."
+                f"A row has partition {record.partition} of {record.topic}, which has {len(known)} partitions."
             )
         return record.partition
 
@@ -108,12 +108,12 @@ class _Sheets:
         return batch.append(timestamp=record.timestamp_ms, key=record.key, value=record.value, headers=record.headers)
 
     def _check_size(self, record: Record, partition: int) -> None:
-        """The first record of a batch is taken whatever its size."""
+        """The first record of a batch always fits, so its size is checked here."""
         size = RECORD_OVERHEAD_BYTES_MAX + len(record.key or b"") + len(record.value or b"")
         size += sum(len(name.encode()) + len(value or b"") + 10 for name, value in record.headers)
         if size > self._options.request_bytes_max:
             raise UnwritableRow(
-                f"A row for {record.topic}-{partition} is a record of {size} bytes; the most is "
+                f"A row for {record.topic}-{partition} is a record of {size} bytes. The limit is "
                 f"{self._options.request_bytes_max} (kafka.max.request.size, and the topic's max.message.bytes)."
             )
 
