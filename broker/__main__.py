@@ -1,4 +1,4 @@
-"""`python -m headgate.broker`: the broker alone, as a process of its own."""
+"""`python -m headgate.broker`: runs only the broker."""
 
 import argparse
 import gc
@@ -23,12 +23,12 @@ def main() -> int:
     parser.add_argument("--stop-at-eof", action="store_true", help="stop when standard input ends, as on SIGTERM")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    os.umask(0o077)  # Records are for this user alone.
+    os.umask(0o077)  # Only this user may read the records.
     host, _, port = arguments.listen.rpartition(":")
     static = dict(pair.partition("=")[::2] for pair in arguments.set)
     try:
         settings = BrokerSettings(static)
-        # What exists now lives as long as the process; looking at it again is wasted work.
+        # The objects that exist now live as long as the process, so garbage collection can skip them.
         gc.freeze()
         run(
             arguments.data_dir,

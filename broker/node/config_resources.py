@@ -1,7 +1,7 @@
-"""The resources that have configs, and changes to them: what AlterConfigs and IncrementalAlterConfigs share.
+"""Changes to config resources, for AlterConfigs and IncrementalAlterConfigs.
 
-A resource is a topic, this broker, all brokers, or this broker's loggers. One that is refused fails alone. Groups and
-client metrics are resources of Kafka too; nothing of theirs can be set here, and they say so.
+A resource is a topic, this broker, all brokers, or the loggers of this broker. A refused resource does not affect the
+others. Group and client-metrics resources exist, but have no configs here.
 """
 
 import enum
@@ -39,7 +39,7 @@ class ResourceType(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
-    """What a request asks of one resource: all configs replaced, or some altered."""
+    """The requested change of one resource: replace all configs, or alter some."""
 
     resource_type: int
     resource_name: str
@@ -48,7 +48,7 @@ class ResourceChange:
 
 
 def change_resources(broker: Broker, changes: Sequence[ResourceChange], *, validate_only: bool) -> Work[Answer]:
-    """The answer for each resource, in their order; good ones take effect although others are refused."""
+    """The response with a result for each resource, in the order of the request."""
     times = Counter((change.resource_type, change.resource_name) for change in changes)
     answers: list[dict[str, object]] = []
     for change in changes:
@@ -117,7 +117,7 @@ def _change_topic(
     def default_text(config: str) -> str | None:
         return text_of(topic_default(TOPIC_CONFIGS[config], broker_values))
 
-    # As in Kafka, whether the topic exists is asked last.
+    # As in Kafka, the existence of the topic is checked last.
     try:
         after = altered(TOPIC_CONFIGS, before, alterations, default_text)
         _check_topic_name(name)
@@ -200,13 +200,13 @@ def _check_node_id(broker: Broker, text: str, unexpected: str) -> None:
 
 
 def node_id(text: str) -> int | None:
-    """The number that a resource's name stands for; None when it is none."""
+    """The node id in a resource name. None if the name is not a number."""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 10 else None
 
 
 def _refuse_each(alterations: Iterable[Alteration], code: ErrorCode, prefix: str) -> None:
-    """Nothing is known by any name; taking away what is not there is fine."""
+    """Refuse every config name. DELETE has no effect, so it is allowed."""
     for alteration in alterations:
         if alteration.operation is not Operation.DELETE:
             raise Refusal(code, prefix + alteration.name)

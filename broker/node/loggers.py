@@ -1,7 +1,7 @@
-"""The broker's loggers as a resource (KIP-412): their levels are read and changed while it runs.
+"""The log levels of the broker's loggers, which DescribeConfigs and IncrementalAlterConfigs read and set (KIP-412).
 
-Kafka's names of levels are used; a logger that sets none answers with the level it inherits. Levels are of the process,
-not durable, as in Kafka.
+The levels have Kafka's names. A logger without a level has the level of its parent. As in Kafka, changes are lost at
+the next start.
 """
 
 import logging
@@ -20,7 +20,7 @@ LEVELS: Mapping[str, int] = {
 
 
 def logger_names() -> list[str]:
-    """The root and those of the broker that exist."""
+    """The root logger and all loggers of Headgate."""
     known = logging.root.manager.loggerDict
     ours = [name for name in known if (name + ".").startswith(PREFIX + ".") and isinstance(known[name], logging.Logger)]
     return [ROOT, *sorted(ours)]
@@ -28,12 +28,12 @@ def logger_names() -> list[str]:
 
 def level_of(name: str) -> str:
     effective = _logger(name).getEffectiveLevel()
-    # Levels between two names belong to the lower one.
+    # A level between two named levels is shown as the lower one.
     return max((level, text) for text, level in LEVELS.items() if level <= max(effective, LEVELS["TRACE"]))[1]
 
 
 def set_level(name: str, level: str | None) -> None:
-    """`None` makes the logger inherit its level again."""
+    """With None, the logger inherits its level again."""
     _logger(name).setLevel(logging.NOTSET if level is None else LEVELS[level])
 
 

@@ -1,7 +1,6 @@
-"""Kafka features that this broker does not have yet: their use is logged, so that an operator learns the reason.
+"""Logs the use of Kafka features that this broker does not have yet.
 
-The protocol has no error code for them that clients explain well. Each feature is logged at most once per interval,
-however many clients use it.
+Clients explain the error codes for these features badly. Each feature is logged at most once per interval.
 """
 
 import logging
@@ -15,7 +14,7 @@ log_interval_ms = 60_000
 
 
 class Feature(Enum):
-    """The log line of each feature, with a place for the use of it."""
+    """The log line of each feature. Its argument is the user of the feature."""
 
     TRANSACTIONS = "%s uses transactions, which this broker does not support yet: remove transactional.id"
     CONSUMER_PROTOCOL = (
@@ -34,7 +33,7 @@ class UnsupportedFeatures:
         self._logged_at_ms: dict[Feature, int] = {}
 
     def report(self, feature: Feature, user: str) -> None:
-        """Log the use of a feature. `user` says who or what uses it."""
+        """Log the use of a feature by `user`, for example a client or a topic."""
         now_ms = self._clock.monotonic_ms()
         last_ms = self._logged_at_ms.get(feature)
         if last_ms is None or now_ms - last_ms >= log_interval_ms:

@@ -1,4 +1,4 @@
-"""What the ACL APIs return on a broker that has no authorizer."""
+"""The response of the ACL APIs on a broker without an authorizer."""
 
 from kio.schema.errors import ErrorCode
 

@@ -1,7 +1,6 @@
-"""Time as an input: a wall clock for timestamps, a monotonic one for waits, and timers that a shell drives.
+"""Clocks and timers: the wall clock is for timestamps, the monotonic clock for timeouts.
 
-Nothing in the broker reads the clock by itself, so a test moves time by hand and a jump of the wall clock expires
-no session.
+All code gets the clock as an argument, so tests control the time. A jump of the wall clock expires no session.
 """
 
 import heapq
@@ -13,17 +12,17 @@ from typing import Protocol
 
 logger = logging.getLogger("headgate.broker.timers")
 
-# Below so many, cancelled timers are not worth a walk over all.
+# Fewer cancelled timers than this stay in the heap.
 cancelled_timers_min = 1_000
 
 
 class Clock(Protocol):
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch; may jump."""
+        """Milliseconds since the epoch. May jump."""
         ...
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since some start; never goes back."""
+        """Milliseconds since an arbitrary start. Never decreases."""
         ...
 
 
@@ -36,7 +35,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """For tests: stands still until `advance`."""
+    """A clock for tests. Only `advance` moves it."""
 
     def __init__(self, wall_ms: int = 1_700_000_000_000) -> None:
         self._wall_ms = wall_ms
@@ -54,7 +53,7 @@ class ManualClock:
 
 
 class Timer:
-    """A call planned for a moment of the monotonic clock; `cancel` is cheap and may come twice."""
+    """A scheduled callback. `cancel` is cheap and idempotent."""
 
     __slots__ = ("_on_cancel", "callback", "deadline_ms")
 
@@ -70,7 +69,7 @@ class Timer:
 
 
 class Timers:
-    """A heap of planned calls. The shell asks for `next_deadline_ms` and calls `run_due`."""
+    """A heap of scheduled callbacks. The server waits until `next_deadline_ms` and calls `run_due`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -78,7 +77,7 @@ class Timers:
         self._order = itertools.count()
         self._cancelled = 0
         self.on_earlier: Callable[[], None] | None = None
-        """Called when a new timer becomes the first one, so that the shell can wake up sooner."""
+        """Called when a new timer has the earliest deadline, so that the server wakes up sooner."""
 
     def after(self, milliseconds: int, callback: Callable[[], None]) -> Timer:
         timer = Timer(self._clock.monotonic_ms() + milliseconds, callback, self._note_cancelled)
@@ -95,7 +94,7 @@ class Timers:
         return heap[0][0] if heap else None
 
     def run_due(self) -> None:
-        """Make every call that is due. One that fails is logged and keeps no other from being made."""
+        """Run every callback that is due. An exception is logged and does not affect other callbacks."""
         now_ms = self._clock.monotonic_ms()
         while True:
             deadline_ms = self.next_deadline_ms()
@@ -107,10 +106,10 @@ class Timers:
                 if callback is not None:
                     callback()
             except Exception:
-                logger.exception("a planned call failed")
+                logger.exception("a timer failed")
 
     def _note_cancelled(self) -> None:
-        """A cancelled timer stays in the heap until its time comes, which may be weeks: drop them when they pile up."""
+        """Remove cancelled timers if there are many. Otherwise they stay in the heap until their deadlines."""
         self._cancelled += 1
         if self._cancelled > cancelled_timers_min and self._cancelled > len(self._heap) // 2:
             self._heap = [entry for entry in self._heap if entry[2].callback is not None]

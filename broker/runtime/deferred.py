@@ -1,8 +1,8 @@
-"""An answer that is not ready yet: a promise without an event loop.
+"""A result that is not available yet: a future without an event loop.
 
-A handler that must wait (a long poll, a rebalance, an fsync) returns a `Deferred`; whoever holds the reason completes
-it; the server writes the answer then. Completing twice is a programming error. When the client has gone the server
-abandons the answer, so that a long poll does not keep its place for nobody.
+A handler that waits (for a long poll, a rebalance or an fsync) returns a `Deferred`. The server sends the response when
+the Deferred completes. Completing it twice is a programming error. When the client disconnects, the server abandons the
+Deferred, so that a long poll releases its resources.
 """
 
 from collections.abc import Callable
@@ -20,9 +20,9 @@ class Deferred(Generic[T]):
         self._result: T | None = None
         self._callbacks: list[Callable[[T], None]] = []
         self.on_abandon: Callable[[], None] | None = None
-        """Called when nobody waits for the result any more. It may still be completed, into the void."""
+        """Called by `abandon`. The Deferred may still be completed afterwards, without effect."""
         self.blocks_connection = False
-        """Whether the request is not executed yet: later requests of its connection must not overtake it."""
+        """Whether the request is not executed yet. Later requests of the connection then wait for it."""
 
     @classmethod
     def of(cls, result: T) -> "Deferred[T]":
@@ -40,14 +40,14 @@ class Deferred(Generic[T]):
             callback(result)
 
     def then(self, callback: Callable[[T], None]) -> None:
-        """Call back with the result: now if it is there, else when it comes."""
+        """Call back with the result: now if it is available, otherwise on completion."""
         if self.done:
             callback(self._result)  # type: ignore[arg-type]  # `done` says that the result is a T
         else:
             self._callbacks.append(callback)
 
     def abandon(self) -> None:
-        """Drop every callback: nobody waits for the result any more."""
+        """Drop all callbacks, because the result is no longer needed."""
         if not self.done:
             self._callbacks = []
             on_abandon, self.on_abandon = self.on_abandon, None
@@ -55,7 +55,7 @@ class Deferred(Generic[T]):
                 on_abandon()
 
     def map(self, change: Callable[[T], U]) -> "Deferred[U]":
-        """The same answer in another form, when it comes."""
+        """A Deferred of the changed result."""
         mapped: Deferred[U] = Deferred()
         self.then(lambda result: mapped.complete(change(result)))
         return mapped

@@ -1,4 +1,4 @@
-"""Run a broker until it is told to stop."""
+"""Runs a broker until a signal stops it."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ async def serve(
     *,
     stop_at_eof: bool = False,
 ) -> None:
-    """Start, report the address, and stop cleanly on SIGTERM or SIGINT, or (if asked) when standard input ends."""
+    """Start and report the address. Stop on SIGTERM, on SIGINT, or (`stop_at_eof`) when standard input ends."""
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -48,7 +48,7 @@ async def serve(
 
 
 def _at_end_of_input(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
-    """The other end of a pipe closes however its owner ends, kill -9 included; what it writes means nothing."""
+    """Call `stop` when standard input ends. A pipe also closes when its writer is killed. Input bytes are ignored."""
     descriptor = sys.stdin.fileno()
 
     def read() -> None:

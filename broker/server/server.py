@@ -18,24 +18,25 @@ from headgate.broker.state.settings import BrokerSettings
 
 logger = logging.getLogger("headgate.broker.server")
 
-# One buffer for all connections: a request that arrives whole is executed out of it, so an idle connection owns none.
+# One buffer for all connections. A request that arrives in one piece is executed from it, so that an idle connection
+# needs no buffer.
 receive_buffer_bytes = 256 * 1024
 
-# Bytes that requests still arriving, or waiting for their turn, may hold together. Beyond it, the connection whose
-# request has stalled the longest is closed, and the one that asks for more if none has.
+# Memory for partial and waiting requests of all connections. When it is exhausted, the server closes the connection
+# whose request has stalled the longest. If none has stalled, it closes the connection that needs more.
 partial_requests_bytes_max = 1024 * 1024 * 1024
 stalled_request_ms_min = 1_000
 
-# How often idle connections are looked for at the least, and how long accepting pauses when no descriptor is left.
+# The longest interval between checks for idle connections, and the pause of accepting when no descriptor is left.
 idle_check_interval_ms = 10_000
 accept_pause_ms = 200
 
-# File descriptors that connections leave alone, so that those who are served can still be: segments are opened for
-# reads, rolls and checkpoints. No more than a quarter of what the process may have.
+# File descriptors that connections do not use, because segments are opened for reads, rolls and checkpoints. At most a
+# quarter of the process's limit.
 spare_descriptors = 64
 
-# New connections taken per wake-up, so that a flood of them does not starve those that exist.
-accepts_per_turn_max = 64
+# New connections accepted per event-loop iteration, so that a flood of them does not starve existing connections.
+accepts_per_iteration_max = 64
 
 
 class Server:
@@ -79,7 +80,7 @@ class Server:
         return self.broker.address
 
     def stop(self) -> None:
-        """Stop listening, end every connection and close the broker cleanly."""
+        """Stop listening, close all connections and close the broker cleanly."""
         self._loop.remove_reader(self._listener.fileno())
         self._listener.close()
         if self._timer is not None:
@@ -99,7 +100,7 @@ class Server:
         return True
 
     def _close_most_stalled(self, spared: int) -> bool:
-        """Make room at the cost of whoever has begun a request and sends no more of it."""
+        """Close the connection with the longest stalled partial request, to release its memory."""
         partial = [each for each in self._connections.values() if each.partial_bytes and each.number != spared]
         stalled = min(partial, key=lambda connection: connection.last_active_ms, default=None)
         if stalled is None or stalled.last_active_ms > self.now_ms() - stalled_request_ms_min:
@@ -114,7 +115,7 @@ class Server:
         self._loop.call_soon_threadsafe(callback)  # type: ignore[arg-type]
 
     def _accept(self) -> None:
-        for _ in range(accepts_per_turn_max):
+        for _ in range(accepts_per_iteration_max):
             try:
                 sock, address = self._listener.accept()
             except BlockingIOError:
@@ -154,7 +155,7 @@ class Server:
         self._loop.add_reader(self._listener.fileno(), self._accept)
 
     def _has_descriptors(self) -> bool:
-        """Whether the next descriptor, the lowest one that is free, is one that a connection may take."""
+        """Whether the lowest free descriptor is below the limit for connections."""
         try:
             descriptor = os.dup(self._listener.fileno())
         except OSError:
@@ -194,7 +195,7 @@ class Server:
         if idle_ms_max < 0:
             self.broker.timers.after(idle_check_interval_ms, self._close_idle)
             return
-        # Prompt where the limit is short; by default it is ten minutes.
+        # Check more often if the limit is short. The default is ten minutes.
         self.broker.timers.after(max(min(idle_check_interval_ms, idle_ms_max // 2), 100), self._close_idle)
         idle_before_ms = self.now_ms() - idle_ms_max
         for connection in list(self._connections.values()):
