@@ -17,8 +17,7 @@ Deviations:
   Headgate: Accepts any number.
 """
 
-from typing import TYPE_CHECKING
-
+from headgate.broker.node.broker import Broker
 from headgate.broker.node.config_resources import ResourceChange, change_resources
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.outcomes import Disconnect
@@ -27,15 +26,12 @@ from headgate.broker.protocol.request_shapes import AlterConfigsRequest
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.configs.alterations import Operation
 
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
-
 API_KEY = 33
 VERSIONS = range(3)
 
 
 def handle(
-    broker: "Broker", context: RequestContext, request: AlterConfigsRequest
+    broker: Broker, context: RequestContext, request: AlterConfigsRequest
 ) -> Answer | Deferred[Answer | Disconnect]:
     changes = [
         ResourceChange(

@@ -1,10 +1,10 @@
 """AlterPartitionReassignments v0-1: Accepts only the current replica, because there is one broker."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
@@ -12,20 +12,17 @@ from headgate.broker.protocol.request_shapes import AlterPartitionReassignmentsR
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.time_slicing import Work
 
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
-
 API_KEY = 45
 VERSIONS = range(2)
 
 
 def handle(
-    broker: "Broker", context: RequestContext, request: AlterPartitionReassignmentsRequest
+    broker: Broker, context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> Answer | Deferred[Answer | Disconnect]:
     return broker.slices.run(_judge_all(broker, request))
 
 
-def _judge_all(broker: "Broker", request: AlterPartitionReassignmentsRequest) -> Work[Answer]:
+def _judge_all(broker: Broker, request: AlterPartitionReassignmentsRequest) -> Work[Answer]:
     responses: list[Answer] = []
     for asked in request.topics:
         partitions: list[Answer] = []
@@ -45,7 +42,7 @@ def _judge_all(broker: "Broker", request: AlterPartitionReassignmentsRequest) ->
 
 
 # No message tells the name: a few bytes name a partition, and a name may be long.
-def _judge(broker: "Broker", name: str, index: int, replicas: Sequence[int] | None) -> tuple[ErrorCode, str | None]:
+def _judge(broker: Broker, name: str, index: int, replicas: Sequence[int] | None) -> tuple[ErrorCode, str | None]:
     topic = broker.topics.find(name)
     if topic is None or not 0 <= index < len(topic.partitions):
         return ErrorCode.unknown_topic_or_partition, "There is no such partition."

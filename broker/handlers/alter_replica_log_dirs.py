@@ -3,22 +3,18 @@
 If a partition occurs twice, its last entry applies.
 """
 
-from typing import TYPE_CHECKING
-
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.protocol.request_shapes import AlterReplicaLogDirsRequest
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 34
 VERSIONS = range(1, 3)
 
 
-def handle(broker: "Broker", context: RequestContext, request: AlterReplicaLogDirsRequest) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: AlterReplicaLogDirsRequest) -> Answer:
     here = str(broker.directory.path)
     results: dict[str, dict[int, ErrorCode]] = {}
     for directory in request.dirs:
@@ -37,7 +33,7 @@ def handle(broker: "Broker", context: RequestContext, request: AlterReplicaLogDi
     }
 
 
-def _judge(broker: "Broker", name: str, index: int) -> ErrorCode:
+def _judge(broker: Broker, name: str, index: int) -> ErrorCode:
     topic = broker.topics.find(name)
     is_known = topic is not None and 0 <= index < len(topic.partitions)
     return ErrorCode.none if is_known else ErrorCode.unknown_topic_or_partition

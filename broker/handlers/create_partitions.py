@@ -14,10 +14,10 @@ Deviations:
 
 from collections import Counter
 from collections.abc import Generator
-from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import refusal_of
 from headgate.broker.node.topic_creation import TopicCreation
 from headgate.broker.protocol.entities import Answer
@@ -30,20 +30,17 @@ from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.assignments import InvalidAssignment, check_replicas
 
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
-
 API_KEY = 37
 VERSIONS = range(4)
 
 
 def handle(
-    broker: "Broker", context: RequestContext, request: CreatePartitionsRequest
+    broker: Broker, context: RequestContext, request: CreatePartitionsRequest
 ) -> Answer | Deferred[Answer | Disconnect]:
     return broker.slices.run(_grow_all(broker, request), is_exclusive=True)
 
 
-def _grow_all(broker: "Broker", request: CreatePartitionsRequest) -> Work[Answer]:
+def _grow_all(broker: Broker, request: CreatePartitionsRequest) -> Work[Answer]:
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}
     creation = TopicCreation(broker)
@@ -62,7 +59,7 @@ def _grow_all(broker: "Broker", request: CreatePartitionsRequest) -> Work[Answer
 
 
 def _growing(
-    broker: "Broker", creation: TopicCreation, asked: NewPartitions, *, validate_only: bool
+    broker: Broker, creation: TopicCreation, asked: NewPartitions, *, validate_only: bool
 ) -> Generator[None, None, None]:
     topic = broker.topics.find(asked.name)
     if topic is None:
@@ -83,7 +80,7 @@ def _growing(
         yield from creation.adding_partitions(topic, asked.count)
 
 
-def _check_assignments(broker: "Broker", assignments: tuple[NewPartitionsAssignment, ...], new: int) -> None:
+def _check_assignments(broker: Broker, assignments: tuple[NewPartitionsAssignment, ...], new: int) -> None:
     if len(assignments) != new:
         raise Refusal(
             ErrorCode.invalid_replica_assignment,

@@ -18,10 +18,10 @@ Deviations:
 import uuid
 from collections import Counter
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import refusal_of
 from headgate.broker.node.topic_creation import REQUEST_PARTITIONS_MAX, TopicCreation
 from headgate.broker.protocol.entities import Answer
@@ -37,20 +37,17 @@ from headgate.broker.state.configs.describing import topic_entries
 from headgate.broker.state.configs.effective import check_topic_overrides
 from headgate.broker.state.configs.values import InvalidConfig
 
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
-
 API_KEY = 19
 VERSIONS = range(2, 8)
 
 
 def handle(
-    broker: "Broker", context: RequestContext, request: CreateTopicsRequest
+    broker: Broker, context: RequestContext, request: CreateTopicsRequest
 ) -> Answer | Deferred[Answer | Disconnect]:
     return broker.slices.run(_create_all(broker, request), is_exclusive=True)
 
 
-def _create_all(broker: "Broker", request: CreateTopicsRequest) -> Work[Answer]:
+def _create_all(broker: Broker, request: CreateTopicsRequest) -> Work[Answer]:
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}
     excessive = _partitions_asked(broker, distinct) > REQUEST_PARTITIONS_MAX
@@ -79,7 +76,7 @@ def _create_all(broker: "Broker", request: CreateTopicsRequest) -> Work[Answer]:
     return {"topics": answers}
 
 
-def _partitions_asked(broker: "Broker", topics: Mapping[str, NewTopic]) -> int:
+def _partitions_asked(broker: Broker, topics: Mapping[str, NewTopic]) -> int:
     return sum(
         len(topic.assignments)
         or (broker.settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions)
@@ -88,7 +85,7 @@ def _partitions_asked(broker: "Broker", topics: Mapping[str, NewTopic]) -> int:
 
 
 def _creating(
-    broker: "Broker", creation: TopicCreation, topic: NewTopic, *, validate_only: bool
+    broker: Broker, creation: TopicCreation, topic: NewTopic, *, validate_only: bool
 ) -> Generator[None, None, dict[str, object]]:
     name = topic.name
     creation.check_name(name)
@@ -122,7 +119,7 @@ def _creating(
     }
 
 
-def _checked_configs(broker: "Broker", topic: NewTopic) -> dict[str, str]:
+def _checked_configs(broker: Broker, topic: NewTopic) -> dict[str, str]:
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         raise Refusal(ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(nulls)}")
@@ -135,7 +132,7 @@ def _checked_configs(broker: "Broker", topic: NewTopic) -> dict[str, str]:
     return overrides
 
 
-def _checked_partition_count(broker: "Broker", topic: NewTopic) -> int:
+def _checked_partition_count(broker: Broker, topic: NewTopic) -> int:
     if topic.assignments:
         for field, value in (("replication factor", topic.replication_factor), ("numPartitions", topic.num_partitions)):
             if value != -1:
@@ -155,7 +152,7 @@ def _checked_partition_count(broker: "Broker", topic: NewTopic) -> int:
     return count
 
 
-def _unassigned_count(broker: "Broker", num_partitions: int, replication_factor: int) -> int:
+def _unassigned_count(broker: Broker, num_partitions: int, replication_factor: int) -> int:
     if replication_factor < -1 or replication_factor == 0:
         raise Refusal(
             ErrorCode.invalid_replication_factor,

@@ -1,23 +1,20 @@
 """DeleteGroups v0-2: Deletes groups without members, and their offsets. Duplicate groups are deleted once."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.group_request_shapes import DeleteGroupsRequest
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.runtime.deferred import Deferred
 
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
-
 API_KEY = 42
 VERSIONS = range(3)
 
 
-def handle(broker: "Broker", context: RequestContext, request: DeleteGroupsRequest) -> Deferred[Answer]:
+def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest) -> Deferred[Answer]:
     answer: Deferred[Answer] = Deferred()
     group_ids = list(dict.fromkeys(request.groups_names))
     results: dict[str, ErrorCode] = {}

@@ -4,12 +4,11 @@ Deleted records are never returned again. The disk space of deleted segments is 
 out.
 """
 
-from typing import TYPE_CHECKING
-
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.log.log_deletion import remove_deleted_tail
 from headgate.broker.log.partition_log import OffsetOutOfRange
+from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import code_of
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.outcomes import Disconnect
@@ -20,20 +19,17 @@ from headgate.broker.runtime.errors import StorageError
 from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.topics import Topic
 
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
-
 API_KEY = 21
 VERSIONS = range(3)
 
 
 def handle(
-    broker: "Broker", context: RequestContext, request: DeleteRecordsRequest
+    broker: Broker, context: RequestContext, request: DeleteRecordsRequest
 ) -> Answer | Deferred[Answer | Disconnect]:
     return broker.slices.run(_delete_all(broker, request))
 
 
-def _delete_all(broker: "Broker", request: DeleteRecordsRequest) -> Work[Answer]:
+def _delete_all(broker: Broker, request: DeleteRecordsRequest) -> Work[Answer]:
     # A partition that is named twice is cut at the last offset given, and a topic that is named twice answered once.
     offsets: dict[str, dict[int, int]] = {}
     for asked in request.topics:
@@ -49,12 +45,12 @@ def _delete_all(broker: "Broker", request: DeleteRecordsRequest) -> Work[Answer]
     return {"topics": topics}
 
 
-def _delete(broker: "Broker", name: str, index: int, offset: int) -> dict[str, object]:
+def _delete(broker: Broker, name: str, index: int, offset: int) -> dict[str, object]:
     code, low_watermark = _cut(broker, broker.topics.find(name), index, offset)
     return {"partition_index": index, "low_watermark": low_watermark, "error_code": code}
 
 
-def _cut(broker: "Broker", topic: Topic | None, index: int, offset: int) -> tuple[ErrorCode, int]:
+def _cut(broker: Broker, topic: Topic | None, index: int, offset: int) -> tuple[ErrorCode, int]:
     if topic is None or not 0 <= index < len(topic.partitions):
         return ErrorCode.unknown_topic_or_partition, -1
     if topic.internal:

@@ -12,10 +12,10 @@ Deviations:
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import refusal_of
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.messages import clipped
@@ -28,9 +28,6 @@ from headgate.broker.runtime.errors import StorageError
 from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.topics import Topic
 
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
-
 API_KEY = 20
 VERSIONS = range(1, 7)
 
@@ -39,12 +36,12 @@ UNKNOWN_ID = "This server does not host this topic ID."
 
 
 def handle(
-    broker: "Broker", context: RequestContext, request: DeleteTopicsRequest
+    broker: Broker, context: RequestContext, request: DeleteTopicsRequest
 ) -> Answer | Deferred[Answer | Disconnect]:
     return broker.slices.run(_delete_all(broker, request), is_exclusive=True)
 
 
-def _delete_all(broker: "Broker", request: DeleteTopicsRequest) -> Work[Answer]:
+def _delete_all(broker: Broker, request: DeleteTopicsRequest) -> Work[Answer]:
     asked = list(_asked(request))
     names = Counter(name for name, _ in asked if name is not None)
     ids = Counter(topic_id for name, topic_id in asked if name is None and topic_id is not None)
@@ -79,7 +76,7 @@ def _asked(request: DeleteTopicsRequest) -> Iterator[tuple[str | None, uuid.UUID
 
 
 def _find(
-    broker: "Broker",
+    broker: Broker,
     name: str | None,
     topic_id: uuid.UUID | None,
     names: Counter[str],
@@ -104,7 +101,7 @@ def _find(
     return topic
 
 
-def _delete(broker: "Broker", topic: Topic) -> None:
+def _delete(broker: Broker, topic: Topic) -> None:
     if topic.internal:
         raise Refusal(ErrorCode.invalid_request, f"{topic.name} holds the broker's own state and cannot be deleted.")
     if not broker.settings.delete_topic_enable:

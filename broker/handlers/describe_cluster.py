@@ -1,16 +1,12 @@
 """DescribeCluster v0-2: Returns the broker, which is also the controller."""
 
-from typing import TYPE_CHECKING
-
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.protocol.request_shapes import DescribeClusterRequest
 from headgate.broker.state.operations import CLUSTER_OPERATIONS, UNASKED_OPERATIONS
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 60
 VERSIONS = range(3)
@@ -18,7 +14,7 @@ VERSIONS = range(3)
 BROKERS, CONTROLLERS = 1, 2
 
 
-def handle(broker: "Broker", context: RequestContext, request: DescribeClusterRequest) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: DescribeClusterRequest) -> Answer:
     endpoint_type = request.endpoint_type
     if endpoint_type == CONTROLLERS:
         wanted = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"

@@ -41,11 +41,11 @@ Deviations:
 """
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node import loggers
+from headgate.broker.node.broker import Broker
 from headgate.broker.node.config_resources import ResourceType, node_id
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.messages import clipped
@@ -55,9 +55,6 @@ from headgate.broker.protocol.request_shapes import DescribeConfigsRequest
 from headgate.broker.state.configs.describing import ConfigEntry, Source, broker_entries, cluster_entries, topic_entries
 from headgate.broker.state.settings import Scope
 from headgate.broker.state.topic_names import topic_name_fault
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 32
 VERSIONS = range(1, 5)
@@ -70,7 +67,7 @@ MALFORMED = "A type of resource is unknown to this broker: the request is malfor
 _TYPES = frozenset(int(known) for known in ResourceType)
 
 
-def handle(broker: "Broker", context: RequestContext, request: DescribeConfigsRequest) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> Answer:
     describing = _Describing(broker, request.include_synonyms, request.include_documentation)
     results: list[dict[str, object]] = []
     left = CONFIGS_MAX
@@ -108,7 +105,7 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeConfigsRe
 class _Describing:
     """Describes the resources of one request; topics with the same overrides share one description."""
 
-    def __init__(self, broker: "Broker", with_synonyms: bool, with_documentation: bool) -> None:
+    def __init__(self, broker: Broker, with_synonyms: bool, with_documentation: bool) -> None:
         self._broker = broker
         self._with_synonyms = with_synonyms
         self._with_documentation = with_documentation
@@ -160,7 +157,7 @@ class _Describing:
         return [_config(entry, self._with_synonyms, self._with_documentation) for entry in entries]
 
 
-def _check_broker_id(broker: "Broker", name: str, also: str) -> None:
+def _check_broker_id(broker: Broker, name: str, also: str) -> None:
     number = node_id(name)
     if number is None:
         raise Refusal(ErrorCode.invalid_request, f"Broker id must be an integer, but it is: {name}")

@@ -9,16 +9,12 @@ Deviations:
   Headgate: Describes it once, because a short request could cause a very large response.
 """
 
-from typing import TYPE_CHECKING
-
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.group_request_shapes import DescribeGroupsRequest
 from headgate.broker.protocol.request_context import RequestContext
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 15
 VERSIONS = range(7)
@@ -29,7 +25,7 @@ ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 """READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what Kafka knows for groups."""
 
 
-def handle(broker: "Broker", context: RequestContext, request: DescribeGroupsRequest) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> Answer:
     is_told_of_missing_groups = context.api_version >= FIRST_VERSION_WITH_NOT_FOUND
     operations = ALL_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     return {
@@ -40,7 +36,7 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeGroupsReq
     }
 
 
-def _describe(broker: "Broker", group_id: str, is_told_of_missing_groups: bool, operations: int) -> Answer:
+def _describe(broker: Broker, group_id: str, is_told_of_missing_groups: bool, operations: int) -> Answer:
     group = broker.groups.describe(group_id)
     if group is None:
         missing = {"group_id": group_id, "group_state": "Dead", "authorized_operations": operations}

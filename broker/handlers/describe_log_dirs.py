@@ -10,17 +10,14 @@ Deviations:
 
 import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.protocol.request_shapes import DescribeLogDirsRequest
 from headgate.broker.state.topics import Partition, Topic
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 35
 VERSIONS = range(1, 6)
@@ -28,7 +25,7 @@ VERSIONS = range(1, 6)
 UNKNOWN_BYTES = -1
 
 
-def handle(broker: "Broker", context: RequestContext, request: DescribeLogDirsRequest) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: DescribeLogDirsRequest) -> Answer:
     total_bytes, usable_bytes = _room(broker)
     result = {
         "error_code": ErrorCode.none,
@@ -45,7 +42,7 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeLogDirsRe
     return {"error_code": ErrorCode.none, "results": [result]}
 
 
-def _chosen(broker: "Broker", request: DescribeLogDirsRequest) -> Iterator[tuple[Topic, list[Partition]]]:
+def _chosen(broker: Broker, request: DescribeLogDirsRequest) -> Iterator[tuple[Topic, list[Partition]]]:
     if request.topics is None:
         for topic in broker.topics.all():
             yield topic, list(topic.partitions)
@@ -69,7 +66,7 @@ def _partition(partition: Partition) -> dict[str, object]:
     }
 
 
-def _room(broker: "Broker") -> tuple[int, int]:
+def _room(broker: Broker) -> tuple[int, int]:
     try:
         usage = shutil.disk_usage(broker.directory.path)
     except OSError:

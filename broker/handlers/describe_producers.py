@@ -9,19 +9,15 @@ Deviations:
   Headgate: Always -1, because there are no transactions.
 """
 
-from typing import TYPE_CHECKING
-
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.log.producer_state import ProducerState
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.messages import clipped
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.protocol.request_shapes import DescribeProducersRequest
 from headgate.broker.state.topic_names import topic_name_fault
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 61
 VERSIONS = range(1)
@@ -29,7 +25,7 @@ VERSIONS = range(1)
 UNKNOWN = "This server does not host this topic-partition."
 
 
-def handle(broker: "Broker", context: RequestContext, request: DescribeProducersRequest) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: DescribeProducersRequest) -> Answer:
     # Collected by name first: a partition that is named many times is answered once.
     wanted: dict[str, dict[int, None]] = {}
     for asked in request.topics:
@@ -42,7 +38,7 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeProducers
     }
 
 
-def _describe(broker: "Broker", name: str, index: int) -> dict[str, object]:
+def _describe(broker: Broker, name: str, index: int) -> dict[str, object]:
     fault = topic_name_fault(name)
     if fault is not None:
         return _refused(index, ErrorCode.invalid_topic_exception, clipped(fault))

@@ -10,10 +10,10 @@ Deviations:
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.protocol.request_shapes import DescribeTopicPartitionsRequest
@@ -21,14 +21,11 @@ from headgate.broker.state.operations import TOPIC_OPERATIONS, UNASKED_OPERATION
 from headgate.broker.state.topic_names import topic_name_fault
 from headgate.broker.state.topics import Partition
 
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
-
 API_KEY = 75
 VERSIONS = range(1)
 
 
-def handle(broker: "Broker", context: RequestContext, request: DescribeTopicPartitionsRequest) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest) -> Answer:
     cursor = request.cursor
     names: Iterable[str] = {topic.name for topic in request.topics}
     if cursor is not None and (cursor.partition_index < 0 or (names and cursor.topic_name not in names)):
@@ -52,7 +49,7 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeTopicPart
     return {"topics": topics, "next_cursor": None}
 
 
-def _describe(broker: "Broker", name: str, start: int, limit: int) -> tuple[dict[str, object], int, int]:
+def _describe(broker: Broker, name: str, start: int, limit: int) -> tuple[dict[str, object], int, int]:
     """The topic, how many of its partitions are described, and how many are left for another page."""
     topic = broker.topics.find(name)
     if topic is None:

@@ -3,19 +3,15 @@
 For all partitions (null), the response contains each topic without partitions.
 """
 
-from typing import TYPE_CHECKING
-
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.outcomes import Disconnect
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.protocol.request_shapes import ElectLeadersRequest
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.time_slicing import Work
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 43
 VERSIONS = range(3)
@@ -24,12 +20,12 @@ _PREFERRED, _UNCLEAN = 0, 1
 
 
 def handle(
-    broker: "Broker", context: RequestContext, request: ElectLeadersRequest
+    broker: Broker, context: RequestContext, request: ElectLeadersRequest
 ) -> Answer | Deferred[Answer | Disconnect]:
     return broker.slices.run(_judge_all(broker, request))
 
 
-def _judge_all(broker: "Broker", request: ElectLeadersRequest) -> Work[Answer]:
+def _judge_all(broker: Broker, request: ElectLeadersRequest) -> Work[Answer]:
     election = request.election_type
     is_known = election in (_PREFERRED, _UNCLEAN)
     wanted = request.topic_partitions
@@ -49,7 +45,7 @@ def _judge_all(broker: "Broker", request: ElectLeadersRequest) -> Work[Answer]:
 
 
 # No message tells the name: a few bytes name a partition, and a name may be long.
-def _judge(broker: "Broker", name: str, index: int, unknown_election: int | None) -> tuple[ErrorCode, str | None]:
+def _judge(broker: Broker, name: str, index: int, unknown_election: int | None) -> tuple[ErrorCode, str | None]:
     if unknown_election is not None:
         return ErrorCode.invalid_request, f"Election type {unknown_election} is not known."
     topic = broker.topics.find(name)

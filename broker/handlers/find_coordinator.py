@@ -9,16 +9,12 @@ Deviations:
   Headgate: Returns this broker.
 """
 
-from typing import TYPE_CHECKING
-
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.group_request_shapes import FindCoordinatorRequest
 from headgate.broker.protocol.request_context import RequestContext
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 10
 VERSIONS = range(7)
@@ -28,7 +24,7 @@ KEY_TYPES = (0, 1)
 """Groups and transactions."""
 
 
-def handle(broker: "Broker", context: RequestContext, request: FindCoordinatorRequest) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequest) -> Answer:
     is_known = request.key_type in KEY_TYPES
     host, port = broker.advertised() if is_known else ("", -1)
     found = {

@@ -1,19 +1,15 @@
 """Heartbeat v0-4: Keeps a member alive. During a rebalance it returns REBALANCE_IN_PROGRESS."""
 
-from typing import TYPE_CHECKING
-
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.group_request_shapes import HeartbeatRequest
 from headgate.broker.protocol.request_context import RequestContext
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 12
 VERSIONS = range(5)
 
 
-def handle(broker: "Broker", context: RequestContext, request: HeartbeatRequest) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: HeartbeatRequest) -> Answer:
     error = broker.groups.heartbeat(
         request.group_id,
         request.generation_id,

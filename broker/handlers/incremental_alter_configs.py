@@ -27,8 +27,7 @@ Deviations:
   Headgate: Python modules.
 """
 
-from typing import TYPE_CHECKING
-
+from headgate.broker.node.broker import Broker
 from headgate.broker.node.config_resources import ResourceChange, change_resources
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.outcomes import Disconnect
@@ -36,15 +35,12 @@ from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.protocol.request_shapes import IncrementalAlterConfigsRequest
 from headgate.broker.runtime.deferred import Deferred
 
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
-
 API_KEY = 44
 VERSIONS = range(2)
 
 
 def handle(
-    broker: "Broker", context: RequestContext, request: IncrementalAlterConfigsRequest
+    broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> Answer | Deferred[Answer | Disconnect]:
     changes = [
         ResourceChange(

@@ -27,18 +27,15 @@ Deviations:
 """
 
 import uuid
-from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer, milliseconds
 from headgate.broker.protocol.group_request_shapes import JoinGroupRequest
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import JoinRequest, JoinResult
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 11
 VERSIONS = range(10)
@@ -51,7 +48,7 @@ PROTOCOLS_MAX = 1_000
 """Assignors that one member offers. Clients have up to four."""
 
 
-def handle(broker: "Broker", context: RequestContext, request: JoinGroupRequest) -> Answer | Deferred[Answer]:
+def handle(broker: Broker, context: RequestContext, request: JoinGroupRequest) -> Answer | Deferred[Answer]:
     version = context.api_version
     no_protocol = None if version >= FIRST_VERSION_WITH_NULLABLE_PROTOCOL_NAME else ""
     if len(request.protocols) > PROTOCOLS_MAX:

@@ -9,17 +9,13 @@ Deviations:
   timeout.
 """
 
-from typing import TYPE_CHECKING
-
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.group_request_shapes import LeaveGroupRequest
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.state.groups.messages import MemberIdentity
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 13
 VERSIONS = range(6)
@@ -27,7 +23,7 @@ VERSIONS = range(6)
 FIRST_BATCHED_VERSION = 3
 
 
-def handle(broker: "Broker", context: RequestContext, request: LeaveGroupRequest) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: LeaveGroupRequest) -> Answer:
     if context.api_version < FIRST_BATCHED_VERSION:
         result = broker.groups.leave(request.group_id, [MemberIdentity(request.member_id, None)])
         errors = [result.error, *(error for _, error in result.members)]

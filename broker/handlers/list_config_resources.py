@@ -8,23 +8,19 @@ Deviations:
   Headgate: None.
 """
 
-from typing import TYPE_CHECKING
-
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.node.config_resources import ResourceType
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.protocol.request_shapes import ListConfigResourcesRequest
 
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
-
 API_KEY = 74
 VERSIONS = range(2)
 
 
-def handle(broker: "Broker", context: RequestContext, request: ListConfigResourcesRequest) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: ListConfigResourcesRequest) -> Answer:
     if context.api_version == 0:
         return {"error_code": ErrorCode.none, "config_resources": ()}
     known = {resource_type.value for resource_type in ResourceType}

@@ -3,14 +3,10 @@
 Filters ignore case, and an unknown value matches no group, as in Kafka. All groups have the type `classic`.
 """
 
-from typing import TYPE_CHECKING
-
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.group_request_shapes import ListGroupsRequest
 from headgate.broker.protocol.request_context import RequestContext
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 16
 VERSIONS = range(6)
@@ -18,7 +14,7 @@ VERSIONS = range(6)
 CLASSIC = "classic"
 
 
-def handle(broker: "Broker", context: RequestContext, request: ListGroupsRequest) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest) -> Answer:
     states = {state.lower() for state in request.states_filter}
     types = {each.lower() for each in request.types_filter}
     if types and CLASSIC not in types:

@@ -13,18 +13,15 @@ Deviations:
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer, milliseconds
 from headgate.broker.protocol.group_request_shapes import OffsetCommitRequest
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import CommitRequest, PartitionCommit
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 8
 VERSIONS = range(2, 11)
@@ -33,7 +30,7 @@ FIRST_VERSION_OF_KIP_848 = 9
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
-def handle(broker: "Broker", context: RequestContext, request: OffsetCommitRequest) -> Answer | Deferred[Answer]:
+def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest) -> Answer | Deferred[Answer]:
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     topics = [
         broker.topics.find_by_id(topic.topic_id) if by_id else broker.topics.find(topic.name)

@@ -5,23 +5,20 @@ is sent when the deletion is durable.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.group_request_shapes import OffsetDeleteRequest
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.runtime.deferred import Deferred
 
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
-
 API_KEY = 47
 VERSIONS = range(1)
 
 
-def handle(broker: "Broker", context: RequestContext, request: OffsetDeleteRequest) -> Deferred[Answer]:
+def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest) -> Deferred[Answer]:
     existing = []
     for asked in request.topics:
         topic = broker.topics.find(asked.name)

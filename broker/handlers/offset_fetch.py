@@ -14,20 +14,17 @@ Deviations:
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.group_request_shapes import OffsetFetchGroup, OffsetFetchRequest, OffsetFetchTopic
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.offsets import OffsetsByTopic
 from headgate.broker.state.groups.records import CommittedOffset
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 9
 VERSIONS = range(1, 11)
@@ -36,7 +33,7 @@ FIRST_BATCHED_VERSION = 8
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
-def handle(broker: "Broker", context: RequestContext, request: OffsetFetchRequest) -> Deferred[Answer]:
+def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest) -> Deferred[Answer]:
     require_stable = request.require_stable
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
 
@@ -62,7 +59,7 @@ def _without_repetition(groups: Sequence[OffsetFetchGroup]) -> list[OffsetFetchG
     return [group for group in groups if group.topics is not None or everything[group.group_id] is group]
 
 
-def _asked(broker: "Broker", by_id: bool, topics: Sequence[OffsetFetchTopic], offsets: OffsetsByTopic) -> list[Answer]:
+def _asked(broker: Broker, by_id: bool, topics: Sequence[OffsetFetchTopic], offsets: OffsetsByTopic) -> list[Answer]:
     answers: list[Answer] = []
     for asked in topics:
         topic = broker.topics.find_by_id(asked.topic_id) if by_id else None
@@ -79,7 +76,7 @@ def _asked(broker: "Broker", by_id: bool, topics: Sequence[OffsetFetchTopic], of
     return answers
 
 
-def _all(broker: "Broker", by_id: bool, offsets: OffsetsByTopic) -> list[Answer]:
+def _all(broker: Broker, by_id: bool, offsets: OffsetsByTopic) -> list[Answer]:
     answers: list[Answer] = []
     for name, committed in offsets.items():
         named: dict[str, str | UUID] = {"name": name}

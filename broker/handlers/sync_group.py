@@ -9,18 +9,14 @@ Deviations:
   Headgate: UNKNOWN_MEMBER_ID
 """
 
-from typing import TYPE_CHECKING
-
 from kio.schema.errors import ErrorCode
 
+from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import Answer
 from headgate.broker.protocol.group_request_shapes import SyncGroupRequest
 from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import SyncRequest, SyncResult
-
-if TYPE_CHECKING:
-    from headgate.broker.node.broker import Broker
 
 API_KEY = 14
 VERSIONS = range(6)
@@ -28,7 +24,7 @@ VERSIONS = range(6)
 FIRST_VERSION_WITH_PROTOCOL = 5
 
 
-def handle(broker: "Broker", context: RequestContext, request: SyncGroupRequest) -> Answer | Deferred[Answer]:
+def handle(broker: Broker, context: RequestContext, request: SyncGroupRequest) -> Answer | Deferred[Answer]:
     has_protocol = request.protocol_type is not None and request.protocol_name is not None
     if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and not has_protocol:
         return render(SyncResult(ErrorCode.inconsistent_group_protocol))

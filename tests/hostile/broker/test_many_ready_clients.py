@@ -1,4 +1,4 @@
-"""Many clients at the same moment: what the broker does when all of them are ready in one turn."""
+"""Many clients that are ready in the same event-loop iteration."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The short way and the long way of a request, side by side: two brokers, one of which forgets what it learnt."""
+"""Two brokers with the same requests: one uses the fast paths, the other takes the normal path each time."""
 
 import random
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The short way of a consumer's next fetch: whatever comes, it is answered as the long way answers it."""
+"""The fast path for repeated Fetch requests returns the same responses as the normal path."""
 
 import random
 import struct
@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.hostile.broker.two_ways import TOPIC, Side, both_ways, mutations
+from tests.hostile.broker.fast_and_normal_path import TOPIC, Side, both_ways, mutations
 from tests.wire.entities import API_KEYS, encode_request, request_is_flexible
 from tests.wire.raw_client import request_header
 from tests.wire.record_batches import Batch, NewRecord
