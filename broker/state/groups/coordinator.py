@@ -1,8 +1,8 @@
-"""The group coordinator: all classic groups and their offsets, as the handlers use them.
+"""The group coordinator: all classic groups and their committed offsets.
 
-Every method checks, changes state at once and answers now or through a `Deferred`; time comes from the clock and the
-timers, durability from the journal. Which topics exist is for the handlers to ask. Follows Kafka 4.3's
-`GroupCoordinatorService` and `GroupMetadataManager` for classic groups.
+Each method validates the request, changes the state and returns a result or a `Deferred`. The journal makes changes
+durable. The handlers check whether topics exist. The behaviour is that of Kafka 4.3's `GroupCoordinatorService` and
+`GroupMetadataManager` for classic groups.
 """
 
 import logging
@@ -63,7 +63,7 @@ class GroupCoordinator:
         self._plan_expiry()
 
     def load(self, entries: Iterable[tuple[bytes | None, bytes | None]]) -> None:
-        """Replay the journal, oldest entry first, before the first request. Sessions start anew."""
+        """Replay the journal, oldest entry first, before the first request. All sessions restart."""
         Loading(self._groups, self._offsets, self._journal, self._outbox).replay(entries, self._clock.wall_ms())
         for group_id in self._offsets.groups():
             self._groups.setdefault(group_id, Group(group_id, self._clock.wall_ms(), self._outbox))
@@ -71,11 +71,11 @@ class GroupCoordinator:
             for member in group.members.values():
                 self._rebalance.sessions.renew(group, member)
             if len(group.members) > self._config.group_max_size:
-                self._rebalance.prepare(group, "the group has more members than are allowed now")
+                self._rebalance.prepare(group, "the group has more members than group.max.size")
         self._outbox.send()
 
     def snapshot(self) -> Iterator[tuple[bytes, bytes]]:
-        """Entries that replay to the same state as everything appended so far, appends under way included."""
+        """Journal entries of the current state, including changes that are not durable yet."""
         yield from self._journal.entries(list(self._groups))
         for key, value in self._offsets.newest():
             yield encode_offset_key(key), encode_offset_value(value)
@@ -136,7 +136,7 @@ class GroupCoordinator:
         return LeaveResult(ErrorCode.none, results)
 
     def commit(self, request: CommitRequest) -> Deferred[Mapping[TopicPartition, ErrorCode]]:
-        """The error of each partition, when what was accepted is durable."""
+        """Commit offsets. Completes with the error of each partition when the offsets are durable."""
         too_large = [self._is_metadata_too_large(each) for each in request.partitions]
         error = self._admit_commit(request, has_something=not all(too_large))
         if error is not ErrorCode.none:
@@ -158,7 +158,7 @@ class GroupCoordinator:
 
         def stored(error: ErrorCode) -> None:
             if error is not ErrorCode.none:
-                log.error("group %r: a commit was not stored: %s", request.group_id, error.name)
+                log.error("group %r: storing a commit failed: %s", request.group_id, error.name)
                 for partition, result in results.items():
                     results[partition] = answer_for(error) if result is ErrorCode.none else result
             answer.complete(results)
@@ -167,7 +167,7 @@ class GroupCoordinator:
         return answer
 
     def fetch_offsets(self, group_id: str, require_stable: bool) -> Deferred[OffsetsByTopic]:
-        """All durable offsets of a group; `require_stable` first waits for the commits that are under way."""
+        """All durable offsets of a group. `require_stable` waits for pending commits."""
         answer: Deferred[OffsetsByTopic] = Deferred()
         settled = self._offsets.when_settled(group_id) if require_stable else Deferred.of(ErrorCode.none)
         settled.then(lambda _: answer.complete(self._offsets.of_group(group_id)))
@@ -216,21 +216,24 @@ class GroupCoordinator:
         return answer
 
     def on_topic_deleted(self, topic: str) -> None:
-        """Offsets of a topic that is no more would otherwise be taken for those of its successor."""
+        """Delete the offsets of a topic. Otherwise a new topic with the same name would get them."""
         for group_id in self._offsets.groups_with(topic):
             gone = [each for each in self._offsets.known_partitions(group_id) if each[0] == topic]
             self._delete(group_id, gone).then(self._log_failure)
 
     def forget_topics(self, exists: Callable[[str], bool]) -> None:
-        """Drop the offsets of topics that do not exist. After `load`, a deletion may have been cut short by a crash."""
+        """Delete the offsets of unknown topics. Call this after `load`: a crash may have interrupted a deletion."""
         for group_id in list(self._offsets.groups()):
             gone = [each for each in self._offsets.known_partitions(group_id) if not exists(each[0])]
             if gone:
                 self._delete(group_id, gone).then(self._log_failure)
 
     def limit_offsets(self, end_offset: Callable[[str, int], int | None]) -> None:
-        """Move offsets beyond the end of their log back to it. After `load`, a power cut may have removed records with
-        acks=1 that were read and committed. New records get their offsets, and the group would skip them."""
+        """Reset offsets that are beyond the end of their log to the end of the log. Call this after `load`.
+
+        A power failure can remove records with acks=1 that were already read and committed. New records get the same
+        offsets, and the group would skip them.
+        """
         for group_id in list(self._offsets.groups()):
             changes: list[Change] = []
             for topic, partitions in self._offsets.of_group(group_id).items():
@@ -238,18 +241,18 @@ class GroupCoordinator:
                     end = end_offset(topic, partition)
                     if end is not None and committed.offset > end:
                         log.warning(
-                            "group %r: the offset of %s-%d goes back from %d to the end of the log, %d",
+                            "group %r: the offset of %s-%d is reset from %d to the end of the log, %d",
                             group_id, topic, partition, committed.offset, end,
                         )  # fmt: skip
                         changes.append(((topic, partition), replace(committed, offset=end, leader_epoch=-1)))
             if changes:
                 for (topic, partition), value in changes:
-                    # At once: nobody may read the old offset while the journal is being written.
+                    # Apply the change at once. Clients must not read the old offset before the journal is written.
                     self._offsets.replay(OffsetKey(group_id, topic, partition), value)
                 self._offsets.change(group_id, changes).then(self._log_failure)
 
     def expire(self) -> None:
-        """Delete the offsets that have outlived their retention, and empty groups that have none left."""
+        """Delete expired offsets, and empty groups without offsets."""
         now_ms = self._clock.wall_ms()
         retention_ms = self._config.offsets_retention_minutes * 60_000
         for group in list(self._groups.values()):
@@ -269,7 +272,7 @@ class GroupCoordinator:
 
     def _create(self, group_id: str) -> tuple[Group | None, ErrorCode]:
         if len(self._groups) >= GROUPS_MAX:
-            log.error("no room for group %r: there are %d groups", group_id, len(self._groups))
+            log.error("cannot create group %r: there are already %d groups", group_id, len(self._groups))
             return None, ErrorCode.coordinator_not_available
         group = self._groups[group_id] = Group(group_id, self._clock.wall_ms(), self._outbox)
         return group, ErrorCode.none
@@ -289,7 +292,7 @@ class GroupCoordinator:
 
     def _log_failure(self, error: ErrorCode) -> None:
         if error is not ErrorCode.none:
-            log.error("groups journal: a deletion was not stored: %s", error.name)
+            log.error("groups journal: storing a deletion failed: %s", error.name)
 
     def _check_join(self, request: JoinRequest) -> ErrorCode:
         error = check_group_id(request.group_id)
@@ -309,7 +312,7 @@ class GroupCoordinator:
     def _leave_one(self, group: Group, identity: MemberIdentity) -> ErrorCode:
         member_id = identity.member_id
         if member_id == UNKNOWN_MEMBER_ID:
-            # An administrator names a static member by its instance id alone.
+            # Administrators remove a static member by its instance id alone.
             owner = group.static_members.get(identity.group_instance_id or "")
             if identity.group_instance_id is None or owner is None:
                 return ErrorCode.unknown_member_id
@@ -325,14 +328,14 @@ class GroupCoordinator:
         return ErrorCode.none
 
     def _admit_commit(self, request: CommitRequest, *, has_something: bool) -> ErrorCode:
-        """Whether the sender may commit; makes the group if there is something to be kept."""
+        """Check whether the client may commit. Creates the group if there are offsets to store."""
         group = self._groups.get(request.group_id)
         if group is None:
             if len(request.group_id.encode()) > GROUP_ID_BYTES_MAX:
                 return ErrorCode.invalid_group_id
             if request.generation_id >= 0:
                 return request.unknown_group_error
-            # A consumer that assigns its own partitions, or an administrator: the group is there for its offsets.
+            # A consumer with manual assignment, or an administrator: the group only contains offsets.
             return self._create(request.group_id)[1] if has_something else ErrorCode.none
         if request.generation_id < 0 and group.state is GroupState.EMPTY:
             return ErrorCode.none
@@ -347,13 +350,13 @@ class GroupCoordinator:
         if request.generation_id != group.generation_id:
             return ErrorCode.illegal_generation
         if group.state is GroupState.COMPLETING_REBALANCE:
-            # It knows the new generation, so it should wait for its assignment before it commits.
+            # The member knows the new generation and must wait for its assignment before it commits.
             return ErrorCode.rebalance_in_progress
         self._rebalance.sessions.renew(group, group.members[request.member_id])
         return ErrorCode.none
 
     def _is_metadata_too_large(self, commit: PartitionCommit) -> bool:
-        # Kafka counts the UTF-16 units of Java's strings.
+        # Kafka counts UTF-16 code units, like Java strings.
         units = len(commit.metadata) + sum(character > "\uffff" for character in commit.metadata)
         return (
             units > self._config.offset_metadata_max_bytes or len(commit.metadata.encode()) > OFFSET_METADATA_BYTES_MAX

@@ -1,4 +1,4 @@
-"""Which offsets have outlived their retention (KIP-211, Kafka's `offsetExpirationCondition`)."""
+"""Finds expired offsets (KIP-211, Kafka's `offsetExpirationCondition`)."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from headgate.broker.state.groups.subscription import CONSUMER_PROTOCOL_TYPE
 
 
 def expired_partitions(group: Group, offsets: Offsets, now_wall_ms: int, retention_ms: int) -> Iterator[TopicPartition]:
-    """A group with members keeps the offsets of what it subscribes to; while it rebalances it keeps all of them."""
+    """The expired offsets. A stable group keeps offsets of subscribed topics. A rebalancing group keeps all offsets."""
     counts_from_empty = group.protocol_type is not None and group.state is GroupState.EMPTY
     is_simple = group.protocol_type is None
     is_stable_consumer = (

@@ -1,6 +1,6 @@
-"""One classic group: its members, their votes, its leader, its generation and its state.
+"""A classic group: members, supported protocols, leader, generation and state.
 
-Follows Kafka's `ClassicGroup`. `rebalance` moves it from state to state; `coordinator` holds all of them.
+Corresponds to Kafka's `ClassicGroup`. `rebalance` changes the state. `coordinator` contains all groups.
 """
 
 from collections import Counter
@@ -37,11 +37,11 @@ class Group:
         self.static_members: dict[str, str] = {}
         """Member id by instance id."""
         self.pending_members: dict[str, Timer] = {}
-        """Ids that were handed out with MEMBER_ID_REQUIRED and have not joined, with the timer that forgets each."""
+        """Member ids that were sent with MEMBER_ID_REQUIRED and have not joined yet, with their timeout."""
         self.pending_syncs: set[str] = set()
         """Members of this generation that have not sent SyncGroup."""
         self.topics: frozenset[str] | None = None
-        """What the members subscribe to, if that is known (consumer protocol only)."""
+        """The topics that the members subscribe to. None if unknown."""
         self.has_grown_during_initial_delay = False
         self.join_timer: Timer | None = None
         self.sync_timer: Timer | None = None
@@ -51,7 +51,7 @@ class Group:
 
     def transition(self, state: GroupState, now_wall_ms: int) -> None:
         if state not in NEXT_STATES[self.state]:
-            raise RuntimeError(f"group {self.group_id!r} cannot go from {self.state.value} to {state.value}")
+            raise RuntimeError(f"group {self.group_id!r} cannot change from {self.state.value} to {state.value}")
         self.previous_state, self.state = self.state, state
         self.state_since_wall_ms = now_wall_ms
 
@@ -73,7 +73,7 @@ class Group:
         self.forget_pending(member.member_id)
 
     def remove(self, member: Member) -> None:
-        """Take a member out; whatever it waits for is answered with UNKNOWN_MEMBER_ID, so that a live one rejoins."""
+        """Remove a member. Its pending requests get UNKNOWN_MEMBER_ID, so an active client joins again."""
         self.answer_join(member, JoinResult(ErrorCode.unknown_member_id, UNKNOWN_MEMBER_ID))
         self.answer_sync(member, SyncResult(ErrorCode.unknown_member_id))
         del self.members[member.member_id]
@@ -86,7 +86,7 @@ class Group:
         self.pending_syncs.discard(member.member_id)
 
     def replace_static(self, old: Member, member_id: str) -> Member:
-        """The same instance under a new member id. Who still waits under the old one is fenced."""
+        """Give a static member a new member id. Pending requests of the old id get FENCED_INSTANCE_ID."""
         self.answer_join(old, JoinResult(ErrorCode.fenced_instance_id, old.member_id))
         self.answer_sync(old, SyncResult(ErrorCode.fenced_instance_id))
         del self.members[old.member_id]
@@ -134,7 +134,7 @@ class Group:
         return ErrorCode.none if member_id in self.members else ErrorCode.unknown_member_id
 
     def await_join(self, member: Member, deferred: Deferred[JoinResult]) -> None:
-        """Park a JoinGroup. An older one of the same member lost its client and is let go."""
+        """Add a pending JoinGroup. An older one of the same member gets REBALANCE_IN_PROGRESS."""
         self.answer_join(member, JoinResult(ErrorCode.rebalance_in_progress, member.member_id))
         member.awaiting_join = deferred
         self._awaiting_join_count += 1
@@ -173,7 +173,7 @@ class Group:
         return self.protocol_type == protocol_type and any(self._support[name] == len(self.members) for name in names)
 
     def select_protocol(self) -> str:
-        """Of the protocols that all support, the one most members like best; the earliest vote breaks a tie."""
+        """The protocol with the most votes among those that all members support. On a tie, the first vote counts."""
         size = len(self.members)
         votes: Counter[str] = Counter()
         for member in self.members.values():
@@ -181,11 +181,11 @@ class Group:
             if choice is not None:
                 votes[choice] += 1
         if not votes:
-            raise RuntimeError(f"the members of group {self.group_id!r} share no protocol")
+            raise RuntimeError(f"the members of group {self.group_id!r} have no common protocol")
         return votes.most_common(1)[0][0]
 
     def elect_joined_leader(self) -> bool:
-        """Keep the leader if it rejoined, else take a member that did. False if none did."""
+        """Keep the leader if it joined again. Otherwise elect a member that joined. False if no member joined."""
         leader = self.members.get(self.leader_id) if self.leader_id is not None else None
         if leader is not None and leader.awaiting_join is not None:
             return True
@@ -215,7 +215,7 @@ class Group:
         self.topics = frozenset(topics)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """When the subscription cannot be read, a consumer group may be subscribed to anything."""
+        """True also for a consumer group with an unreadable subscription, because it may include any topic."""
         if self.topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in self.topics
@@ -228,7 +228,7 @@ class Group:
         return [member.joined(self.protocol_name) for member in self.members.values()]
 
     def join_result(self, member: Member) -> JoinResult:
-        """The current generation as a member is to know it: only the leader sees the others."""
+        """The JoinGroup result of a member. Only the leader gets the list of members."""
         return JoinResult(
             error=ErrorCode.none,
             member_id=member.member_id,

@@ -1,7 +1,7 @@
-"""JoinGroup: who may enter a group, as whom, and whether that starts a rebalance.
+"""JoinGroup: admits members, assigns member ids and starts rebalances.
 
-Follows Kafka's `GroupMetadataManager.classicGroupJoin`, KIP-345 (static members), KIP-394 (member id required),
-KIP-814 (static leaders that skip the assignment).
+Corresponds to Kafka's `GroupMetadataManager.classicGroupJoin`. Implements KIP-345 (static members), KIP-394 (member id
+required) and KIP-814 (static leaders skip the assignment).
 """
 
 import logging
@@ -41,17 +41,17 @@ class Joining:
     def join(self, group: Group, request: JoinRequest) -> Deferred[JoinResult]:
         deferred: Deferred[JoinResult] = Deferred()
         if not self._has_room(group, request.member_id):
-            self._turn_away(group, request.member_id)
-            self._refuse(deferred, ErrorCode.group_max_size_reached, UNKNOWN_MEMBER_ID)
+            self._remove_rejected(group, request.member_id)
+            self._reject(deferred, ErrorCode.group_max_size_reached, UNKNOWN_MEMBER_ID)
         elif not group.supports(request.protocol_type, request.protocols):
-            self._refuse(deferred, ErrorCode.inconsistent_group_protocol, request.member_id)
+            self._reject(deferred, ErrorCode.inconsistent_group_protocol, request.member_id)
         elif request.member_id == UNKNOWN_MEMBER_ID:
             self._join_as_new(group, request, deferred)
         else:
-            self._join_again(group, request, deferred)
+            self._rejoin(group, request, deferred)
         return deferred
 
-    def _refuse(self, deferred: Deferred[JoinResult], error: ErrorCode, member_id: str) -> None:
+    def _reject(self, deferred: Deferred[JoinResult], error: ErrorCode, member_id: str) -> None:
         self._outbox.post(deferred, JoinResult(error, member_id))
 
     def _has_room(self, group: Group, member_id: str) -> bool:
@@ -60,12 +60,12 @@ class Joining:
         if group.state is GroupState.EMPTY:
             return True
         if group.state is GroupState.PREPARING_REBALANCE:
-            # The group may be over a limit that was lowered; counting those who wait keeps the last ones out.
+            # The limit may have been lowered. Count the members that have joined, so that the last ones are rejected.
             is_waiting = member is not None and member.awaiting_join is not None
             return is_waiting or group.awaiting_join_count < members_max
         return member is not None or len(group.members) < members_max
 
-    def _turn_away(self, group: Group, member_id: str) -> None:
+    def _remove_rejected(self, group: Group, member_id: str) -> None:
         member = group.members.get(member_id)
         if member is not None:
             self._rebalance.forget(group, member)
@@ -84,36 +84,36 @@ class Joining:
         elif not request.member_id_required:
             self._add(group, request, member_id, deferred)
         elif len(group.pending_members) >= PENDING_MEMBERS_MAX:
-            self._refuse(deferred, ErrorCode.group_max_size_reached, UNKNOWN_MEMBER_ID)
+            self._reject(deferred, ErrorCode.group_max_size_reached, UNKNOWN_MEMBER_ID)
         else:
             group.pending_members[member_id] = self._timers.after(
                 request.session_timeout_ms, lambda: self._on_pending_timeout(group, member_id)
             )
-            self._refuse(deferred, ErrorCode.member_id_required, member_id)
+            self._reject(deferred, ErrorCode.member_id_required, member_id)
 
     def _on_pending_timeout(self, group: Group, member_id: str) -> None:
         self._rebalance.remove_pending(group, member_id)
         self._outbox.send()
 
-    def _join_again(self, group: Group, request: JoinRequest, deferred: Deferred[JoinResult]) -> None:
+    def _rejoin(self, group: Group, request: JoinRequest, deferred: Deferred[JoinResult]) -> None:
         member_id = request.member_id
         if member_id in group.pending_members and request.group_instance_id is None:
             self._add(group, request, member_id, deferred)
             return
         error = group.check_member(member_id, request.group_instance_id)
         if error is not ErrorCode.none:
-            self._refuse(deferred, error, member_id)
+            self._reject(deferred, error, member_id)
             return
         member = group.members[member_id]
         is_unchanged = member.supports_the_same_as(request.protocols)
         if group.state is GroupState.COMPLETING_REBALANCE and is_unchanged:
-            # It did not get our answer; the generation is the same.
+            # The client did not receive the response. The generation has not changed.
             self._outbox.post(deferred, group.join_result(member))
         elif group.state is GroupState.STABLE and is_unchanged and group.leader_id != member_id:
             self._outbox.post(deferred, replace(group.join_result(member), members=()))
         else:
-            # A leader that joins a stable group wants a rebalance: it saw something that the members' metadata does
-            # not show, such as a topic with more partitions.
+            # The leader of a stable group joins again to start a rebalance, for example after a topic got more
+            # partitions. The metadata of the members does not show this.
             group.update(member, request.protocols, request.session_timeout_ms, request.rebalance_timeout_ms)
             group.await_join(member, deferred)
             self._rebalance.prepare_or_complete(group, f"{member_id} joined again")
@@ -126,16 +126,16 @@ class Joining:
             group.has_grown_during_initial_delay = True
         group.add(member)
         group.await_join(member, deferred)
-        # A client that went away cannot be told from one that waits, and it may come back as another new member.
+        # The broker cannot distinguish a closed client from a waiting one. The client may return as a new member.
         self._rebalance.sessions.renew(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
         self._rebalance.prepare_or_complete(group, f"{member_id} joined")
 
     def _replace(
         self, group: Group, request: JoinRequest, old: Member, member_id: str, deferred: Deferred[JoinResult]
     ) -> None:
-        """A static member came back without its id: the instance goes on under a new one."""
+        """A static member joins again without its member id, and gets a new one."""
         previous_leader_id = group.leader_id
-        log.info("group %r: %r takes the place of static member %r", group.group_id, member_id, old.member_id)
+        log.info("group %r: member id %r replaces %r of a static member", group.group_id, member_id, old.member_id)
         self._rebalance.sessions.end(old)
         member = group.replace_static(old, member_id)
         group.update(member, request.protocols, request.session_timeout_ms, request.rebalance_timeout_ms)
@@ -144,15 +144,15 @@ class Joining:
         if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
             self._keep_generation(group, request, member, previous_leader_id)
         elif group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-            # The leader may be assigning to the old id right now, which would leave the new one with nothing.
-            self._rebalance.prepare(group, f"static member {member_id} came back")
+            # The leader may be computing an assignment for the old id. The new id would get no partitions.
+            self._rebalance.prepare(group, f"static member {member_id} joined again")
         else:
             self._rebalance.complete_join_if_all_are_here(group)
 
     def _keep_generation(
         self, group: Group, request: JoinRequest, member: Member, previous_leader_id: str | None
     ) -> None:
-        """No rebalance for a static member that is as before: store its new id and give it the generation."""
+        """Store the new id of an unchanged static member and return the current generation, without a rebalance."""
 
         def stored(error: ErrorCode) -> None:
             current = group.join_result(member)
@@ -161,7 +161,7 @@ class Joining:
             elif request.may_skip_assignment:
                 result = replace(current, skip_assignment=group.leader_id == member.member_id)
             else:
-                # Told that the leader is its own old id, it takes itself for a follower and does not assign.
+                # Return the old member id as leader. Then the client acts as a follower and computes no assignment.
                 result = replace(current, leader=previous_leader_id or "", members=())
             if group.answer_join(member, result):
                 self._rebalance.sessions.renew(group, member)

@@ -1,7 +1,7 @@
-"""The seam to the durable log of the groups, and what the coordinator writes there.
+"""The interface to the durable journal of groups, and the entries of the coordinator.
 
-Entries are Kafka's own `__consumer_offsets` records; None is a tombstone. `GroupJournal` remembers the newest value of
-each group for `snapshot`, because a group in the middle of a rebalance must come back as it was last written.
+Entries have the format of Kafka's `__consumer_offsets` records. A None value is a tombstone. `GroupJournal` keeps the
+last stored value of each group for `snapshot`: after a restart, a rebalancing group must have its last stored state.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,13 +28,13 @@ _APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
 
 
 def answer_for(error: ErrorCode) -> ErrorCode:
-    """What a client is told when the journal failed: the errors that group clients know how to handle."""
+    """The error code for the client if the journal fails. Clients know how to handle these codes."""
     return _APPEND_ERRORS.get(error, error)
 
 
 class Journal(Protocol):
     def append(self, entries: Sequence[Entry]) -> Deferred[ErrorCode]:
-        """Write all entries or none; complete when they are durable. Appends complete in the order of their calls."""
+        """Write all entries or none. Completes when they are durable, in the order of the calls."""
         ...
 
 
@@ -44,7 +44,7 @@ class GroupJournal:
         self._newest: dict[str, bytes] = {}
 
     def store(self, group: Group, assignments: Mapping[str, bytes]) -> Deferred[ErrorCode]:
-        """Write the group as it is, its members with these assignments."""
+        """Write the current state of the group, with these assignments of its members."""
         value = encode_group_value(group, assignments)
         if len(value) > GROUP_RECORD_BYTES_MAX:
             return Deferred.of(ErrorCode.message_too_large)

@@ -1,7 +1,7 @@
-"""Brings groups and offsets back from the journal, as Kafka does when a coordinator takes over a partition.
+"""Restores groups and offsets from the journal, like Kafka when a coordinator loads a partition.
 
-A group with members comes back Stable in its generation, so that they go on without a rebalance. What cannot be read is
-skipped with a line in the log: one bad record must not cost all groups.
+A group with members is restored as Stable in its generation, so no rebalance is necessary. The broker logs and skips
+unreadable entries, because one invalid record must not affect other groups.
 """
 
 import logging
@@ -39,11 +39,11 @@ class Loading:
             try:
                 self._apply(key, value, now_wall_ms)
             except Malformed as error:
-                log.error("groups journal: entry %d cannot be read and is skipped: %s", index, error)
+                log.error("groups journal: skipping unreadable entry %d: %s", index, error)
 
     def _apply(self, key_bytes: bytes | None, value_bytes: bytes | None, now_wall_ms: int) -> None:
         if key_bytes is None:
-            raise Malformed("it has no key")
+            raise Malformed("the entry has no key")
         key = decode_key(key_bytes)
         if isinstance(key, OffsetKey):
             value = decode_offset_value(value_bytes) if value_bytes is not None else None
@@ -58,7 +58,7 @@ class Loading:
                 self._groups[key.group_id] = restore(key.group_id, stored, now_wall_ms, self._outbox)
             self._journal.replayed(key.group_id, value_bytes)
         else:
-            raise Malformed(f"key version {key.version} is of another kind of group")
+            raise Malformed(f"key version {key.version} belongs to another group type")
 
 
 def restore(group_id: str, stored: StoredGroup, now_wall_ms: int, outbox: Outbox) -> Group:

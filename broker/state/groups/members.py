@@ -1,4 +1,4 @@
-"""A member of a classic group: who it is, what it supports, and which answer it waits for."""
+"""A member of a classic group: identity, supported protocols and pending requests."""
 
 from dataclasses import dataclass, field
 
@@ -18,7 +18,7 @@ class Member:
     protocols: dict[str, bytes]
     assignment: bytes = b""
     is_new: bool = False
-    """Has not had its first answer to JoinGroup, so it cannot send heartbeats yet."""
+    """The member waits for its first JoinGroup response and cannot send heartbeats yet."""
     awaiting_join: Deferred[JoinResult] | None = None
     awaiting_sync: Deferred[SyncResult] | None = None
     session_deadline_ms: int = 0
@@ -43,7 +43,7 @@ class Member:
 
     @property
     def is_held_by_a_rebalance(self) -> bool:
-        """A member whose request is parked here is alive as far as anyone can know, unless it is new."""
+        """A member with a pending request counts as active, unless it is new."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def supports_the_same_as(self, protocols: dict[str, bytes]) -> bool:
@@ -56,7 +56,7 @@ class Member:
         return self.protocols.get(protocol_name, b"") if protocol_name is not None else b""
 
     def describe(self, protocol_name: str | None) -> MemberDescription:
-        """Without a protocol (while rebalancing) there is no metadata to show; the assignment is the last one."""
+        """Without a protocol name (during a rebalance), the metadata is empty. The assignment is the last one."""
         return MemberDescription(
             self.member_id,
             self.group_instance_id,

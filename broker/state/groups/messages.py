@@ -1,4 +1,4 @@
-"""What goes into and comes out of the coordinator, free of API versions."""
+"""The requests and results of the coordinator, independent of API versions."""
 
 import uuid
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from headgate.broker.state.groups.settings import CLIENT_ID_CHARACTERS_IN_MEMBER_ID_MAX
 
 UNKNOWN_MEMBER_ID = ""
-"""A JoinGroup without a member id comes from a new member."""
+"""The member id in the JoinGroup request of a new member."""
 
 NO_GENERATION = -1
 
@@ -27,12 +27,12 @@ class JoinRequest:
     protocols: dict[str, bytes]
     """Metadata by protocol name, most preferred first."""
     member_id_required: bool
-    """From version 4 on a new dynamic member first gets its id and joins with that (KIP-394)."""
+    """From version 4 on, a new dynamic member first gets its member id and then joins with it (KIP-394)."""
     may_skip_assignment: bool
-    """From version 9 on a returning static leader is told not to assign (KIP-814)."""
+    """From version 9 on, a static leader that joins again can skip the assignment (KIP-814)."""
 
     unique_id: uuid.UUID
-    """Random. The id of a new member ends with it."""
+    """Random. It is the end of the id of a new member."""
 
     def new_member_id(self) -> str:
         name = self.group_instance_id
@@ -126,7 +126,7 @@ class CommitRequest:
     group_instance_id: str | None
     generation_id: int
     retention_ms: int | None
-    """Versions 2 to 4 may say how long the offsets live; None leaves it to the settings."""
+    """The retention time of the offsets, set by versions 2 to 4. None means the broker config."""
     unknown_group_error: ErrorCode
-    """For a generation of a group that does not exist: the versions differ."""
+    """The error for a commit with a generation to an unknown group. It depends on the version."""
     partitions: Sequence[PartitionCommit]

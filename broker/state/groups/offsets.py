@@ -1,7 +1,7 @@
-"""Committed offsets of all groups: what is durable, and what is on its way to the journal.
+"""The committed offsets of all groups: durable ones, and ones that the journal has not written yet.
 
-Reads see durable offsets alone, so nobody resumes from a commit that a crash would undo. Deletions also reach commits
-that are still under way: the journal keeps the order, and so do the completions.
+Clients read only durable offsets. Otherwise a consumer could resume from a commit that a crash undoes. Deletions also
+apply to pending commits, because the journal writes and completes entries in order.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ TopicPartition = tuple[str, int]
 Change = tuple[TopicPartition, CommittedOffset | None]
 
 OffsetsByTopic = Mapping[str, Mapping[int, CommittedOffset]]
-"""Of one group: by topic, then by partition."""
+"""The offsets of a group by topic and partition."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Offsets:
     def change(
         self, group_id: str, changes: Sequence[Change], more_entries: Sequence[Entry] = ()
     ) -> Deferred[ErrorCode]:
-        """Journal commits and (None) deletions, with `more_entries` after them; apply them when they are durable."""
+        """Write commits and deletions (None) to the journal, followed by `more_entries`. Apply them when durable."""
         entries: list[Entry] = []
         flights = self._in_flight.setdefault(group_id, {}) if changes else {}
         for partition, value in changes:
@@ -46,7 +46,7 @@ class Offsets:
             flight.newest = value
             flight.count += 1
         appended = self._append([*entries, *more_entries])
-        appended.then(lambda error: self._land(group_id, changes, error))
+        appended.then(lambda error: self._on_appended(group_id, changes, error))
         if not appended.done:
             self._last_append[group_id] = appended
             appended.then(lambda _: self._forget_append(group_id, appended))
@@ -71,25 +71,25 @@ class Offsets:
         return self._durable.keys() | self._in_flight.keys()
 
     def groups_with(self, topic: str) -> list[str]:
-        """Groups that have, or are about to have, an offset of the topic."""
+        """Groups with a durable or pending offset of the topic."""
         durable = {group_id for group_id, topics in self._durable.items() if topic in topics}
-        under_way = {
+        pending = {
             group_id for group_id, flights in self._in_flight.items() if any(name == topic for name, _ in flights)
         }
-        return list(durable | under_way)
+        return list(durable | pending)
 
     def known_partitions(self, group_id: str) -> set[TopicPartition]:
-        """With a durable offset or one under way."""
+        """Partitions with a durable or pending offset."""
         topics = self._durable.get(group_id, {})
         durable = {(topic, partition) for topic, partitions in topics.items() for partition in partitions}
         return durable | self._in_flight.get(group_id, {}).keys()
 
     def when_settled(self, group_id: str) -> Deferred[ErrorCode]:
-        """Completes when every commit of the group that is under way now has landed."""
+        """Completes when all pending commits of the group are written."""
         return self._last_append.get(group_id) or Deferred.of(ErrorCode.none)
 
     def newest(self) -> Iterator[tuple[OffsetKey, CommittedOffset]]:
-        """Every offset as the journal has it, those under way included."""
+        """All offsets, including pending ones."""
         for group_id in list(self.groups()):
             flights = self._in_flight.get(group_id, {})
             for topic, partitions in self._durable.get(group_id, {}).items():
@@ -100,7 +100,7 @@ class Offsets:
                 if flight.newest is not None:
                     yield OffsetKey(group_id, topic, partition), flight.newest
 
-    def _land(self, group_id: str, changes: Sequence[Change], error: ErrorCode) -> None:
+    def _on_appended(self, group_id: str, changes: Sequence[Change], error: ErrorCode) -> None:
         for partition, value in changes:
             flights = self._in_flight[group_id]
             flight = flights[partition]
@@ -118,7 +118,7 @@ class Offsets:
 
 
 def is_expired(value: CommittedOffset, base_wall_ms: int, now_wall_ms: int, retention_ms: int) -> bool:
-    """`base_wall_ms` is the commit itself, or since when the group is empty (KIP-211)."""
+    """`base_wall_ms` is the time of the commit, or the time when the group became empty (KIP-211)."""
     if value.expire_timestamp_ms is not None:
         return now_wall_ms >= value.expire_timestamp_ms
     return now_wall_ms - base_wall_ms >= retention_ms

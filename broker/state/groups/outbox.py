@@ -1,8 +1,7 @@
-"""Answers wait here until the state behind them is consistent.
+"""Queue of responses that are sent when the state of the group is consistent.
 
-Completing a `Deferred` runs the server's callback, and that may bring in the next request of the same connection. A
-group must not be entered in the middle of a rebalance, so its methods post answers and the coordinator's entry points
-send them when they are done.
+Completing a `Deferred` calls the server, which may execute the next request of the same connection. This must not
+happen during a rebalance. Therefore groups post responses, and the public methods of the coordinator send them last.
 """
 
 from collections import deque
@@ -24,7 +23,7 @@ class Outbox:
         self._answers.append(partial(deferred.complete, result))
 
     def send(self) -> None:
-        """Complete what was posted, in order, and what that brings. A nested call leaves the work to the outer one."""
+        """Complete all posted responses in order. A nested call returns at once: the outer call continues."""
         if self._is_sending:
             return
         self._is_sending = True

@@ -1,7 +1,7 @@
-"""The two barriers of a rebalance: all members have joined, the leader has assigned.
+"""The two phases of a rebalance: all members join, then the leader sends the assignment.
 
-Moves groups between the states of `states`, keeps the timers of both barriers, and removes those who come too late.
-Which request enters a barrier is decided in `joining` and `syncing`. Follows Kafka's `GroupMetadataManager`.
+Changes the state of groups, runs the timeouts of both phases, and removes members that miss them. `joining` and
+`syncing` handle the requests. Corresponds to Kafka's `GroupMetadataManager`.
 """
 
 import logging
@@ -34,7 +34,7 @@ class Rebalance:
         self.sessions = Sessions(clock, timers, self._on_session_expired)
 
     def prepare_or_complete(self, group: Group, reason: str) -> None:
-        """Something about the members changed: start a rebalance, or see whether the running one waits for more."""
+        """The members changed: start a rebalance, or complete the current one if all members have joined."""
         if group.can_rebalance:
             self.prepare(group, reason)
         else:
@@ -46,7 +46,7 @@ class Rebalance:
         self._stop_waiting_for_syncs(group)
         is_initial = group.state is GroupState.EMPTY
         group.transition(GroupState.PREPARING_REBALANCE, self._clock.wall_ms())
-        log.info("group %r prepares to leave generation %d: %s", group.group_id, group.generation_id, reason)
+        log.info("group %r: rebalance of generation %d: %s", group.group_id, group.generation_id, reason)
         if is_initial:
             delay_ms = self._config.group_initial_rebalance_delay_ms
             left_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
@@ -66,23 +66,29 @@ class Rebalance:
             self.complete_join(group)
 
     def complete_join(self, group: Group) -> None:
-        """Close the first barrier: who is not here is out, unless it is static and its session still runs."""
+        """End the join phase. Dynamic members that did not join are removed. Static members stay until they expire."""
         self._cancel_join_timer(group)
         late = [member for member in group.members.values() if member.awaiting_join is None and not member.is_static]
         for member in late:
             self.forget(group, member)
         if late:
-            log.info("group %r goes on without %s", group.group_id, [member.member_id for member in late])
+            log.info(
+                "group %r: removed members that did not join in time: %s",
+                group.group_id,
+                [member.member_id for member in late],
+            )
 
         if group.members and not group.elect_joined_leader():
-            log.warning("group %r: no member rejoined; waiting for the sessions of the static ones", group.group_id)
+            log.warning(
+                "group %r: no member joined; waiting for the session timeouts of static members", group.group_id
+            )
             retry_ms = max(group.rebalance_timeout_ms, REJOIN_RETRY_MS_MIN)
             self._plan_join(group, retry_ms, lambda: self._on_join_timeout(group))
             return
 
         group.start_generation(self._clock.wall_ms())
         if not group.members:
-            log.info("group %r is empty in generation %d", group.group_id, group.generation_id)
+            log.info("group %r: generation %d is empty", group.group_id, group.generation_id)
             self._store_empty(group)
             return
         log.info("group %r: generation %d has %d members", group.group_id, group.generation_id, len(group.members))
@@ -107,7 +113,7 @@ class Rebalance:
         self._answer_syncs(group, error)
 
     def complete_sync(self, group: Group, assignments: dict[str, bytes]) -> None:
-        """Close the second barrier: the assignment is durable, everyone gets its part."""
+        """End the sync phase: the assignment is durable, and each member gets its part."""
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
         group.transition(GroupState.STABLE, self._clock.wall_ms())
@@ -124,7 +130,7 @@ class Rebalance:
             self.complete_join(group)
 
     def remove_pending(self, group: Group, member_id: str) -> None:
-        """An id that was handed out and never used no longer holds up the others."""
+        """Remove a member id that was never used, so that the rebalance does not wait for it."""
         group.forget_pending(member_id)
         if group.state is GroupState.PREPARING_REBALANCE and group.has_all_members_joined:
             self.complete_join(group)
@@ -156,14 +162,14 @@ class Rebalance:
         for member in group.members.values():
             result = group.sync_result(member) if error is ErrorCode.none else SyncResult(error)
             if group.answer_sync(member, result):
-                # Its session may have run out while it was parked here, which was no fault of its own.
+                # The session may have expired while the request was pending.
                 self.sessions.renew(group, member)
 
     def _store_empty(self, group: Group) -> None:
         def stored(error: ErrorCode) -> None:
             if error is not ErrorCode.none:
-                # There are no members in it, so after a restart the generation before it just times out.
-                log.warning("group %r: the empty generation was not stored: %s", group.group_id, error.name)
+                # After a restart, the members of the previous generation expire.
+                log.warning("group %r: storing the empty generation failed: %s", group.group_id, error.name)
 
         self._journal.store(group, {}).then(stored)
 
@@ -187,12 +193,12 @@ class Rebalance:
             late = [group.members[member_id] for member_id in group.pending_syncs]
             for member in late:
                 self.forget(group, member)
-            self.prepare(group, f"{len(late)} members did not ask for their assignment")
+            self.prepare(group, f"{len(late)} members did not send SyncGroup")
         self._outbox.send()
 
     def _on_session_expired(self, group: Group, member: Member) -> None:
         if group.state is not GroupState.DEAD:
-            log.info("group %r: member %r is gone (session timeout)", group.group_id, member.member_id)
+            log.info("group %r: the session of member %r expired", group.group_id, member.member_id)
             self.forget(group, member)
-            self.members_left(group, f"the session of {member.member_id} timed out")
+            self.members_left(group, f"the session of {member.member_id} expired")
         self._outbox.send()

@@ -1,7 +1,7 @@
-"""Kafka's `__consumer_offsets` records: `OffsetCommitKey/Value` and `GroupMetadataKey/Value`, each after its version.
+"""The records of `__consumer_offsets`: `OffsetCommitKey/Value` and `GroupMetadataKey/Value`, prefixed with a version.
 
-Values are written in version 3, offsets with an explicit expiry in version 1, as Kafka writes them; versions 0 to 4 are
-read. kio does not carry these messages because they never travel on the wire.
+Values have version 3, and offsets with their own retention time version 1, as in Kafka. Versions 0 to 4 can be read.
+kio does not contain these messages.
 """
 
 import struct
@@ -33,7 +33,7 @@ class GroupKey:
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """Of a later Kafka (KIP-848 and after): not ours to read."""
+    """A key of a newer group type, such as KIP-848."""
 
     version: int
 
@@ -186,4 +186,4 @@ def _decode_member(reader: Reader, version: int) -> StoredMember:
 
 def _check_version(version: int) -> None:
     if not 0 <= version <= VALUE_VERSION_MAX:
-        raise Malformed(f"value version {version} is not one of 0 to {VALUE_VERSION_MAX}")
+        raise Malformed(f"value version {version} is not supported; supported versions are 0 to {VALUE_VERSION_MAX}")

@@ -1,7 +1,7 @@
-"""Session timeouts: a member that is not heard of in time is reported, once.
+"""Session timeouts: reports members that send no heartbeat in time.
 
-Heartbeats and commits come far more often than sessions end, so a heartbeat only moves the member's deadline; the one
-timer per member looks at it when it fires and goes on waiting if the deadline has moved.
+Heartbeats are much more frequent than expired sessions. Therefore a heartbeat only changes the deadline of the member.
+The timer of the member checks the deadline when it fires, and waits again if the deadline has changed.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,9 @@ class Sessions:
             member.session_timer = None
 
     def _arm(self, group: Group, member: Member, timeout_ms: int) -> None:
-        member.session_timer = self._timers.after(timeout_ms, lambda: self._look(group, member))
+        member.session_timer = self._timers.after(timeout_ms, lambda: self._on_timer(group, member))
 
-    def _look(self, group: Group, member: Member) -> None:
+    def _on_timer(self, group: Group, member: Member) -> None:
         member.session_timer = None
         left_ms = member.session_deadline_ms - self._clock.monotonic_ms()
         if left_ms > 0:

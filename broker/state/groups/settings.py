@@ -1,45 +1,45 @@
-"""What an operator may set about groups, and the bounds that nobody may pass.
+"""The configs and fixed limits of groups.
 
-The settings carry Kafka's names (`group.max.size` is `group_max_size`) and its defaults, with one exception:
-`group.initial.rebalance.delay.ms` is 0, as in the configuration file that Kafka ships, not the 3000 of its code.
+Names and defaults are Kafka's (`group.max.size` is `group_max_size`), with one exception. The default of
+`group.initial.rebalance.delay.ms` is 0, as in Kafka's default configuration file. In Kafka's code it is 3000.
 """
 
 from dataclasses import dataclass
 from typing import Protocol
 
 GROUP_ID_BYTES_MAX = 32_767
-"""A group id is a string with a 16-bit length in the journal's keys, as in Kafka's."""
+"""Journal keys contain the group id as a string with a 16-bit length, as in Kafka."""
 
 MEMBER_NAME_BYTES_MAX = 32_000
-"""Instance ids, protocol types and names: what the journal's 16-bit lengths hold, with room for a UUID after it."""
+"""Instance ids, protocol types and protocol names: strings with a 16-bit length, and space for a UUID suffix."""
 
 CLIENT_ID_CHARACTERS_IN_MEMBER_ID_MAX = 255
-"""A member id starts with the client id so that a human knows it again; a giant one adds nothing to that."""
+"""A member id starts with the client id, for readability. Longer client ids are truncated."""
 
 PENDING_MEMBERS_MAX = 10_000
-"""Ids handed out and not yet used, per group. A client that asks and never joins must not fill the memory."""
+"""Member ids per group that are not used yet. A client that never joins must not fill the memory."""
 
 MEMBERS_MAX = 100_000
-"""A rebalance answers every member at once; past this the leader's answer alone would exceed any frame."""
+"""Members of a group. With more, the response to the leader would exceed the maximum frame size."""
 
 GROUPS_MAX = 1_000_000
-"""Groups in memory. Kafka has no bound and dies of it."""
+"""Groups in memory. Kafka has no limit and can run out of memory."""
 
 GROUP_RECORD_BYTES_MAX = 64 * 1024 * 1024
-"""One generation in the journal. Kafka stops at `message.max.bytes` (1 MiB), which real groups have outgrown."""
+"""Size of a generation in the journal. Kafka's limit is `message.max.bytes` (1 MiB), too small for large groups."""
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-"""A new member cannot send heartbeats before its first answer, so its parked JoinGroup has a life of its own."""
+"""Timeout of the JoinGroup request of a new member, which cannot send heartbeats before its first response."""
 
 REJOIN_RETRY_MS_MIN = 1_000
-"""When nobody rejoined in time, the next try comes no sooner: a rebalance timeout of 0 must not spin."""
+"""Minimum delay before the next attempt if no member joined. A rebalance timeout of 0 must not cause a busy loop."""
 
 OFFSET_METADATA_BYTES_MAX = 32_767
-"""What the journal's 16-bit string length can hold, whatever `offset.metadata.max.bytes` says."""
+"""The journal stores metadata as a string with a 16-bit length, independent of `offset.metadata.max.bytes`."""
 
 
 class GroupConfig(Protocol):
-    """What the coordinator reads, at each use, so that a dynamic change counts from then on."""
+    """The configs of the coordinator. They are read at each use, so that dynamic changes apply at once."""
 
     @property
     def group_min_session_timeout_ms(self) -> int: ...
@@ -59,7 +59,7 @@ class GroupConfig(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """The defaults, for those who have no broker around."""
+    """The default configs, for use without a broker."""
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000

@@ -1,21 +1,21 @@
-"""The life of a classic group, as a table (Kafka's `ClassicGroupState`)."""
+"""The states of a classic group and their transitions (Kafka's `ClassicGroupState`)."""
 
 from collections.abc import Mapping
 from enum import Enum
 
 
 class GroupState(Enum):
-    """The values are the names that ListGroups and DescribeGroups show."""
+    """The values are the names in ListGroups and DescribeGroups responses."""
 
     EMPTY = "Empty"
     """No members. Offsets may remain until they expire."""
     PREPARING_REBALANCE = "PreparingRebalance"
-    """Waits for every member to send JoinGroup."""
+    """Waits for JoinGroup of all members."""
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """Waits for the leader to send the assignment with SyncGroup."""
+    """Waits for SyncGroup of the leader with the assignment."""
     STABLE = "Stable"
     DEAD = "Dead"
-    """Deleted; nothing leads out of here."""
+    """Deleted. This state is final."""
 
 
 NEXT_STATES: Mapping[GroupState, frozenset[GroupState]] = {

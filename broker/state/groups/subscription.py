@@ -1,6 +1,6 @@
-"""Reads the topics out of a consumer's protocol metadata (`ConsumerProtocolSubscription`, its version 0 prefix).
+"""Reads the topics from the protocol metadata of a consumer (`ConsumerProtocolSubscription`).
 
-Every version starts with the version itself and the list of topics; later ones only append. Nothing else is read.
+All versions start with the version number and the list of topics. The remaining fields are ignored.
 """
 
 import struct

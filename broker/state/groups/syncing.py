@@ -1,4 +1,4 @@
-"""SyncGroup: the leader hands in the assignment, everyone takes its part of it (Kafka's `classicGroupSync`)."""
+"""SyncGroup: the leader sends the assignment, and each member gets its part (Kafka's `classicGroupSync`)."""
 
 import logging
 
@@ -54,22 +54,20 @@ class Syncing:
         return ErrorCode.none
 
     def _store_assignment(self, group: Group, request: SyncRequest) -> None:
-        """The group is stable when its generation is durable; until then more members may wait for their part."""
+        """Store the generation. The group becomes stable when the generation is durable."""
         generation_id = group.generation_id
         assignments = {
             member_id: request.assignments[member_id] for member_id in group.members if member_id in request.assignments
         }
 
         def stored(error: ErrorCode) -> None:
-            is_still_waited_for = (
-                group.state is GroupState.COMPLETING_REBALANCE and group.generation_id == generation_id
-            )
-            if is_still_waited_for and error is ErrorCode.none:
+            is_current = group.state is GroupState.COMPLETING_REBALANCE and group.generation_id == generation_id
+            if is_current and error is ErrorCode.none:
                 self._rebalance.complete_sync(group, assignments)
-            elif is_still_waited_for:
-                log.error("group %r: generation %d was not stored: %s", group.group_id, generation_id, error.name)
+            elif is_current:
+                log.error("group %r: storing generation %d failed: %s", group.group_id, generation_id, error.name)
                 self._rebalance.cancel_assignment(group, answer_for(error))
-                self._rebalance.prepare(group, "the assignment could not be stored")
+                self._rebalance.prepare(group, "storing the assignment failed")
             self._outbox.send()
 
         self._journal.store(group, assignments).then(stored)

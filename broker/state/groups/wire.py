@@ -1,4 +1,4 @@
-"""Kafka's primitive types for the records of the groups' journal, plain and flexible (KIP-482)."""
+"""Kafka's primitive types in journal records of groups, also in flexible versions (KIP-482)."""
 
 import struct
 
@@ -7,11 +7,11 @@ from headgate.wire.varint import VARINT_BYTES_MAX, read_unsigned_varint
 
 
 class Malformed(ValueError):
-    """The bytes are not the record that they claim to be."""
+    """The bytes are not a valid record."""
 
 
 class Reader:
-    """Takes primitives off the front of `data`; anything that does not fit is `Malformed`."""
+    """Reads primitive values from `data` in order. Raises `Malformed`."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -39,7 +39,7 @@ class Reader:
     def string(self) -> str:
         value = self.nullable_string()
         if value is None:
-            raise Malformed("null where a string is due")
+            raise Malformed("a required string is null")
         return value
 
     def byte_string(self) -> bytes:
@@ -48,7 +48,7 @@ class Reader:
     def array_length(self) -> int:
         length = self._unsigned_varint() - 1 if self.is_flexible else self.int32()
         if not 0 <= length <= len(self._data) - self._position:
-            raise Malformed(f"a length of {length} with {len(self._data) - self._position} bytes left")
+            raise Malformed(f"the length is {length}, but {len(self._data) - self._position} bytes are left")
         return length
 
     def skip_tagged_fields(self) -> None:
@@ -67,7 +67,7 @@ class Reader:
     def _take(self, length: int) -> bytes:
         end = self._position + length
         if end > len(self._data):
-            raise Malformed(f"{length} bytes wanted, {len(self._data) - self._position} left")
+            raise Malformed(f"{length} bytes are needed, but {len(self._data) - self._position} are left")
         taken = self._data[self._position : end]
         self._position = end
         return taken
