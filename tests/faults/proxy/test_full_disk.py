@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.clients.proxy.answers import error_of
 from tests.clients.proxy.consume.api import JSON, Api
+from tests.clients.proxy.error_responses import error_of
 from tests.conftest import BROKER_SETTINGS
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy

@@ -40,7 +40,7 @@ def test_null_and_empty_are_told_apart_by_text_and_by_length() -> None:
 
 @pytest.mark.parametrize("text", ["%x", "%", "\\q", "\\", "\\x1", "\\xzz"])
 def test_a_format_that_means_nothing_is_refused(text: str) -> None:
-    with pytest.raises(BadFormat, match="is not (a placeholder|an escape)"):
+    with pytest.raises(BadFormat, match=r"is not (a placeholder|an escape)"):
         compile_format(text)
 
 
