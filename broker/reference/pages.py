@@ -69,7 +69,11 @@ _GENERAL_DEVIATIONS = (
     ),
     Deviation("`kafka-metadata-quorum`", "Describes the quorum.", "Fails, because the API does not exist."),
     Deviation("`kafka-features describe`", "Lists feature levels.", "Returns an empty list."),
-    Deviation("Operating system", "Any with Java.", "Linux (epoll, fdatasync)."),
+    Deviation(
+        "Operating system",
+        "Any with Java.",
+        "Linux (epoll, fdatasync, sendfile). Portable replacements exist for other systems, such as macOS.",
+    ),
 )
 
 
