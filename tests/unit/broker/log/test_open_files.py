@@ -12,7 +12,7 @@ import pytest
 
 from headgate.broker.log import files
 from headgate.broker.log.files import LogFile, list_directory, read_file, replace_file, sync_directory
-from headgate.broker.log.open_files import OpenFiles
+from headgate.broker.log.open_files import OpenFiles, descriptors_max
 from headgate.broker.runtime.errors import StorageError
 from tests.unit.broker.log.logs import assert_dense, fill, open_at
 
@@ -34,6 +34,8 @@ def open_in(directory: Path) -> int:
 @pytest.fixture
 def small_cache(monkeypatch: pytest.MonkeyPatch) -> OpenFiles:
     cache = OpenFiles(64)
+    # Other tests of the worker process may have opened more descriptors than this. The cache would evict every file.
+    monkeypatch.setattr(cache, "_descriptor_max", descriptors_max())
     monkeypatch.setattr(files, "open_files", cache)
     return cache
 
