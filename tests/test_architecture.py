@@ -12,14 +12,6 @@ from tests.layers import ARCHITECTURE, EVERYTHING, PACKAGES, with_tables
 from tests.scheduling import SPARK_SESSION, group_of, turn_of
 
 ROOT = Path(__file__).resolve().parent.parent
-# The layers inside a package, from the innermost to the outermost. A layer is a module or a folder at the top level of
-# the package. It imports only itself and the layers before it. Every module of the package belongs to a layer.
-LAYERS: dict[str, tuple[str, ...]] = {
-    "broker": (
-        "runtime", "protocol", "log", "state", "node", "requests", "handlers", "dispatch", "engine", "server",
-        "reference", "__main__",
-    ),
-}  # fmt: skip
 
 # Modules for files, time, randomness and threads. Pure layers get them as arguments.
 IMPURE_MODULES = frozenset({
@@ -112,23 +104,6 @@ def test_packages_are_imported_through_their_namespace(folder: str) -> None:
         for imported, line in imports_of(path)
         if imported.split(".")[0] in PACKAGES and not imported.startswith("pyspark_headgate")
     ]
-    assert offences == []
-
-
-@pytest.mark.parametrize("package", LAYERS)
-def test_layers_import_only_inner_layers(package: str) -> None:
-    layers = LAYERS[package]
-    offences = []
-    for module, path in modules(package):
-        if module == package:
-            continue
-        own = module.split(".")[1]
-        assert own in layers, f"{module} belongs to no layer"
-        for imported, line in ours_imported_by(path):
-            target, _, rest = imported.partition(".")
-            layer = rest.split(".")[0]
-            if target == package and layers.index(layer) > layers.index(own):
-                offences.append(f"{module}:{line} imports {imported}")
     assert offences == []
 
 

@@ -10,7 +10,6 @@ from headgate.registry.compatibility.avro import check
 from headgate.registry.errors import InvalidSchema
 from headgate.registry.formats.avro import AvroSchema, parse
 
-
 # A second of work for 400 branches. The comparison of all pairs takes more than ten times as many steps.
 STEPS_MAX = 1_000_000
 
