@@ -33,7 +33,7 @@ def _judge_all(broker: Broker, request: AlterPartitionReassignmentsRequest) -> W
             partitions.append({"partition_index": index, "error_code": code, "error_message": message})
         responses.append({"name": asked.name, "partitions": partitions})
     return {
-        # Of no topic, Kafka does not look at it.
+        # If the request contains no topics, Kafka ignores this field of the request.
         "allow_replication_factor_change": not request.topics or request.allow_replication_factor_change,
         "error_code": ErrorCode.none,
         "error_message": None,
@@ -41,7 +41,7 @@ def _judge_all(broker: Broker, request: AlterPartitionReassignmentsRequest) -> W
     }
 
 
-# No message tells the name: a few bytes name a partition, and a name may be long.
+# Messages omit the topic name: a small request can list many partitions of a topic with a long name.
 def _judge(broker: Broker, name: str, index: int, replicas: Sequence[int] | None) -> tuple[ErrorCode, str | None]:
     topic = broker.topics.find(name)
     if topic is None or not 0 <= index < len(topic.partitions):

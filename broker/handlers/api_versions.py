@@ -26,12 +26,12 @@ def handle(broker: Broker, context: RequestContext, request: ApiVersionsRequest)
 
 @lru_cache(maxsize=16)
 def _listing(version: int, api_versions: tuple[ApiVersionRange, ...]) -> bytes:
-    """The response's body: the same for every client, and costly to encode."""
+    """Return the encoded response body. It is cached, because it is the same for every client."""
     api_keys = [entry._asdict() for entry in api_versions]
     return response_writer(API_KEY, version)({"error_code": ErrorCode.none, "api_keys": api_keys})
 
 
 def _is_software_word(word: str) -> bool:
-    """KIP-511: letters, digits, dots and dashes, beginning and ending with a letter or digit."""
+    """Whether `word` contains letters, digits, dots and dashes, with a letter or digit at both ends (KIP-511)."""
     inner = word.replace(".", "").replace("-", "")
     return word.isascii() and inner.isalnum() and word[0].isalnum() and word[-1].isalnum()

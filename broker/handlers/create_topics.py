@@ -94,7 +94,7 @@ def _creating(
     if validate_only:
         creation.take(already=0, total=partition_count)
         creation.reserve(name)
-        # Kafka draws an id for a trial, too.
+        # As in Kafka, the response contains a topic id even if `validate_only` is set.
         topic_id = uuid.uuid4()
     else:
         topic_id = (yield from creation.creating(name, partition_count, overrides)).topic_id
@@ -108,7 +108,7 @@ def _creating(
         "configs": [
             {
                 "name": entry.definition.name,
-                # As it was given, spaces and all; DescribeConfigs tidies it.
+                # Return the value as sent, including whitespace. DescribeConfigs normalizes it.
                 "value": overrides.get(entry.definition.name, entry.value),
                 "read_only": entry.read_only,
                 "config_source": entry.source.value,
@@ -123,7 +123,7 @@ def _checked_configs(broker: Broker, topic: NewTopic) -> dict[str, str]:
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         raise Refusal(ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(nulls)}")
-    # If a config is given twice, the last value applies.
+    # If the request contains a config twice, the last value applies.
     overrides = {config.name: config.value for config in topic.configs if config.value is not None}
     try:
         check_topic_overrides(broker.settings.values, overrides)

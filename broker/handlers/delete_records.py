@@ -30,7 +30,7 @@ def handle(
 
 
 def _delete_all(broker: Broker, request: DeleteRecordsRequest) -> Work[Answer]:
-    # A partition that is named twice is cut at the last offset given, and a topic that is named twice answered once.
+    # Merge duplicates: the last offset of a partition applies, and the response contains each topic once.
     offsets: dict[str, dict[int, int]] = {}
     for asked in request.topics:
         for partition in asked.partitions:
@@ -55,7 +55,7 @@ def _cut(broker: Broker, topic: Topic | None, index: int, offset: int) -> tuple[
         return ErrorCode.unknown_topic_or_partition, -1
     if topic.internal:
         return ErrorCode.invalid_topic_exception, -1
-    # A topic without any policy keeps everything by itself, and may still be cut.
+    # A topic with an empty `cleanup.policy` allows DeleteRecords, although retention deletes none of its records.
     if topic.settings.is_compacted and not topic.settings.deletes_old_segments:
         return ErrorCode.policy_violation, -1
     log = topic.partitions[index].log

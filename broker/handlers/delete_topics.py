@@ -58,7 +58,7 @@ def _delete_all(broker: Broker, request: DeleteTopicsRequest) -> Work[Answer]:
                     ErrorCode.invalid_request, "The provided topic name maps to an ID that was already supplied."
                 )
             if name is None and topic.name in names:
-                # Answered under its name.
+                # The request also contains the topic's name. The response contains the topic once, under its name.
                 continue
             _delete(broker, topic)
             answer = {"name": topic.name, "topic_id": topic.topic_id}

@@ -19,7 +19,7 @@ VERSIONS = range(1, 4)
 def handle(broker: Broker, context: RequestContext, request: object) -> Answer:
     return {
         "error_code": ErrorCode.security_disabled,
-        # Kafka words it differently from CreateAcls and DeleteAcls.
+        # Kafka's message differs from the message of CreateAcls and DeleteAcls.
         "error_message": "No Authorizer is configured on the broker",
         "resources": (),
     }

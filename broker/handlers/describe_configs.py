@@ -60,7 +60,7 @@ API_KEY = 32
 VERSIONS = range(1, 5)
 
 CONFIGS_MAX = 100_000
-"""A few bytes of request ask for a hundred configs, so the answer needs a bound of its own."""
+"""Limit on the configs in one response. A few bytes of a request can select a hundred configs."""
 
 MALFORMED = "A type of resource is unknown to this broker: the request is malformed or of a newer client."
 
@@ -74,7 +74,7 @@ def handle(broker: Broker, context: RequestContext, request: DescribeConfigsRequ
     are_types_known = all(int(resource.resource_type) in _TYPES for resource in request.resources)
     for resource in request.resources:
         resource_type, name = int(resource.resource_type), resource.resource_name
-        # Kafka reads an empty list as "all" too.
+        # As in Kafka, an empty list selects all configs.
         wanted = frozenset(resource.configuration_keys or ()) or None
         code, message, configs = ErrorCode.none, "", []
         try:
@@ -103,7 +103,7 @@ def handle(broker: Broker, context: RequestContext, request: DescribeConfigsRequ
 
 
 class _Describing:
-    """Describes the resources of one request; topics with the same overrides share one description."""
+    """Describes the resources of one request. Topics with the same overrides share one description."""
 
     def __init__(self, broker: Broker, with_synonyms: bool, with_documentation: bool) -> None:
         self._broker = broker
@@ -112,7 +112,7 @@ class _Describing:
         self._known: dict[object, list[dict[str, object]]] = {}
 
     def configs(self, resource_type: int, name: str) -> list[dict[str, object]]:
-        """Raises Refusal."""
+        """Return the configs of a resource. Raises Refusal."""
         broker = self._broker
         match resource_type:
             case ResourceType.TOPIC:

@@ -22,7 +22,7 @@ VERSIONS = range(7)
 FIRST_VERSION_WITH_NOT_FOUND = 6
 NOT_ASKED = -0x80000000
 ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what Kafka knows for groups."""
+"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: all operations of a group in Kafka."""
 
 
 def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> Answer:

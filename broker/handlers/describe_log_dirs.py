@@ -47,7 +47,7 @@ def _chosen(broker: Broker, request: DescribeLogDirsRequest) -> Iterator[tuple[T
         for topic in broker.topics.all():
             yield topic, list(topic.partitions)
         return
-    # Collected by name first: a topic that is named many times is answered once.
+    # Merge duplicates: the response contains each topic once.
     wanted: dict[str, set[int]] = {}
     for asked in request.topics:
         wanted.setdefault(asked.topic, set()).update(asked.partitions)

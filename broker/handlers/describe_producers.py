@@ -26,7 +26,7 @@ UNKNOWN = "This server does not host this topic-partition."
 
 
 def handle(broker: Broker, context: RequestContext, request: DescribeProducersRequest) -> Answer:
-    # Collected by name first: a partition that is named many times is answered once.
+    # Merge duplicates: the response contains each partition once.
     wanted: dict[str, dict[int, None]] = {}
     for asked in request.topics:
         wanted.setdefault(asked.name, {}).update(dict.fromkeys(asked.partition_indexes))

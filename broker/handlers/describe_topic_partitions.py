@@ -50,7 +50,7 @@ def handle(broker: Broker, context: RequestContext, request: DescribeTopicPartit
 
 
 def _describe(broker: Broker, name: str, start: int, limit: int) -> tuple[dict[str, object], int, int]:
-    """The topic, how many of its partitions are described, and how many are left for another page."""
+    """Return the topic, the number of described partitions, and the number of partitions left for the next page."""
     topic = broker.topics.find(name)
     if topic is None:
         faulty = topic_name_fault(name) is not None

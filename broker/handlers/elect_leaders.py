@@ -44,7 +44,7 @@ def _judge_all(broker: Broker, request: ElectLeadersRequest) -> Work[Answer]:
     return {"error_code": code, "replica_election_results": results}
 
 
-# No message tells the name: a few bytes name a partition, and a name may be long.
+# Messages omit the topic name: a small request can list many partitions of a topic with a long name.
 def _judge(broker: Broker, name: str, index: int, unknown_election: int | None) -> tuple[ErrorCode, str | None]:
     if unknown_election is not None:
         return ErrorCode.invalid_request, f"Election type {unknown_election} is not known."

@@ -57,8 +57,8 @@ VERSIONS = range(4, 19)
 
 TOPIC_IDS_SINCE_VERSION = 13
 
-# How often a fetch waits for cold data, for all its partitions together: for the lookup of its offset, for the lookup
-# of the response's end, and for data that was evicted meanwhile. After that it reads without checking the page cache.
+# How often one fetch waits for cold data, over all its partitions. It may wait for the lookup of the offset, for the
+# lookup of the response's end, and for evicted data. After that, it reads without checking the page cache.
 cold_rounds_max = 4
 
 
@@ -71,7 +71,7 @@ def handle(broker: Broker, context: RequestContext, request: FetchRequest) -> by
 
 
 class AskedPartition(NamedTuple):
-    """What a request asks of one partition, in the fields of the newest version."""
+    """One partition of a Fetch request, with the fields of the newest version."""
 
     partition: int
     current_leader_epoch: int
@@ -90,7 +90,7 @@ def fetch_one(
     min_bytes: int,
     isolation: int,
 ) -> Payload | None:
-    """The answer to a fetch of one partition from `offset` on, if it can be given at once and holds records."""
+    """Fast path for one partition: return the response if it contains records and is available at once, else None."""
     partition = _find(topic, asked.partition)
     if partition is None or offset == partition.log.high_watermark:
         return None
@@ -107,7 +107,7 @@ def fetch_one(
 
 
 class _Fetch:
-    """One request: what it asks of which partitions, and its wait."""
+    """One Fetch request: its partitions and its long poll."""
 
     __slots__ = (
         "_answer",
@@ -135,7 +135,7 @@ class _Fetch:
         self._cold_rounds = 0
 
     def start(self) -> Payload | Deferred[Payload]:
-        """The response, if it is complete or must not wait."""
+        """Return the response if it is complete or must not wait. Otherwise return a Deferred of it."""
         payload, found_bytes, answer_now = self.collect(wait=self._cold_rounds >= cold_rounds_max)
         if self._cold and self._load():
             return self._answer
@@ -146,7 +146,7 @@ class _Fetch:
         return self.wait(request.min_bytes - found_bytes, wait_ms)
 
     def _load(self) -> bool:
-        """Have threads read the cold data; False if its files cannot be opened."""
+        """Let threads read the cold data. Returns False if its files cannot be opened."""
         self._cold_rounds += 1
         try:
             pending = self._broker.cold_reads.load(self._cold, self._loaded)
@@ -161,9 +161,10 @@ class _Fetch:
             self._answer.complete(outcome)
 
     def collect(self, *, wait: bool) -> tuple[Payload, int, bool]:
-        """(the response as of now, how many bytes of records it has, whether something in it must not wait).
+        """Build a response from the current data.
 
-        Without `wait`, cold data that has to be read first is in `_cold` afterwards.
+        Returns the response, its number of record bytes, and whether the broker must respond at once. If `wait` is
+        False, `_cold` then contains the ranges that threads must read first.
         """
         request, shape = self._request, self._shape
         by_id = shape.version >= TOPIC_IDS_SINCE_VERSION
@@ -204,7 +205,7 @@ class _Fetch:
                     continue
                 waiting.append(partition)
                 pieces.append(shape.success(partition, isolation))
-                # What its limits kept out does not come by waiting.
+                # Do not wait if the size limits excluded available records.
                 if region is None:
                     answer_now = answer_now or asked.fetch_offset < partition.log.high_watermark
                     pieces.append(shape.no_records)
@@ -222,7 +223,7 @@ class _Fetch:
             pieces.append(shape.topic_tail)
         pieces.append(shape.response.tail)
         tail = b"".join(pieces)
-        # Before version 12 nothing follows the records, and an empty chunk would leave them in the kernel's hands.
+        # Before version 12, no bytes follow the records. An empty last chunk would leave MSG_MORE set on the records.
         if tail:
             chunks.append(tail)
         length = sum(chunk.length if isinstance(chunk, Region) else len(chunk) for chunk in chunks)
@@ -238,7 +239,7 @@ class _Fetch:
 
     def _arrived(self, arrived_bytes: int) -> None:
         self._missing_bytes -= arrived_bytes
-        # Zero bytes say that something else happened to the partition, such as its deletion.
+        # Zero bytes signal another event of the partition, for example its deletion.
         if self._missing_bytes <= 0 or arrived_bytes == 0:
             self._finish()
 
@@ -256,7 +257,7 @@ class _Fetch:
 
 
 def _each_once(topics: Iterable[FetchTopic], *, by_id: bool) -> list[tuple[FetchTopic, list[FetchPartition]]]:
-    """The topics and their partitions without duplicates, as in Kafka.
+    """Return the topics and their partitions without duplicates, as in Kafka.
 
     If a partition occurs twice, its last entry applies, at the position of its first entry. Adjacent entries of the
     same topic are merged.
@@ -309,7 +310,7 @@ def _read(
     try:
         return log.read(offset, max(max_bytes, 0), at_least_one=at_least_one, wait=wait)
     except ColdRead as cold:
-        # Not only the lookup: the records of the response are likely to be cold as well.
+        # Read more than the lookup needs: the records of the response are probably cold, too.
         cold.length = max(cold.length, min(max_bytes, cold_read_bytes))
         raise
     except (OffsetOutOfRange, CorruptBatch, StorageError, OSError) as error:

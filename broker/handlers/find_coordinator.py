@@ -34,7 +34,7 @@ def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequ
         "error_code": ErrorCode.none if is_known else ErrorCode.invalid_request,
     }
     if context.api_version < FIRST_BATCHED_VERSION:
-        # Kafka spells the absence of an error out in these versions.
+        # In these versions, Kafka returns the message "NONE" if there is no error.
         return {**found, "error_message": "NONE" if is_known else "Unknown coordinator type."}
     message = "" if is_known else "Unknown coordinator type."
     return {"coordinators": [{**found, "key": key, "error_message": message} for key in request.coordinator_keys]}

@@ -24,7 +24,7 @@ API_KEY = 22
 VERSIONS = range(6)
 
 NONE = -1
-"""The producer id and epoch of who has none yet, as versions before 3 cannot have."""
+"""The value of producer id and epoch for a producer without an id. Requests before version 3 lack both fields."""
 
 _FAILED = {"producer_id": -1, "producer_epoch": -1}
 

@@ -79,7 +79,7 @@ def render(result: JoinResult, no_protocol: str | None) -> Answer:
         "error_code": result.error,
         "generation_id": result.generation_id,
         "protocol_type": result.protocol_type,
-        # A protocol may be named by nothing, which is told as none from the version on that can.
+        # An empty protocol name becomes null in versions that allow null.
         "protocol_name": result.protocol_name or no_protocol,
         "leader": result.leader,
         "skip_assignment": result.skip_assignment,

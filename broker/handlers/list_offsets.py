@@ -39,7 +39,7 @@ VERSIONS = range(1, 12)
 LATEST, EARLIEST, LARGEST_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 NEVER = 1_000
 
-# Reads of cold data for one lookup. Then it waits for the disk, so that it ends even if data is evicted at once.
+# Reads of cold data per lookup. After that, the lookup blocks on the disk, so it ends even if pages are evicted.
 cold_rounds_max = 16
 
 _SINCE_VERSION = {
@@ -61,7 +61,7 @@ def handle(
 
 def _find_all(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> WaitingWork[Answer]:
     times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
-    # A topic that is named twice is answered once.
+    # The response contains each topic once.
     topics: dict[str, dict[int, Answer]] = {}
     for topic in request.topics:
         for asked in topic.partitions:
@@ -77,7 +77,7 @@ def _find_all(broker: Broker, context: RequestContext, request: ListOffsetsReque
 
 
 def _answer(broker: Broker, context: RequestContext, name: str, asked: ListOffsetsPartition) -> WaitingWork[Answer]:
-    """The answer about one partition. Cold data is read by threads, and then the lookup starts again."""
+    """Look up one partition. If data is cold, let a thread read it and start the lookup again."""
     for cold_round in range(cold_rounds_max + 1):
         try:
             return _answer_now(broker, context, name, asked, wait=cold_round == cold_rounds_max)
@@ -94,7 +94,7 @@ def _answer(broker: Broker, context: RequestContext, name: str, asked: ListOffse
 def _answer_now(
     broker: Broker, context: RequestContext, name: str, asked: ListOffsetsPartition, *, wait: bool
 ) -> Answer:
-    """Without `wait`, raises ColdRead if the lookup would wait for the disk."""
+    """Look up one partition. If `wait` is False, raises ColdRead instead of waiting for the disk."""
     if asked.timestamp < 0 and context.api_version < _SINCE_VERSION.get(asked.timestamp, NEVER):
         return {"error_code": ErrorCode.unsupported_version, **_UNKNOWN}
     topic = broker.topics.find(name)
@@ -123,7 +123,7 @@ def _answer_now(
 
 
 def _find(log: PartitionLog, timestamp: int, *, wait: bool) -> tuple[int, int] | None:
-    """(offset, timestamp)"""
+    """Return the offset and its timestamp, or None."""
     if timestamp == LATEST:
         return log.high_watermark, -1
     if timestamp in (EARLIEST, EARLIEST_LOCAL):

@@ -56,7 +56,7 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest) ->
 
 
 def _missing_names(broker: Broker, request: MetadataRequest) -> list[str]:
-    """The names of topics that do not exist and may be created."""
+    """Return the names of missing topics that the broker may create."""
     asked = request.topics
     if not asked or not request.allow_auto_topic_creation:
         return []
@@ -73,7 +73,7 @@ def _create_then_answer(
     refused: dict[str, ErrorCode] = {}
     for name in names:
         yield
-        # Look it up late: another request may have created it meanwhile.
+        # Look up the topic late: another request may have created it.
         if broker.topics.find(name) is None and topic_name_fault(name) is None:
             try:
                 yield from creation.auto_creating(name)
@@ -85,7 +85,7 @@ def _create_then_answer(
 def _answer(
     broker: Broker, context: RequestContext, request: MetadataRequest, refused: Mapping[str, ErrorCode]
 ) -> Answer:
-    """The response as of now. `refused` holds the errors of topics that could not be created."""
+    """Build the response from the current state. `refused` contains the errors of failed topic creations."""
     host, port = broker.advertised()
     cluster_operations = request.include_cluster_authorized_operations
     return {
@@ -102,7 +102,7 @@ def _uses_id(wanted: MetadataTopic) -> bool:
 
 
 def _refused(asked: Iterable[MetadataTopic]) -> Answer:
-    """Versions 10 and 11 have the field `topic_id`, but do not support lookups by topic id."""
+    """Refuse every topic. Versions 10 and 11 have the field `topic_id`, but do not support lookups by topic id."""
     return {
         "brokers": (),
         "cluster_id": None,
@@ -142,7 +142,7 @@ def _topics(
     for wanted in asked:
         topic_id = wanted.topic_id
         if by_id and topic_id is None:
-            # Where one topic is named by its id, Kafka passes over those that are not.
+            # As in Kafka, if any topic has an id, topics without an id are ignored.
             continue
         identity = wanted.name if topic_id is None else topic_id
         if identity in seen:

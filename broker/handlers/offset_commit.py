@@ -55,7 +55,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest
         answers = []
         for asked, topic in zip(request.topics, topics, strict=True):
             if topic is not None and not asked.partitions:
-                # Kafka tells of such a topic only if it does not exist.
+                # As in Kafka, the response omits an existing topic without partitions.
                 continue
             partitions = []
             for partition in asked.partitions:
@@ -69,7 +69,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest
         return {"topics": answers}
 
     if not commits:
-        # As in Kafka, nothing to commit is no reason to look at the group.
+        # As in Kafka, the group is not checked if there is no offset to commit.
         return render({})
     return broker.groups.commit(commit_request(context, request, list(commits.values()))).map(render)
 

@@ -48,7 +48,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest
                     ],
                 }
                 for asked in request.topics
-                # Kafka tells of a topic without partitions only if it does not exist.
+                # As in Kafka, the response omits an existing topic without partitions.
                 if asked.partitions or broker.topics.find(asked.name) is None
             ]
         }

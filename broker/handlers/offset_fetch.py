@@ -101,7 +101,7 @@ def _partition(index: int, committed: CommittedOffset | None, error: ErrorCode) 
 
 
 def _gather(waiting: Sequence[Deferred[Answer]]) -> Deferred[Sequence[Answer]]:
-    """All answers, in the order of the questions, when the last one has come."""
+    """Complete with all answers, in the order of the requested groups, when the last answer is available."""
     gathered: Deferred[Sequence[Answer]] = Deferred()
     answers: dict[int, Answer] = {}
 

@@ -79,8 +79,8 @@ logger = logging.getLogger("headgate.broker.produce")
 API_KEY = 0
 VERSIONS = range(3, 14)
 
-# How long the batches of one request are verified on the event loop. After that, all whose records have to be checked
-# get a thread.
+# How long the event loop verifies the batches of one request. After that, a thread verifies each batch whose records
+# must be checked.
 inline_checks_ms_max = 5
 
 _DISK_FAILED = Refusal(ErrorCode.kafka_storage_error, "the disk failed; see the broker's log")
@@ -93,11 +93,11 @@ _INVALID_ACKS = Refusal(ErrorCode.invalid_required_acks, "acks must be -1, 0 or 
 Outcome: TypeAlias = bytes | NoReply | Disconnect
 
 _Batches: TypeAlias = dict[int, Buffer | Refusal | None]
-"""By partition. A batch is as the client sent it."""
+"""The batches of a topic by partition, as sent by the client."""
 
 
 _Plan: TypeAlias = list[tuple[Topic | None, dict[int, tuple[Partition, Verified] | Refusal]]]
-"""By topic and partition: a batch to append, or the reason why it is refused."""
+"""By topic and partition: a batch to append, or its refusal."""
 
 
 def handle(
@@ -108,7 +108,7 @@ def handle(
 
 
 class _Produce:
-    """One request: verify all batches, then append them."""
+    """One Produce request: verifies all batches, then appends them."""
 
     def __init__(self, broker: Broker, acks: int, version: int, topics: list[tuple[ProduceTopic, _Batches]]) -> None:
         self._broker = broker
@@ -125,7 +125,7 @@ class _Produce:
         return self._verify_in_threads(large) if large else self._append(plan)
 
     def _plan(self, large: list[LargeBatch]) -> _Plan:
-        """Verify the batches. Those that need a thread are added to `large`."""
+        """Verify the batches. Adds batches that need a thread to `large`."""
         broker, version = self._broker, self._version
         clock = broker.clock
         until_ms = clock.monotonic_ms() + inline_checks_ms_max
@@ -161,7 +161,7 @@ class _Produce:
     ) -> Verified | Refusal | LargeBatch:
         log, version, now_ms = partition.log, self._version, self._now_ms
         known = self._verified.get(key)
-        # Verify again if the topic's settings have changed while the thread worked.
+        # Verify again if the topic's settings changed while the thread worked.
         if known is not None and (isinstance(known, Refusal) or known.settings is log.settings):
             return known
         try:
@@ -172,13 +172,13 @@ class _Produce:
             return refusal.without_traceback()
 
     def _verify_in_threads(self, large: list[LargeBatch]) -> Deferred[Outcome]:
-        """Verify one batch after the other: a request with many batches must not occupy all threads for long."""
+        """Verify one batch at a time, so that a request with many batches does not occupy all threads."""
         answer: Deferred[Outcome] = Deferred()
         answer.blocks_connection = True
         for _, batches in self._topics:
             for index, batch in batches.items():
                 if isinstance(batch, memoryview):
-                    # The receive buffer is used for other requests meanwhile.
+                    # Copy the batch: other requests overwrite the receive buffer.
                     batches[index] = bytes(batch)
         waiting = deque(large)
 
@@ -249,7 +249,11 @@ class _Produce:
 def produce_one(
     broker: Broker, topic: Topic | None, index: int, batch: memoryview, acks: int, version: int
 ) -> bytes | Deferred[bytes] | None:
-    """The same for a single batch that is to be answered, None where it is refused: that takes the ordinary way."""
+    """Fast path for a request with one batch and acks of 1 or all.
+
+    Returns None if the batch is refused or needs a thread, or if the disk is full. The request then takes the normal
+    path.
+    """
     if broker.reserve.is_released:
         return None
     fsynced = acks == -1 and broker.settings.headgate_acks_all_fsync
@@ -274,9 +278,9 @@ def produce_one(
 
 
 def _by_topic(topic_data: Iterable[ProduceTopic], version: int) -> list[tuple[ProduceTopic, _Batches]]:
-    """Topics with their batches by partition. A partition that has more than one batch is refused.
+    """Group the batches by topic and partition. A partition with more than one batch is refused.
 
-    As in Kafka, a topic that the request contains twice is answered once.
+    As in Kafka, the response contains each topic once, even if the request contains it twice.
     """
     topics: dict[object, tuple[ProduceTopic, _Batches]] = {}
     for data in topic_data:
@@ -302,7 +306,7 @@ def _partition(topic: Topic | None, index: int, version: int) -> Partition:
 def _append(
     partition: Partition, batch: Buffer, header: BatchHeader, now_ms: int, *, awaits_flush: bool
 ) -> tuple[int, int]:
-    """(base offset, log append time or -1)"""
+    """Append a batch. Returns its base offset, and its log append time or -1. Raises Refusal."""
     log = partition.log
     if header.producer_id >= 0:
         try:
@@ -323,7 +327,7 @@ def _append(
 def _when_flushed(
     broker: Broker, partitions: Mapping[int, Partition], pieces: list[bytes], version: int
 ) -> Deferred[bytes]:
-    """The answer once every partition is on the disk; the piece of one that does not get there tells why."""
+    """Complete the response when all partitions are flushed. A failed flush replaces the partition's piece."""
     answer: Deferred[bytes] = Deferred()
     left = len(partitions)
 
