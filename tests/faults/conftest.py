@@ -1,4 +1,4 @@
-"""Disks that tests may fill."""
+"""Small file systems that tests can fill."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ TMPFS_BYTES = 6 * 1024 * 1024
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of six megabytes."""
+    """A file system of 6 MB."""
     mount = tmp_path / "small"
     mount.mkdir()
     done = subprocess.run(

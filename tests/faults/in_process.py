@@ -1,4 +1,4 @@
-"""The broker without sockets, in the test's own process, so that its disk can be made to fail."""
+"""Runs the broker without sockets in the test process, so that tests can inject disk faults."""
 
 import contextlib
 import queue
@@ -30,7 +30,7 @@ TIMERS_SECONDS = 0.001
 
 
 class Asker(Protocol):
-    """Anything that answers requests: this, or a connection to a live broker."""
+    """Answers requests: an `InProcessBroker`, or a connection to a live broker."""
 
     def ask(self, api: str, version: int, body: Plain) -> Plain: ...
 
@@ -48,7 +48,7 @@ class InProcessBroker:
         return pending.answer()
 
     def begin(self, api: str, version: int, body: Plain) -> "Pending":
-        """Send a request that may not be answered at once."""
+        """Send a request whose response may be delayed."""
         header = request_header(API_KEYS[api], version, 7, flexible=request_is_flexible(api, version))
         reply = self._engine.execute(memoryview(header + encode_request(api, version, body)), "127.0.0.1", 1)
         pending = Pending(api, version)
@@ -59,7 +59,7 @@ class InProcessBroker:
         return pending
 
     def run_until(self, condition: Callable[[], bool], failure: str) -> None:
-        """Run timers and completions of other threads, as the event loop does."""
+        """Run timers and callbacks from other threads, as the event loop does."""
         deadline = time.monotonic() + ANSWER_SECONDS_MAX
         while not condition():
             self.broker.timers.run_due()
@@ -68,7 +68,7 @@ class InProcessBroker:
             assert time.monotonic() < deadline, failure
 
     def crash(self) -> None:
-        """End without closing anything, as kill -9 does."""
+        """Exit without a clean shutdown, as after kill -9."""
         self._crashed = True
 
     def __enter__(self) -> Self:
@@ -87,7 +87,7 @@ class InProcessBroker:
 
 
 class Pending:
-    """A request that was sent, and its answer when it comes."""
+    """An in-flight request and, later, its response."""
 
     def __init__(self, api: str, version: int) -> None:
         self._api = api

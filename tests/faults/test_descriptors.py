@@ -14,7 +14,7 @@ NONE = "NONE"
 
 
 class LimitedBroker(HeadgateBroker):
-    """A broker whose process may have `descriptors_max` file descriptors."""
+    """A broker whose process is limited to `descriptors_max` file descriptors."""
 
     def __init__(self, folder: Path, descriptors_max: int) -> None:
         super().__init__(folder)
@@ -52,7 +52,7 @@ def create_topic(connection: RawConnection, name: str, partitions: int, **config
 def produce_to_each(
     connection: RawConnection, topic: str, partitions: int, value: bytes, acks: int
 ) -> list[tuple[str, int]]:
-    """(error code, base offset) of one record for each partition, in one request."""
+    """Produce one record to each partition in one request. Return (error code, base offset) for each partition."""
     records = Batch(records=[NewRecord(value)]).encode()
     data = [{"index": index, "records": records} for index in range(partitions)]
     topic_data = [{"name": topic, "partition_data": data}]
@@ -101,7 +101,7 @@ def test_more_segments_than_descriptors(tmp_path: Path) -> None:
     broker = LimitedBroker(tmp_path, 256)
     broker.start()
     with RawConnection(broker.address) as connection:
-        # Every record is larger than a segment may be.
+        # Each record exceeds the segment size, so each record gets its own segment.
         create_topic(connection, "long", 1, internal_segment_bytes="100")
         for number in range(segments):
             assert produce_to_each(connection, "long", 1, b"%03d" % number * 40, acks=-1 if number % 3 else 1) == [

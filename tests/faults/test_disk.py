@@ -1,4 +1,7 @@
-"""A disk that is full, fails or lies: the partition says so, nothing acknowledged is lost, other partitions go on."""
+"""Disk faults: a full disk, I/O errors, bit rot and lost files.
+
+The affected partition returns an error. No acknowledged record is lost. Other partitions stay available.
+"""
 
 import errno
 import os
@@ -20,7 +23,7 @@ CORRUPT_MESSAGE = "CORRUPT_MESSAGE"
 
 
 def produce(connection: Asker, topic: str, value: bytes, acks: int = -1) -> tuple[str, int]:
-    """(error code, base offset)"""
+    """Produce one record. Return (error code, base offset)."""
     records = Batch(records=[NewRecord(value)]).encode()
     answer = connection.ask(
         "produce",
@@ -37,7 +40,7 @@ def produce(connection: Asker, topic: str, value: bytes, acks: int = -1) -> tupl
 
 
 def fetch(connection: Asker, topic: str, offset: int) -> tuple[str, list[tuple[int, bytes]]]:
-    """(error code, records from the offset on)"""
+    """Return (error code, records starting at the offset)."""
     answer = connection.ask(
         "fetch",
         12,
@@ -86,7 +89,7 @@ def create_topic(connection: Asker, name: str) -> None:
 
 def test_a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room(small_disk: Path) -> None:
     ballast = small_disk / "ballast"
-    # All that fits is read in one answer.
+    # One Fetch response must hold all stored records.
     broker = HeadgateBroker(small_disk, {"fetch.max.bytes": "50000000"})
     broker.start()
     with RawConnection(broker.address) as connection:
@@ -128,7 +131,7 @@ def test_a_failing_fsync_stops_its_partition_and_no_other(tmp_path: Path, monkey
         assert produce(broker, "sick", b"lost?")[0] == KAFKA_STORAGE_ERROR
         assert produce(broker, "well", b"fine") == (NONE, 1)
         monkeypatch.undo()
-        # Not retried: the kernel may have thrown the pages away, so only a restart can say what is there.
+        # The broker does not retry fsync: the kernel may have dropped the dirty pages. Only a restart re-reads the log.
         assert produce(broker, "sick", b"later")[0] == KAFKA_STORAGE_ERROR
         assert produce(broker, "sick", b"later", acks=1)[0] == KAFKA_STORAGE_ERROR
         assert fetch(broker, "sick", 0)[1][0] == (0, b"before")

@@ -1,7 +1,7 @@
-"""A failed fsync, a restart, then a power cut.
+"""A failed fsync, then a restart, then a power cut.
 
-After a failed fsync Linux marks the pages clean, so the next fsync succeeds without writing them. Records that are
-acknowledged after the restart must be on the disk nevertheless, and so must everything before them.
+After a failed fsync, Linux marks the pages clean, so the next fsync succeeds without writing them. Records that are
+acknowledged after the restart must still be on the disk, and so must all records before them.
 """
 
 import errno
@@ -18,11 +18,14 @@ from tests.faults.test_disk import KAFKA_STORAGE_ERROR, NONE, create_topic, fetc
 
 
 class PageCache:
-    """Log files as the kernel keeps them: written bytes are dirty until a sync, and clean after it, failed or not."""
+    """Simulates the kernel's page cache for log files.
+
+    Written bytes are dirty until the next sync. A sync marks them clean, even if it fails.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.failing: str | None = None
-        """Part of the path of files whose next sync fails."""
+        """A substring of the path. The next sync of a matching file fails."""
         self._dirty: dict[Path, list[tuple[int, bytes]]] = {}
         self._disk: dict[Path, bytearray] = {}
         self._real = {name: getattr(os, name) for name in ("pwrite", "pwritev", "ftruncate", "fdatasync")}
@@ -53,7 +56,7 @@ class PageCache:
             disk[position : position + len(data)] = data
 
     def cut_the_power(self, data: Path, survived: Path) -> None:
-        """Copy a data directory as it is after a reboot."""
+        """Copy a data directory in its state after a power cut and a reboot."""
         shutil.copytree(data, survived)
         for path in survived.rglob("*.log"):
             path.write_bytes(self._disk.get(data / path.relative_to(survived), b""))
@@ -98,7 +101,7 @@ def test_topics_created_after_a_failed_fsync_and_a_restart_survive_a_power_cut(
         answer = broker.ask("create_topics", 5, {"topics": [topic], "timeout": 10_000, "validate_only": False})
         assert answer["topics"][0]["error_code"] == KAFKA_STORAGE_ERROR
     with InProcessBroker(data) as broker:
-        # Answered with an error, so it does not exist.
+        # CreateTopics returned an error, so the topic must not exist.
         assert broker.broker.topics.find("denied") is None
         create_topic(broker, "after")
         broker.crash()

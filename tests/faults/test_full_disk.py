@@ -1,4 +1,4 @@
-"""A full disk can be emptied, the broker stops and starts on it, and writes resume when there is space."""
+"""Full disk: deletes free space, the broker stops and starts, and writes resume when space is available."""
 
 import contextlib
 import errno
@@ -17,7 +17,7 @@ VALUE = bytes(100_000)
 
 
 def fill_with_records(broker: Asker, topic: str) -> int:
-    """Produce until the disk is full; the number of records stored."""
+    """Produce until the disk is full. Return the number of stored records."""
     for number in range(1_000):
         error, offset = produce(broker, topic, VALUE)
         if error != NONE:
@@ -37,7 +37,7 @@ def fill_to_the_last_block(ballast: Path) -> None:
 
 
 def end_of(broker: Asker, topic: str, offset: int = 0) -> int:
-    """The offset after the last record, when all from `offset` on are read."""
+    """Read all records from `offset` on. Return the offset after the last record."""
     while True:
         error, rows = fetch(broker, topic, offset)
         assert error == NONE
@@ -97,7 +97,7 @@ def test_retention_empties_a_full_disk(small_disk: Path, segments: str) -> None:
         create_topic(broker, "other")
         count = fill_with_records(broker, "t")
         fill_to_the_last_block(small_disk / "ballast")
-        # The change itself is stored, too.
+        # The broker must also store the config change.
         assert set_retention_ms(broker, "t", 1) == NONE
         assert produce(broker, "other", VALUE)[0] == KAFKA_STORAGE_ERROR
         broker.run_until(lambda: produce(broker, "other", VALUE)[0] == NONE, "retention freed nothing")
@@ -153,7 +153,7 @@ def test_a_broker_stops_and_starts_on_a_full_disk_and_serves_what_it_has(
         fill_to_the_last_block(ballast)
         if end == "killed":
             broker.crash()
-    # A new boot: more is written at this start.
+    # Simulate a reboot. The broker writes more files when it starts after a reboot.
     (data / "boot-id").unlink(missing_ok=True)
     fill_to_the_last_block(ballast)
     with caplog.at_level(logging.ERROR), InProcessBroker(data, SETTINGS) as broker:

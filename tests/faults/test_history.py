@@ -1,6 +1,7 @@
-"""Every acknowledged record is stored exactly once at its own offset: each way to produce, alone and mixed, with kills.
+"""Every acknowledged record is stored exactly once, at its acknowledged offset.
 
-`python -m tests.history` runs the same workloads longer, against any of the two brokers.
+The workloads use each way to produce, alone and mixed, with and without kills.
+`python -m tests.history` runs longer workloads against Headgate or Apache Kafka.
 """
 
 import secrets

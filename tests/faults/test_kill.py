@@ -1,9 +1,12 @@
-"""kill -9 in the middle of acks=all produce and offset commits, a hundred times over.
+"""Sends kill -9 a hundred times during acks=all produce requests and offset commits.
 
-Every acknowledged record is read back once, offsets are dense, an idempotent producer that retries through the crashes
-leaves no duplicate, acknowledged commits stay, and a second restart shows the same.
+- Consumers read every acknowledged record exactly once.
+- Offsets are consecutive.
+- An idempotent producer that retries through the crashes creates no duplicates.
+- Acknowledged commits survive.
+- A second restart shows the same state.
 
-A client needs a second to reconnect. The kills alternate between two brokers, so the test waits for no client.
+A client needs a second to reconnect. The kills alternate between two brokers, so that the test does not wait.
 """
 
 import os
@@ -25,12 +28,12 @@ PROGRESS_SECONDS_MAX = 60.0
 
 
 def value_of(number: int) -> bytes:
-    """Padded, so that a few thousand records per second fill segments."""
+    """Return a padded value, so that a few thousand records per second fill segments."""
     return f"{number:010}".encode().ljust(300, b".")
 
 
 class Writer(threading.Thread):
-    """Produces numbered values without pause, whatever happens to the broker, and notes what was acknowledged."""
+    """Produces numbered values continuously, also across broker kills. Records each acknowledgement."""
 
     def __init__(self, address: str) -> None:
         super().__init__(daemon=True)
@@ -66,7 +69,7 @@ class Writer(threading.Thread):
             self.failures.append("records were still waiting after a minute")
 
     def wait_until_more_is_acknowledged(self) -> None:
-        """A client takes a second to come back after a kill; the next one shall hit it at work."""
+        """Wait for progress. A client needs a second to reconnect, and the next kill must hit an active client."""
         before, deadline = len(self.acknowledged), time.monotonic() + PROGRESS_SECONDS_MAX
         while len(self.acknowledged) == before and not self.failures:
             assert time.monotonic() < deadline, "nothing is acknowledged any more"
@@ -84,7 +87,7 @@ class Writer(threading.Thread):
 
 
 class Committer(threading.Thread):
-    """Commits ever larger offsets and notes the last one that was acknowledged."""
+    """Commits increasing offsets and records the last acknowledged offset."""
 
     def __init__(self, address: str) -> None:
         super().__init__(daemon=True)
@@ -118,7 +121,7 @@ class Committer(threading.Thread):
 
 
 def read_all(address: str) -> dict[int, list[tuple[int, bytes]]]:
-    """(offset, value) of every record, per partition."""
+    """Return (offset, value) of every record, by partition."""
     consumer = Consumer({"bootstrap.servers": address, "group.id": "reader", "enable.auto.commit": False})
     found: dict[int, list[tuple[int, bytes]]] = {partition: [] for partition in range(PARTITIONS)}
     ends = {}
@@ -148,10 +151,10 @@ def committed(address: str) -> int:
 
 
 class Target:
-    """A broker to kill, with a producer and a committing consumer that never pause."""
+    """A broker to kill, with a producer and a consumer that commits. Both run continuously."""
 
     def __init__(self, folder: Path) -> None:
-        # Small segments, so that kills fall into rolls too.
+        # Small segments, so that some kills happen during a segment roll.
         self.broker = HeadgateBroker(folder, {"num.partitions": str(PARTITIONS), "log.segment.bytes": "1048576"})
         self.broker.start()
         self.writer, self.committer = Writer(self.broker.address), Committer(self.broker.address)

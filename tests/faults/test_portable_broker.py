@@ -1,4 +1,4 @@
-"""The broker without Linux features, as on macOS: no epoll, fdatasync, sendfile, pwritev, fallocate, RWF_NOWAIT."""
+"""The broker without Linux features (epoll, fdatasync, sendfile, pwritev, fallocate, RWF_NOWAIT), as on macOS."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ from tests.wire.record_batches import Batch, NewRecord
 
 TOPIC = "portable"
 CLIENTS = 20
-# Longer than a socket buffer, so that responses are sent in several pieces.
+# Larger than a socket buffer, so that the broker sends each response in several writes.
 LARGE_VALUE = os.urandom(1 << 21).hex().encode()
 SETTINGS = ("--set", "message.max.bytes=8000000", "--set", "socket.send.buffer.bytes=65536")
 
@@ -35,7 +35,10 @@ WITHOUT_FEATURES = "; ".join(
 
 
 class PortableBroker(HeadgateBroker):
-    """`is_forced`: by the environment variable. Otherwise the features are missing from the process."""
+    """A broker without Linux features.
+
+    If `is_forced`, the environment variable disables the features. Otherwise the test deletes them from the process.
+    """
 
     def __init__(self, folder: Path, *, is_forced: bool) -> None:
         super().__init__(folder)
@@ -101,7 +104,7 @@ def test_many_clients_of_a_broker_without_epoll_wait_for_records_at_once(broker:
         produce(writer, [LARGE_VALUE], acks=1)
         answers = [reader.receive() for reader in readers]
         assert all(values_in(answer) == [LARGE_VALUE.decode()] for answer in answers)
-        # Pipelined requests keep their order.
+        # Responses to pipelined requests keep the request order.
         for offset in range(30):
             writer.send(
                 "list_offsets", 5, {"topics": [{"name": TOPIC, "partitions": [{"timestamp": -1 - offset % 2}]}]}

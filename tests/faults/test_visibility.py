@@ -1,4 +1,4 @@
-"""Consumers see records with acks=all only when a power cut can no longer remove them."""
+"""Consumers see acks=all records only after fsync, when a power cut can no longer remove the records."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ from tests.wire.record_batches import Batch, NewRecord
 
 
 class Disk:
-    """Syncs of the topic's files wait until the test lets them go, or fail."""
+    """Blocks fdatasync of the topic's files until the test releases it. If `fails` is set, fdatasync raises EIO."""
 
     def __init__(self) -> None:
         self.goes_on = threading.Event()
@@ -53,7 +53,7 @@ def begin_fetch(broker: InProcessBroker, offset: int, wait_ms: int) -> Pending:
 
 
 def fetched(pending: Pending) -> tuple[int, int, list[str]]:
-    """(high watermark, last stable offset, values)"""
+    """Return (high watermark, last stable offset, values)."""
     (part,) = pending.answer()["responses"][0]["partitions"]
     values = [record["value"] for batch in part["records"] or [] for record in batch["records"]]
     return part["high_watermark"], part["last_stable_offset"], values
@@ -68,7 +68,7 @@ def listed(broker: Asker, timestamp: int) -> int:
 
 
 def delete_all_records(broker: Asker) -> int:
-    """The low watermark."""
+    """Delete all records. Return the low watermark."""
     topics = [{"name": "t", "partitions": [{"partition_index": 0, "offset": -1}]}]
     (part,) = broker.ask("delete_records", 1, {"topics": topics, "timeout": 1_000})["topics"][0]["partitions"]
     low_watermark: int = part["low_watermark"]
@@ -169,7 +169,7 @@ def test_a_group_skips_no_new_record_after_a_power_cut_took_those_it_had_committ
     os.truncate(path, stored)
     (tmp_path / "boot-id").write_text("the machine's last start")
     for _ in range(2):
-        # The second start reads what the first one wrote.
+        # The second start reads the files that the first start wrote.
         with InProcessBroker(tmp_path) as broker:
             assert committed(broker) == 1
             broker.crash()

@@ -1,4 +1,7 @@
-"""Administration while the broker is down, silent, or gone and back: the right code, in bounded time, and recovery."""
+"""Admin requests while the broker is down, unresponsive or restarted.
+
+The proxy returns the correct error code in bounded time and reconnects when the broker returns.
+"""
 
 import secrets
 import socket
@@ -14,7 +17,7 @@ from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 from tests.live.ports import free_port
 
-# Far below the default, and far above what a loaded machine takes.
+# Far below the default, and far above the latency on a loaded machine.
 REQUEST_TIMEOUT_MS = 2_000
 ANSWER_SECONDS_MAX = 30.0
 
@@ -50,7 +53,7 @@ def test_a_broker_that_is_down_is_unavailable(tmp_path: Path) -> None:
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """Takes connections, reads, and never says a word."""
+    """A server that accepts connections and never responds."""
     listener = socket.create_server(("127.0.0.1", free_port()))
     taken: list[socket.socket] = []
 

@@ -1,4 +1,7 @@
-"""A broker whose disk is full, behind the proxy: each record has its answer, reads go on, writes when there is room."""
+"""A broker with a full disk behind the proxy.
+
+Each record gets its own result. Reads continue. Writes resume when space is available.
+"""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +18,7 @@ from tests.conftest import BROKER_SETTINGS
 from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 
-# Short, so that the tests need not wait long for what is given up.
+# Short timeouts, so that the tests do not wait long for failed requests.
 SETTINGS = {"produce.timeout.ms": "1500", "kafka.request.timeout.ms": "2000"}
 LARGE = "x" * 100_000
 RETRIABLE = 50003
@@ -23,14 +26,14 @@ RETRIABLE = 50003
 
 @dataclass
 class Small:
-    """A broker on a small disk, and a proxy in front of it."""
+    """A broker on a small disk, with a proxy in front of it."""
 
     broker: HeadgateBroker
     api: Api
     ballast: Path
 
     def fill(self) -> None:
-        """To the last page."""
+        """Fill the disk to the last page."""
         with self.ballast.open("ab", buffering=0) as file:
             try:
                 while file.write(bytes(4096)):

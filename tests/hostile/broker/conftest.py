@@ -1,4 +1,4 @@
-"""A broker under attack, and what must hold after every attack: it runs, it remembers, it complained in order."""
+"""A broker under attack, and the checks after each attack: it runs, lost no records, and logged no traceback."""
 
 from collections.abc import Iterator
 
@@ -8,19 +8,19 @@ from tests.hostile.broker.witness import Witness, log_of, resident_bytes
 from tests.live.headgate import HeadgateBroker
 from tests.wire.raw_client import RawConnection
 
-# An idle broker takes some 60 MB, 100 MB with many connections. The largest request (100 MiB) is held once as it
-# arrives and once as the batch in it; a bomb is inflated up to 128 MiB.
+# An idle broker uses about 60 MB, or 100 MB with many connections. The broker holds the largest request (100 MiB)
+# twice: as the frame and as its batch. A decompression bomb inflates to at most 128 MiB.
 RESIDENT_BYTES_MAX = 700 * 1024 * 1024
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadgateBroker]:
-    """One per file: what one attack left behind is there for the next."""
+    """One broker per test file, so that each attack also meets the effects of earlier attacks."""
     running = HeadgateBroker(tmp_path_factory.mktemp("hostile"), {"num.partitions": "1"})
     running.start()
     yield running
     assert running.stop() == 0, log_of(running)[-4000:]
-    # Whatever was stored, the next start is clean and quick, and nothing has to be cut off or repaired.
+    # The next start is clean and fast: recovery truncates and repairs nothing.
     before = len(log_of(running))
     running.start()
     recovery = log_of(running)[before:]
@@ -34,7 +34,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadgateBroker]
 
 @pytest.fixture
 def attacked(broker: HeadgateBroker) -> Iterator[HeadgateBroker]:
-    """The broker with a witness beside, and everything checked afterwards."""
+    """Run a witness next to the attack, then check the broker."""
     with Witness(broker):
         yield broker
     assert broker.process is not None

@@ -1,4 +1,4 @@
-"""Two brokers with the same requests: one uses the fast paths, the other takes the normal path each time."""
+"""Sends the same requests to two brokers: one uses the fast paths, the other always takes the normal path."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ TOPIC = "orders"
 
 
 class Side:
-    """One broker, and a frame for it."""
+    """One of the two brokers."""
 
     def __init__(self, data: Path, *, forgets: bool) -> None:
         self.broker = InProcessBroker(data)
@@ -33,7 +33,7 @@ class Side:
         self.topic_id = topic.topic_id
 
     def answer(self, frame: bytes) -> bytes | str:
-        """What the socket would get; what kind of thing it is where that is no answer yet, or none."""
+        """Return the bytes that the socket would get, or the type of the reply if the reply is not bytes."""
         engine = self.broker._engine
         if self._forgets:
             engine._produce_fast_path._known.clear()
@@ -55,7 +55,7 @@ class Side:
 
 @contextmanager
 def both_ways(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Side, Side]]:
-    # The same topic id on both sides, so that the same bytes mean the same.
+    # Both brokers use the same topic id, so that the same frame is valid for both.
     monkeypatch.setattr("uuid.uuid4", lambda: UUID("0a1b2c3d-4e5f-4061-8293-a4b5c6d7e8f9"))
     pair = Side(folder / "short", forgets=False), Side(folder / "long", forgets=True)
     for side in pair:
@@ -66,7 +66,7 @@ def both_ways(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[S
 
 
 def mutations(frame: bytes, number: int, seed: int, position_of: Callable[[random.Random], int]) -> Iterator[bytes]:
-    """The frame with one byte set, cut out, put in or put behind it."""
+    """Yield the frame with one byte replaced, removed, inserted or appended."""
     draw = random.Random(seed)
     for _ in range(number):
         position = position_of(draw)

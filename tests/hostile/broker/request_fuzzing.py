@@ -1,7 +1,7 @@
-"""Random requests of every API and version that the broker advertises: some sound, some odd, some broken.
+"""Random requests for every API and version that the broker advertises: valid, unusual or malformed.
 
-Everything is drawn from one seeded `random.Random`, so that a seed replays a failure. Names, ids and batches are mostly
-such as exist or matter (topics of the run, internal topics, path traversal, 32 KiB of text), because a uniformly random
+One seeded `random.Random` generates everything, so that a seed replays a failure. Names, ids and batches are mostly
+existing or interesting values: topics of the run, internal topics, path traversal, 32 KiB of text. A uniformly random
 request never gets past the first check.
 """
 
@@ -36,7 +36,7 @@ TEXTS = (
 )  # fmt: skip
 OLD_STRING_BYTES_MAX = 32_767
 MILLISECONDS = (0, 1, -1, 100, 6_000, 10_000, 30_000, 2**31 - 1, -(2**31))
-# These would end or starve the fuzzing itself: a broker whose next message may be no byte long refuses all others.
+# Random values of these settings would stop or starve the fuzzer itself.
 UNSAFE_CONFIG_VALUES = frozenset({"num.partitions", "log.retention.ms"})
 
 
@@ -46,7 +46,7 @@ class RequestFuzzer:
     topic_ids: Sequence[uuid.UUID] = ()
 
     def frame(self) -> tuple[int, int, bytes]:
-        """(API key, version, a frame without its length)"""
+        """Return (API key, version, a frame without its length prefix)."""
         api_key = self.random.choice(sorted(HANDLERS))
         version = self.random.choice(HANDLERS[api_key][0])
         frame = self.sound_frame(api_key, version)
@@ -59,7 +59,7 @@ class RequestFuzzer:
         return request_header(api_key, version, correlation_id, flexible=schema.__flexible__) + out.getvalue()
 
     def mutated(self, sound: bytes) -> bytes:
-        """The same with a few bytes changed, added or taken away, behind the API key and version."""
+        """Return the frame with a few bytes changed, inserted or removed after the API key and version."""
         draw, frame = self.random, bytearray(sound)
         for _ in range(draw.choice((1, 1, 2, 5))):
             if len(frame) < 10:

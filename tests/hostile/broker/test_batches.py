@@ -1,4 +1,4 @@
-"""Batches that lie about themselves: refused with an error of Kafka's, or taken and then good for every reader."""
+"""Batches with false headers: the broker rejects them with a Kafka error, or every consumer can read them."""
 
 import asyncio
 import struct
@@ -33,7 +33,7 @@ def record(
     timestamp: bytes = b"\x00",
     length: bytes | None = None,
 ) -> bytes:
-    """A record by hand; all numbers are zigzag varints as they lie on the wire."""
+    """Encode a record by hand. All numbers are zigzag varints, as in the wire format."""
     inner = b"\x00" + timestamp + offset_delta + key + value + headers
     return (bytes([2 * len(inner)]) if length is None else length) + inner
 
@@ -119,7 +119,7 @@ def zigzag(number: int) -> bytes:
 
 
 def bomb(codec: str, inflated_bytes: int, count: int = 1) -> bytes:
-    """Records of zeros that inflate to about so many bytes."""
+    """Return a batch of zeros that decompresses to about `inflated_bytes` bytes."""
     each = inflated_bytes // count
     records = []
     for index in range(count):
@@ -144,7 +144,7 @@ def bomb(codec: str, inflated_bytes: int, count: int = 1) -> bytes:
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_bombs_cost_bounded_memory(attacked: HeadgateBroker, connection: RawConnection, codec: str) -> None:
-    # Snappy needs a twentieth of what it inflates to, so that its bombs are small.
+    # Snappy compresses zeros to only a twentieth, so its bombs are small.
     megabytes = 12 if codec == "snappy" else 150
     expected = {"NONE"} if codec == "snappy" else {"INVALID_RECORD", "MESSAGE_TOO_LARGE"}
     many, few = bomb(codec, megabytes << 20, 40), bomb(codec, 8 << 20, 1)
@@ -152,7 +152,7 @@ def test_bombs_cost_bounded_memory(attacked: HeadgateBroker, connection: RawConn
         assert produce(connection, COMPACTED, many)["error_code"] in expected
         assert produce(connection, PLAIN, many)["error_code"] in {"NONE", "MESSAGE_TOO_LARGE"}
         assert produce(connection, PLAIN, few)["error_code"] == "NONE"
-    # Their headers say a time that no record has: each lookup would go through all of them.
+    # The headers claim a timestamp that no record has, so each lookup would scan all batches.
     for timestamp in (NOW + 1, NOW + 10, -3):
         asked = {"name": PLAIN, "partitions": [{"partition_index": 0, "timestamp": timestamp}]}
         answer = connection.ask("list_offsets", 7, {"topics": [asked]})["topics"][0]["partitions"][0]
@@ -190,7 +190,7 @@ def test_extremes_that_are_allowed_are_read_by_real_consumers(
 
 
 async def consumed_by_aiokafka(broker: HeadgateBroker, topic: str, count: int) -> list[int]:
-    # The library has no annotations of its own.
+    # The library has no type annotations.
     untyped: Any = AIOKafkaConsumer
     consumer = untyped(bootstrap_servers=broker.address, auto_offset_reset="earliest", check_crcs=True)
     await consumer.start()
@@ -223,14 +223,14 @@ def consumed(broker: HeadgateBroker, topic: str, count: int) -> list[int]:
 
 
 def test_a_header_that_claims_a_time_to_come_is_refused(connection: RawConnection) -> None:
-    """It would keep its segment from ever growing old."""
+    """A future timestamp would exempt the segment from time-based retention."""
     create_topic(connection, "future")
     answer = produce(connection, "future", Batch(max_timestamp=INT64_MAX - 1).encode())
     assert answer["error_code"] == "INVALID_TIMESTAMP"
 
 
 def test_an_opaque_batch_of_garbage_harms_no_lookup(attacked: HeadgateBroker, connection: RawConnection) -> None:
-    """Large compressed batches are kept as they come. What is wrong inside must not stop anything around them."""
+    """The broker stores large compressed batches unparsed. Invalid content must not affect other batches."""
     create_topic(connection, "opaque")
     garbage = Batch([NewRecord(b"")] * 100, "zstd", body=b"\xab" * 5000)
     raw = bytearray(garbage.encode())

@@ -1,4 +1,4 @@
-"""Clients that connect, ask and read as nobody should: too often, too many, too slowly, or never."""
+"""Clients that open too many connections, send too many requests, or read slowly or never."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ STOP_SECONDS_MAX = 3.0
 
 @contextlib.contextmanager
 def running(folder: Path, **settings: str) -> Iterator[HeadgateBroker]:
-    """A broker with settings of its own, whose names have underscores for dots."""
+    """Start a broker with the given settings. In setting names, underscores stand for dots."""
     broker = HeadgateBroker(folder, {name.replace("_", "."): value for name, value in settings.items()})
     broker.start()
     try:
@@ -50,7 +50,7 @@ def raw_socket(broker: HeadgateBroker) -> socket.socket:
 
 
 def send_until_nobody_reads(client: socket.socket, data: bytes) -> int:
-    """How much the broker takes before it makes the sender wait."""
+    """Send until backpressure blocks the sender. Return the number of bytes sent."""
     client.settimeout(0.5)
     sent = 0
     with contextlib.suppress(TimeoutError, BlockingIOError):
@@ -61,7 +61,7 @@ def send_until_nobody_reads(client: socket.socket, data: bytes) -> int:
 
 
 def read_frames(client: socket.socket, count: int) -> int:
-    """How many of `count` frames come before the end."""
+    """Return how many of `count` frames arrive before end of stream."""
     stream = client.makefile("rb")
     for number in range(count):
         head = stream.read(4)
@@ -72,21 +72,21 @@ def read_frames(client: socket.socket, count: int) -> int:
 
 
 def test_requests_without_end_that_nobody_reads_the_answers_of(attacked: HeadgateBroker) -> None:
-    """The broker stops reading, and goes on when the client does."""
+    """The broker stops reading until the client reads its responses (backpressure)."""
     body = encode_request("describe_configs", 1, {"resources": [{"resource_type": 4, "resource_name": "1"}]})
     one, before = framed(32, 1, body), resident_bytes(attacked, "VmRSS")
     with raw_socket(attacked) as client:
-        # More than the buffers of the two sockets hold.
+        # More than both socket buffers hold.
         sent = send_until_nobody_reads(client, one * 500_000)
         assert sent < len(one) * 500_000
         assert resident_bytes(attacked, "VmRSS") - before < GROWTH_BYTES_MAX
-        # All that the broker was sent as a whole is answered once somebody reads.
+        # The broker answers every complete request when the client reads.
         whole = sent // len(one)
         assert read_frames(client, min(whole, 500)) == min(whole, 500)
 
 
 def test_requests_behind_a_long_poll_wait_without_end(attacked: HeadgateBroker) -> None:
-    """Their answers would be large, and may not be given before that of the poll."""
+    """The responses would be large, and they must wait for the response of the long poll."""
     with RawConnection(attacked.address) as connection:
         create_topic(connection, "quiet")
     poll = framed(1, 11, encode_request("fetch", 11, {
@@ -117,7 +117,7 @@ def test_a_client_that_fetches_and_never_reads(attacked: HeadgateBroker) -> None
             client.sendall(framed(1, 11, body) * 10)
         with RawConnection(attacked.address) as other:
             assert other.ask("api_versions", 3, SOFTWARE)["error_code"] == "NONE"
-        # 2.7 GB are owed. They stay in the page cache.
+        # The pending responses total 2.7 GB. They stay in the page cache.
         assert resident_bytes(attacked, "VmRSS") - before < GROWTH_BYTES_MAX
 
 
@@ -134,14 +134,14 @@ def test_long_polls_of_clients_that_have_gone_leave_nothing_behind(attacked: Hea
             client.sendall(poll)
         if number == 50:
             before = resident_bytes(attacked, "VmRSS")
-    # 25,000 polls of 24 days each; each would keep a few KiB.
+    # 25,000 long polls of 24 days each. A leak would keep a few KiB for each poll.
     assert resident_bytes(attacked, "VmRSS") - before < 15 * 1024 * 1024
 
 
 def test_two_thousand_idle_connections(tmp_path: Path) -> None:
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     count = min(2_000, allowed - 200)
-    # A broker of its own: the shared one may still process requests that earlier tests left behind.
+    # Use a separate broker: the shared broker may still process requests from earlier tests.
     with running(tmp_path) as broker:
         with RawConnection(broker.address) as connection:
             assert connection.ask("api_versions", 3, SOFTWARE)["error_code"] == "NONE"
@@ -161,7 +161,7 @@ def test_connections_that_come_and_go(attacked: HeadgateBroker) -> None:
         if number % 3 == 0:
             client.sendall(b"\x00")
         if number % 5 == 0:
-            # A reset instead of a good-bye.
+            # Close with RST instead of FIN.
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()
     with RawConnection(attacked.address) as connection:
@@ -188,7 +188,7 @@ def test_a_broker_without_descriptors_serves_those_it_has_and_recovers(tmp_path:
         crowd = [raw_socket(broker) for _ in range(limit)]
         eventually(lambda: "cannot accept connections for now" in log_of(broker), "the broker out of descriptors")
         assert early.ask("api_versions", 3, SOFTWARE)["error_code"] == "NONE"
-        # Segments and snapshots can still be opened.
+        # The broker can still open segments and snapshots.
         create_topic(early, "made-in-need")
         assert produce(early, "made-in-need", Batch().encode(), acks=-1)["error_code"] == "NONE"
         for client in crowd:
@@ -212,7 +212,7 @@ def test_connections_past_max_connections_are_closed(tmp_path: Path) -> None:
 
 
 def served(broker: HeadgateBroker) -> RawConnection:
-    """A connection that the broker has taken; the place of one that was just closed may not be free yet."""
+    """Return an accepted connection. Retry, because the broker frees the slot of a closed connection with a delay."""
     deadline = time.monotonic() + 10
     while True:
         connection = RawConnection(broker.address)

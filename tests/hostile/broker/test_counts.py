@@ -1,4 +1,7 @@
-"""Requests that name too much, or claim to: refused at the cost of a glance, or answered while others are served."""
+"""Requests with too many items, or with false item counts.
+
+The broker rejects them before it parses the items, or it answers them while it serves other clients.
+"""
 
 import struct
 from typing import Any
@@ -14,7 +17,7 @@ from tests.wire.raw_client import ConnectionClosed, RawConnection, request_heade
 
 MILLION = 1_000_000
 API_NAMES = {key: name for name, key in API_KEYS.items()}
-# A response to 100,000 items takes a few hundred bytes for each while it is built.
+# Building a response for 100,000 items takes a few hundred bytes for each item.
 GROWTH_BYTES_MAX = 300 * 1024 * 1024
 
 
@@ -23,7 +26,7 @@ def names(count: int, prefix: str = "nobody") -> list[str]:
 
 
 def of_topics(api: str, count: int) -> dict[str, Any]:
-    """A request that names `count` topics that do not exist, with one partition each where it needs one."""
+    """Return a request for `count` nonexistent topics, with one partition for each topic if the API needs one."""
     every = names(count)
     match api:
         case "metadata":
@@ -57,7 +60,7 @@ def of_topics(api: str, count: int) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_a_million_items_end_the_connection_at_once(attacked: HeadgateBroker, api: str, version: int) -> None:
-    # The frame is written by repeating one item: building a million of them would take longer than all the rest.
+    # Repeat one encoded item: encoding a million items would take longer than the rest of the test.
     few, more = (encode_request(api, version, of_topics(api, count)) for count in (1, 2))
     item = len(more) - len(few)
     at = next(i for i in range(len(few)) if few[i] != more[i]) - 3
@@ -88,7 +91,7 @@ def test_a_request_as_large_as_it_may_be_is_answered_beside_others(
 
 @pytest.mark.parametrize("api_key", sorted(HANDLERS))
 def test_counts_that_lie_end_the_connection(attacked: HeadgateBroker, api_key: int) -> None:
-    """Every int32 of a request in turn, and every byte of a flexible one, replaced by the largest count there is."""
+    """Replace each int32 of a request (each byte of a flexible request) with an impossible count."""
     api, versions = API_NAMES[api_key], HANDLERS[api_key][0]
     closed = 0
     for version in {versions[0], versions[-1]}:

@@ -1,4 +1,4 @@
-"""Clients that pipeline requests beside a client that does not: how many requests are executed before whose."""
+"""Fairness: clients that pipeline requests do not delay a client that sends one request at a time."""
 
 import asyncio
 import socket
@@ -23,7 +23,7 @@ WAIT_SECONDS = 60
 
 
 class RecordingEngine:
-    """Answers every request, and records whose it was."""
+    """Answers every request and records the connection that sent it."""
 
     def __init__(self) -> None:
         self.order: list[int] = []
@@ -56,7 +56,7 @@ class Memory:
 
 
 class Served:
-    """Connections over socket pairs. The clients' ends are in `clients`."""
+    """Connections over socket pairs. `clients` holds the client ends."""
 
     def __init__(self, connections: int) -> None:
         self.engine = RecordingEngine()
@@ -113,14 +113,14 @@ def test_a_request_is_executed_before_the_backlog_of_clients_that_pipeline() -> 
                 client.sendall(FRAME * REQUESTS_EACH)
             await until(lambda: GREEDY_CLIENTS in served.engine.order)
             waited = served.engine.order.index(GREEDY_CLIENTS) - sent_after[0]
-            # At most the turns of the iteration that is under way, and of one more.
+            # The client waits at most for the rest of the current iteration and for one more iteration.
             assert waited <= 2 * GREEDY_CLIENTS * requests_per_turn_max
 
     asyncio.run(scenario())
 
 
 def test_clients_that_pipeline_are_served_round_robin(monkeypatch: pytest.MonkeyPatch) -> None:
-    # On a busy machine the time limit of a turn would decide how many requests it executes.
+    # Raise the time limit of a turn: on a busy machine it would limit the number of requests.
     monkeypatch.setattr(connection_module, "turn_seconds_max", WAIT_SECONDS)
 
     async def scenario() -> None:
@@ -181,7 +181,7 @@ def test_every_client_gets_its_response_when_more_are_ready_than_hold_responses(
                             unanswered.discard(number)
                     return not unanswered
 
-                # All requests are executed: the responses leave when the iteration ends.
+                # All requests are executed. The broker flushes the responses at the end of the iteration.
                 for _ in range(3):
                     await asyncio.sleep(0)
                 assert receive(), f"no response to {sorted(unanswered)}"

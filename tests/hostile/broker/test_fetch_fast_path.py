@@ -83,7 +83,7 @@ def test_the_next_fetch_is_answered_as_the_first(
     short = sides[0]
     short.answer(frame_of(version, short.topic_id, 0))
     assert learnt(short) == 1
-    # From here on the long way is closed to the short side.
+    # From here on, the normal path fails the test.
     with monkeypatch.context() as closed:
         closed.setattr("headgate.broker.engine.guarded", lambda *_: pytest.fail("the request was read again"))
         ours = [short.answer(frame_of(version, short.topic_id, offset)) for offset in range(0, END, 3)]
@@ -118,7 +118,7 @@ def test_mutated_fetches_are_answered_alike(version: int, sides: tuple[Side, Sid
     for mutated in mutations(frame, MUTATIONS, version, position_of):
         sides[0].answer(frame)
         assert sides[0].answer(mutated) == sides[1].answer(mutated), mutated.hex()
-        # And once more, now that it may have been learnt.
+        # Send it again: the fast path may have cached the request.
         assert sides[0].answer(mutated) == sides[1].answer(mutated), mutated.hex()
 
 

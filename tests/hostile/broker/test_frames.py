@@ -1,4 +1,7 @@
-"""Bytes that are no requests, or not yet: each connection ends with a reason in the log, and nobody else notices."""
+"""Malformed and partial frames.
+
+The broker closes the connection and logs the reason. Other clients are not affected.
+"""
 
 import contextlib
 import random
@@ -51,7 +54,7 @@ def test_half_a_frame_and_silence_costs_nobody_anything(attacked: HeadgateBroker
         second.send_bytes(struct.pack(">i", 1000) + API_VERSIONS)
         with RawConnection(attacked.address) as other:
             assert other.ask("api_versions", 3, SOFTWARE)["error_code"] == "NONE"
-        # They were only slow: what was begun can still be finished.
+        # A slow client can still complete its partial frame.
         first.send_bytes(struct.pack(">i", len(API_VERSIONS))[2:] + API_VERSIONS)
         assert struct.unpack_from(">i", first.receive_frame()) == (1,)
 
@@ -65,7 +68,7 @@ def test_many_large_frames_that_never_end_hold_what_they_sent_and_no_more(attack
     megabyte = bytes(1024 * 1024 - 4)
     for connection in connections:
         connection.send_bytes(struct.pack(">i", 100_000_000) + megabyte)
-    # Each claims 100 MB. The broker has made room for what came, doubled once at the most.
+    # Each frame header claims 100 MB. The buffer grows with the received bytes and at most doubles once.
     assert resident_bytes(attacked, "VmRSS") - before < 60 * 3 * 1024 * 1024
     for connection in connections:
         connection.close()
@@ -114,7 +117,7 @@ def test_api_versions_of_an_unknown_version_is_answered_in_version_0(attacked: H
         connection.send_frame(request_header(18, version, 9, flexible=True) + bytes(10))
         answer = connection.receive_frame()
         assert struct.unpack_from(">ihihhh", answer) == (9, 35, 1, 18, 0, 4)
-        # And the connection goes on, so that the client can ask again.
+        # The connection stays open, so that the client can retry with a supported version.
         assert connection.ask("api_versions", 4, SOFTWARE)["error_code"] == "NONE"
 
 

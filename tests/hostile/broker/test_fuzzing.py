@@ -1,6 +1,7 @@
-"""Random requests of every API and version over TCP: each is answered or ends its connection, and the broker goes on.
+"""Random requests for every API and version over TCP.
 
-`HEADGATE_FUZZ_SECONDS` sets how long, `HEADGATE_FUZZ_SEED` where to begin.
+The broker answers each request or closes its connection, and keeps running. `HEADGATE_FUZZ_SECONDS` sets the duration,
+`HEADGATE_FUZZ_SEED` sets the seed.
 """
 
 import os
@@ -20,7 +21,7 @@ SEED = int(os.environ.get("HEADGATE_FUZZ_SEED", "20250101"))
 CORRELATION_ID_OF_THE_PROBE = 424_242
 REQUESTS_PER_CONNECTION = 8
 PROBE = request_header(18, 0, CORRELATION_ID_OF_THE_PROBE, flexible=False)
-# JoinGroup, SyncGroup and Fetch may be answered much later, by design.
+# The broker may delay responses to JoinGroup, SyncGroup and Fetch by design.
 WAITING_APIS = frozenset({1, 11, 14})
 
 
@@ -39,7 +40,7 @@ def test_random_requests_are_answered_or_refused(attacked: HeadgateBroker) -> No
 
 
 def renew_topics(broker: HeadgateBroker, fuzzer: RequestFuzzer) -> None:
-    """The requests delete topics and alter configs as they please."""
+    """Create the topics again, because random requests delete topics."""
     with RawConnection(broker.address) as connection:
         for name in TOPICS:
             create_topic(connection, name, 2, cleanup_policy="compact" if "compacted" in name else "delete")
@@ -48,7 +49,7 @@ def renew_topics(broker: HeadgateBroker, fuzzer: RequestFuzzer) -> None:
 
 
 def one_connection(broker: HeadgateBroker, fuzzer: RequestFuzzer, label: str) -> set[tuple[int, int]]:
-    """Send a few requests and a probe behind them: the probe's answer comes, or the end of the connection."""
+    """Send a few requests and a probe. The broker must answer the probe or close the connection."""
     frames = [fuzzer.frame() for _ in range(REQUESTS_PER_CONNECTION)]
     waits = any(api_key in WAITING_APIS for api_key, _, _ in frames)
     with RawConnection(broker.address, 1.0 if waits else 15.0) as connection:

@@ -1,4 +1,4 @@
-"""What must go on by itself: timers after a failure, memory after a client has gone, long work beside short."""
+"""Housekeeping: timers continue after a failure, memory of closed clients is freed, long-running work is sliced."""
 
 import asyncio
 import json
@@ -75,7 +75,7 @@ def test_housekeeping_goes_on_after_a_round_that_failed(tmp_path: Path, monkeypa
 
 @pytest.fixture
 def in_one_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow the machine is."""
+    """Run long-running work in one time slice, even on a slow machine."""
     monkeypatch.setattr("headgate.broker.runtime.time_slicing.slice_ms_max", 60_000)
 
 

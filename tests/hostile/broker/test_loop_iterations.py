@@ -1,6 +1,6 @@
-"""How long one iteration of the broker's event loop takes while it does its longest work.
+"""Duration of one event-loop iteration during the longest-running work of the broker.
 
-Measured in processor time of the loop's thread, which other processes on the machine do not change.
+The unit is CPU time of the event-loop thread, which does not depend on other processes.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from tests.live.ports import free_port
 from tests.wire.raw_client import RawConnection
 from tests.wire.record_batches import Batch, NewRecord
 
-# A slice of 5 ms for long work, 10 ms for ready sockets, and steps that end a little late.
-# Processors that are shared make all of it several times slower.
+# A time slice is 5 ms for long-running work and 10 ms for ready sockets. Steps may end a little late.
+# On shared CPUs, everything takes several times longer.
 ITERATION_CPU_SECONDS_MAX = 0.2
 SEGMENTS = 40
 OLD_MS = 1_000
 
 
 class MeasuredServer:
-    """A server in a thread, whose loop notes the processor time of its longest iteration."""
+    """A server in a thread. Its event loop records the CPU time of the longest iteration."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.address = f"127.0.0.1:{free_port()}"
@@ -59,7 +59,7 @@ class MeasuredServer:
         self.server.stop()
 
     def _measure(self) -> None:
-        """Called once per iteration."""
+        """Record the CPU time since the last call. Runs once per iteration."""
         now = time.thread_time()
         self.longest_seconds = max(self.longest_seconds, now - self._last)
         self._last = now
@@ -71,7 +71,7 @@ class MeasuredServer:
 def measured(folder: Path, **settings: str) -> Iterator[MeasuredServer]:
     server = MeasuredServer(folder, **settings)
     server.start()
-    # A collection goes over all that the tests before have left in memory.
+    # A garbage collection would scan all objects that earlier tests left in memory.
     gc.disable()
     try:
         yield server

@@ -19,7 +19,7 @@ UNKNOWN_API_FRAME = struct.pack(">hhih", 9_999, 0, 77, -1)
 
 @contextmanager
 def held_still(broker: HeadgateBroker) -> Iterator[None]:
-    """Whatever is sent meanwhile is there at once when the broker goes on."""
+    """Suspend the broker with SIGSTOP. All requests sent meanwhile are ready when the broker resumes."""
     assert broker.process is not None
     os.kill(broker.process.pid, signal.SIGSTOP)
     try:

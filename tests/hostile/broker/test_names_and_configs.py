@@ -1,4 +1,4 @@
-"""Names and values that nobody should choose: refused by Kafka's rules, or kept and given back unharmed."""
+"""Unusual names and config values: the broker rejects them by Kafka's rules, or stores and returns them unchanged."""
 
 from typing import Any
 
@@ -117,7 +117,7 @@ def test_numbers_out_of_range_are_refused_or_given_back(connection: RawConnectio
     described = {"resource_type": 2, "resource_name": "numbered", "configuration_keys": [config]}
     (result,) = connection.ask("describe_configs", 4, {"resources": [described]})["results"]
     assert result["error_code"] == "NONE"
-    # Back to the default, so that the broker's restart meets no odd topic by design.
+    # Reset to the default, so that the broker restarts without an unusual topic config.
     reset = {"name": config, "config_operation": 1, "value": None}
     connection.ask("incremental_alter_configs", 1, {"resources": [{**resource, "configs": [reset]}]})
 

@@ -76,7 +76,7 @@ def test_mutated_requests_are_answered_alike(version: int, sides: tuple[Side, Si
 
 
 def is_answered_at_once(frame: bytes) -> bool:
-    """acks=all waits for the disk, which is another test's."""
+    """Exclude acks=all requests: they wait for fsync, which another test covers."""
     return frame.count(struct.pack(">hi", -1, 30_000)) == 0
 
 
@@ -103,7 +103,7 @@ def test_a_batch_refused_on_the_short_way_gets_its_reason(sides: tuple[Side, Sid
 def test_a_disk_that_fails_is_told_on_the_short_way_too(
     sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """acks=all waits for the disk: a producer's next request as its first."""
+    """acks=all waits for fsync on the fast path too."""
     topic = {"name": TOPIC, "partition_data": [{"index": 0, "records": batch_of(1, 1)}]}
     body = {"transactional_id": None, "acks": -1, "timeout": 1_000, "topic_data": [topic]}
     short = sides[0]

@@ -1,4 +1,4 @@
-"""Batches that take long to check: other clients are answered meanwhile."""
+"""Batches that are slow to validate: the broker still answers other clients meanwhile."""
 
 import threading
 
@@ -16,7 +16,7 @@ ANSWERS_MIN = 40
 
 
 def bomb(codec: str, *, many: bool) -> bytes:
-    """Below 1 MiB on the wire. The broker accepts it: about 100 MB in one record, or 200,000 records."""
+    """Return a batch below 1 MiB that the broker accepts. It holds 200,000 records, or one record of 100 MB."""
     if many:
         return Batch([NewRecord(b"", key=b"k", timestamp=NOW)] * 200_000, codec=codec).encode()
     return Batch([NewRecord(bytes(100_000_000), key=b"k", timestamp=NOW)], codec=codec).encode()

@@ -1,4 +1,4 @@
-"""The look at a request's counts before it is read: sound requests pass as they are, in every version there is."""
+"""The request guard checks the counts of a request before parsing. Valid requests of every version pass unchanged."""
 
 import random
 import struct

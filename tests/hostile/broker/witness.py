@@ -1,7 +1,7 @@
-"""A well-behaved client beside the hostile ones: it must notice nothing, and nothing it was promised may be lost.
+"""A well-behaved client that runs next to the hostile clients. They must not disturb it or lose its records.
 
-It produces numbered records one by one, reads each back, and times every answer. The bound on that time is generous:
-the suite shares two cores with whatever else runs there. What it is for is a broker that stands still.
+It produces numbered records one by one, reads each record back, and measures each response time. The limit is generous,
+because the suite shares two cores with other processes. The limit detects a broker that hangs.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ class Witness:
             with RawConnection(self._broker.address, 30) as connection:
                 number = 0
                 is_last = False
-                # Once more at the end: what came before must not have hurt it.
+                # Produce once more after the attack, to check that the broker still works.
                 while not is_last:
                     is_last = self._stopping.wait(PAUSE_SECONDS)
                     number += 1
@@ -72,7 +72,7 @@ class Witness:
 
 
 def create_topic(connection: RawConnection, name: str, partitions: int = 1, **configs: str) -> None:
-    """Configs' names have underscores for dots; a topic that exists is left as it is."""
+    """Create a topic unless it exists. In config names, underscores stand for dots."""
     topic = {
         "name": name,
         "num_partitions": partitions,
@@ -84,7 +84,7 @@ def create_topic(connection: RawConnection, name: str, partitions: int = 1, **co
 
 
 def produce(connection: RawConnection, topic: str, batch: bytes, acks: int = 1, version: int = 9) -> dict[str, object]:
-    """The answer about the one partition."""
+    """Produce a batch to partition 0. Return the response for the partition."""
     data = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}]
     answer = connection.ask("produce", version, {"acks": acks, "timeout": 1000, "topic_data": data})
     partition: dict[str, object] = answer["responses"][0]["partition_responses"][0]
@@ -117,7 +117,7 @@ def read_value(connection: RawConnection, topic: str, offset: int) -> bytes:
 
 
 def resident_bytes(broker: HeadgateBroker, field: str = "VmHWM") -> int:
-    """The broker's memory: at its peak (VmHWM) or now (VmRSS)."""
+    """Return the resident memory of the broker: the peak (VmHWM) or the current value (VmRSS)."""
     assert broker.process is not None
     for line in Path(f"/proc/{broker.process.pid}/status").read_text().splitlines():
         if line.startswith(field + ":"):
