@@ -1,1 +1,1 @@
-"""Looking after a cluster: brokers, topics, configs, groups, access rules. Knows no HTTP."""
+"""Administration of a cluster: brokers, topics, configs, groups and ACLs. Does not depend on HTTP."""

@@ -1,4 +1,4 @@
-"""ACLs (DescribeAcls, CreateAcls, DeleteAcls). A broker without these APIs counts as a broker without an authorizer."""
+"""ACLs (DescribeAcls, CreateAcls, DeleteAcls). A broker without these APIs is treated as having no authorizer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -152,5 +152,5 @@ def _acl(resource: Any, pattern_type: int, row: Any) -> Acl:
 
 
 def _known(kind: Any, number: int) -> Any:
-    """UNKNOWN for values of newer Kafka versions."""
+    """Returns UNKNOWN for values of newer Kafka versions."""
     return kind(number) if number in set(kind) else kind.UNKNOWN

@@ -1,4 +1,4 @@
-"""Requests of the admin operations, with the errors of the proxy."""
+"""Sends the requests of the admin operations and raises the errors of the proxy."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,7 +12,7 @@ from headgate.proxy.admin.refusals import check
 from headgate.proxy.errors import LeaderNotFound, Unsettled
 from headgate.proxy.kafka_errors import proxy_error
 
-# The election of a coordinator or leader takes moments. Kafka's own tools wait in the same way.
+# Electing a coordinator or leader takes a short time. Kafka's command-line tools retry in the same way.
 settling_attempts_max: Final = 16
 settling_pause_seconds: Final = 0.25
 
@@ -32,14 +32,14 @@ class AdminCluster:
         await self._client.open()
 
     async def ask(self, api: Api, fields: Mapping[str, object], node: int | None = None) -> Any:
-        """The response of a broker; of any broker if `node` is None. Raises ProxyError."""
+        """Returns the response of broker `node`, or of any broker if `node` is None. Raises ProxyError."""
         try:
             return await self._client.send(api, fields, node)
         except KafkaClientError as error:
             raise proxy_error(error) from error
 
     async def coordinator(self, group: str) -> int:
-        """The node id of the group's coordinator."""
+        """Returns the node id of the group's coordinator."""
 
         async def find() -> int:
             found = await self.ask(Api.FIND_COORDINATOR, {"key": group, "key_type": 0})

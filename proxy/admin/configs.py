@@ -1,4 +1,4 @@
-"""Configs of topics, of a broker and of all brokers (DescribeConfigs, IncrementalAlterConfigs)."""
+"""Configs of topics, of one broker and of all brokers (DescribeConfigs, IncrementalAlterConfigs)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Resource:
 
     @property
     def node(self) -> int | None:
-        """The node to send the request to: a broker returns and changes only its own configs."""
+        """The node that receives the request. A broker describes and alters only its own configs."""
         return int(self.name) if self.type is ResourceType.BROKER and self.name else None
 
     @property
@@ -110,7 +110,7 @@ async def describe_one(cluster: AdminCluster, resource: Resource) -> list[Config
 
 
 async def find(cluster: AdminCluster, cluster_id: str, resource: Resource, name: str) -> Config:
-    """Raises ResourceNotFound if there is no config with this name."""
+    """Raises ResourceNotFound if the resource has no config with this name."""
     for config in await describe_one(cluster, resource):
         if config.name == name:
             return config
@@ -122,12 +122,12 @@ def unknown_config(name: str, resource: Resource, cluster_id: str) -> ResourceNo
 
 
 async def check_names(cluster: AdminCluster, cluster_id: str, resource: Resource, changes: Sequence[Change]) -> None:
-    """Raises ResourceNotFound for the first change of a config that the resource does not have."""
+    """Raises ResourceNotFound for the first change that names an unknown config."""
     await check_all_names(cluster, cluster_id, {resource: changes})
 
 
 async def check_all_names(cluster: AdminCluster, cluster_id: str, changes: Mapping[Resource, Sequence[Change]]) -> None:
-    """`check_names` for several resources, with one request to each node."""
+    """Same as `check_names` for several resources. Sends one request to each node."""
     found = await describe(cluster, list(changes))
     for resource, wanted in changes.items():
         there = {config.name for config in found.get(resource, ())}
@@ -144,7 +144,7 @@ async def alter(cluster: AdminCluster, resource: Resource, changes: Sequence[Cha
 async def alter_all(
     cluster: AdminCluster, changes: dict[Resource, Sequence[Change]], *, validate_only: bool
 ) -> dict[Resource, ProxyError]:
-    """The changes of a resource are atomic. Returns the errors by resource."""
+    """Alters each resource atomically. Returns the errors by resource."""
     refused: dict[Resource, ProxyError] = {}
     for node in {resource.node for resource in changes}:
         request = [

@@ -1,6 +1,6 @@
-"""Consumer groups: members, committed offsets, and changes of both.
+"""Consumer groups: describes and deletes groups, and reads, commits and deletes their offsets.
 
-Groups of the consumer protocol (KIP-848) are described with ConsumerGroupDescribe, classic groups with DescribeGroups.
+ConsumerGroupDescribe describes groups of the consumer protocol (KIP-848). DescribeGroups describes classic groups.
 Only the coordinator knows the type of a group.
 """
 
@@ -25,11 +25,11 @@ from headgate.proxy.errors import ApiUnsupported, ProxyError, ResourceNotFound
 
 CLASSIC: Final = "CLASSIC"
 CONSUMER: Final = "CONSUMER"
-# Protocol types of consumer groups. It is empty if the group only commits offsets. Kafka Connect has other types.
+# Protocol types of consumer groups. A group that only commits offsets has an empty type. Kafka Connect has other types.
 _CONSUMERS: Final = frozenset({"consumer", ""})
 _NO_OFFSET: Final = -1
 _CLASSIC_MEMBER: Final = 0
-# Groups in one request: the response contains all their members.
+# Groups per request. The response contains all members of these groups, so it can be large.
 groups_per_question_max: Final = 200
 
 
@@ -47,10 +47,10 @@ class Group:
     id: str
     type: str
     state: str
-    """With Confluent's names: STABLE, EMPTY, PREPARING_REBALANCE and so on."""
+    """Confluent's name of the state: STABLE, EMPTY, PREPARING_REBALANCE and so on."""
     is_simple: bool
     is_mixed: bool
-    """A group of the consumer protocol that has classic members."""
+    """True for a group of the consumer protocol that has classic members."""
     assignor: str
     coordinator: int
     consumers: tuple[Consumer, ...]
@@ -67,7 +67,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
-    """An entry of ListGroups, with Kafka's names. None for fields that an old broker does not send."""
+    """An entry of ListGroups, with Kafka's names. Fields that an old broker does not send are None."""
 
     id: str
     protocol_type: str
@@ -77,7 +77,7 @@ class ListedGroup:
 
 
 async def list_any_groups(cluster: AdminCluster) -> list[ListedGroup]:
-    """All groups of all brokers. Retries while coordinators move between brokers."""
+    """Returns all groups of all brokers. Retries while coordinators move between brokers."""
     return await settled(lambda: _list_any_groups(cluster))
 
 
@@ -93,7 +93,7 @@ async def _list_any_groups(cluster: AdminCluster) -> list[ListedGroup]:
 
 
 async def list_groups(cluster: AdminCluster) -> list[Group]:
-    """The consumer groups of all brokers. Retries while coordinators move between brokers."""
+    """Returns the consumer groups of all brokers. Retries while coordinators move between brokers."""
     return await settled(lambda: _list_groups(cluster))
 
 
@@ -122,7 +122,7 @@ async def find_group(cluster: AdminCluster, group_id: str) -> Group:
 
 
 async def committed_offsets(cluster: AdminCluster, group_id: str) -> dict[Place, int]:
-    """All committed offsets of the group."""
+    """Returns all committed offsets of the group."""
 
     async def ask() -> Any:
         node = await cluster.coordinator(group_id)
@@ -191,7 +191,7 @@ async def delete_offsets(cluster: AdminCluster, group_id: str, places: Iterable[
 
 
 async def _describe(cluster: AdminCluster, ids: list[str], node: int) -> list[Group]:
-    """The consumer groups of the given ids on one node."""
+    """Returns the consumer groups with the given ids on one node."""
     groups, classic = await _describe_new(cluster, ids, node)
     if classic:
         answer = await cluster.ask(Api.DESCRIBE_GROUPS, {"groups": classic}, node)
@@ -199,7 +199,7 @@ async def _describe(cluster: AdminCluster, ids: list[str], node: int) -> list[Gr
             if row.error_code is ErrorCode.group_id_not_found:
                 continue
             check(row.error_code, getattr(row, "error_message", None), f"group {row.group_id}")
-            # Kafka up to 3.8 reports a missing group in this way.
+            # Kafka up to 3.8 reports a missing group as a dead group without a protocol type.
             absent = row.group_state == "Dead" and not row.protocol_type
             if not absent and row.protocol_type in _CONSUMERS:
                 groups.append(_classic_group(row, node))
@@ -207,7 +207,7 @@ async def _describe(cluster: AdminCluster, ids: list[str], node: int) -> list[Gr
 
 
 async def _describe_new(cluster: AdminCluster, ids: list[str], node: int) -> tuple[list[Group], list[str]]:
-    """The groups of the consumer protocol, and the other ids."""
+    """Returns the groups of the consumer protocol, and the ids of all other groups."""
     try:
         answer = await cluster.ask(Api.CONSUMER_GROUP_DESCRIBE, {"group_ids": ids}, node)
     except ApiUnsupported:
@@ -270,7 +270,7 @@ def _state(name: str) -> str:
 
 
 def _assignment(content: bytes) -> tuple[Place, ...]:
-    """The partitions in a member's assignment. Empty for assignments of other protocols."""
+    """Returns the partitions of a member's assignment. Returns none for assignments of other protocols."""
     version = struct.calcsize(">h")
     if len(content) < version:
         return ()

@@ -1,4 +1,4 @@
-"""The cluster id of v3 paths. It is cached, and requested again if a path contains another id."""
+"""Cached cluster id for v3 paths. Requests the id again if a path contains another id."""
 
 import asyncio
 import time
@@ -45,7 +45,7 @@ class ClusterIdentity:
         self._asked_at = time.monotonic()
 
     async def _ask(self) -> str:
-        # A new client connects to the bootstrap addresses, which may belong to another cluster now.
+        # Use a new client: it connects to the bootstrap addresses, which may now belong to another cluster.
         cluster = AdminCluster(self._settings.connection)
         try:
             return (await describe_cluster(cluster)).cluster_id

@@ -1,4 +1,4 @@
-"""Consumer lag: the difference between committed offsets and the ends of partitions."""
+"""Consumer lag: the difference between log end offset and committed offset of a partition."""
 
 from dataclasses import dataclass
 
@@ -22,9 +22,9 @@ class Lag:
 
 
 async def list_lags(cluster: AdminCluster, group: Group) -> list[Lag]:
-    """One lag for each existing partition with a committed offset.
+    """Returns one lag for each existing partition with a committed offset.
 
-    Raises ResourceNotFound when it has committed nothing.
+    Raises ResourceNotFound if the group has no committed offsets.
     """
     committed = await committed_offsets(cluster, group.id)
     if not committed:

@@ -13,7 +13,7 @@ from headgate.proxy.errors import LeaderNotFound
 
 LATEST: Final = -1
 EARLIEST: Final = -2
-# In DeleteRecords: up to the high watermark.
+# In DeleteRecords: delete all records up to the high watermark.
 HIGH_WATERMARK: Final = -1
 
 
@@ -29,8 +29,9 @@ class Place:
 async def list_offsets(
     cluster: AdminCluster, times: Mapping[Place, int], *, committed: bool = False
 ) -> dict[Place, int]:
-    """The offset for LATEST, EARLIEST, or of the first record not older than a timestamp (-1: no such record).
+    """Returns the offset for LATEST, EARLIEST or a timestamp.
 
+    A timestamp selects the first record at or after it, or -1 if all records are older.
     With `committed`, LATEST is the last stable offset.
     Raises TopicNotFound, PartitionNotFound, LeaderNotFound.
     """
@@ -60,7 +61,7 @@ async def list_offsets(
 
 
 async def bounds(cluster: AdminCluster, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
-    """The first offset and the next offset of each partition."""
+    """Returns the first offset and the next offset of each partition."""
     wanted = list(places)
     start = await list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
     end = await list_offsets(cluster, dict.fromkeys(wanted, LATEST))
@@ -68,7 +69,7 @@ async def bounds(cluster: AdminCluster, places: Iterable[Place]) -> dict[Place, 
 
 
 async def purge(cluster: AdminCluster, before: Mapping[Place, int]) -> dict[Place, int]:
-    """Delete the records before an offset (HIGH_WATERMARK: all records). Returns the new first offsets."""
+    """Deletes the records before an offset (HIGH_WATERMARK: all records). Returns the new first offsets."""
     topics = await find_topics(cluster, sorted({place.topic for place in before}))
     by_leader: dict[int, dict[str, list[Mapping[str, object]]]] = defaultdict(lambda: defaultdict(list))
     for place, offset in before.items():
@@ -94,7 +95,7 @@ def places_of(topic: Topic) -> list[Place]:
 
 
 async def still_there(cluster: AdminCluster, places: Iterable[Place]) -> list[Place]:
-    """The partitions that still exist and have a leader."""
+    """Returns the partitions that still exist and have a leader."""
     wanted = sorted(places)
     topics = await find_topics(cluster, sorted({place.topic for place in wanted}), missing_ok=True)
     there = {

@@ -17,7 +17,7 @@ class Reassignment:
 
 
 async def list_reassignments(cluster: AdminCluster, topic: Topic | None = None) -> list[Reassignment]:
-    """The reassignments of one topic, or of all."""
+    """Returns the reassignments of one topic, or of all topics."""
     wanted = None
     if topic is not None:
         wanted = [{"name": topic.name, "partition_indexes": [each.index for each in topic.partitions]}]

@@ -1,4 +1,4 @@
-"""Error codes of responses as errors of the proxy."""
+"""Maps the error codes of responses to errors of the proxy."""
 
 from kio.schema.errors import ErrorCode
 
@@ -8,7 +8,7 @@ from headgate.proxy.kafka_errors import proxy_error
 
 
 def refusal(code: ErrorCode, message: str | None, subject: str) -> ProxyError:
-    """The text is the broker's message, or the subject and the name of the code."""
+    """Returns the error for a code. Its text is the broker's message, or the subject and the name of the code."""
     return proxy_error(broker_error(code, message, subject))
 
 

@@ -1,6 +1,6 @@
-"""Resets the committed offsets of a group. `plan` is pure; `reset_offsets` sends the requests.
+"""Resets the committed offsets of a group. `plan` is a pure function. `reset_offsets` sends the requests.
 
-Offsets are clamped to the partition, as in Kafka's own tool.
+Offsets are clamped to the partition, as in kafka-consumer-groups.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ class Move:
     place: Place
     before: int | None
     wanted: int | None
-    """Before it was clamped. None if all records are older than the timestamp."""
+    """The offset before clamping. None if all records are older than the timestamp."""
     after: int
     log_end_offset: int
 
@@ -53,7 +53,10 @@ def plan(
     limits: Mapping[Place, tuple[int, int]],
     at_time: Mapping[Place, int],
 ) -> list[Move]:
-    """`at_time`: the offsets for the target's timestamp, -1 if all records are older. Raises NothingCommitted."""
+    """`at_time` contains the offsets for the target's timestamp, or -1 if all records are older.
+
+    Raises NothingCommitted.
+    """
     return [_move(target, place, committed.get(place), limits[place], at_time.get(place, -1)) for place in places]
 
 
@@ -79,8 +82,9 @@ def _move(target: Target, place: Place, before: int | None, limits: tuple[int, i
 async def reset_offsets(
     cluster: AdminCluster, group_id: str, target: Target, wanted: Mapping[str, Sequence[int]], *, validate_only: bool
 ) -> list[Move]:
-    """Reset the given partitions. No partition: all of the topic. No topic: all committed partitions of the group.
+    """Resets the given partitions.
 
+    Without partitions, resets all partitions of the topic. Without a topic, resets all committed partitions.
     Creates a missing group. Raises IllegalState while the group has members.
     """
     try:

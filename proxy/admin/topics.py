@@ -1,7 +1,7 @@
-"""Brokers, topics, partitions and replicas (Metadata), and changes of topics.
+"""Brokers, topics, partitions and replicas (Metadata). Creates, deletes and expands topics.
 
-The controller makes a change, and the brokers learn about it a moment later. The functions here return once a broker
-knows the change, so that the next request sees it.
+The controller applies a change, and the brokers receive it shortly afterwards. The functions of this module return
+after a broker has received the change, so that the next request sees it.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from headgate.proxy.errors import PartitionNotFound, ProxyError, ResourceNotFoun
 
 # Kafka's limit for topic names.
 name_characters_max: Final = 249
-# How long to wait until brokers know a change, which is already made.
+# Limits the wait until the brokers receive a change. The controller has already applied it.
 propagation_attempts_max: Final = 30
 propagation_pause_seconds: Final = 0.1
 _NOT_TOLD: Final = -(2**31)
@@ -36,7 +36,7 @@ class Broker:
 class Partition:
     index: int
     leader: int
-    """-1 without a leader."""
+    """-1 if the partition has no leader."""
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
 
@@ -47,7 +47,7 @@ class Topic:
     is_internal: bool
     partitions: tuple[Partition, ...]
     authorized_operations: tuple[int, ...] = ()
-    """Kafka's numbers. Empty if they were not requested or the cluster has no authorizer."""
+    """Kafka's operation codes. Empty if they were not requested or the cluster has no authorizer."""
 
     @property
     def replication_factor(self) -> int:
@@ -77,7 +77,7 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """None: the default of the cluster. With assignments, both numbers follow from them."""
+    """None selects the default of the cluster. Assignments determine both numbers."""
 
     name: str
     partitions: int | None = None
@@ -134,7 +134,7 @@ async def find_topics(
             if missing_ok:
                 continue
             raise _no_topic(topic.name)
-        # The topic exists; its leaders are being elected.
+        # The topic exists, and its leaders are being elected.
         if topic.error_code is not ErrorCode.leader_not_available:
             check(topic.error_code, None, f"topic {topic.name}")
         found[topic.name] = _topic(topic)
@@ -142,7 +142,7 @@ async def find_topics(
 
 
 async def create_topic(cluster: AdminCluster, wanted: NewTopic, *, validate_only: bool) -> tuple[int, int]:
-    """The partitions and replication factor of the new topic; 0 if the broker is too old to send them."""
+    """Returns the partition count and the replication factor of the topic. Both are 0 if an old broker omits them."""
     request = {
         "name": wanted.name,
         "num_partitions": -1 if wanted.partitions is None else wanted.partitions,
@@ -195,7 +195,7 @@ async def add_partitions(cluster: AdminCluster, name: str, total: int, *, valida
 
 
 async def _propagated(cluster: AdminCluster, name: str, partitions: int) -> None:
-    """Wait until a broker knows this number of partitions with leaders; 0: until the topic is gone."""
+    """Waits until a broker reports this number of partitions with leaders. 0 waits until the topic is deleted."""
     for _ in range(propagation_attempts_max):
         topic = (await find_topics(cluster, [name], missing_ok=True)).get(name)
         led = 0 if topic is None else sum(partition.leader >= 0 for partition in topic.partitions)

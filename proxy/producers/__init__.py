@@ -1,1 +1,1 @@
-"""Records on their way to the brokers, in batches that concurrent requests share."""
+"""Sends records to the brokers, in batches that concurrent requests share."""

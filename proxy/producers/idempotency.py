@@ -1,16 +1,15 @@
-"""Requests with an `Idempotency-Key` header: written once, however often they are sent.
+"""Requests with an `Idempotency-Key` header: the records are written once, even if the client retries.
 
-1. Before its records are sent, the request is journaled (`outcome_log`) with a producer id and sequence numbers that
-   belong to it alone (the *intent*).
-2. If the request is sent again, to this worker or another, before or after a crash, its records are sent with the same
-   numbers. Brokers drop the batches that they already have (KIP-98).
-3. Once the response is in the journal (the *outcome*), retries get it without sending anything, and the producer id
-   serves the next request.
+1. Before it sends records, the proxy journals the *intent* of the request (`outcome_log`). The intent contains a
+   producer id and sequence numbers that no other request uses.
+2. A retry sends its records with the same numbers. It may reach another worker, or follow a crash. Brokers drop the
+   batches that they already have (KIP-98).
+3. After sending, the proxy journals the response (the *outcome*). Later retries get this response and send no records.
+   The producer id is then free for the next request.
 
-If a broker rejects the numbers because it lost the sequence, the records are not written. A new intent with a new
-producer id for the affected partitions is journaled, and these records are sent again. Other partitions keep their
-numbers. If another worker has finished the request meanwhile, its outcome precedes the new intent in the journal and
-counts.
+A broker that lost the sequence rejects the numbers and does not write the records. The proxy then journals a new intent
+with a new producer id for the affected partitions, and sends these records again. Other partitions keep their numbers.
+If another worker has finished the request meanwhile, its outcome precedes the new intent and takes effect.
 """
 
 import asyncio
@@ -28,24 +27,24 @@ from headgate.proxy.producers.outcome_log import Entry, Intent, Outcome, Outcome
 from headgate.proxy.producers.sender import Sender
 
 key_characters_max: Final = 255
-# Of one answer in the log, below the brokers' limit for a record.
+# Size of one response in the journal, below the brokers' limit for a record.
 answer_bytes_max: Final = 900_000
-# New producer ids that one request may take after a broker has rejected its numbers.
+# New producer ids that one request may use after a broker has rejected its numbers.
 restarts_max: Final = 3
-# Producer ids kept for the next requests, as many as requests run concurrently. Others are abandoned.
+# Producer ids kept for later requests, about as many as run concurrently. Further ids are abandoned.
 leases_free_max: Final = 256
-# Partitions whose sequence number a producer id remembers. An id with more is abandoned.
+# Partitions for which a lease stores the sequence number. A lease with more partitions is abandoned.
 lease_partitions_max: Final = 256
 
 Prepare = Callable[[], Awaitable[Sequence[OutgoingRecord | ProxyError]]]
-"""The records of the request, by position; an error instead of a record that cannot be sent."""
+"""Returns the records of the request by position. An error replaces a record that cannot be sent."""
 Conclude = Callable[[Sequence[Ticket | ProxyError]], Awaitable[tuple[bytes, bool]]]
-"""The response body, and whether it is final: every record that was sent is stored."""
+"""Returns the response body, and whether it is final. It is final if every sent record is stored."""
 
 
 @dataclass(slots=True)
 class _Lease:
-    """A producer id that one request at a time uses."""
+    """A producer id that at most one request uses at a time."""
 
     identity: ProducerIdentity
     sequences: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -85,7 +84,7 @@ class OnceOnly:
     async def answer(
         self, key: str, route: str, topic: str, request: bytes, prepare: Prepare, conclude: Conclude
     ) -> Answered:
-        """Raises ProxyError. The key then remembers only records that may have been written."""
+        """Raises ProxyError. The journal then contains only records that may have been written."""
         name = hashlib.sha256(f"{route}\0{topic}\0{key}".encode()).digest()[:16]
         fingerprint = hashlib.sha256(request).digest()[:16]
         while name in self._running:
@@ -115,7 +114,7 @@ class OnceOnly:
         records = await prepare()
         outgoing = [record for record in records if not isinstance(record, ProxyError)]
         if entry is None and not outgoing:
-            # Without a record to write, a missing topic is not created.
+            # Return early: a request without records to write must not create a missing topic.
             refused = [record for record in records if isinstance(record, ProxyError)]
             return Answered((await conclude(refused))[0], False)
         self._sender.check_sizes(outgoing)
@@ -132,7 +131,7 @@ class OnceOnly:
                     raise _other_body()
                 is_first = lease is not None
             if entry.intent is not None and not is_first:
-                # Another attempt of this request was first. Its numbers and its choice of partitions count.
+                # Another attempt of this request was first. Use its numbers and its partitions.
                 delivery.discard()
                 delivery.build({partition: positions for partition, _, positions in entry.intent.rows})
             first = entry.intent
@@ -146,7 +145,7 @@ class OnceOnly:
             try:
                 await self._log.conclude(name, Outcome(fingerprint, body))
             except ProxyError:
-                # The records are stored. A retry is sent with the same numbers and finds them.
+                # The records are stored. A retry uses the same numbers, so the brokers drop the duplicates.
                 return Answered(body, False)
             if lease is not None and entry.intent is first:
                 lease.advance(topic, entry.intent)
@@ -156,9 +155,9 @@ class OnceOnly:
     async def _announce(
         self, name: bytes, fingerprint: bytes, topic: str, rows: dict[int, list[int]]
     ) -> tuple[_Lease | None, Entry]:
-        """Journal a first intent. Returns the lease if that intent counts, and the entry that counts.
+        """Journals a first intent. Returns the entry that is in effect, and the lease if this intent is in effect.
 
-        After an error the intent may be in the journal, so its producer id is not used again.
+        After an error, the producer id is not reused, because the intent may be in the journal.
         """
         lease = self._free.pop() if self._free else _Lease(await self._sender.new_identity())
         own = lease.intent(fingerprint, topic, rows)
@@ -170,7 +169,7 @@ class OnceOnly:
         return None, entry
 
     async def _deliver(self, name: bytes, entry: Entry, delivery: KeyedDelivery, *, is_first: bool) -> Entry:
-        """Send until every batch has a response. Returns the entry whose numbers, or whose outcome, count."""
+        """Sends until every batch has a response. Returns the entry that is in effect."""
         for _ in range(restarts_max + 1):
             if entry.intent is None:
                 break
@@ -186,7 +185,7 @@ class OnceOnly:
                 if found.intent is not None:
                     delivery.build(lost)
             except ProxyError:
-                # The records of these partitions are not written and keep their error. A retry starts again.
+                # The records of these partitions are not written and keep their error. The client can retry.
                 break
             entry, is_first = found, found.intent == own
         return entry
@@ -199,7 +198,7 @@ class OnceOnly:
 def _by_partition(
     records: Sequence[OutgoingRecord | ProxyError], fingerprint: bytes, partitions: tuple[int, ...]
 ) -> dict[int, list[int]]:
-    """Positions of the records for each partition."""
+    """Returns the positions of the records by partition."""
     found: dict[int, list[int]] = {}
     keyless = partitions[fingerprint[0] % len(partitions)]
     for position, record in enumerate(records):

@@ -1,8 +1,9 @@
 """Topics that clients of the proxy may not write to.
 
-- Kafka's internal topics. Brokers refuse them too, except from the client id `__admin_client`.
-- `idempotency.topic`, which contains the outcomes of requests with an Idempotency-Key. The proxy writes it as an
-  ordinary Kafka client, so a broker without ACLs lets every Kafka client write to it. This check closes the HTTP API.
+- Kafka's internal topics. Brokers also reject these writes, except from the client id `__admin_client`.
+- `idempotency.topic`, which contains the outcomes of requests with an Idempotency-Key. The proxy writes to it as an
+  ordinary Kafka client. Without ACLs, every other Kafka client can write to it too. This check protects it from
+  clients of the HTTP API.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""The batches of one request with an Idempotency-Key: one per partition, under numbers that the caller journals."""
+"""Batches of one request with an Idempotency-Key: one per partition. The caller journals their sequence numbers."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from headgate.proxy.producers.sender import Sender
 class _Row(NamedTuple):
     tickets: list[Ticket]
     positions: list[int]
-    """Of the records in the request."""
+    """Positions of the records in the request."""
 
     @property
     def batch(self) -> Batch:
@@ -32,22 +32,22 @@ class KeyedDelivery:
         self._records = records
         self._partitions = partitions
         self._built: dict[int, _Row] = {}
-        """By partition: batches that are not sent yet."""
+        """Unsent batches by partition."""
         self._sent: dict[int, _Row] = {}
 
     def build(self, rows: Mapping[int, list[int]]) -> None:
-        """Encode the records of each partition and reserve room for them. Raises ProxyError; nothing is built then."""
+        """Encodes the records of each partition and reserves buffer memory. Raises ProxyError before it builds any."""
         chosen = [(partition, self._chosen(partition, positions)) for partition, positions in rows.items()]
         for tickets, (partition, positions) in zip(self._sender.build(self._topic, chosen), rows.items(), strict=True):
             self._built[partition] = _Row(tickets, positions)
 
     def discard(self) -> None:
-        """Release batches that were built and not sent."""
+        """Releases unsent batches."""
         unsent, self._built = self._built, {}
         self._sender.discard([row.batch for row in unsent.values()], ShuttingDown("The request was given up."))
 
     async def send(self, intent: Intent, *, may_be_written: bool) -> None:
-        """Send the built batches with the numbers of the intent. Returns when each has a response or was given up."""
+        """Sends the built batches with the numbers of the intent. Returns when each batch is settled."""
         numbers = {partition: sequence for partition, sequence, _ in intent.rows}
         built, self._built = self._built, {}
         self._sent.update(built)
@@ -58,11 +58,11 @@ class KeyedDelivery:
             await settled(row.tickets)
 
     def lost(self) -> dict[int, list[int]]:
-        """Partitions whose batch was rejected because of its numbers and is not stored."""
+        """Returns the partitions whose batch is not stored because a broker rejected its numbers."""
         return {partition: row.positions for partition, row in self._sent.items() if row.batch.identity_lost}
 
     def placed(self) -> list[Ticket | ProxyError]:
-        """For each record of the request its ticket, or the reason why it has none."""
+        """Returns the ticket of each record in the request, or the error of a record without a ticket."""
         placed: list[Ticket | ProxyError] = [
             record if isinstance(record, ProxyError) else _refused_before() for record in self._records
         ]
@@ -76,11 +76,11 @@ class KeyedDelivery:
             raise PartitionNotFound
         chosen: list[OutgoingRecord] = []
         for position in positions:
-            if not 0 <= position < len(self._records):  # anyone may write to the journal's topic
+            if not 0 <= position < len(self._records):  # Any Kafka client may write to the topic.
                 raise KafkaFailed("The journal entry of this Idempotency-Key does not match the request.")
             record = self._records[position]
             if isinstance(record, ProxyError):
-                # It was sent before, and its batch must be sent with the same records.
+                # The first attempt sent this record. A batch must be sent again with the same records.
                 raise record
             chosen.append(record)
         return chosen

@@ -1,11 +1,14 @@
 """Journal of requests with an Idempotency-Key: a topic that every worker writes to and reads to its end.
 
-A key has two kinds of records. An *intent* contains the producer ids and sequence numbers of the request's batches and
-is written before the first batch is sent. An *outcome* contains the response. If two workers write an intent for one
-key, the first one in the log counts for both. A later intent counts only as the next attempt of the request, after a
-broker has rejected the numbers of the one before. The topic is deleted by age, not compacted, because the order of
-intents must stay readable. The index of the window is kept in memory, and so are recent responses; older ones are read
-again.
+A key has two kinds of records:
+
+- An *intent* contains the producer ids and sequence numbers of the request's batches. It precedes the first batch.
+- An *outcome* contains the response.
+
+If two workers write an intent for one key, both use the first intent in the log. A later intent takes effect only as
+the next attempt of the request, after a broker has rejected the previous numbers. Retention deletes old records. The
+topic is not compacted, because compaction would remove the first intents. Memory holds the index of all keys in the
+time window and the recent responses. Older responses are read from the topic.
 """
 
 import asyncio
@@ -29,15 +32,15 @@ from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.producers.sender import Sender
 from headgate.proxy.settings import ProxySettings
 
-# Answers that are given again from memory; beyond it they are read from the topic.
+# Responses cached in memory. Evicted responses are read from the topic.
 answers_bytes_max: Final = 16 * 1024 * 1024
-# As many copies as Kafka's own internal topics have, where there are brokers for them.
+# Replication factor of Kafka's internal topics. A smaller cluster has fewer replicas.
 replicas_max: Final = 3
-# Parsed at once; others use the event loop between two polls.
+# Records parsed per poll. Other tasks run between two polls.
 poll_records_max: Final = 500
 # Length of keys and fingerprints in the log.
 digest_bytes: Final = 16
-# How long a worker waits until it sees its own words in the log.
+# How long a worker waits until it reads its own record from the log.
 catch_up_seconds: Final = 10.0
 
 
@@ -49,13 +52,13 @@ class Intent(msgspec.Struct, frozen=True, tag="intent"):
     """(partition, first sequence number, positions of its records in the request)"""
     attempt: int = 0
     moved: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict)
-    """By partition: (producer id, epoch) where it is not that of the first attempt."""
+    """(producer id, epoch) by partition, for partitions that no longer use those of the first attempt."""
 
     def producer_of(self, partition: int) -> tuple[int, int]:
         return self.moved.get(partition, (self.producer_id, self.epoch))
 
     def restarted(self, partitions: Collection[int], identity: ProducerIdentity) -> "Intent":
-        """The next attempt: these partitions start at sequence 0 of a new producer id. Others keep their numbers."""
+        """Returns the next attempt: these partitions start at sequence 0 of a new producer id. Others stay the same."""
         rows = [
             (partition, 0 if partition in partitions else sequence, positions)
             for partition, sequence, positions in self.rows
@@ -77,7 +80,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome"):
 
 
 def _is_plausible(key: bytes, said: Intent | Outcome) -> bool:
-    """Every Kafka client may write to the topic. Entries that no worker can have written are skipped."""
+    """Rejects entries that no worker can have written. Any Kafka client may write to the topic."""
     if len(key) > digest_bytes or len(said.fingerprint) > digest_bytes:
         return False
     if isinstance(said, Outcome):
@@ -89,7 +92,7 @@ def _is_plausible(key: bytes, said: Intent | Outcome) -> bool:
         )
         and len({partition for partition, _, _ in said.rows}) == len(said.rows)
         and all(0 <= number < 2**31 for partition, sequence, _ in said.rows for number in (partition, sequence))
-        # A record of the request is in one row at most.
+        # Each record of the request is in at most one row.
         and len({position for _, _, positions in said.rows for position in positions})
         == sum(len(positions) for _, _, positions in said.rows)
         and all(position >= 0 for _, _, positions in said.rows for position in positions)
@@ -122,7 +125,7 @@ class OutcomeLog:
         self._tail: asyncio.Task[None] | None = None
 
     async def find(self, key: bytes) -> Entry | None:
-        """What the log says of a key, as far as it has been read. Raises BrokerUnavailable."""
+        """Returns the entry of a key in the part of the log that was read. Raises BrokerUnavailable."""
         await self._opened()
         entry = self._entries.get(key)
         if entry is not None and entry.at_ms + self._settings.idempotency_window_ms < time.time() * 1000:
@@ -130,7 +133,7 @@ class OutcomeLog:
         return entry
 
     async def announce(self, key: bytes, intent: Intent) -> Entry:
-        """Write an intent; the entry that counts for the key, which may be another worker's. Raises ProxyError."""
+        """Writes an intent. Returns the entry in effect, which may come from another worker. Raises ProxyError."""
         offset = await self._write(key, intent)
         await self._reach(offset + 1)
         entry = await self.find(key)
@@ -139,7 +142,7 @@ class OutcomeLog:
         return entry
 
     async def conclude(self, key: bytes, outcome: Outcome) -> None:
-        """Returns once the answer is safe and this worker knows of it. Raises ProxyError."""
+        """Writes an outcome. Returns after it is acknowledged and this worker has read it. Raises ProxyError."""
         offset = await self._write(key, outcome)
         await self._reach(offset + 1)
 
@@ -163,7 +166,7 @@ class OutcomeLog:
     async def _write(self, key: bytes, entry: Intent | Outcome) -> int:
         await self._opened()
         record = OutgoingRecord(key, msgspec.msgpack.encode(entry), 0)
-        # Without the limit on pending bytes: the request itself was admitted, and its records wait for this one.
+        # Ignore the limit of pending bytes: the request is already admitted, and its records wait for this record.
         (ticket,) = await self._sender.place(self._settings.idempotency_topic, [record], is_limited=False)
         return (await ticket.delivered()).offset
 
@@ -211,7 +214,7 @@ class OutcomeLog:
         )
 
     async def _create(self) -> None:
-        """The topic, unless it is there."""
+        """Creates the topic if it is missing."""
         topic = self._settings.idempotency_topic
         make: Any = AIOKafkaAdminClient
         admin = make(**self._settings.connection.client_arguments())
@@ -219,7 +222,7 @@ class OutcomeLog:
         try:
             await admin.start()
             if topic not in await admin.list_topics():
-                # A segment for a quarter of the window: what has left the window goes soon after.
+                # A segment spans a quarter of the window, so that retention deletes expired entries soon.
                 configs = {
                     "cleanup.policy": "delete",
                     "retention.ms": str(self._settings.idempotency_window_ms),
@@ -253,7 +256,7 @@ class OutcomeLog:
         try:
             said = _DECODER.decode(value or b"")
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            return  # not ours; nobody else has business here
+            return  # No worker wrote this record.
         if key is None or not _is_plausible(key, said):
             return
         window_ms = self._settings.idempotency_window_ms

@@ -1,9 +1,8 @@
-"""Reports of produce streams that their clients have not taken yet.
+"""Buffer for reports of produce streams that their clients have not read yet.
 
-A client may send all its records before it reads the first report. If the proxy stopped reading records while it cannot
-send reports, both sides would wait for each other forever. Reports are therefore buffered, up to a limit for all
-streams of a worker. At the limit the proxy stops reading records. A client that then takes no reports for a while is
-disconnected.
+A client may send all its records before it reads the first report. If the proxy stopped reading records until it can
+send reports, both sides would deadlock. The proxy therefore buffers reports, up to a limit for all streams of a worker.
+At the limit, it stops reading records (backpressure). It then disconnects clients that read no reports for a while.
 """
 
 import asyncio
@@ -13,17 +12,17 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 own_bytes: Final = 256 * 1024
-"""Every stream may buffer this much while the limit of all streams is reached."""
+"""Each stream may buffer this many bytes even at the limit of all streams."""
 piece_bytes_max: Final = 16 * 1024
-"""Sent at once. A client that takes one piece within the time limit is not disconnected."""
+"""Size of one write. A client that reads one piece within the time limit stays connected."""
 
 
 class ClientStalled(Exception):
-    """The client takes no reports, and the stream cannot go on without that."""
+    """The client reads no reports, and the stream cannot continue until it does."""
 
 
 class ReportMemory:
-    """The reports of all streams of a worker."""
+    """Counts the buffered bytes of all streams of a worker."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -46,7 +45,7 @@ class ReportMemory:
 
 
 class ReportBuffer:
-    """The reports of one stream, from the task that makes them to the task that sends them."""
+    """Queue of one stream's reports, between the task that creates them and the task that sends them."""
 
     def __init__(self, memory: ReportMemory, stall_seconds: float) -> None:
         self._memory = memory
@@ -55,13 +54,13 @@ class ReportBuffer:
         self._size = 0
         self._ended = False
         self._is_waiting = False
-        """Whether the stream waits for room, and so reads no more records."""
+        """True while the stream waits for free memory and reads no records."""
         self._changed = asyncio.Event()
         self._taken = asyncio.Event()
         self._sending: asyncio.Timeout | None = None
 
     async def put(self, lines: bytes) -> None:
-        """Returns when there is room for more."""
+        """Adds reports. Returns when the buffer accepts more."""
         self._pieces.extend(lines[at : at + piece_bytes_max] for at in range(0, len(lines), piece_bytes_max))
         self._resize(len(lines))
         self._changed.set()
@@ -80,7 +79,7 @@ class ReportBuffer:
         self._limit_sending()
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Every piece, until `end`."""
+        """Yields all pieces until `end`."""
         while True:
             while not self._pieces:
                 if self._ended:
@@ -95,7 +94,7 @@ class ReportBuffer:
 
     @asynccontextmanager
     async def sending(self) -> AsyncIterator[None]:
-        """For the time that the client is waited for. Raises ClientStalled."""
+        """Context of a write to the client. Raises ClientStalled."""
         try:
             async with asyncio.timeout(None) as self._sending:
                 self._limit_sending()
@@ -108,7 +107,7 @@ class ReportBuffer:
             self._sending = None
 
     def clear(self) -> None:
-        """Release the memory. The stream is over."""
+        """Releases the memory after the end of the stream."""
         self._pieces.clear()
         self._resize(-self._size)
 
@@ -127,7 +126,7 @@ class ReportBuffer:
                     wait.cancel()
 
     def _limit_sending(self) -> None:
-        """Sending has a time limit only while the stream can do nothing else."""
+        """Sets the time limit of a write. It applies only after the end, or while the stream waits for memory."""
         if self._sending is not None:
             is_limited = self._ended or self._is_waiting
             now = asyncio.get_running_loop().time()

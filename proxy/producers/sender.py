@@ -1,4 +1,4 @@
-"""The producer of the proxy: `kafka_client.producer` with the settings and the errors of the proxy."""
+"""Producer of the proxy: `kafka_client.producer` with the settings and errors of the proxy."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,11 +12,11 @@ from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.settings import ProxySettings
 
 BATCH_OVERHEAD_BYTES: Final = 200
-"""Room for the header of a batch."""
+"""Space reserved for the header of a batch."""
 
 
 class Sender(Producer):
-    """All methods raise ProxyError, and so do the tickets."""
+    """Methods and tickets raise ProxyError."""
 
     def __init__(self, settings: ProxySettings, link: ProducerConnection | None = None) -> None:
         options = ProducerOptions(
