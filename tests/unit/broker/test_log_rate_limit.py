@@ -1,4 +1,4 @@
-"""A flood of what goes wrong does not become a flood of lines, and what is left out is counted."""
+"""The log rate limit: repeated warnings are suppressed, and the suppressed lines are counted."""
 
 import logging
 import re

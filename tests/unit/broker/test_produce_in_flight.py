@@ -1,4 +1,4 @@
-"""What becomes of a produce with acks=all when something happens before its batch is on the disk."""
+"""Events during an in-flight produce request with acks=all, before the fsync of its batch."""
 
 import logging
 import queue
@@ -24,7 +24,7 @@ SYNC_SECONDS_MAX = 10
 
 
 class Disk:
-    """Syncs of topics wait until they are let go, and may fail."""
+    """Blocks fsync of topic files until the test releases it. Fsync of the `failing` topic fails."""
 
     def __init__(self) -> None:
         self.free = threading.Event()
@@ -51,7 +51,7 @@ class Asked:
         return reply
 
     def answer(self, reply: Deferred[Reply]) -> dict[str, Plain]:
-        """By topic, what stands of its only partition."""
+        """Wait for the response. Return the partition response of each topic by topic name."""
         ready: list[Reply] = []
         reply.then(ready.append)
         while not ready:
@@ -107,7 +107,7 @@ def test_a_topic_deleted_meanwhile_is_unknown_and_no_fault_of_the_disk(
 def test_so_it_is_for_a_producer_that_repeats_its_request(asked: Asked, disk: Disk) -> None:
     assert asked.answer(asked.send(produce_body("gone", Batch())))["gone"]["base_offset"] == 0
     disk.free.clear()
-    # While the second is being synced, the third waits for the next sync.
+    # During the fsync for the second request, the third request waits for the next fsync.
     waiting = [asked.send(produce_body("gone", Batch())) for _ in range(2)]
     asked.delete("gone")
     disk.free.set()

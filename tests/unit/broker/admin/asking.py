@@ -1,4 +1,4 @@
-"""Requests built, handled, encoded and decoded again, so that every answer is known to fit its version."""
+"""Builds and handles requests, then encodes and decodes each response, to check that it fits its version."""
 
 import dataclasses
 import enum
@@ -24,7 +24,7 @@ class Admin:
         self.broker = broker
 
     def ask(self, api: ModuleType, version: int | None = None, **fields: Any) -> Any:
-        """The answer as plain dictionaries; error codes are their names."""
+        """Return the response as plain dictionaries, with the names of error codes."""
         version = api.VERSIONS[-1] if version is None else version
         request = entity_builder(request_type(api.API_KEY, version))(fields)
         answer = api.handle(self.broker, RequestContext(version, "test", "127.0.0.1", 1), request)
@@ -34,7 +34,7 @@ class Admin:
         return plain(decoded)
 
     def create(self, *names: str, partitions: int = 1, **configs: str) -> None:
-        """Topics that must come into being; a config's name has underscores for dots."""
+        """Create topics and check for success. In config names, underscores stand for dots."""
         answer = self.ask(create_topics, topics=[new_topic(name, partitions, configs=configs) for name in names])
         assert [topic["error_code"] for topic in answer["topics"]] == ["none"] * len(names)
 

@@ -1,4 +1,4 @@
-"""A broker without sockets on a temporary directory, asked through its handlers as the engine would."""
+"""A broker without sockets on a temporary directory. Tests call its handlers as the engine does."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ def _post(callback: Callable[[], None]) -> None:
 
 @pytest.fixture
 def open_admin(tmp_path: Path) -> Iterator[Callable[..., Admin]]:
-    """Opens the broker of the test's directory; closes the one that was open before."""
+    """Return a function that opens the broker of the test directory and closes the previous one."""
     opened: list[Broker] = []
 
     def open_broker(**static: str) -> Admin:

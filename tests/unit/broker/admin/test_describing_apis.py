@@ -1,4 +1,4 @@
-"""The APIs that describe topics, the cluster, log directories and producers, and DeleteRecords."""
+"""DeleteRecords and the APIs that describe topics, the cluster, log directories and producers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ from tests.unit.broker.admin.asking import Admin
 
 
 def pages(admin: Admin, names: list[str], limit: int) -> list[list[tuple[str, list[int]]]]:
-    """Every page that the cursor leads to."""
+    """Follow the cursor. Return all pages."""
     found = []
     cursor = None
     while True:

@@ -1,4 +1,4 @@
-"""Broker settings and the topic settings that follow from them."""
+"""Broker settings, and the topic settings derived from them."""
 
 import typing
 from collections.abc import Mapping

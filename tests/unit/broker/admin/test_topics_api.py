@@ -132,7 +132,7 @@ def test_changes_are_on_disk_when_they_are_answered(admin: Admin, tmp_path: Path
     admin.ask(create_partitions, topics=[{"name": "grown", "count": 3, "assignments": None}])
     admin.alter(TOPIC, "kept", ("retention.ms", SET, "77"))
     admin.alter(BROKER, "1", ("message.max.bytes", SET, "88"))
-    # What a killed process leaves behind: nothing was closed.
+    # Copy the files as a killed process leaves them, without a clean shutdown.
     shutil.copytree(tmp_path / "data", tmp_path / "killed")
     survivor = open_broker(tmp_path / "killed", BrokerSettings(), lambda callback: callback(), clock=ManualClock())
     try:

@@ -1,4 +1,4 @@
-"""Features that do not exist yet: the client gets an error, and the log says why."""
+"""Unsupported features: the client gets an error, and the log states the reason."""
 
 import logging
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Text to values and back, with the messages that Kafka 4.3.1 answers."""
+"""Conversion between config text and typed values, with the error messages of Kafka 4.3.1."""
 
 import pytest
 

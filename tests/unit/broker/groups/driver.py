@@ -1,4 +1,4 @@
-"""A coordinator with a clock that is moved by hand, a journal whose writes land when told, and short ways to ask it."""
+"""A group coordinator with a manual clock and a manual journal, and shortcuts for requests."""
 
 import uuid
 from collections import deque
@@ -33,13 +33,13 @@ REBALANCE_MS = 30_000
 
 
 def subscription(*topics: str) -> bytes:
-    """ConsumerProtocolSubscription, version 0."""
+    """Encode ConsumerProtocolSubscription, version 0."""
     names = b"".join(len(topic).to_bytes(2) + topic.encode() for topic in topics)
     return (0).to_bytes(2) + len(topics).to_bytes(4) + names + (-1).to_bytes(4, signed=True)
 
 
 class ManualJournal:
-    """Keeps what was appended; with `lands_at_once` off, it is durable when `land` says so."""
+    """Stores appended entries. If `lands_at_once` is false, entries become durable when the test calls `land`."""
 
     def __init__(self) -> None:
         self.lands_at_once = True
@@ -77,14 +77,14 @@ class Cluster:
         self.groups = GroupCoordinator(self.clock, self.timers, self.journal, self.settings)
 
     def restarted(self) -> "Cluster":
-        """Another broker over what is durable."""
+        """Return a new broker that loads the durable entries."""
         other = Cluster(self.settings, ManualJournal(), self.clock)
         other.journal.durable = list(self.journal.durable)
         other.groups.load(self.journal.durable)
         return other
 
     def advance(self, milliseconds: int) -> None:
-        """Move time in small steps, so that timers fire in their order and at about their time."""
+        """Advance the clock in small steps, so that timers fire in order and close to their deadline."""
         while milliseconds > 0:
             step = min(milliseconds, 250)
             self.clock.advance(step)
@@ -189,7 +189,7 @@ class Cluster:
         return self.describe().state
 
     def stable_member(self, **how: str) -> JoinResult:
-        """A group of one that has its assignment."""
+        """Create a stable group with one member."""
         joined = self.join(instance=how.get("instance"))
         self.tick()
         result = result_of(joined)
@@ -199,7 +199,7 @@ class Cluster:
         return result
 
     def stable_pair(self, rebalance_ms: int = REBALANCE_MS) -> tuple[JoinResult, JoinResult]:
-        """A leader and a follower, both with their assignments."""
+        """Create a stable group with a leader and a follower."""
         leader_joins = self.join(rebalance_ms=rebalance_ms)
         follower_joins = self.join(rebalance_ms=rebalance_ms)
         self.tick()

@@ -1,4 +1,4 @@
-"""Every group API at every version: a request's bytes in, an answer's bytes out."""
+"""Every group API at every version: request bytes in, response bytes out."""
 
 import datetime
 import io
@@ -42,7 +42,7 @@ MANY = [""] * (REQUEST_ITEMS_MAX + 1)
 
 
 class TopicsOfOne:
-    """One topic, `topic`, with two partitions."""
+    """Holds one topic, `topic`, with two partitions."""
 
     topic = SimpleNamespace(name="topic", topic_id=TOPIC_ID, partitions=[None, None])
 
@@ -63,7 +63,7 @@ class Wire:
             cold_reads=None,
             advertised=lambda: ("broker.example", 9092),
         )
-        # A real broker needs a data directory; the handlers use no more of it than this.
+        # A real broker needs a data directory. The handlers use only these attributes.
         self.broker = cast(Broker, stand_in)
 
     @staticmethod

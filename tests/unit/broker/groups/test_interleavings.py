@@ -1,8 +1,12 @@
-"""Many members in random order: some crash, some are slow, some leave, and time passes; the seed replays any failure.
+"""Many members in random order: some crash, some are slow, some leave, and time passes. The seed replays a failure.
 
-The clients here follow the protocol. What they must be able to rely on is checked at every answer: generations only
-grow, everyone in a generation gets what its leader assigned in it, a member that acts in time is never unknown, nobody
-waits forever, and the group settles once things calm down.
+The clients follow the protocol. Each response is checked:
+
+- Generations only grow.
+- Every member of a generation gets the assignment of that generation's leader.
+- A member that acts in time is never unknown.
+- No member waits forever.
+- The group becomes stable when the disturbances end.
 """
 
 import random
@@ -29,7 +33,7 @@ class World:
         self.random = random.Random(seed)
         settings = GroupSettings(
             group_initial_rebalance_delay_ms=self.random.choice([0, 0, 1_000]),
-            # A group that everyone has left is deleted in time, and its generations would start anew.
+            # Disable the expiration of empty groups: a new group would restart its generations.
             offsets_retention_check_interval_ms=10**12,
         )
         self.cluster = Cluster(settings)
@@ -37,7 +41,7 @@ class World:
         self.clients: list[Client] = []
         self.waiting: set[Deferred[JoinResult] | Deferred[SyncResult]] = set()
         self.assigned: dict[int, dict[str, bytes]] = {}
-        """By generation, what its leader sent."""
+        """Assignments from the leader, by generation."""
         self.leaders: dict[int, str] = {}
         self.newest_generation = 0
 
@@ -54,13 +58,13 @@ class World:
     def learn_generation(self, result: JoinResult) -> None:
         assert result.generation_id >= self.newest_generation, "an answer of a generation that is over"
         self.newest_generation = result.generation_id
-        # A static leader that comes back leads on under another id.
+        # A static leader that rejoins stays the leader under a new member id.
         leader = result.leader if result.leader.startswith("client-") else result.leader[: -len("-" + str(UUID(int=0)))]
         assert self.leaders.setdefault(result.generation_id, leader) == leader, "two leaders in one generation"
 
 
 class Client:
-    """Heartbeats every second unless it is slow; rejoins when it is told to."""
+    """Sends a heartbeat every second unless it is slow. Rejoins when the coordinator asks for it."""
 
     def __init__(self, world: World, name: str, version: int, instance: str | None = None) -> None:
         self.world = world

@@ -1,4 +1,4 @@
-"""What is written is Kafka's own format, what is read comes back, and what cannot be read harms nothing else."""
+"""The group journal writes Kafka's format, reads it back, and skips unreadable entries."""
 
 import logging
 import struct

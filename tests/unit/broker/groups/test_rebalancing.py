@@ -233,7 +233,7 @@ def test_an_id_that_was_handed_out_can_leave() -> None:
 
 
 def test_an_answer_may_bring_the_next_request_at_once() -> None:
-    """A server may read the next request of a connection as soon as it has written an answer."""
+    """The server may read the next request of a connection as soon as it writes a response."""
     cluster = Cluster()
     synced: list[ErrorCode] = []
     joins = [cluster.join() for _ in range(3)]

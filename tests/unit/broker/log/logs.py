@@ -1,4 +1,4 @@
-"""Logs to break: opened as the broker opens them, filled with numbered records, read back whole."""
+"""Partition logs for tests: opens them as the broker does, fills them with numbered records, and reads them back."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def open_at(
 
 
 def numbered(first: int, count: int = 1, **fields: int) -> bytes:
-    """A batch of `count` records whose values are their own offsets, if it is the log's next."""
+    """Return a batch of `count` records. Each value equals the record's offset if `first` is the log end offset."""
     rows = [NewRecord(str(number).encode(), timestamp=NOW_MS + number) for number in range(first, first + count)]
     return Batch(records=rows, **fields).encode()  # type: ignore[arg-type]
 
@@ -42,7 +42,7 @@ def fill(log: PartitionLog, batches: int, records_each: int = 3) -> None:
 
 
 def values_from(log: PartitionLog, offset: int, max_bytes: int = 1 << 20) -> list[tuple[int, bytes | None]]:
-    """(offset, value) of every record from `offset` to the end, fetched as a consumer does."""
+    """Fetch as a consumer does. Return (offset, value) of every record from `offset` to the end."""
     found: list[tuple[int, bytes | None]] = []
     while offset < log.log_end_offset:
         region = log.read(offset, max_bytes, at_least_one=True)
@@ -62,7 +62,7 @@ def values_from(log: PartitionLog, offset: int, max_bytes: int = 1 << 20) -> lis
 
 
 def readable_offsets(log: PartitionLog) -> set[int]:
-    """Offsets that can be read one by one; those of damaged batches cannot."""
+    """Read each offset separately. Return the readable offsets, without those of damaged batches."""
     readable = set()
     for offset in range(log.log_start_offset, log.log_end_offset):
         try:
@@ -76,6 +76,6 @@ def readable_offsets(log: PartitionLog) -> set[int]:
 
 
 def assert_dense(log: PartitionLog) -> None:
-    """Every record from start to end is there once, in order, with the value it was written with."""
+    """Check that the log holds every record exactly once, in order and with its original value."""
     expected = [(offset, str(offset).encode()) for offset in range(log.log_start_offset, log.log_end_offset)]
     assert values_from(log, log.log_start_offset) == expected

@@ -1,4 +1,4 @@
-"""Bit flips and losses in the small files that control deletion and identity."""
+"""Bit flips in, and loss of, the small files that control deletion and identity."""
 
 import json
 import random
@@ -37,7 +37,7 @@ def at_once(write: Callable[[], object]) -> None:
 
 
 def flips(content: bytes) -> list[bytes]:
-    """The content with each bit flipped in turn, and cut at each length."""
+    """Return the content with each bit flipped in turn, and truncated to each length."""
     flipped = []
     for bit in range(8 * len(content)):
         damaged = bytearray(content)
@@ -59,7 +59,7 @@ def test_no_flipped_bit_of_a_checked_file_passes(tmp_path: Path) -> None:
             stored = read_checked(path)
         except DamagedFile:
             continue
-        # The first line is damaged: taken for a file from before checksums, which this is visibly not.
+        # The first line is damaged. The file reads as one without a checksum, but its content is not a valid number.
         assert stored is not None
         assert not stored.is_checked
         assert not stored.content.strip().isdigit()
@@ -130,7 +130,7 @@ def test_a_last_batch_that_was_on_the_disk_is_not_cut_off(tmp_path: Path, last_r
     (path,) = tmp_path.glob("*.log")
     data = bytearray(path.read_bytes())
     size = len(data) // 5
-    data[4 * size + 8 : 4 * size + 12] = b"\x7f\xff\xff\xff"  # the length of the last batch
+    data[4 * size + 8 : 4 * size + 12] = b"\x7f\xff\xff\xff"  # length of the last batch
     path.write_bytes(data)
     log = open_at(tmp_path, last_run, recovery_point=15)
     assert path.stat().st_size == len(data)
@@ -274,7 +274,7 @@ def test_a_damaged_time_index_deletes_nothing(tmp_path: Path, manifest: str) -> 
     if manifest == "lost":
         (tmp_path / "segments").unlink()
     for path in tmp_path.glob("*.timeindex"):
-        # The last entry, ten years earlier.
+        # Move the last entry ten years into the past.
         content = path.read_bytes()
         timestamp = int.from_bytes(content[-12:-4]) - 10 * 365 * 86_400_000
         path.write_bytes(timestamp.to_bytes(8) + content[-4:])
@@ -320,7 +320,7 @@ def test_the_last_segment_is_reported_missing_before_its_first_checkpoint(tmp_pa
     last.unlink()
     log = open_at(tmp_path, KILLED)
     assert {loss.offset for loss in log.losses} == {base_offset}
-    # The first batch of the segment is known, so its offsets are not used again.
+    # The first batch of the lost segment is known, so the log does not reuse its offsets.
     assert log.log_end_offset == base_offset + 3
     assert readable_offsets(log) == set(range(base_offset))
 

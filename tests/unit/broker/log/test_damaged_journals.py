@@ -1,4 +1,4 @@
-"""Starts with damaged journals: the broker comes up, applies nothing that was not written and deletes nothing."""
+"""Starts with damaged journals: the broker starts, applies no invented entries and deletes nothing."""
 
 import logging
 import os
@@ -70,7 +70,7 @@ def start_of(broker: Broker, topic: str) -> int:
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory with topics, config changes, producer ids and commits in its journals."""
+    """A data directory whose journals hold topics, config changes, producer ids and commits."""
     data = tmp_path_factory.mktemp("original") / "data"
     with running(data) as broker:
         for name in ("kept", "other"):
@@ -111,7 +111,7 @@ def harm(content: bytes, randomness: random.Random) -> bytes:
 def test_a_damaged_journal_costs_entries_and_nothing_else(
     original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    # No power is cut here, and each start syncs a dozen files.
+    # This test cuts no power, and each start would sync a dozen files.
     monkeypatch.setattr(os, "fsync", lambda fd: None)
     monkeypatch.setattr(os, "fdatasync", lambda fd: None)
     randomness = random.Random(name)
@@ -204,7 +204,7 @@ def test_no_producer_id_is_given_out_twice(original: Path, tmp_path: Path, harm:
             content[-4] ^= 1
             (data / "producer-ids").write_bytes(content)
         if harm == "all lost":
-            # Nobody wrote: no id can be found in a partition.
+            # Remove all batches, so that no partition contains a producer id.
             for path in data.glob("kept-0/*"):
                 if path.suffix in (".log", ".snapshot"):
                     path.unlink()

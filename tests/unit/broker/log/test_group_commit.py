@@ -1,4 +1,4 @@
-"""One sync serves everybody who waits, and a failed one is final."""
+"""Group commit: one fsync serves all waiting batches, and a failed fsync is final."""
 
 import queue
 import threading
@@ -15,7 +15,7 @@ from tests.unit.broker.log.logs import append, fill, numbered, open_at
 
 
 class Loop:
-    """Stands in for the event loop: completions wait until the test runs them."""
+    """Replaces the event loop: callbacks wait until the test runs them."""
 
     def __init__(self) -> None:
         self.posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()

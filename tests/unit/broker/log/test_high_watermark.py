@@ -1,4 +1,4 @@
-"""Consumers see a batch that waits for its fsync when it is on the disk, and never earlier."""
+"""Consumers see an acks=all batch only after its fsync completes."""
 
 import random
 from pathlib import Path
@@ -17,7 +17,7 @@ def append(log: PartitionLog, *, awaits_flush: bool, records: int = 1) -> None:
 
 
 def readable_to(log: PartitionLog, offset: int, max_bytes: int) -> int:
-    """The offset that a consumer reaches from `offset` on."""
+    """Read from `offset` on. Return the offset that a consumer reaches."""
     while (region := log.read(offset, max_bytes, at_least_one=True)) is not None:
         data, position = region.content(), 0
         while position < len(data):
@@ -48,7 +48,7 @@ def test_batches_with_acks_1_are_visible_at_once_unless_one_before_them_waits(tm
     append(log, awaits_flush=True)
     append(log, awaits_flush=False)
     assert log.high_watermark == 1
-    # The sync began after the first batch that waits. The two behind it wait for nothing.
+    # The flush covers the first waiting batch. The two batches after it do not wait for a flush.
     log.note_flushed(2)
     assert log.high_watermark == 4
     log.note_flushed(5)

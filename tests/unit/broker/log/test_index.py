@@ -1,4 +1,4 @@
-"""The offset index: a search over pairs that ascend, in a file that Kafka's own tools read."""
+"""The offset index: a search over ascending pairs, in the file format of Kafka's tools."""
 
 import struct
 

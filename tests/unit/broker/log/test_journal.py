@@ -1,4 +1,4 @@
-"""State kept as a log of keys and values."""
+"""The journal: state stored as a log of keys and values."""
 
 import errno
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A bounded number of log files is open, none is closed under its user, and running out of descriptors is transient."""
+"""The open-file cache is bounded and never closes a file in use. Running out of descriptors is a transient error."""
 
 import errno
 import gc
@@ -34,7 +34,7 @@ def open_in(directory: Path) -> int:
 @pytest.fixture
 def small_cache(monkeypatch: pytest.MonkeyPatch) -> OpenFiles:
     cache = OpenFiles(64)
-    # Other tests of the worker process may have opened more descriptors than this. The cache would evict every file.
+    # Other tests in this worker process may have opened more descriptors. Then the cache would evict every file.
     monkeypatch.setattr(cache, "_descriptor_max", descriptors_max())
     monkeypatch.setattr(files, "open_files", cache)
     return cache
@@ -42,7 +42,7 @@ def small_cache(monkeypatch: pytest.MonkeyPatch) -> OpenFiles:
 
 @contextmanager
 def no_descriptor_left() -> Iterator[None]:
-    """The process may open no more files."""
+    """Lower the descriptor limit, so that the process cannot open more files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     free = os.dup(0)
     os.close(free)
@@ -91,7 +91,7 @@ def test_a_file_with_unsynced_writes_is_synced_before_it_is_closed(
     monkeypatch.setattr(os, "fdatasync", fails)
     small_cache.evict(1)
     monkeypatch.undo()
-    # A second fsync would succeed although the pages are lost.
+    # A second fsync would succeed, although the kernel dropped the pages.
     with pytest.raises(StorageError, match=r"fsync of a\.log failed"):
         file.sync()
 

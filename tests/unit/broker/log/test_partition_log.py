@@ -1,4 +1,4 @@
-"""The log as a consumer and a retention run see it."""
+"""The partition log from the view of consumers and retention."""
 
 import errno
 from itertools import accumulate
@@ -127,7 +127,7 @@ def test_the_largest_timestamp_is_found_although_later_records_are_older(tmp_pat
 
 @pytest.fixture
 def rolled_for_a_failed_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PartitionLog:
-    """A log whose disk was full just when it began a segment."""
+    """A log whose disk became full right after a segment roll."""
     log = open_at(tmp_path, internal_segment_bytes="2000")
     fill(log, 3)
     large = Batch(records=[NewRecord(bytes(1_900))]).encode()

@@ -1,7 +1,7 @@
-"""Power cuts at every moment: what was synced is on the disk, what was not is there in part, in any order, or not.
+"""Power cuts at random moments. Synced writes survive. Unsynced writes survive in part, in any order, or not at all.
 
-The writes and syncs of a log are recorded, then replayed up to each moment with every un-synced write lost, torn or
-kept at random, and the log is opened as after a reboot.
+The test records the writes and syncs of a log and replays them up to a random moment. The replay loses, tears or keeps
+each unsynced write at random. Then the test opens the log as after a reboot.
 """
 
 import os
@@ -22,11 +22,11 @@ SECTOR_BYTES = 512
 
 @dataclass
 class Disk:
-    """Everything a log did to the disk, in order."""
+    """Records all disk operations of a log, in order."""
 
     events: list[tuple[str, Path, int, bytes]] = field(default_factory=list)
     acknowledged: list[tuple[int, int]] = field(default_factory=list)
-    """(number of events so far, log end offset that was durable then)"""
+    """(number of events so far, durable log end offset at that time)"""
 
     def record(self, monkeypatch: pytest.MonkeyPatch) -> None:
         write, sync, replace = LogFile.write, LogFile.sync, files.replace_file
@@ -50,7 +50,7 @@ class Disk:
         monkeypatch.setattr(index, "replace_file", recorded_replace)
 
     def after_power_cut(self, moment: int, target: Path, randomness: random.Random) -> None:
-        """Write what the disk may hold when the power goes after `moment` events."""
+        """Write a possible disk state after a power cut at `moment` events."""
         synced: dict[Path, int] = {}
         for number, (kind, path, _, _) in enumerate(self.events[:moment]):
             if kind == "sync":
@@ -74,7 +74,7 @@ def _overwrite(path: Path, position: int, content: bytes) -> None:
 
 
 def _tear(path: Path, position: int, content: bytes, randomness: random.Random) -> None:
-    """Some sectors of a write, and maybe the length without the bytes."""
+    """Write some sectors of a write, and sometimes only extend the file length."""
     if randomness.random() < 0.3:
         return
     for start in range(0, len(content), SECTOR_BYTES):
@@ -112,7 +112,7 @@ def test_nothing_acknowledged_is_lost_whenever_the_power_goes(
     for trial in range(60):
         moment = randomness.randint(1, len(disk.events))
         kept = max((offset for number, offset in disk.acknowledged if number <= moment), default=0)
-        # The recovery point reaches the disk some time after the flush that it speaks of.
+        # The recovery point may reach the disk some time after the flush that it describes.
         known = [offset for number, offset in recovery_points if number <= moment]
         directory = tmp_path / f"after-{trial}"
         disk.after_power_cut(moment, directory, randomness)

@@ -1,4 +1,4 @@
-"""What a crash, a power cut or a rotten bit leaves, and what becomes of it."""
+"""Log recovery after a crash, a power cut or bit rot."""
 
 import random
 import shutil
@@ -32,7 +32,7 @@ def segment_file(directory: Path, number: int = -1) -> Path:
 
 
 def boundaries(path: Path) -> list[int]:
-    """Where each batch of a segment ends."""
+    """Return the end position of each batch of a segment."""
     data, position, ends = path.read_bytes(), 0, []
     while position < len(data):
         position += read_header(data, position).size_bytes
@@ -95,7 +95,7 @@ def test_a_flipped_bit_costs_its_batch_and_no_other(tmp_path: Path, last_run: La
         assert log.log_end_offset == 120
         readable = readable_offsets(log)
         if 12 <= byte < 16:
-            # The leader epoch is under no checksum, and no reader needs it.
+            # The checksum does not cover the leader epoch, and no consumer needs it.
             assert readable == set(range(120))
             continue
         assert readable == set(range(120)) - {60, 61, 62}
@@ -129,7 +129,7 @@ def test_after_a_power_cut_what_was_never_flushed_may_go_and_what_was_stays(tmp_
     path = segment_file(tmp_path)
     ends = boundaries(path)
     data = bytearray(path.read_bytes())
-    data[ends[6] + 70] ^= 1  # the eighth batch never reached the disk whole, the ninth and tenth did
+    data[ends[6] + 70] ^= 1  # only the eighth batch is incomplete on disk
     path.write_bytes(data)
     log = open_at(tmp_path, POWER_CUT, recovery_point=15)
     assert log.log_end_offset == 21

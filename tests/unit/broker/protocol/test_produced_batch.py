@@ -1,4 +1,4 @@
-"""What a produced batch must be, whatever its size."""
+"""Validation of produced batches of every size."""
 
 import dataclasses
 from typing import Any
@@ -14,7 +14,7 @@ SIZES = [1, 2, WALKED_RECORDS_MAX, WALKED_RECORDS_MAX + 1, 300, COUNTED_RECORDS_
 
 
 def batch_of(size: int, **fields: Any) -> Batch:
-    """Values of several lengths, so that lengths take one byte and two."""
+    """Return a batch with values of different lengths, so that some length varints take one byte and some two."""
     rows = [NewRecord(b"v" * (number % 50 + (200 if number < 3 else 0))) for number in range(size)]
     return dataclasses.replace(Batch(records=rows), **fields)
 

@@ -1,4 +1,4 @@
-"""The two ways of looking at a batch's records agree, and neither lets a fault pass."""
+"""The fast and the slow check of a batch's records agree, and neither accepts an invalid record."""
 
 import random
 
@@ -47,7 +47,7 @@ def test_batches_are_of_one_kind_whatever_their_keys_and_values(key_bytes: int, 
 
 
 def test_no_change_of_a_byte_passes_where_the_walk_finds_a_fault() -> None:
-    """Every byte of a few batches is set to every value: what the short way takes, the long way takes too."""
+    """Set every byte of a few batches to every value. The slow path must accept each batch that the fast path accepts."""
     seen = {True: 0, False: 0}
     for count, key, value in [(3, None, b"abc"), (2, b"kk", b""), (4, b"", b"v" * 70), (2, b"k" * 64, None)]:
         data = records_of(count, key, value)

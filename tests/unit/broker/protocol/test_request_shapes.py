@@ -1,4 +1,4 @@
-"""The protocols of requests that handlers are typed with, compared with kio's entities of every supported version."""
+"""Compares the `Protocol` classes of handler requests with kio's entities for every supported version."""
 
 import dataclasses
 import typing
@@ -28,7 +28,7 @@ PYTHON_TYPES = {
     "uuid": UUID,
 }
 
-# Up to version 7, the request itself is the group. The handler reads topic ids from version 10 on.
+# Up to version 7, the request itself is the group. The handler reads topic ids only from version 10 on.
 NOT_READ = {f"OffsetFetchRequest v{version}.topics.topic_id does not exist" for version in range(1, 8)}
 
 
@@ -37,7 +37,7 @@ def requested_shape(module: ModuleType) -> Any:
 
 
 def members_of(hint: object) -> set[object]:
-    """The types of a union, without None."""
+    """Return the types of a union, without None."""
     args = typing.get_args(hint)
     return {member for member in args if member is not NoneType} if NoneType in args or len(args) > 1 else {hint}
 

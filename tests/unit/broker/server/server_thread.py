@@ -1,4 +1,4 @@
-"""A broker with its server, in a thread of the test's process, so that tests can stop its worker threads."""
+"""Runs a broker with its server in a thread of the test process, so that tests can block its worker threads."""
 
 import asyncio
 import threading
@@ -34,7 +34,7 @@ class ServerThread:
         self.server.stop()
 
     def call(self, callback: Callable[[], None]) -> None:
-        """Run a callback on the event loop, without waiting for it."""
+        """Schedule a callback on the event loop and return immediately."""
         self._loop.call_soon_threadsafe(callback)
 
     def stop(self) -> None:

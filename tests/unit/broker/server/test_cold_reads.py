@@ -1,4 +1,4 @@
-"""Records outside the page cache: threads read them while the event loop serves other clients."""
+"""Cold reads: threads read records outside the page cache while the event loop serves other clients."""
 
 import os
 import threading
@@ -24,7 +24,7 @@ READ_BYTES_MAX = 64 << 20
 
 
 class Gate:
-    """Stops the threads that read cold data until it opens."""
+    """Blocks the threads that read cold data until the test opens the gate."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached = threading.Semaphore(0)
@@ -44,7 +44,7 @@ class Gate:
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    """Every probe of the topic `cold` finds nothing in the page cache."""
+    """Make every page-cache probe of the topic `cold` report a miss."""
     probe, read = LogFile.cached_bytes, LogFile.read_cached
 
     def cold(file: LogFile) -> bool:

@@ -1,4 +1,4 @@
-"""Large batches are checked in threads: other clients are served, and no request overtakes another."""
+"""Threads validate large batches. Meanwhile the broker serves other clients and keeps the request order."""
 
 import threading
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def small(sequence: int = -1) -> bytes:
 
 
 def batch_of(count: int, codec: str, key: bytes | None, sequence: int) -> bytes:
-    """A batch of an idempotent producer if it has a sequence number."""
+    """Return a batch. If `sequence` is not negative, the batch comes from an idempotent producer."""
     producer_id, epoch = (-1, -1) if sequence < 0 else (7, 0)
     records = [NewRecord(b"value", key=key, timestamp=NOW)] * count
     batch = Batch(records, codec, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
@@ -37,7 +37,7 @@ def batch_of(count: int, codec: str, key: bytes | None, sequence: int) -> bytes:
 
 
 class Gate:
-    """Stops the threads that check records until it opens."""
+    """Blocks the threads that validate records until the test opens the gate."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached = threading.Semaphore(0)
@@ -116,7 +116,7 @@ def test_other_clients_are_served_while_a_large_batch_is_checked(
     producer.send("produce", 9, request(large(codec)))
     gate.wait()
     for number in range(20):
-        # The same topic, too: small batches are checked on the event loop.
+        # Same topic: the event loop validates small batches.
         assert partition_of(other.ask("produce", 9, request(small(), acks=-1)))["base_offset"] == number
     gate.opened.set()
     assert partition_of(producer.receive())["base_offset"] == 20
@@ -134,7 +134,7 @@ def test_requests_behind_a_large_batch_do_not_overtake_it(
     producer.send("produce", 9, request(large(sequence=LARGE_COUNT + 30), acks))
     producer.send("list_offsets", 7, latest_offset())
     gate.wait()
-    # The requests have arrived long before the other client's answers.
+    # The pipelined requests arrive long before the responses to the other client.
     for _ in range(20):
         other.ask("produce", 9, request(small(), topic="plain"))
     assert log_of(server).log_end_offset == 1
@@ -179,7 +179,7 @@ def test_a_connection_that_the_server_closes_during_the_check_appends_nothing(
     with pytest.raises(ConnectionClosed):
         producer.receive()
     gate.opened.set()
-    # A second large batch passes through the same threads behind the first one.
+    # The second large batch passes through the same threads after the first batch.
     assert partition_of(other.ask("produce", 9, request(large())))["base_offset"] == 0
     assert log_of(server).log_end_offset == LARGE_COUNT
     assert server.server._reserved_bytes == 0
