@@ -55,7 +55,7 @@ class Engine:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self.cold_reads = broker.cold_reads
-        """For responses with records that are not in the page cache."""
+        """Threads that read records that are not in the page cache."""
         self._produce_fast_path = ProduceFastPath(broker)
         self._fetch_fast_path = FetchFastPath(broker)
         self._routes: dict[tuple[int, int], _Route] = {}
@@ -75,7 +75,7 @@ class Engine:
             except Exception:
                 return _defect(api_key, version)
             if isinstance(fast, bytes):
-                # The most frequent case: `_framed`, inlined.
+                # Most frequent case: `_framed`, inlined.
                 tail = route.header_tail
                 return _SIZE_AND_CORRELATION.pack(4 + len(tail) + len(fast), correlation_id) + tail + fast
             if isinstance(fast, Payload):
@@ -146,7 +146,7 @@ def _answered(
 
 
 def _reply(outcome: Outcome, api_key: int, version: int, correlation_id: int, route: _Route) -> Reply:
-    """The framed outcome. A response that cannot be encoded must not raise in the code that completed it."""
+    """Frame the outcome. An encoding error becomes a Disconnect, so that the caller of `complete` does not see it."""
     try:
         return _framed(outcome, api_key, version, correlation_id, route)
     except Exception:

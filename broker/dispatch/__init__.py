@@ -1,1 +1,1 @@
-"""From an API key to its handler, with fast paths for repeated Produce and Fetch requests."""
+"""Maps API keys to handlers. Contains the fast paths for repeated Produce and Fetch requests."""

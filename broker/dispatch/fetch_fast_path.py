@@ -1,8 +1,8 @@
 """Fast path for repeated Fetch requests: reuses the parsed fields of the connection's previous request.
 
 A consumer of one partition sends nearly the same bytes each time. Only the correlation id and the fetch offset differ.
-The fast path compares the bytes before and after the offset with those of the connection's previous request. It answers
-only requests for which records are available at once, with `broker.handlers.fetch`. All others take the normal path.
+The fast path compares the bytes before and after the offset with the connection's previous request. If they match and
+records are available at once, `broker.handlers.fetch` builds the response. All other requests take the normal path.
 """
 
 import struct
@@ -19,10 +19,10 @@ from headgate.broker.requests.fetch_response import API_KEY, READ_COMMITTED
 from headgate.broker.requests.payload import Payload
 from headgate.wire.entities import entity_encoder
 
-# Connections whose last request is stored, with a few hundred bytes each. When the limit is reached, all are dropped.
+# Limit on stored requests: one per connection, with a few hundred bytes. At the limit, all entries are evicted.
 entries_max = 8_192
 
-# Longer requests are not stored. A client id may have 32 KiB.
+# Longer requests are not stored. A client id can have up to 32 KiB.
 request_bytes_max = 1_024
 
 _AFTER_CORRELATION_ID = 8
@@ -30,7 +30,7 @@ _INT16 = struct.Struct(">h")
 _OFFSET = struct.Struct(">q")
 _SOME_OFFSET = 0x3A5B7C1D2E4F6071
 _SHORT_NAME_BYTES_MAX = 126
-"""In flexible versions, the length of a longer name takes more than one byte."""
+"""In flexible versions, a longer name has a length field of more than one byte."""
 
 
 class _ParsedRequest(NamedTuple):
@@ -51,10 +51,10 @@ class FetchFastPath:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._last: dict[int, _ParsedRequest] = {}
-        """By connection."""
+        """The last stored request of each connection, by connection id."""
 
     def answer(self, frame: memoryview, version: int, connection_id: int) -> Payload | None:
-        """The body of the response. None if the request takes the normal path."""
+        """Return the response body, or None if the request must take the normal path."""
         parsed = self._last.get(connection_id)
         if parsed is None or not _is_like(frame, version, parsed):
             return None
@@ -68,7 +68,7 @@ class FetchFastPath:
         )
 
     def learn(self, frame: memoryview, version: int, connection_id: int, request: FetchRequest) -> None:
-        """Store a parsed request, if it fetches one partition and has the shortest encoding."""
+        """Store a parsed request if it fetches one partition and has the shortest encoding."""
         if len(request.topics) != 1 or len(request.topics[0].partitions) != 1 or len(frame) > request_bytes_max:
             return
         known = self._last.get(connection_id)
@@ -123,7 +123,7 @@ def _is_like(frame: memoryview, version: int, parsed: _ParsedRequest) -> bool:
 
 
 def _offset_position(frame: memoryview, version: int, name: str) -> int | None:
-    """The position of the offset in a request for one partition. None if the request is not the shortest encoding.
+    """Return the position of the offset in a request for one partition. None if the encoding is not the shortest.
 
     Tagged fields and longer varints make a request longer. A request with the minimum length therefore has neither.
     """
@@ -140,8 +140,10 @@ def _offset_position(frame: memoryview, version: int, name: str) -> int | None:
 
 @cache
 def _shortest(version: int) -> tuple[int, int, bool]:
-    """The shortest request for one partition, without a topic name: its length, the bytes from the offset to its end,
-    and whether the version is flexible."""
+    """Measure the shortest request for one partition, without a topic name.
+
+    Returns its length, the number of bytes from the offset to the end, and whether the version is flexible.
+    """
     schema = load_request_schema(API_KEY, version)
     partition = {"fetch_offset": _SOME_OFFSET}
     topic = {"topic": "", "topic_id": UUID(int=1), "partitions": (partition,)}

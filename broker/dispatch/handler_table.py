@@ -1,4 +1,4 @@
-"""The handlers by API key. ApiVersions advertises exactly these."""
+"""The handlers by API key. ApiVersions advertises exactly these APIs."""
 
 from collections.abc import Callable, Mapping
 from types import ModuleType

@@ -1,9 +1,9 @@
 """Fast path for repeated Produce requests: reuses the parsed header of an earlier request.
 
 A producer that sends one batch per request to one partition sends nearly the same bytes each time. Only the correlation
-id and the records differ. The fast path stores the parsed fields of such a request under its prefix, the bytes before
-the records. A later request with the same prefix, whose records end with the request, has the same fields. The
-batch itself is always verified, by `broker.handlers.produce`. All other requests take the normal path.
+id and the records differ. The fast path stores the parsed fields under the request's prefix, the bytes before the
+records. A later request with the same prefix has the same fields if its records extend to the end of the request.
+`broker.handlers.produce` still verifies every batch. All other requests take the normal path.
 """
 
 import struct
@@ -18,33 +18,33 @@ from headgate.broker.runtime.deferred import Deferred
 FLEXIBLE_SINCE_VERSION = 9
 TOPIC_IDS_SINCE_VERSION = 13
 
-# Stored prefixes, one per client id and partition, with a few hundred bytes each, and connections with a last prefix.
-# When the limit is reached, all are dropped.
+# Limit on stored prefixes, and on connections with a last prefix. There is one prefix per client id and partition, with
+# a few hundred bytes. At the limit, all entries are evicted.
 entries_max = 8_192
 
-# Longer prefixes are not stored. A client id may have 32 KiB.
+# Longer prefixes are not stored. A client id can have up to 32 KiB.
 prefix_bytes_max = 1_024
 
 _AFTER_CORRELATION_ID = 8
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
-# Between the client id and the topic: tags, transactional id, acks, timeout, the number of topics.
+# The fields between client id and topic: tags, transactional id, acks, timeout, number of topics.
 _BEFORE_TOPIC_BYTES = 1 + 1 + 2 + 4 + 1
-# The same before version 9, with a null transactional id.
+# The same fields before version 9, with a null transactional id.
 _BEFORE_TOPIC_BYTES_OLD = 2 + 2 + 4 + 4
 _TOPIC_ID_BYTES = 16
-# The number of partitions and the partition's index.
+# The number of partitions, and the partition index.
 _PARTITION_BYTES = 1 + 4
 _PARTITION_BYTES_OLD = 4 + 4
-# No tagged fields, three times: the partition's, the topic's, the request's.
+# Empty tagged fields of the partition, the topic and the request.
 _END = b"\x00\x00\x00"
 
 
 class _ParsedPrefix(NamedTuple):
     version: int
     prefix: bytes
-    """The bytes from the correlation id to `end`, the position of the length of the records."""
+    """The bytes after the correlation id, up to `end`. The length of the records is at `end`."""
     end: int
     acks: int
     topic_name: str
@@ -57,10 +57,10 @@ class ProduceFastPath:
         self._broker = broker
         self._known: dict[tuple[int, bytes], _ParsedPrefix] = {}
         self._last: dict[int, _ParsedPrefix] = {}
-        """The last prefix of each connection. The next request most likely has the same."""
+        """The last prefix of each connection. The next request probably has the same prefix."""
 
     def answer(self, frame: memoryview, version: int, connection_id: int) -> bytes | Deferred[bytes] | None:
-        """The body of the response. None if the request takes the normal path."""
+        """Return the response body, or None if the request must take the normal path."""
         parsed = self._last.get(connection_id)
         try:
             if (
@@ -85,7 +85,7 @@ class ProduceFastPath:
         return produce_one(self._broker, topic, parsed.partition, records, parsed.acks, version)
 
     def learn(self, frame: memoryview, version: int, request: ProduceRequest) -> None:
-        """Store the prefix of a parsed request, if it has one batch and the shortest encoding."""
+        """Store the prefix of a parsed request if the request has one batch and the shortest encoding."""
         if len(request.topic_data) != 1 or request.acks not in (-1, 1):
             return
         topic_data = request.topic_data[0]
@@ -113,7 +113,7 @@ class ProduceFastPath:
 
 
 def _is_shortest(behind: bytes, version: int, acks: int, name: str, topic_id: UUID | None, index: int) -> bool:
-    """Whether `behind`, the bytes between client id and records, has the expected encoding. The timeout is ignored."""
+    """Whether the bytes between client id and records (`behind`) have the shortest encoding. Ignores the timeout."""
     count, encoded = b"\x02", name.encode()
     if topic_id is not None:
         topic = topic_id.bytes
@@ -129,26 +129,26 @@ def _is_shortest(behind: bytes, version: int, acks: int, name: str, topic_id: UU
 
 
 def _prefix_end(frame: memoryview, version: int) -> int:
-    """The position of the length of the records. Meaningless for other kinds of requests."""
+    """Return the position of the length of the records. The result is valid only for the shortest encoding."""
     position = _AFTER_CORRELATION_ID + 2 + _length(frame, _AFTER_CORRELATION_ID)
     if version >= TOPIC_IDS_SINCE_VERSION:
         return position + _BEFORE_TOPIC_BYTES + _TOPIC_ID_BYTES + _PARTITION_BYTES
     if version >= FLEXIBLE_SINCE_VERSION:
         position += _BEFORE_TOPIC_BYTES
-        # One byte with the length of the name plus one, then the name.
+        # One byte contains the length of the name plus one. The name follows.
         return position + frame[position] + _PARTITION_BYTES
     position += _BEFORE_TOPIC_BYTES_OLD
     return position + 2 + _length(frame, position) + _PARTITION_BYTES_OLD
 
 
 def _length(frame: memoryview, position: int) -> int:
-    """A length of two bytes. Null has length 0."""
+    """Read a length of two bytes. Null has length 0."""
     length: int = _INT16.unpack_from(frame, position)[0]
     return length if length > 0 else 0
 
 
 def _records(frame: memoryview, position: int, version: int) -> memoryview | None:
-    """The records, whose length is at `position`. None if more than the end of the request follows them."""
+    """Return the records. Their length is at `position`. None if they are empty, or if other fields follow."""
     if version < FLEXIBLE_SINCE_VERSION:
         length = _INT32.unpack_from(frame, position)[0]
         position += 4

@@ -1,1 +1,1 @@
-"""The broker's sockets: the only place that knows asyncio."""
+"""The broker's sockets. Only this package uses asyncio."""

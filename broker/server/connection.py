@@ -1,8 +1,8 @@
-"""One client's connection: frames in, responses out, in order, with every buffer bounded.
+"""The connection of one client: receives frames, executes requests and sends responses in order.
 
-Works on a raw non-blocking socket, so that frames are received straight into their buffer. Requests are executed as
-they arrive, a few at a time. A response that has to wait (a long poll, an fsync) delays later responses, but not the
-execution of later requests, up to a limit. A request that is checked in a thread before it is executed delays both.
+All buffers are bounded. The connection uses a raw non-blocking socket and receives frames directly into their buffers.
+It executes a few requests at a time. A response that waits (for a long poll or an fsync) delays later responses. Later
+requests are still executed, up to a limit. A request whose batches are verified in a thread blocks later requests, too.
 """
 
 import logging
@@ -21,16 +21,17 @@ from headgate.broker.server.readiness import Readiness
 
 logger = logging.getLogger("headgate.broker.server")
 
-# Responses that may wait on one connection before no further request is executed, and their bytes. Clients have five
-# to a hundred requests in flight. A client that sends without reading must not fill the memory.
+# Backpressure: limits on the waiting responses of one connection, and on their bytes. At the limit, the connection
+# executes no further request. Clients have 5 to 100 in-flight requests. A client that does not read must not fill the
+# memory.
 requests_in_flight_max = 128
 waiting_answers_bytes_max = 16 * 1024 * 1024
 
-# Requests of one connection that are executed before other connections have their turn, and for how long.
+# The time slice of one connection: the maximum number of requests, and the maximum duration.
 requests_per_turn_max = 8
 turn_seconds_max = 0.0003
 
-# Bytes received at a time from a client that has sent more requests than a turn takes: they wait in memory.
+# Bytes per receive from a client that pipelines more requests than fit into a time slice. They wait in memory.
 pipelined_receive_bytes = 16 * 1024
 
 
@@ -84,7 +85,7 @@ class Connection:
         self._backlog: memoryview | None = None
         self._backlog_bytes = 0
         self._blocking_bytes = 0
-        """The size of a request that later ones must not overtake, while it waits to be executed."""
+        """The size of a request that blocks later requests until it is executed. 0 if there is none."""
         self._is_queued = False
         self._receive_bytes = len(memory.receive_buffer)
         self._slots: deque[_Slot] = deque()
@@ -95,7 +96,7 @@ class Connection:
 
     @property
     def partial_bytes(self) -> int:
-        """Memory held for a request that has not arrived completely."""
+        """The buffer size of a partially received request."""
         return self._frame.held_bytes if self._frame is not None else 0
 
     @property
@@ -128,12 +129,12 @@ class Connection:
             self.close(None)
 
     def _take(self, data: memoryview) -> memoryview | None:
-        """Execute the complete frames in `data`, which is read-only, and buffer an incomplete one.
+        """Execute the complete frames in `data` and buffer an incomplete last frame. `data` is read-only.
 
-        Returns the frames that have to wait: for the connection's next turn, or for the client to take responses.
+        Returns the frames that must wait for the next time slice, or until the connection is no longer full.
         """
         readiness = self._readiness
-        # Further responses of this connection are likely.
+        # Coalesce responses: this connection probably has more than one request.
         readiness.coalesces = True
         until = readiness.now() + turn_seconds_max
         executed = position = 0
@@ -165,7 +166,7 @@ class Connection:
         return False
 
     def _set_aside(self, rest: memoryview) -> None:
-        """Keep requests that have to wait, and receive no more meanwhile."""
+        """Store requests that must wait, and stop receiving."""
         size = len(rest)
         if not self._memory.reserve(size, self.number):
             self.close("too much memory is held for waiting requests")
@@ -183,7 +184,7 @@ class Connection:
             self._readiness.enqueue(self._serve_backlog)
 
     def _serve_backlog(self) -> None:
-        """Execute a few of the requests that wait."""
+        """Execute the waiting requests for one time slice."""
         self._is_queued = False
         backlog = self._backlog
         if self.closed or backlog is None or self._is_full():
@@ -202,7 +203,7 @@ class Connection:
             self._resume()
 
     def _keep(self, part: memoryview, wanted: int) -> None:
-        """Begin a buffer for a frame of `wanted` bytes, length included, of which `part` is here."""
+        """Buffer `part`, the first bytes of a frame. `wanted` is the size of the frame, including its length field."""
         if not len(part):
             return
         try:
@@ -222,7 +223,7 @@ class Connection:
         if not frame.is_whole:
             return count
         if frame.wanted == 4:
-            # Only now is the length known.
+            # The length field is complete.
             size = frame.claimed_size()
             if not self._is_acceptable(size):
                 return count
@@ -257,7 +258,7 @@ class Connection:
             self._pause_reading()
 
     def _block(self, size_bytes: int) -> bool:
-        """Execute no later request until this one is executed. Its handler keeps a copy of it."""
+        """Block later requests until this request is executed. Reserves memory for the copy that its handler keeps."""
         if not self._memory.reserve(size_bytes, self.number):
             self.close("too much memory is held for waiting requests")
             return False
@@ -269,7 +270,7 @@ class Connection:
         self._blocking_bytes = 0
 
     def _is_full(self) -> bool:
-        """Whether a request has to be executed, or the client has to take responses, before the next is executed."""
+        """Whether the next request must wait: for a blocking request, for the output, or for earlier responses."""
         return (
             self._output.is_blocked
             or self._blocking_bytes > 0
@@ -306,7 +307,7 @@ class Connection:
             self._output.send_payload(reply)
 
     def on_blocked(self) -> None:
-        """The client reads too slowly: execute no more of its requests until it has taken its responses."""
+        """Backpressure: stop receiving until the output is drained."""
         self._pause_reading()
 
     def on_drained(self) -> None:
@@ -323,16 +324,16 @@ class Connection:
             self._readiness.remove_reader(self._fd)
 
     def _resume(self) -> None:
-        """Go on with the requests that wait, or with receiving."""
+        """Continue with the waiting requests, or with receiving."""
         if self._backlog is not None:
-            # Not here: this may be in the middle of another client's request.
+            # Do not execute requests here: the caller may be executing a request of another client.
             self._enqueue()
         elif not self._reading and not self.closed:
             self._reading = True
             self._readiness.add_reader(self._fd, self._on_readable)
 
     def close(self, reason: str | None) -> None:
-        """End the connection. `reason` is logged; None says that the client closed it."""
+        """Close the connection and log `reason`. None logs nothing: the client or the server closed it normally."""
         self._output.send_held()
         if self.closed:
             return
@@ -357,7 +358,7 @@ class Connection:
 
 
 class _Slot:
-    """The place of an answer in the row."""
+    """The position of a response in the queue of waiting responses."""
 
     __slots__ = ("deferred", "reply")
 

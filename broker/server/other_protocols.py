@@ -1,11 +1,11 @@
-"""What comes to the port instead of Kafka's protocol: usual mistakes of configuration, told by their first bytes."""
+"""Detects TLS and HTTP clients by their first bytes. Both are common configuration errors."""
 
 _TLS_HANDSHAKE, _TLS_MAJOR_VERSION = 0x16, 0x03
 _HTTP_BEGINNINGS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI ")
 
 
 def other_protocol(size: int) -> str:
-    """What the first bytes of a connection were if they were no length, to be added to a reason."""
+    """Return a hint for the log if the frame length `size` is the start of TLS or HTTP, else an empty string."""
     first = size.to_bytes(4, signed=True)
     if first[0] == _TLS_HANDSHAKE and first[1] == _TLS_MAJOR_VERSION:
         return "; this looks like TLS, and this listener speaks PLAINTEXT"

@@ -1,8 +1,8 @@
-"""The sending side of a connection: complete responses, in order, to a non-blocking socket.
+"""The sending side of a connection: sends responses in order to a non-blocking socket.
 
-Small responses of one event-loop iteration are coalesced into one system call per connection. Records go from the page
-cache to the socket with sendfile. When the socket takes no more, the rest waits until it is writable again. When the
-records are not in the page cache, the rest waits until a thread has read them.
+The output coalesces small responses of one event-loop iteration into one system call. It sends records from the page
+cache with sendfile. If the send buffer is full, the remaining bytes wait until the socket is writable. If the records
+are not in the page cache, the remaining bytes wait until a thread has read them.
 """
 
 import socket
@@ -25,7 +25,7 @@ _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 
 class Owner(Protocol):
-    """The connection: told when the socket takes no more, when everything is sent, and when sending failed."""
+    """The connection. The output reports when it is blocked, when it has sent all bytes, and when sending fails."""
 
     def on_blocked(self) -> None: ...
     def on_drained(self) -> None: ...
@@ -59,9 +59,9 @@ class Output:
         cold_reads: ColdReads,
     ) -> None:
         self.is_blocked = False
-        """Whether the socket has to become writable, or cold data has to be read, before anything more is sent."""
+        """Whether sending waits for a writable socket or for cold data."""
         self.last_sent_ms = 0
-        """When the client last took records, or the last of several chunks."""
+        """When `_flush` last sent records, or its last chunk."""
         self._now_ms = now_ms
         self._socket = sock
         self._fd = sock.fileno()
@@ -74,10 +74,10 @@ class Output:
         self._cold_reads = cold_reads
         self._pending: PendingRead | None = None
         self._loaded: ColdRead | None = None
-        """A range that a thread has just read. It is sent without probing, so that every read leads to progress."""
+        """The range that a thread has just read. It is sent without a probe, so that each read makes progress."""
 
     def send(self, frame: bytes) -> None:
-        """Send a response that is in one piece. The socket nearly always takes all of it."""
+        """Send or coalesce an encoded response. The socket nearly always accepts all bytes."""
         if self.is_blocked:
             self._chunks.append(frame)
             return
@@ -110,7 +110,7 @@ class Output:
             if parts:
                 self.send(b"".join(parts))
                 return
-        # Sending may take a while, and other connections' responses are ready.
+        # Flush the responses of other connections first: sending records may take long.
         self._readiness.release()
         self.send_held()
         self._chunks.extend(chunks)
@@ -118,7 +118,7 @@ class Output:
             self._flush()
 
     def _hold(self, frame: bytes) -> None:
-        """Keep a response until the iteration ends or enough of them have been collected."""
+        """Buffer a response until the iteration ends or `coalesced_bytes_max` is reached."""
         size = self._held_bytes + len(frame)
         if size > coalesced_bytes_max:
             self.send_held()
@@ -132,11 +132,11 @@ class Output:
         self._held.append(frame)
         self._held_bytes = size
         if is_first:
-            # Last: this sends everything that is held if too many connections hold responses.
+            # Call `hold` last: it flushes all connections if too many of them hold responses.
             self._readiness.hold(self)
 
     def send_held(self) -> None:
-        """Send the responses that `send` held back."""
+        """Flush the coalesced responses."""
         held = self._held
         if not held:
             return
@@ -147,7 +147,7 @@ class Output:
             self._flush()
 
     def close(self) -> None:
-        """Drop everything that is not sent."""
+        """Drop all unsent responses."""
         self._held = []
         self._chunks.clear()
         self._loaded = None
@@ -157,7 +157,7 @@ class Output:
         self._stop_watching()
 
     def _flush(self) -> None:
-        """Write as much as the socket takes, then wait for it to become writable."""
+        """Send until the socket blocks, then wait until it is writable."""
         chunks = self._chunks
         try:
             while chunks:
@@ -178,7 +178,7 @@ class Output:
             self._load(cold)
             return
         except BlockingIOError:
-            # By the time the socket is writable again, the pages may be gone.
+            # The kernel may evict the pages before the socket is writable again.
             self._loaded = None
             if not self._is_watching:
                 self._is_watching = True
@@ -206,7 +206,7 @@ class Output:
             self._readiness.remove_writer(self._fd)
 
     def _load(self, cold: ColdRead) -> None:
-        """Have a thread read the data, then go on sending."""
+        """Let a thread read the cold data, then continue sending."""
         self._stop_watching()
         try:
             self._pending = self._cold_reads.load((cold,), lambda: self._on_loaded(cold))

@@ -1,4 +1,4 @@
-"""A request that has arrived in part. Its buffer grows with the received bytes, up to the server's memory limit."""
+"""A partially received request. Its buffer grows with the received bytes, up to the server's memory limit."""
 
 import socket
 import struct
@@ -7,22 +7,22 @@ from typing import Protocol
 SIZE = struct.Struct(">i")
 """The length at the start of each frame."""
 
-# The buffer grows in these steps. A client that claims a large length gets no large buffer.
+# The minimum growth of a buffer. A client that only claims a large length gets no large buffer.
 frame_buffer_step_bytes = 1024 * 1024
 
-# Allocating buffers for large frames is expensive. The last one is kept for the next large frame of any connection.
+# Large buffers are expensive to allocate. The last one is reused for the next large frame of any connection.
 spared_frame_bytes_min = 128 * 1024
 
 
 class Memory(Protocol):
-    """Counts the bytes of partial frames of all connections. Implemented by the server."""
+    """The memory budget for partial frames and waiting requests of all connections. Implemented by the server."""
 
     receive_buffer: memoryview
     received: memoryview
-    """The same bytes, read-only."""
+    """A read-only view of `receive_buffer`."""
     frame_bytes_max: int
     spare_frame: bytearray | None
-    """An unused buffer."""
+    """The buffer for the next large frame."""
 
     def reserve(self, size_bytes: int, holder: int) -> bool: ...
     def release(self, size_bytes: int) -> None: ...
@@ -40,7 +40,7 @@ class PartialFrame:
     __slots__ = ("_buffer", "_filled", "_holder", "_memory", "wanted")
 
     def __init__(self, memory: Memory, holder: int, part: memoryview, wanted: int) -> None:
-        """Raises NoRoom."""
+        """Reserve memory and copy `part` into the buffer. Raises NoRoom."""
         self._memory = memory
         self._holder = holder
         self.wanted = wanted
@@ -89,7 +89,7 @@ class PartialFrame:
         return count
 
     def release(self) -> None:
-        """Release the buffer. Another connection may use it next."""
+        """Release the buffer. Another connection may reuse it."""
         size = len(self._buffer)
         self._memory.release(size)
         if spared_frame_bytes_min <= size <= frame_buffer_step_bytes:

@@ -1,4 +1,4 @@
-"""Polls the sockets of all connections: with one epoll, or with the event loop where there is no epoll."""
+"""Polls the sockets of all connections with one epoll instance, or with the event loop if epoll is missing."""
 
 import asyncio
 import select
@@ -15,7 +15,7 @@ WRITE: Final = 4
 READABLE: Final = READ | 8 | 16
 WRITABLE: Final = WRITE | 8 | 16
 
-# Sockets that one poll returns.
+# The maximum number of sockets that one poll returns.
 ready_sockets_max = 256
 
 
@@ -24,7 +24,7 @@ class Poller(Protocol):
     def modify(self, fd: int, events: int) -> None: ...
     def unregister(self, fd: int) -> None: ...
     def poll(self) -> list[tuple[int, int]]:
-        """The sockets that are ready, with their events."""
+        """Return the ready sockets with their events."""
         ...
 
     def close(self) -> None: ...
@@ -48,7 +48,7 @@ class EpollPoller:
 
 
 class LoopPoller:
-    """Collects the events that the event loop reports. A socket may be reported although it is not ready any more."""
+    """Collects events from the event loop. A reported socket may no longer be ready."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_ready: Callable[[], None]) -> None:
         self._loop = loop

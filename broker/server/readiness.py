@@ -1,11 +1,11 @@
 """Fair scheduling of connections: one poller for all sockets, and one time budget per event-loop iteration.
 
-An iteration first serves the sockets that became ready, a few requests each. Connections that pipeline more requests
-than that join a queue, which is served round robin for the rest of the time budget. So a client that waits for its
-responses is served ahead of the backlog of clients that do not.
+An iteration first serves the ready sockets, a few requests each. Connections that pipeline more requests join a queue.
+The queue is served round robin, with a separate time budget. Therefore clients that wait for their responses are served
+before the backlog of pipelining clients.
 
-Where several requests are executed in an iteration, their responses are held back and sent together. Each response
-that is sent alone wakes up a client that has just gone to sleep, which costs both sides more than the system call.
+If an iteration executes several requests, their responses are coalesced. A response that is sent alone wakes up its
+client. The wake-up costs both sides more than the system call.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ from typing import Protocol
 
 from headgate.broker.server.polling import READ, READABLE, WRITABLE, WRITE, new_poller
 
-# How long sockets are served in an iteration. The others wait for the next one, after timers and new connections.
+# Time budget for ready sockets per iteration. The remaining sockets wait until timers and new connections have run.
 turn_seconds_max = 0.010
 
-# How long queued connections are served in an iteration, in addition: at least one of them, however late it is.
-# This delays every other client, so it is about as long as a request takes.
+# Additional time budget for queued connections per iteration. At least one of them is served. The budget delays every
+# other client, so it is about the duration of one request.
 queued_seconds_max = 0.0003
 
-# Responses are held back until the iteration ends, but not more of them and not for longer than this.
+# Limits on coalescing: the number of connections with held responses, and how long responses are held.
 held_senders_max = 64
 held_seconds_max = 0.001
 
@@ -37,7 +37,7 @@ class Readiness:
         self.now = now
         """Seconds, for the time budgets."""
         self.coalesces = False
-        """Whether responses are held back: this iteration executes more than one request."""
+        """Whether to coalesce responses, because this iteration executes more than one request."""
         self._loop = loop
         self._readers: dict[int, Callable[[], None]] = {}
         self._writers: dict[int, Callable[[], None]] = {}
@@ -88,12 +88,12 @@ class Readiness:
         return (READ if fd in self._readers else 0) | (WRITE if fd in self._writers else 0)
 
     def enqueue(self, serve: Callable[[], None]) -> None:
-        """Call `serve` once, after those that are queued already. It enqueues itself again if it has more to do."""
+        """Add a callback to the end of the queue. It is called once, and enqueues itself again if it has more work."""
         self._queue.append(serve)
         self._schedule()
 
     def hold(self, sender: Sender) -> None:
-        """Call `sender.send_held` when the iteration ends, or sooner."""
+        """Call `sender.send_held` at the end of the iteration, or earlier."""
         held = self._held
         if not held:
             self._held_since = self.now()
@@ -102,14 +102,14 @@ class Readiness:
             self.release()
 
     def release(self) -> None:
-        """Send the responses that are held back. Call this before work that takes long."""
+        """Flush the held responses of all connections. Call this before any long-running work."""
         if self._held:
             held, self._held = self._held, []
             for sender in held:
                 sender.send_held()
 
     def _schedule(self) -> None:
-        """Have a turn in the next iteration, whether or not a socket is ready by then."""
+        """Run a turn in the next iteration, even if no socket is ready."""
         if self._next_turn is None:
             self._next_turn = self._loop.call_soon(self._scheduled_turn)
 
@@ -118,7 +118,7 @@ class Readiness:
         self._turn()
 
     def _on_ready(self) -> None:
-        # One turn per iteration: the scheduled turn polls, too.
+        # Run one turn per iteration. A scheduled turn also polls.
         if self._next_turn is None:
             self._turn()
 
@@ -149,7 +149,7 @@ class Readiness:
             if events & READABLE and (reader := self._readers.get(fd)) is not None:
                 reader()
             if events & WRITABLE and (writer := self._writers.get(fd)) is not None:
-                # This usually sends megabytes.
+                # Flush held responses first: the writer usually sends megabytes.
                 self.release()
                 writer()
         except Exception as error:
@@ -158,7 +158,7 @@ class Readiness:
     def _serve_queued(self) -> None:
         self.coalesces = True
         until = self.now() + queued_seconds_max
-        # Each at most once, so that new requests of other clients come in between.
+        # Serve each connection at most once, so that other clients' new requests are not delayed.
         for _ in range(len(self._queue)):
             try:
                 self._queue.popleft()()

@@ -15,7 +15,7 @@ from headgate.broker.server.server import Server
 from headgate.broker.state.settings import BrokerSettings
 from headgate.wire.allocator import set_malloc_thresholds
 
-# A request needs buffers of about 1 MiB.
+# malloc thresholds. A request needs buffers of about 1 MiB.
 kept_free_bytes_max = 32 * 1024 * 1024
 mmap_bytes_min = 8 * 1024 * 1024
 
@@ -31,7 +31,7 @@ async def serve(
     *,
     stop_at_eof: bool = False,
 ) -> None:
-    """Start and report the address. Stop on SIGTERM, on SIGINT, or (`stop_at_eof`) when standard input ends."""
+    """Start the server and report its address. Stops on SIGTERM, SIGINT, or end of standard input (`stop_at_eof`)."""
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -60,7 +60,7 @@ def _at_end_of_input(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) 
 
 
 def keep_freed_buffers() -> None:
-    """Keep freed memory for the next request. Page faults would double the CPU time per byte."""
+    """Keep freed memory in the process for the next request. New page faults would double the CPU time per byte."""
     set_malloc_thresholds(kept_free_bytes_max=kept_free_bytes_max, mmap_bytes_min=mmap_bytes_min)
 
 

@@ -18,24 +18,23 @@ from headgate.broker.state.settings import BrokerSettings
 
 logger = logging.getLogger("headgate.broker.server")
 
-# One buffer for all connections. A request that arrives in one piece is executed from it, so that an idle connection
-# needs no buffer.
+# One receive buffer for all connections. Complete requests are executed directly from this buffer. Therefore idle
+# connections need no buffer.
 receive_buffer_bytes = 256 * 1024
 
 # Memory for partial and waiting requests of all connections. When it is exhausted, the server closes the connection
-# whose request has stalled the longest. If none has stalled, it closes the connection that needs more.
+# with the longest stalled request. If no request has stalled, the server closes the connection that needs more memory.
 partial_requests_bytes_max = 1024 * 1024 * 1024
 stalled_request_ms_min = 1_000
 
-# The longest interval between checks for idle connections, and the pause of accepting when no descriptor is left.
+# The maximum interval between checks for idle connections, and the pause after the server runs out of descriptors.
 idle_check_interval_ms = 10_000
 accept_pause_ms = 200
 
-# File descriptors that connections do not use, because segments are opened for reads, rolls and checkpoints. At most a
-# quarter of the process's limit.
+# File descriptors reserved for segment files (reads, rolls, checkpoints). At most a quarter of the process limit.
 spare_descriptors = 64
 
-# New connections accepted per event-loop iteration, so that a flood of them does not starve existing connections.
+# Limit on accepted connections per event-loop iteration, so that a flood does not starve existing connections.
 accepts_per_iteration_max = 64
 
 
@@ -100,7 +99,7 @@ class Server:
         return True
 
     def _close_most_stalled(self, spared: int) -> bool:
-        """Close the connection with the longest stalled partial request, to release its memory."""
+        """Close the connection with the longest stalled partial request. Returns False if no request has stalled."""
         partial = [each for each in self._connections.values() if each.partial_bytes and each.number != spared]
         stalled = min(partial, key=lambda connection: connection.last_active_ms, default=None)
         if stalled is None or stalled.last_active_ms > self.now_ms() - stalled_request_ms_min:
@@ -195,7 +194,7 @@ class Server:
         if idle_ms_max < 0:
             self.broker.timers.after(idle_check_interval_ms, self._close_idle)
             return
-        # Check more often if the limit is short. The default is ten minutes.
+        # Check more often if the idle limit is short. The default is ten minutes.
         self.broker.timers.after(max(min(idle_check_interval_ms, idle_ms_max // 2), 100), self._close_idle)
         idle_before_ms = self.now_ms() - idle_ms_max
         for connection in list(self._connections.values()):
@@ -203,7 +202,7 @@ class Server:
                 connection.close("idle for longer than connections.max.idle.ms")
 
     def _schedule(self) -> None:
-        """Wake up for the next timer."""
+        """Schedule a wake-up for the next timer."""
         deadline_ms = self.broker.timers.next_deadline_ms()
         if self._timer is not None:
             self._timer.cancel()
@@ -219,7 +218,7 @@ class Server:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Raises OSError."""
+    """Bind a TCP socket to the first address of `host`. Raises OSError."""
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
     try:
