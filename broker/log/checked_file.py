@@ -1,8 +1,8 @@
-"""Small files with a checksum, for everything that controls deletion or identity.
+"""Small files with a checksum, for all state that controls deletion or identity.
 
-A file is one line, `headgate-crc32c <eight hex digits>`, then the content that the checksum covers. The line comes
-first: a truncated file still has it and fails the check. Files from before this format have no such line. Their reader
-validates the content instead; a damaged first line does not pass that validation.
+A file starts with the line `headgate-crc32c <eight hex digits>`. The content that the checksum covers follows. The line
+comes first, so a truncated file still has it and fails the check. Files from before this format lack the line. Their
+reader validates the content instead. A damaged first line fails that validation.
 """
 
 import os
@@ -20,7 +20,7 @@ _HEAD_BYTES = len(_MARK) + 8 + 1
 
 
 class DamagedFile(Exception):
-    """The content of a file does not match its checksum, or is not what such a file contains."""
+    """The content of a file does not match its checksum or has an invalid format."""
 
     def __init__(self, path: Path, reason: str = "the checksum does not match the content") -> None:
         super().__init__(f"{path.parent.name}/{path.name} is damaged: {reason}")
@@ -33,7 +33,10 @@ class Stored(NamedTuple):
 
 
 def read_checked(path: Path) -> Stored | None:
-    """The file's content; None if there is no file. Raises DamagedFile, and StorageError if the file is unreadable."""
+    """Return the file's content, or None if the file does not exist.
+
+    Raises DamagedFile if the checksum does not match. Raises StorageError if the file is unreadable.
+    """
     try:
         with open(open_files.open(path, os.O_RDONLY), "rb") as file:
             data = file.read()

@@ -1,8 +1,9 @@
-"""The data directory: who owns it, how the last owner left it, and where each partition lies.
+"""The data directory: its lock, the state of the last shutdown, and the partition directories.
 
-One process per directory, held by a lock that the kernel releases with the process. A marker says that the last stop
-was clean; the machine's boot id says whether the page cache can have survived since. Every file here has a checksum
-(`broker.log.checked_file`). Where a file is damaged or missing, the broker assumes whatever deletes nothing.
+A file lock limits the directory to one process. The kernel releases the lock when the process ends. A marker file
+records a clean shutdown. The machine's boot id shows whether the page cache can have survived since then. Every state
+file has a checksum (`broker.log.checked_file`). If a file is damaged or missing, the broker makes the assumption that
+deletes no data.
 """
 
 import fcntl
@@ -30,7 +31,7 @@ _PARTITION_NAME = re.compile(r"(.+)-(0|[1-9][0-9]{0,8})")
 
 
 class Owner(NamedTuple):
-    """Whose directory it is."""
+    """The partition that a directory belongs to."""
 
     topic: str
     topic_id: uuid.UUID
@@ -48,7 +49,7 @@ class DataDirectory:
         self._has_sound_points = False
 
     def open(self) -> None:
-        """Take the directory, creating it if need be, and read how it was left."""
+        """Lock the directory and read the state of the last shutdown. Creates the directory if it is missing."""
         missing = [path for path in (self.path, *self.path.parents) if not path.exists()]
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,7 +87,7 @@ class DataDirectory:
             self.reserve.write(lambda: write_checked(self.path / "boot-id", self._boot_id.encode()))
         if not self._has_sound_points:
             self.reserve.write(lambda: self._store_recovery_points(self.recovery_points))
-        # The marker must not come back after a power cut.
+        # Make the removal durable: the marker must not reappear after a power cut.
         sync_directory(self.path)
 
     def close(self, *, clean: bool) -> None:
@@ -102,7 +103,7 @@ class DataDirectory:
         return self.path / f"{topic}-{index}"
 
     def create_partitions(self, topic: str, topic_id: uuid.UUID, indexes: range) -> None:
-        """Make the directories of a topic's partitions, each with a note of whose it is."""
+        """Create the directories of a topic's partitions. Each one gets a note that names its topic."""
         self._forget_recovery_points({self.partition_path(topic, index).name for index in indexes})
         try:
             for index in indexes:
@@ -116,19 +117,19 @@ class DataDirectory:
         sync_directory(self.path)
 
     def write_note(self, path: Path, topic: str, topic_id: uuid.UUID) -> None:
-        """Write the note by which a directory is found again if the metadata journal is lost.
+        """Write the note that identifies the directory's topic if the metadata journal is lost.
 
-        Not fsynced: the note is checked at each start and written again if a power cut took it.
+        Does not fsync. Each start checks the note and rewrites it if a power cut removed it.
         """
         note = json.dumps({"topic": topic, "topic_id": str(topic_id), "version": 1}).encode()
         write_checked(path / "partition.metadata", note, durable=False)
 
     def repair_note(self, path: Path, topic: str, topic_id: uuid.UUID) -> None:
-        """The same at start, where it can wait until there is space."""
+        """Write the note at start. On a full disk, the write waits until there is space."""
         self.reserve.write(lambda: self.write_note(path, topic, topic_id))
 
     def owner(self, path: Path) -> Owner | None:
-        """The partition that a directory belongs to, from its note; None without one. Raises DamagedFile."""
+        """Return the partition that the directory's note names, or None without a note. Raises DamagedFile."""
         note_path = path / "partition.metadata"
         stored = read_checked(note_path)
         if stored is None:
@@ -151,11 +152,11 @@ class DataDirectory:
         )
 
     def set_aside(self, path: Path) -> Path:
-        """Rename a partition's directory so that its name is free at once; the files go when nobody reads them."""
+        """Rename a partition's directory, so that its name is free at once. `remove_set_aside` deletes the files."""
         return _rename(path, _DELETED_SUFFIX)
 
     def _move_out_of_the_way(self, path: Path) -> None:
-        """Free the name of a directory that no topic owns. Records in it are kept for the operator."""
+        """Free the name of a directory that no topic owns. Keeps its records for the operator."""
         if any(segment.stat().st_size for segment in path.glob("*.log")):
             stray = _rename(path, _STRAY_SUFFIX)
             logger.warning("%s holds records of no known topic; they are kept in %s", path.name, stray.name)
@@ -163,7 +164,7 @@ class DataDirectory:
             self.set_aside(path)
 
     def remove_set_aside(self) -> None:
-        """Delete for good what was set aside, now or by an earlier process."""
+        """Delete the directories that this process or an earlier one set aside."""
         for path in self.path.iterdir():
             if path.is_dir() and path.name.endswith(_DELETED_SUFFIX):
                 for file in path.iterdir():
@@ -175,7 +176,10 @@ class DataDirectory:
             self._store_recovery_points(points)
 
     def _store_recovery_points(self, points: dict[str, int]) -> None:
-        """Replace the file. The version before stays: its points are lower, hence as true, should this one rot."""
+        """Replace the file and keep the previous version as a fallback for a damaged file.
+
+        The recovery points of the previous version are lower, so they are still correct.
+        """
         path, previous = self.path / "recovery-points", self.path / "recovery-points.previous"
         if self._has_sound_points:
             try:
@@ -187,13 +191,16 @@ class DataDirectory:
         self.recovery_points, self._has_sound_points = points, True
 
     def _forget_recovery_points(self, names: set[str]) -> None:
-        """What an earlier partition of the same name had on the disk says nothing about a new one."""
+        """Remove the recovery points of earlier partitions with these names. They do not apply to new partitions."""
         if names & self.recovery_points.keys():
             left = {name: point for name, point in self.recovery_points.items() if name not in names}
             self.write_recovery_points(left)
 
     def _read_recovery_points(self) -> tuple[dict[str, int], bool]:
-        """The points, and whether they are certain: read from the newest file and confirmed by its checksum."""
+        """Return the recovery points and whether they are certain.
+
+        They are certain if they come from the newest file and its checksum confirms them.
+        """
         newest = self.path / "recovery-points"
         for path in (newest, newest.with_name("recovery-points.previous")):
             try:
@@ -209,7 +216,10 @@ class DataDirectory:
         return {}, False
 
     def _stored_boot_id(self) -> str | None:
-        """None when it is not known. The page cache is then taken to have survived: nothing is cut that need not be."""
+        """Return the stored boot id, or None if it is unknown.
+
+        For None, the caller assumes that the page cache survived. Recovery then truncates less.
+        """
         path = self.path / "boot-id"
         try:
             stored = read_checked(path)
@@ -224,7 +234,7 @@ class DataDirectory:
 
 
 def topic_of(path: Path) -> tuple[str, int] | None:
-    """(topic, partition) as the name of a partition's directory says, for when its note is lost."""
+    """Return (topic, partition) from the name of a partition's directory. Used if the note is lost."""
     match = _PARTITION_NAME.fullmatch(path.name)
     return (match[1], int(match[2])) if match is not None else None
 
@@ -241,7 +251,7 @@ def _rename(path: Path, suffix: str) -> Path:
 
 
 def _sync_new_name(path: Path) -> None:
-    """Make a directory that was just created survive a power cut, where its parent allows an fsync."""
+    """Make a new directory durable. Logs a warning if the fsync of its parent fails."""
     try:
         sync_directory(path.parent)
     except StorageError as error:

@@ -1,9 +1,9 @@
-"""Disk space that the broker keeps for itself, so that a full disk can be emptied.
+"""Reserved disk space that lets the broker delete data on a full disk.
 
 Deleting records, topics and old segments needs a few blocks: for a new log start offset, or an entry in the metadata
-journal. So do a start and a clean stop. The reserve is a file of a few megabytes. When one of these operations finds
-the disk full, the broker removes the file and retries. Until the reserve can be allocated again, the broker is
-read-only: producers would use up the space.
+journal. A start and a clean stop need a few blocks too. The reserve is a file of up to four megabytes. If one of these
+operations finds the disk full, the broker removes the file and retries. The broker is then read-only until it can
+allocate the reserve again. Otherwise producers would use up the space.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from headgate.broker.log.open_files import open_files
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.runtime.system_calls import allocate
 
-# Size of the reserve: about a thousand blocks. On a small file system it is a sixteenth of that.
+# Size of the reserve: about a thousand blocks, but at most one sixteenth of the file system.
 reserve_bytes_max = 4 * 1024 * 1024
 reserve_share = 16
 
@@ -36,8 +36,10 @@ class DiskReserve:
         self._postponed: list[Callable[[], object]] = []
 
     def open(self) -> None:
-        """At start, when the directory belongs to this process. Frees the reserve at once if the disk is nearly full,
-        because recovery writes many small files."""
+        """Allocate the reserve at start, after the process has locked the directory.
+
+        Releases the reserve at once if the disk is nearly full, because recovery writes many small files.
+        """
         if not self._is_allocated() and not self._allocate():
             self._release("too little space is left")
         elif self._free_bytes() < self._size_bytes() // 2:
@@ -56,7 +58,10 @@ class DiskReserve:
         return action()
 
     def write(self, action: Callable[[], object]) -> None:
-        """The same for a write at start that can wait until there is space: the broker is read-only until then."""
+        """Run a write at start. If the reserve does not suffice, postpone the write until there is space.
+
+        The broker is read-only until then. Raises StorageError for other failures.
+        """
         try:
             self.use(action)
         except StorageError as error:
@@ -90,7 +95,7 @@ class DiskReserve:
             raise StorageError("the disk is full: the broker is read-only until there is space", errno.ENOSPC)
 
     def _release(self, reason: str) -> bool:
-        """Free the space; False if there is none to free."""
+        """Remove the reserve and make the broker read-only. Returns False if there is no reserve to remove."""
         if not self.is_released:
             self.is_released = True
             logger.error(
@@ -103,7 +108,10 @@ class DiskReserve:
         return True
 
     def _allocate(self) -> bool:
-        """False if there is too little space. A file system that cannot reserve space works without a reserve."""
+        """Allocate the reserve. Returns False if there is too little space.
+
+        After any other failure, the broker runs without a reserve. Some file systems cannot reserve space.
+        """
         size = self._size_bytes()
         if self._free_bytes() < 2 * size:
             return False

@@ -1,6 +1,6 @@
 """Disk access: log files, and changes that survive a power cut.
 
-Everything that reaches the disk goes through here, so that a test can make it fail.
+Log writes and fsyncs go through this module, so that tests can inject failures.
 """
 
 import contextlib
@@ -13,10 +13,10 @@ from headgate.broker.log.page_cache import ColdRead, cached_bytes, read_cached
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.runtime.system_calls import send_file, sync_file, sync_file_and_metadata, write_at
 
-# How much is read and written again at once after a crash.
+# Chunk size of `LogFile.rewrite`, which recovery calls after a crash.
 rewrite_bytes = 1024 * 1024
 
-# A write may be cut short; how often to go on before calling it a failure.
+# Attempts to complete a short write before it counts as a failure.
 write_attempts_max = 16
 
 
@@ -40,7 +40,7 @@ class LogFile:
     )
 
     def __init__(self, path: Path, *, is_new: bool = False) -> None:
-        """`is_new`: the file is being created, so its first sync has to cover its name as well."""
+        """If `is_new` is set, the first sync also syncs the directory entry of the new file."""
         self.path = path
         self.is_dirty = False
         """Written since the last sync."""
@@ -58,7 +58,7 @@ class LogFile:
     def _open(self) -> Descriptor:
         if self.is_discarded:
             raise FileNotFoundError(errno.ENOENT, "the file was deleted", str(self.path))
-        # Never created twice: if the file is gone, an empty one in its place would hide the loss.
+        # Create the file only once. If it disappears later, a new empty file would hide the loss.
         flags = os.O_RDWR if self._exists else os.O_RDWR | os.O_CREAT
         descriptor = Descriptor(open_files.open(self.path, flags))
         self._exists = True
@@ -67,15 +67,15 @@ class LogFile:
         return descriptor
 
     def descriptor(self) -> Descriptor:
-        """The open descriptor. It stays open while the caller holds the reference. Raises OSError."""
+        """Return the open descriptor. It stays open while the caller holds the reference. Raises OSError."""
         self.recently_used = True
         return self._descriptor or self._open()
 
     def release(self) -> None:
-        """Close the file to free its descriptor; it opens again on the next use.
+        """Close the file to free its descriptor. The next use opens it again.
 
-        Unsynced writes are synced first. If their writeback failed while no descriptor is open, the kernel could
-        forget the error, and a later fsync would report success.
+        Syncs unsynced writes first. If writeback fails while no descriptor is open, the kernel can forget the error.
+        A later fsync would then report success.
         """
         if self.is_dirty and not self.is_discarded:
             with contextlib.suppress(StorageError):
@@ -83,7 +83,7 @@ class LogFile:
         self._descriptor = None
 
     def discard(self) -> None:
-        """The file was removed or renamed: never open it again."""
+        """Never open the file again. Call this after the file is removed or renamed."""
         self.is_discarded = True
 
     def size(self) -> int:
@@ -96,26 +96,26 @@ class LogFile:
         return os.pread(descriptor.number, length, position)
 
     def read_cached(self, position: int, length: int) -> bytes | bytearray | None:
-        """The bytes, which the file has, if no read of the disk is needed for them. Raises OSError."""
+        """Return the bytes of a range inside the file, or None if some are not in the page cache. Raises OSError."""
         return read_cached(self.descriptor(), position, length)
 
     def cached_bytes(self, position: int, length: int) -> int:
-        """The number of leading bytes of a range that are in the page cache. Raises OSError."""
+        """Return the number of leading bytes of a range that are in the page cache. Raises OSError."""
         return cached_bytes(self.descriptor(), position, length)
 
     def require_cached(self, position: int, length: int) -> None:
-        """Raises ColdRead if a read of the range would wait for the disk, and OSError."""
+        """Raise ColdRead if a read of the range would wait for the disk. Raises OSError."""
         cached = self.cached_bytes(position, length)
         if cached < length:
             raise ColdRead(self, position + cached, length - cached)
 
     def send(self, socket_descriptor: int, position: int, length: int) -> int:
-        """sendfile; the number of bytes sent. Raises OSError."""
+        """Send a range to a socket with sendfile. Returns the number of bytes sent. Raises OSError."""
         descriptor = self.descriptor()
         return send_file(socket_descriptor, descriptor.number, position, length)
 
     def write(self, position: int, head: bytes, rest: memoryview) -> int:
-        """Write both at `position`, or nothing: a failed write is cut off again."""
+        """Write `head` and `rest` at `position`. A failed write is truncated again. Raises StorageError."""
         self.recently_used = self.is_dirty = True
         try:
             descriptor = self._descriptor or self._open()
@@ -128,7 +128,7 @@ class LogFile:
         except OSError as error:
             self._cut_off(descriptor, position)
             raise StorageError(f"cannot write {self.path.name}: {error.strerror}", error.errno) from error
-        # Again: a sync in another thread may have begun before the write and cleared the mark meanwhile.
+        # Set the flag again: a sync in another thread may have cleared it during the write.
         self.is_dirty = True
         return written
 
@@ -136,12 +136,13 @@ class LogFile:
         try:
             os.ftruncate(descriptor.number, position)
         except OSError as error:
-            # A tail that is neither written nor removed: only recovery can say what is there.
+            # The state of the tail is unknown. EIO makes the error unrecoverable: only recovery can repair the file.
             raise StorageError(f"cannot cut {self.path.name} back: {error.strerror}", errno.EIO) from error
 
     def rewrite(self, start: int, end: int) -> None:
-        """Write the bytes of a range again, unchanged. The next sync then writes them, whatever the kernel thinks of
-        their pages: a failed fsync marks pages clean that never reached the disk.
+        """Write the bytes of a range again, unchanged, so that the next sync writes them to the disk.
+
+        A failed fsync marks pages as clean that never reached the disk. A later fsync alone would skip them.
         """
         self.is_dirty = True
         try:
@@ -164,8 +165,8 @@ class LogFile:
     def sync(self) -> None:
         """Flush to the disk.
 
-        A failed fsync is final: the kernel may have dropped the pages, so a second try could report success. A missing
-        descriptor is not: nothing was tried, and the error is recoverable.
+        A failed fsync is final: the kernel may have dropped the pages, so a retry could report success. A failure to
+        get a descriptor is recoverable, because no fsync has run.
         """
         self._sync_content()
         if self._name_unsynced:
@@ -183,7 +184,7 @@ class LogFile:
         try:
             sync_file(descriptor.number)
         except OSError as error:
-            # The text alone: the exception would refer to this frame, and the file would never be closed.
+            # Keep only the text: the exception refers to this frame, so the file would never be closed.
             self._failure = f"fsync of {self.path.name} failed: {error.strerror}"
             raise StorageError(self._failure, errno.EIO) from error
 
@@ -200,7 +201,7 @@ def _write_rest(descriptor: Descriptor, position: int, data: bytes, written: int
 
 
 def sync_directory(path: Path) -> None:
-    """Make names created, renamed or removed in `path` survive a power cut."""
+    """Fsync a directory, so that created, renamed and removed names survive a power cut."""
     try:
         fd = open_files.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -214,7 +215,7 @@ def sync_directory(path: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Atomic replace: write a temporary file, fsync it, rename it."""
+    """Atomic replace: write a temporary file, fsync it if `durable`, rename it."""
     temporary = path.with_name(path.name + ".tmp")
     try:
         fd = open_files.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -228,7 +229,7 @@ def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
             os.close(fd)
         os.replace(temporary, path)
     except OSError as error:
-        # On a full disk the temporary file would keep the last free blocks.
+        # Remove the temporary file: on a full disk it would occupy the last free blocks.
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise StorageError(f"cannot write {path.name}: {error.strerror}", error.errno) from error
@@ -237,9 +238,9 @@ def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
 
 
 def read_file(path: Path) -> bytes | None:
-    """The content; None if the file is missing or cannot be read.
+    """Return the content, or None if the file is missing or unreadable.
 
-    Raises StorageError if no file descriptor is left: the file must not pass for a missing one then.
+    Raises StorageError if no file descriptor is left. The file must not count as missing in this case.
     """
     try:
         fd = open_files.open(path, os.O_RDONLY)
@@ -255,7 +256,7 @@ def read_file(path: Path) -> bytes | None:
 
 
 def list_directory(path: Path) -> list[str]:
-    """The names in a directory. Raises OSError."""
+    """Return the names in a directory. Raises OSError."""
     fd = open_files.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         return os.listdir(fd)

@@ -1,8 +1,8 @@
 """Group commit: one fdatasync serves every batch that waits for it.
 
-A producer with acks=all waits until its batch is on the disk. Waiting logs queue up for a few threads; while a sync
-runs, more batches arrive and share the next one. Callers and completions live on one thread (the event loop's), which
-`post` reaches from the workers; a failed sync stops its log for good.
+A producer with acks=all waits until its batch is on the disk. Waiting logs form a queue for a few worker threads. The
+batches that arrive during a sync share the next sync. Callers and completions run on the event loop's thread. Workers
+hand completions to that thread with `post`. An unrecoverable sync failure stops the log until the broker restarts.
 """
 
 import time
@@ -16,10 +16,10 @@ from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.errors import PartitionDeleted, StorageError
 from headgate.broker.runtime.worker_threads import Post, WorkerThreads
 
-# The disk overlaps a few syncs of different files; more threads only wait on its journal.
+# The disk runs a few syncs of different files in parallel. More threads only wait for the file system's journal.
 worker_threads = 4
 
-# A sync that finds no file descriptor is retried for about ten seconds, then its producers get a retriable error.
+# Retry a sync for about ten seconds if no file descriptor is free. Producers then get a retriable error.
 sync_attempts_max = 100
 sync_retry_ms = 100
 
@@ -35,7 +35,7 @@ class _Waiting:
 
 
 _Sync: TypeAlias = tuple[_Waiting, list[LogFile], int]
-"""The files to sync, and the offset that is on the disk then."""
+"""The waiting producers, the files to sync, and the log end offset that the sync covers."""
 
 
 class GroupCommit:
@@ -51,7 +51,7 @@ class GroupCommit:
         self._threads.stop()
 
     def flush(self, log: PartitionLog) -> Deferred[StorageError | None]:
-        """Completes with None once all that `log` holds now is on the disk, else with what went wrong."""
+        """Flush the current content of `log`. Completes with None when it is on the disk, or with the error."""
         if log.is_deleted:
             return Deferred.of(_deleted(log))
         if log.failure is not None:
@@ -82,7 +82,7 @@ class GroupCommit:
     def _done(self, waiting: _Waiting, offset: int, error: StorageError | None) -> None:
         log, deferreds = waiting.log, waiting.deferreds
         if log.is_deleted:
-            # Its files are elsewhere by now, so that a sync may well have failed: that is no fault of the disk's.
+            # The topic is deleted and its files have moved, so a failed sync does not mean that the disk failed.
             error = _deleted(log)
         elif error is not None:
             log.fail(error)
@@ -106,7 +106,7 @@ class GroupCommit:
 
 
 def _sync_all(files: Sequence[LogFile]) -> StorageError | None:
-    """Sync the files. If no descriptor is left, wait and retry: nothing has failed yet."""
+    """Sync the files. If no file descriptor is left, wait and retry. Returns the last error."""
     for attempt in range(sync_attempts_max):
         try:
             for file in files:

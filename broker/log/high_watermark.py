@@ -1,8 +1,8 @@
 """Batches that consumers must not see yet, because a power cut could still remove them.
 
-A producer with acks=all learns that its batch is stored when it is on the disk. Consumers see the batch from the same
-moment on: the high watermark stops at the first batch that waits for its fsync. Batches with acks=0 or acks=1 are
-visible at once, unless they come after a batch that waits.
+A producer with acks=all gets its response when the batch is on the disk. Consumers see the batch from then on. The high
+watermark stops at the first batch that waits for its fsync. Batches with acks=0 or acks=1 are visible at once, unless
+they follow a batch that waits.
 """
 
 from collections import deque
@@ -11,7 +11,7 @@ from headgate.broker.log.segment import Segment
 
 
 class HiddenBatch:
-    """One batch that waits for its fsync, or a run of batches behind it that do not."""
+    """One batch that waits for its fsync, or a run of later batches that do not wait for one."""
 
     __slots__ = ("awaits_flush", "base_offset", "end_offset", "position", "segment", "size_bytes")
 
@@ -35,21 +35,21 @@ class HiddenBatches:
     def __init__(self) -> None:
         self._batches: deque[HiddenBatch] = deque()
         self.first: HiddenBatch | None = None
-        """It begins at the high watermark. None if everything is visible."""
+        """The batch that begins at the high watermark. None if everything is visible."""
 
     def add(self, batch: HiddenBatch) -> None:
         if self.first is None:
             self.first = batch
         last = self._batches[-1] if self._batches else None
         if last is not None and not last.awaits_flush and not batch.awaits_flush:
-            # One entry for the whole run: its length depends on how long the disk takes.
+            # Coalesce the run into one entry. Otherwise a slow fsync would grow the queue.
             last.end_offset = batch.end_offset
             last.size_bytes += batch.size_bytes
         else:
             self._batches.append(batch)
 
     def flushed(self, offset: int) -> int:
-        """Everything before `offset` is on the disk: show the batches that nothing holds back; their bytes."""
+        """Make batches visible after a flush up to `offset`. Returns the number of bytes that become visible."""
         if self.first is None:
             return 0
         batches, shown_bytes = self._batches, 0

@@ -1,7 +1,7 @@
-"""Cluster id and leader epoch of a data directory: created once, then kept, in `meta.json` and a copy of it.
+"""Cluster id and leader epoch of a data directory, stored in `meta.json` and in a copy of it.
 
-The leader epoch counts unclean starts, so that clients notice records that a crash took (KIP-320). A new cluster id
-makes clients and tools believe that they talk to another cluster. Neither is replaced without a line in the log.
+The leader epoch counts unclean starts, so that clients detect records lost in a crash (KIP-320). A new cluster id
+looks like another cluster to clients and tools. If both files are lost, the broker logs the new values as an error.
 """
 
 import base64
@@ -20,8 +20,8 @@ logger = logging.getLogger("headgate.broker.log")
 
 _FILES = ("meta.copy.json", "meta.json")
 
-# Added to the largest epoch found in the partitions when the count of unclean starts is lost. A partition learns of an
-# epoch with its first write, so epochs may have passed without a trace.
+# If the count of unclean starts is lost, the new epoch is the largest epoch in the partitions plus this number. A
+# partition records an epoch with its first write, so the latest epochs may be missing from all partitions.
 lost_epochs_skipped = 1_000
 
 
@@ -33,7 +33,10 @@ class Identity(NamedTuple):
 def read_identity(
     directory: Path, partitions: list[Path], *, stopped_cleanly: bool, store: Callable[[Callable[[], object]], None]
 ) -> Identity:
-    """The identity for this start. `store` runs the writes, or postpones them on a full disk. Raises StorageError."""
+    """Return the identity for this start, and store it if it changed. Raises StorageError.
+
+    `store` runs the writes, or postpones them on a full disk.
+    """
     found: dict[str, Identity] = {}
     for name in _FILES:
         try:
@@ -90,5 +93,5 @@ def _epochs(path: Path) -> list[tuple[int, int]]:
 
 
 def _new_cluster_id() -> str:
-    """A random UUID in Kafka's spelling: 22 characters of URL-safe base64."""
+    """Return a random UUID in Kafka's format: 22 characters of URL-safe base64."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()

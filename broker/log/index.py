@@ -1,8 +1,8 @@
-"""Sparse indexes of a segment: offset → position, and time → offset, in Kafka's own file formats.
+"""Sparse indexes of a segment: offset → position, and timestamp → offset, in Kafka's file formats.
 
-An index is an aid, never a truth: it can be rebuilt from the segment, and an entry that does not lead to the batch it
-names is a reason to rebuild. It stays in memory while its segment is written to and goes to disk when that is sealed,
-checkpointed or closed.
+The segment is the source of truth, and an index can be rebuilt from it. An entry that does not lead to its batch
+triggers a rebuild. The index of the active segment stays in memory. The broker writes it to disk when it seals,
+checkpoints or closes the segment.
 """
 
 import os
@@ -25,7 +25,7 @@ _TIME_ENTRY = struct.Struct(">qi")
 class OffsetIndex:
     """Pairs of (offset relative to the segment's base, position), both ascending.
 
-    In memory the two parts lie in a row each, so that a search runs without Python's interpreter.
+    Each part is a separate array in memory, so that `bisect` searches it in C.
     """
 
     __slots__ = ("_offsets", "_positions")
@@ -36,7 +36,7 @@ class OffsetIndex:
 
     @classmethod
     def read(cls, entries: bytes, size_bytes: int) -> Self | None:
-        """None if the entries cannot belong to a segment of that size. Ascending order is what a search needs."""
+        """Decode the entries. Returns None if they are not ascending or do not fit a segment of `size_bytes`."""
         if len(entries) % OFFSET_ENTRY_BYTES:
             return None
         both = array("i", entries)
@@ -70,12 +70,12 @@ class OffsetIndex:
         self._positions.append(position)
 
     def floor(self, relative_offset: int) -> tuple[int, int]:
-        """The last entry at or before `relative_offset`; (0, 0), the segment's start, if there is none."""
+        """Return the last entry at or before `relative_offset`, or (0, 0), the segment's start, if there is none."""
         after = bisect_right(self._offsets, relative_offset)
         return (self._offsets[after - 1], self._positions[after - 1]) if after else (0, 0)
 
     def position_floor(self, position: int) -> int:
-        """The last position at or before `position` that an entry leads to; 0 if there is none."""
+        """Return the last indexed position at or before `position`, or 0 if there is none."""
         after = bisect_right(self._positions, position)
         return self._positions[after - 1] if after else 0
 
@@ -83,11 +83,11 @@ class OffsetIndex:
         return (self._offsets[-1], self._positions[-1]) if self._offsets else (0, 0)
 
     def truncate(self, position: int) -> None:
-        """Drop entries that lead to `position` or beyond."""
+        """Drop the entries with a position of at least `position`."""
         self._keep(bisect_left(self._positions, position))
 
     def truncate_offsets(self, relative_offset: int) -> None:
-        """Drop entries of `relative_offset` or beyond."""
+        """Drop the entries with an offset of at least `relative_offset`."""
         self._keep(bisect_left(self._offsets, relative_offset))
 
     def _keep(self, count: int) -> None:
@@ -96,7 +96,7 @@ class OffsetIndex:
 
 
 class TimeIndex:
-    """Pairs of (largest timestamp so far, relative offset of the batch that has it), both ascending."""
+    """Pairs of (largest timestamp so far, relative offset of the batch with that timestamp), both ascending."""
 
     __slots__ = ("entries",)
 
@@ -114,7 +114,7 @@ class TimeIndex:
         return found
 
     def before(self, timestamp: int) -> int:
-        """A relative offset from where on a search for `timestamp` cannot have missed it."""
+        """Return a relative offset at or before the first batch that reaches `timestamp`. Start a search there."""
         entries, unpack = self.entries, _TIME_ENTRY.unpack_from
         low, high = 0, len(entries) // 12
         while low < high:
@@ -126,7 +126,7 @@ class TimeIndex:
         return int(unpack(entries, (low - 1) * 12)[1]) if low else 0
 
     def last_before(self, relative_offset: int) -> tuple[int, int]:
-        """The last entry before `relative_offset`; (-1, 0) if there is none."""
+        """Return the last entry before `relative_offset`, or (-1, 0) if there is none."""
         for start in range(len(self.entries) - 12, -1, -12):
             found: tuple[int, int] = _TIME_ENTRY.unpack_from(self.entries, start)
             if found[1] < relative_offset:
@@ -149,7 +149,7 @@ class TimeIndex:
 
 
 class _IndexFile:
-    """An index on disk, for a thread that reads it into the page cache."""
+    """An index file on disk. A cold-read thread reads it into the page cache."""
 
     __slots__ = ("_path",)
 
@@ -161,14 +161,14 @@ class _IndexFile:
 
 
 def require_cached(*paths: Path) -> None:
-    """Raises ColdRead if a read of the index files would wait for the disk."""
+    """Raise ColdRead if a read of the index files would wait for the disk."""
     for path in paths:
         file = _IndexFile(path)
         try:
             descriptor = file.descriptor()
             size = os.fstat(descriptor.number).st_size
         except OSError:
-            # The read reports it, or the index is missing and is rebuilt.
+            # The later read reports the error. A missing index is rebuilt.
             continue
         if cached_bytes(descriptor, 0, size) < size:
             raise ColdRead(file, 0, size)
@@ -179,5 +179,5 @@ def read_entries(path: Path) -> bytes | None:
 
 
 def write_entries(path: Path, entries: bytes) -> None:
-    """Without an fsync: what a power cut takes away is rebuilt."""
+    """Write an index file without an fsync. An index lost in a power cut is rebuilt."""
     replace_file(path, entries, durable=False)

@@ -1,11 +1,11 @@
 """Durable state as a log of keys and values: committed offsets, topics, configs.
 
-The newest value of a key counts. A null value removes the key. The state is small and in memory, so compaction writes a
-snapshot of it to a new segment, flushes it, and deletes the older segments. A crash in between leaves both, and
-replaying both gives the same state.
+The newest value of a key counts. A null value removes the key. The state is small and stays in memory. Compaction
+writes a snapshot of it to a new segment, flushes it, and deletes the older segments. A crash in between leaves both.
+Replaying both gives the same state.
 
-Reading verifies the checksum of each batch. A damaged batch is skipped and reported in `damage`. `replace_damaged` then
-writes the remaining state to a new segment and keeps copies of the damaged files.
+Reading verifies the checksum of each batch. It skips damaged batches and reports them in `damage`. `replace_damaged`
+then writes the remaining state to a new segment and keeps copies of the damaged files.
 """
 
 import logging
@@ -30,20 +30,21 @@ logger = logging.getLogger("headgate.broker.log")
 Entry = tuple[bytes, bytes | None]
 
 Snapshot: TypeAlias = Callable[[], Iterable[tuple[bytes, bytes]]]
-"""Returns entries that replay to the live state."""
+"""Returns entries that reproduce the live state when they are replayed."""
 
-# Compaction pays when what is dead outweighs what is live; below this size nobody notices either.
+# Compact when the journal exceeds this size and has grown by this factor since the last compaction.
 compact_bytes_min = 8 * 1024 * 1024
 compact_growth_factor = 4
 
-# Entries of a snapshot written as one batch.
+# Snapshot entries per batch.
 snapshot_batch_entries = 1000
 
 
 class Journal:
-    """With `group_commit`, `append` waits for a flush by its threads. Without it, `append` flushes at once.
+    """A log of keys and values on top of a partition log.
 
-    Both raise StorageError. With `reserve`, `append_now` uses reserved space on a full disk.
+    With `group_commit`, its threads flush the entries of `append`. Without it, `append` flushes at once. With
+    `reserve`, `append_now` uses reserved space on a full disk. Both methods raise StorageError.
     """
 
     def __init__(
@@ -60,10 +61,10 @@ class Journal:
         self._clock = clock
         self._compact_at_bytes = compact_bytes_min
         self.damage: list[str] = []
-        """What `entries` could not read, one description each."""
+        """One description per damaged range or batch that `entries` skipped, and per loss that recovery found."""
 
     def entries(self) -> Iterator[Entry]:
-        """All that was ever appended and not compacted away, oldest first, without what is damaged."""
+        """Yield all entries since the last compaction, oldest first. Skips damaged batches."""
         self.damage = [loss.description for loss in self.log.losses]
         for segment in self.log.segments:
             for found in scan(segment.file, 0, segment.size_bytes, segment.base_offset, check=True):
@@ -87,9 +88,9 @@ class Journal:
         self.damage.append(damage)
 
     def replace_damaged(self, snapshot: Snapshot) -> None:
-        """After the entries were read: keep copies of the damaged files, and write the state that is left anew.
+        """Keep copies of the damaged files and write the remaining state to a new segment.
 
-        If that fails, the damage is found again at the next start.
+        Call this after reading `entries`. If it fails, the next start finds the damage again.
         """
         try:
             for segment in self.log.segments:
@@ -102,7 +103,7 @@ class Journal:
             logger.error("%s: the damaged journal stays in use: %s", self.log.name, error)
 
     def append(self, entries: Sequence[Entry]) -> Deferred[StorageError | None]:
-        """Write entries as one batch: after a crash, all of them exist or none. Completes when they are durable."""
+        """Write entries as one atomic batch: after a crash, all or none exist. Completes when they are durable."""
         if self._group_commit is None:
             self.append_now(entries)
             return Deferred.of(None)
@@ -110,7 +111,7 @@ class Journal:
         return self._group_commit.flush(self.log)
 
     def append_now(self, entries: Sequence[Entry]) -> None:
-        """The same, on the disk when it returns; for rare changes. Raises StorageError."""
+        """Write entries as one atomic batch and fsync it before returning. For rare changes. Raises StorageError."""
         reserve, end_before = self._reserve, self.log.log_end_offset
         size_bytes = self._write(entries) if reserve is None else reserve.use(lambda: self._write(entries))
         try:
@@ -121,10 +122,10 @@ class Journal:
             raise
 
     def _take_back(self, end_before: int, size_bytes: int) -> None:
-        """Cut off an entry that could not be made durable, so that a restart does not find what was denied.
+        """Truncate entries whose fsync failed, so that a restart does not replay a rejected change.
 
-        The journal is stopped already, unless only a file descriptor was missing: later entries then follow where this
-        one was. A power cut may still bring the entry back.
+        An unrecoverable error has already stopped the journal. After a recoverable error, such as a missing file
+        descriptor, later entries take the same position. A power cut may still bring the rejected entries back.
         """
         try:
             self.log.take_back(end_before, self.log.segments[-1].size_bytes - size_bytes)
@@ -143,12 +144,15 @@ class Journal:
         self.log.note_flushed(self.log.log_end_offset)
 
     def compact_if_due(self, snapshot: Snapshot) -> None:
-        """Called now and then. Waits for a moment when every append is durable, hence part of the state."""
+        """Compact if the journal is large enough and every append is durable. Called periodically.
+
+        The snapshot contains only durable appends, so compaction waits for pending ones.
+        """
         if self.log.size_bytes > self._compact_at_bytes and self.log.flushed_offset == self.log.log_end_offset:
             self.compact(snapshot)
 
     def compact(self, snapshot: Snapshot) -> None:
-        """Write the live state to a segment of its own and drop everything before it."""
+        """Write the live state to a new segment and delete everything before it."""
         now_ms = self._clock.wall_ms()
         first = self.log.roll(now_ms).base_offset
         pending: list[Entry] = []

@@ -14,13 +14,13 @@ _LINES = re.compile(rb"([0-9]{1,10} [0-9]{1,19}\n)*")
 
 
 def write_epochs(directory: Path, epochs: list[tuple[int, int]]) -> None:
-    """Without an fsync: epochs that a power cut takes are read from the batches again."""
+    """Write the epochs without an fsync. Recovery reads epochs lost in a power cut from the batches."""
     lines = "".join(f"{epoch} {offset}\n" for epoch, offset in epochs)
     write_checked(directory / "leader-epochs", lines.encode(), durable=False)
 
 
 def read_epochs(directory: Path) -> list[tuple[int, int]]:
-    """Raises DamagedFile."""
+    """Return the stored epochs, or an empty list without a file. Raises DamagedFile."""
     path = directory / "leader-epochs"
     stored = read_checked(path)
     if stored is None:
@@ -34,14 +34,15 @@ def read_epochs(directory: Path) -> list[tuple[int, int]]:
 def end_of_epoch(
     epoch: int, epochs: Sequence[tuple[int, int]], current: tuple[int, int], log_start_offset: int
 ) -> tuple[int, int]:
-    """(largest epoch at or before `epoch`, first offset after it). `current` is (current epoch, log end offset).
+    """Return (largest epoch at or before `epoch`, first offset after it).
 
-    For an epoch before all that the log still holds, it is that epoch and the log start offset.
+    `current` is (current epoch, log end offset). If `epoch` precedes all epochs in the log, the result is `epoch` and
+    the log start offset.
     """
     entries = list(epochs)
     if not entries or entries[-1][0] < current[0]:
         entries.append(current)
-    # Of the epochs that begin at the log start offset or before, only the last one still has records.
+    # Of the epochs that begin at or before the log start offset, only the last one still has records.
     gone = sum(start <= log_start_offset for _, start in entries)
     entries = entries[max(gone - 1, 0) :]
     position = bisect_right(entries, epoch, key=lambda entry: entry[0])
@@ -51,6 +52,6 @@ def end_of_epoch(
 
 
 def epoch_at(offset: int, epochs: Sequence[tuple[int, int]]) -> int:
-    """The epoch in which `offset` was written; -1 if that is not known."""
+    """Return the epoch in which `offset` was written, or -1 if it is unknown."""
     position = bisect_right(epochs, offset, key=lambda entry: entry[1])
     return epochs[position - 1][0] if position else -1

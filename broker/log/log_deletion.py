@@ -1,4 +1,4 @@
-"""Deletion at the front of a log: DeleteRecords and retention. Both also work on a full disk."""
+"""Deletion at the start of a log: DeleteRecords and retention. Both also work on a full disk."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def move_start(log: "PartitionLog", offset: int) -> None:
     """Make `offset` the log start offset, durably, and remove the segments before it. Raises StorageError.
 
-    The offset is stored before the segments go: a crash between the two leaves a segment to remove, never a hole. On a
-    full disk the order is reversed, to get the space for it. The first segment that is left then marks the start.
+    Stores the offset before it removes segments. A crash in between leaves a segment to remove, never a gap. On a full
+    disk, it removes segments first to free space. The first remaining segment then marks the start.
     """
     try:
         write_start_offset(log.directory, offset)
@@ -25,7 +25,7 @@ def move_start(log: "PartitionLog", offset: int) -> None:
         if not error.is_out_of_space or len(log.segments) < 2 or log.segments[1].base_offset > offset:
             raise
         while len(log.segments) > 1 and log.segments[1].base_offset <= offset:
-            # One by one, oldest first, each durable before the next: a power cut brings no older one back.
+            # Remove segments one by one, oldest first. Sync each removal, so that a power cut restores no older one.
             log.log_start_offset = log.segments[1].base_offset
             log.drop_segments_before_start()
             sync_directory(log.directory)
@@ -39,16 +39,16 @@ def move_start(log: "PartitionLog", offset: int) -> None:
 
 
 def remove_deleted_tail(log: "PartitionLog", now_ms: int) -> None:
-    """If every record is deleted, free the space of the last segment too. Raises StorageError."""
+    """Remove the last segment if all of its records are deleted, to free its space. Raises StorageError."""
     if log.log_start_offset == log.log_end_offset and log.segments[-1].size_bytes:
         log.roll(now_ms)
         log.drop_segments_before_start()
 
 
 def _is_expired(log: "PartitionLog", segment: "Segment", now_ms: int) -> bool:
-    """Whether the segment is older than retention.ms, by its largest timestamp.
+    """Whether the segment's largest timestamp is older than retention.ms.
 
-    The time of the last write counts if no record has a timestamp. If a batch is damaged, the later of both counts.
+    If no record has a timestamp, `created_ms` counts. If a batch is damaged, the later of both counts.
     """
     timestamp = segment.largest_timestamp
     if timestamp < 0 or segment.is_damaged:
@@ -57,9 +57,9 @@ def _is_expired(log: "PartitionLog", segment: "Segment", now_ms: int) -> bool:
 
 
 def confirm_times(log: "PartitionLog", now_ms: int) -> Iterator[None]:
-    """Before retention by time: read the oldest segment, in steps, if its timestamps stem from an index alone.
+    """Read the timestamps of the oldest segment from its batches, if only an index says that it is expired.
 
-    Raises OSError, StorageError.
+    Runs before retention by time. Yields after each batch. Raises OSError, StorageError.
     """
     oldest = log.segments[0]
     if oldest.size_bytes == 0 or oldest.has_confirmed_times or not log.settings.deletes_old_segments:
@@ -71,7 +71,7 @@ def confirm_times(log: "PartitionLog", now_ms: int) -> Iterator[None]:
 
 
 def _read_times(segment: "Segment") -> Iterator[None]:
-    """Read the timestamps from the batches, in steps. Raises OSError, StorageError."""
+    """Read the timestamps from the batches. Yields after each batch. Raises OSError, StorageError."""
     size_bytes, largest, is_damaged = segment.size_bytes, (-1, segment.base_offset), False
     for found in scan(segment.file, 0, size_bytes, segment.base_offset, check=True):
         yield
@@ -85,9 +85,9 @@ def _read_times(segment: "Segment") -> Iterator[None]:
 
 
 def remove_old_segments(log: "PartitionLog", now_ms: int, segments_max: int) -> int:
-    """Retention: remove at most `segments_max` segments that are too old or too many; how many went.
+    """Apply retention.ms and retention.bytes: remove at most `segments_max` segments, oldest first.
 
-    Raises StorageError.
+    Returns the number of removed segments. Raises StorageError.
     """
     settings, removed = log.settings, 0
     if not settings.deletes_old_segments:

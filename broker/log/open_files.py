@@ -1,8 +1,8 @@
 """Bounded cache of open files, for all partitions together.
 
-A process may have fewer file descriptors than the broker has partitions and segments. Log files open on demand and
-stay open until others need the descriptor (second-chance replacement). Connections and short-lived files share the
-same limit, so a part of it stays free for them.
+The descriptor limit of the process may be lower than the number of segments. Log files open on demand. They stay open
+until the cache evicts them (second-chance replacement). Connections and short-lived files share the same limit, so the
+cache leaves a part of it to them.
 """
 
 import errno
@@ -14,18 +14,18 @@ from collections import deque
 from pathlib import Path
 from typing import Protocol
 
-# Descriptors that log files leave to the listener, connections, temporary files and directories: a quarter of the
-# limit for connections, and these for everything else.
+# Descriptors that the cache leaves to the listener, temporary files and directories. It leaves another quarter of the
+# limit to connections.
 other_descriptors = 64
 
 # Upper bound on cached files: every open file uses kernel memory.
 cached_files_max = 65_536
 
-# Files closed at once when the process or the system runs out of descriptors, and how often the open is retried.
+# If the process or the system runs out of descriptors: the number of files to evict per attempt, and of attempts.
 evicted_at_once = 8
 open_attempts_max = 8
 
-# Cached files that connections cannot displace.
+# Cached files that connections cannot evict.
 files_min = 16
 
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE)
@@ -43,8 +43,10 @@ class CachedFile(Protocol):
 
 
 class Descriptor:
-    """An open file descriptor. It closes when the last reference to it goes, so an eviction cannot close it while
-    another thread uses it in a system call."""
+    """An open file descriptor that closes when its last reference is dropped.
+
+    An eviction therefore cannot close it while another thread uses it in a system call.
+    """
 
     __slots__ = ("number",)
 
@@ -64,17 +66,17 @@ class OpenFiles:
         self.resize(descriptors_max)
 
     def resize(self, descriptors_max: int) -> None:
-        """Adapt to the number of descriptors that the process may have."""
+        """Set the limits of the cache from the descriptor limit of the process."""
         spare = min(other_descriptors, descriptors_max // 4)
         self.files_max = min(max(descriptors_max - descriptors_max // 4 - spare, 1), cached_files_max)
-        # The kernel gives out the lowest free number, so a number this high means that few are left.
+        # The kernel assigns the lowest free number, so a number this high means that few are left.
         self._descriptor_max = descriptors_max - spare // 2
 
     def __len__(self) -> int:
         return len(self._files)
 
     def open(self, path: Path, flags: int, mode: int = 0o600) -> int:
-        """os.open that closes idle log files and retries when no descriptor is left. Raises OSError."""
+        """Call `os.open`. If no descriptor is left, evict log files and retry. Raises OSError."""
         for _ in range(open_attempts_max):
             try:
                 return os.open(path, flags | os.O_CLOEXEC, mode)
@@ -84,7 +86,7 @@ class OpenFiles:
         return os.open(path, flags | os.O_CLOEXEC, mode)
 
     def add(self, file: CachedFile, descriptor: Descriptor) -> None:
-        """Register a file that was just opened, and close others if there are too many."""
+        """Register a newly opened file, and evict others if too many are open."""
         with self._lock:
             self._files.append(weakref.ref(file))
             excess = len(self._files) - self.files_max
@@ -94,11 +96,11 @@ class OpenFiles:
             self.evict(excess)
 
     def make_room(self) -> bool:
-        """Close a few files in favour of connections; False if the cache is down to its minimum."""
+        """Evict a few files to free descriptors for connections. Returns False if the cache is at its minimum."""
         return len(self._files) > files_min and self.evict(evicted_at_once) > 0
 
     def evict(self, count: int) -> int:
-        """Close up to `count` files, clean ones that were not used lately first; the number of files closed."""
+        """Evict up to `count` files and return the number of closed files. Clean, idle files go first."""
         closed = 0
         for clean_only in (True, False):
             while closed < count:
@@ -112,7 +114,7 @@ class OpenFiles:
     def _next_victim(self, *, clean_only: bool) -> CachedFile | None:
         with self._lock:
             files = self._files
-            # Twice around: the first round may only clear the marks of recent use.
+            # Two rounds: the first one may only clear the `recently_used` flags.
             for _ in range(2 * len(files)):
                 reference = files.popleft()
                 file = reference()
@@ -127,7 +129,7 @@ class OpenFiles:
 
 
 def descriptors_max() -> int:
-    """The number of file descriptors that this process may have."""
+    """Return the soft limit on file descriptors of this process."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return cached_files_max * 2 if soft == resource.RLIM_INFINITY else soft
 
@@ -139,10 +141,10 @@ def raise_descriptor_limit() -> None:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (OSError, ValueError):
-            # Some systems allow less than the hard limit they report. The soft limit stays.
+            # Some systems allow less than the hard limit that they report. Keep the soft limit.
             return
     open_files.resize(descriptors_max())
 
 
 open_files = OpenFiles(descriptors_max())
-"""Descriptors belong to the process, and so does the cache: brokers in one process share both."""
+"""The cache of this process. Brokers in one process share it, because they share the descriptor limit."""

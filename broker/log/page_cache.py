@@ -1,8 +1,8 @@
 """Reads that do not wait for the disk.
 
-The event loop reads log files only while their pages are in the page cache. It asks the kernel with RWF_NOWAIT
-(preadv2). A few threads read cold ranges first. Where the kernel or the file system does not support RWF_NOWAIT, every
-range counts as cached, and reads block.
+The event loop reads only log file ranges that are in the page cache. It asks the kernel with RWF_NOWAIT (preadv2). A
+few threads load cold ranges into the page cache first. Without RWF_NOWAIT support in the kernel or the file system,
+every range counts as cached, and reads block.
 """
 
 import os
@@ -13,10 +13,10 @@ from headgate.broker.log.open_files import Descriptor
 from headgate.broker.runtime.system_calls import RWF_NOWAIT
 from headgate.broker.runtime.worker_threads import Post, WorkerThreads
 
-# Distance between two probes of a range: the default readahead window of Linux. Pages arrive in such groups.
+# Distance between two probes of a range: the default readahead window of Linux. The kernel loads pages in these units.
 probe_step_bytes = 128 * 1024
 
-# A thread reads up to this much of a range at a time, and the event loop sends it before the next read.
+# A thread reads up to this many bytes of a range at a time. The event loop sends them before the next read.
 cold_read_bytes = 1024 * 1024
 
 # A disk serves a few reads in parallel. More threads compete for the interpreter lock.
@@ -28,7 +28,7 @@ class ReadableFile(Protocol):
 
 
 class ColdRead(Exception):
-    """A read would wait for the disk: the range is not in the page cache."""
+    """The range is not in the page cache, so a read would wait for the disk."""
 
     def __init__(self, file: ReadableFile, position: int, length: int) -> None:
         super().__init__(f"{length} bytes at {position} are not in the page cache")
@@ -42,10 +42,10 @@ class ColdRead(Exception):
 
 
 def cached_bytes(descriptor: Descriptor, position: int, length: int) -> int:
-    """The number of leading bytes of the range that are cached.
+    """Return the number of leading bytes of the range that are cached.
 
-    Probes the first byte of the range and the last byte of each step. A probe of a cold page makes the kernel read
-    ahead from there, so a page that is cached says nothing about the pages behind it.
+    Probes the first byte of the range and the last byte of each step. A probe of a cold page starts readahead there.
+    A cached page therefore does not imply that the following pages are cached.
     """
     if RWF_NOWAIT is None:
         return length
@@ -60,13 +60,13 @@ def cached_bytes(descriptor: Descriptor, position: int, length: int) -> int:
     except BlockingIOError:
         return at - position
     except OSError:
-        # Not supported, or a failure that the read itself will report.
+        # RWF_NOWAIT is not supported, or the later read reports the error.
         return length
     return length
 
 
 def read_cached(descriptor: Descriptor, position: int, length: int) -> bytes | bytearray | None:
-    """`length` bytes at `position`, which the file has; None if some of them are not cached."""
+    """Return `length` bytes at `position`, or None if some are not cached. The file must contain the range."""
     if RWF_NOWAIT is None:
         return os.pread(descriptor.number, length, position)
     content = bytearray(length)
@@ -80,7 +80,7 @@ def read_cached(descriptor: Descriptor, position: int, length: int) -> bytes | b
 
 
 class PendingRead:
-    """Ranges that wait for a thread, or are being read."""
+    """Ranges that a thread will read or is reading."""
 
     __slots__ = ("_done", "is_cancelled", "ranges")
 
@@ -90,7 +90,7 @@ class PendingRead:
         self._done = done
 
     def cancel(self) -> None:
-        """Nobody waits for the data any more. A read that has begun ends by itself."""
+        """Skip the remaining ranges and the callback. A read in progress runs to its end."""
         self.is_cancelled = True
 
     def finish(self) -> None:
@@ -99,10 +99,11 @@ class PendingRead:
 
 
 class ColdReads:
-    """A bounded pool of threads that bring file ranges into the page cache.
+    """A bounded pool of threads that load file ranges into the page cache.
 
-    Callers and completions live on the event loop's thread, which `post` reaches. A connection has at most one pending
-    read at its output and one per fetch in flight, so the limits on connections and requests bound the queue.
+    Callers and completions run on the event loop's thread. Workers hand completions to it with `post`. A connection has
+    at most one pending read for its output and one per in-flight fetch. The limits on connections and requests
+    therefore bound the queue.
     """
 
     def __init__(self, post: Post) -> None:
@@ -112,7 +113,7 @@ class ColdReads:
     def load(self, ranges: Sequence[ColdRead], done: Callable[[], None]) -> PendingRead:
         """Read the ranges in a thread, then call `done`. Raises OSError if a file cannot be opened.
 
-        A failed read is not reported here: the caller reads again and gets the error itself.
+        Does not report failed reads: the caller reads again and gets the error then.
         """
         pending = PendingRead([(cold.file.descriptor(), cold.position, cold.length) for cold in ranges], done)
         self._threads.start()
@@ -128,13 +129,13 @@ class ColdReads:
             ranges, pending.ranges = pending.ranges, []
             while ranges and not pending.is_cancelled:
                 self.read(*ranges.pop(), scratch)
-            # Drop the descriptors here, before the event loop continues.
+            # Drop the descriptors before the event loop continues.
             ranges.clear()
             self._post(pending.finish)
             del pending
 
     def read(self, descriptor: Descriptor, position: int, length: int, scratch: bytearray) -> None:
-        """Read one range and throw the bytes away: they stay in the page cache."""
+        """Read one range and discard the bytes. They stay in the page cache."""
         end = position + length
         while position < end:
             try:
