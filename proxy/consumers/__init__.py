@@ -1,1 +1,1 @@
-"""Consumers that live on the server: v2 instances and group streams, each owned by one worker."""
+"""Server-side consumers: v2 instances and group streams. Each consumer belongs to one worker."""

@@ -82,7 +82,7 @@ def _one_of(given: Mapping[str, Any], name: str, allowed: tuple[str, ...]) -> st
 
 
 def _flag(given: Mapping[str, Any], name: str) -> bool:
-    """A boolean, or the string that Confluent's clients send."""
+    """Reads a boolean, or the string that Confluent's clients send."""
     value = given.get(name, True)
     if isinstance(value, bool):
         return value

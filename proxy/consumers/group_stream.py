@@ -1,8 +1,8 @@
 """Stream of a consumer group with explicit acknowledgements: at-least-once delivery.
 
-Rows have increasing tokens. The acknowledgement of a token commits all rows up to it. After the end of the stream, or
-after a revocation of the partition, unacknowledged rows are delivered again to the next member. At most
-`unacknowledged_max` rows are unacknowledged.
+Rows have increasing tokens. The acknowledgement of a token commits all rows up to it. If the stream ends or loses the
+partition, the next member receives the unacknowledged rows again. The stream pauses at `unacknowledged_max`
+unacknowledged rows.
 """
 
 import asyncio
@@ -38,16 +38,16 @@ from headgate.proxy.settings import ProxySettings
 UNACKNOWLEDGED: Final = 1_000
 UNACKNOWLEDGED_MAX: Final = 100_000
 ROWS_MAX: Final = 500
-"""Rows that are rendered together."""
+"""Maximum number of rows in one batch."""
 ROWS_RATIO: Final = 3
-"""Memory of unsent rows as a multiple of their size: records, rows, and their text."""
+"""Memory of unsent rows as a multiple of their size: records, rows and their text."""
 PAUSE_SECONDS: Final = 0.5
-"""Interval of checks whether the proxy is stopping."""
+"""How often a waiting stream checks whether the proxy is stopping."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupBatch:
-    """v3 rows with topic and token. A batch without rows and note is a heartbeat."""
+    """v3 rows with topic and token. A batch without rows and without a note is a heartbeat."""
 
     rows: list[bytes]
     tokens: list[int]
@@ -89,9 +89,9 @@ class GroupStream:
         return self._sent - self._acknowledged
 
     async def batches(self) -> AsyncIterator[GroupBatch]:
-        """Ends when the proxy stops, the limit is reached, or after an error that is not retriable.
+        """Yields batches until the proxy stops, the stream reaches its limit, or a non-retriable error occurs.
 
-        Sends heartbeats in time, also while it waits for an unavailable coordinator.
+        Yields heartbeats even while the coordinator is unavailable.
         """
         batches = self._batches()
         waiting: asyncio.Task[GroupBatch | None] | None = None
@@ -229,7 +229,7 @@ class GroupStream:
 
 
 class GroupStreams:
-    """Group streams of one worker by id, because acknowledgements are separate requests."""
+    """Group streams of one worker by id. Acknowledgements are separate requests that look up their stream here."""
 
     def __init__(self, settings: ProxySettings, ownership: Ownership, readers: Readers) -> None:
         self._settings = settings

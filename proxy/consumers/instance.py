@@ -1,11 +1,11 @@
 """v2 consumer instance: a group member with a subscription. Its last response can be repeated.
 
-Commits: with `auto.commit.enable=true`, the next read or the DELETE commits the records of a response, because it
-proves that the response arrived. A revocation of partitions commits too. After a crash of proxy or client no record is
-lost, but the last response may be repeated. With `false`, only POST /offsets commits.
+Commits: with `auto.commit.enable=true`, the next read or the DELETE commits the records of a response. The request
+proves that the response arrived. A revocation of partitions commits too. A crash of the proxy or the client loses no
+record, but the last response may be repeated. With `false`, only POST /offsets commits.
 
-Replay: each response has a token. A read with `replay=<token of the last response that arrived>` returns the next
-response again if it was lost, else new records.
+Replay: each response has a token. A client that lost a response reads again with
+`replay=<token of the last response that arrived>`. The read repeats the lost response, or returns new records.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from headgate.proxy.reading.cluster import Cluster
 from headgate.proxy.settings import ProxySettings
 
 RESPONSE_RECORDS_MAX: Final = 10_000
-"""Rows of one response. The next read returns the rest."""
+"""Maximum number of rows in one response. The next read returns the rest."""
 RECORD_OVERHEAD_BYTES: Final = 100
 """Approximate size of a row without key and value."""
 
@@ -94,7 +94,7 @@ class ConsumerInstance:
     async def read(
         self, timeout_ms: int | None, bytes_max: int, render: Callable[[list[Record]], Awaitable["Rendering"]]
     ) -> StoredResponse:
-        """Returns with the first records. `render` may consume fewer records than it gets, in the same order."""
+        """Waits for records and renders them. `render` may consume only the first of the given records."""
         async with self._reading:
             if self.config.auto_commit:
                 self._commit_in_background()
@@ -113,7 +113,7 @@ class ConsumerInstance:
             return self._remember(rendering.body, repeatable=bool(kept))
 
     def replay(self, token: str) -> StoredResponse | None:
-        """The response after `token`, or None if `token` is the last response. Raises IllegalState.
+        """Returns the response after `token`, or None if `token` is the last response. Raises IllegalState.
 
         "0" means that no response has arrived. "last" repeats the last response.
         """
@@ -144,14 +144,14 @@ class ConsumerInstance:
 
     def _remember(self, body: bytes, *, repeatable: bool) -> StoredResponse:
         if not repeatable:
-            # An empty response needs no replay, and the previous one stays available.
+            # An empty response needs no replay. The previous response stays available.
             return StoredResponse(str(self._responses), body)
         self._responses += 1
         self._last_response = StoredResponse(str(self._responses), body)
         return self._last_response
 
     def _wait_seconds(self, timeout_ms: int | None) -> float:
-        """As in Confluent's REST Proxy, `timeout` can only shorten the timeout of the instance, if it has one."""
+        """Clamps `timeout` to the timeout of the instance, if it has one, as in Confluent's REST Proxy."""
         own = self.config.request_timeout_ms
         if timeout_ms is None or timeout_ms < 0:
             chosen = self._settings.consumer_request_timeout_ms if own is None else own
@@ -186,7 +186,7 @@ class ConsumerInstance:
                     break
                 found = await self.member.fetch(0.0 if enough else max(remaining, 0.0))
                 if self.member.generation != generation:
-                    # A rebalance took place. The records belong to the next owner, or are fetched again.
+                    # A rebalance took place. Drop the records: the next owner of their partitions fetches them again.
                     generation = self.member.generation
                     taken, size = [], 0
                 if not found and (enough or time.monotonic() >= deadline):
@@ -204,7 +204,7 @@ class ConsumerInstance:
             self._committing = asyncio.get_running_loop().create_task(self._try_commit())
 
     async def _try_commit(self) -> None:
-        # After a failure, the next read commits again, or the next owner of the partitions reads the records again.
+        # After a failure, the next read retries the commit, or the next owner of the partition reads the records again.
         with contextlib.suppress(ProxyError):
             await self.member.commit()
 
@@ -217,11 +217,11 @@ class ConsumerInstance:
 class Rendering:
     body: bytes
     consumed: int
-    """The number of records that were rendered, from the first one."""
+    """The number of rendered records, from the first one."""
 
 
 class _Use:
-    """An instance is not idle during a request."""
+    """Context of a request. The instance is not idle during it."""
 
     def __init__(self, instance: ConsumerInstance) -> None:
         self._instance = instance

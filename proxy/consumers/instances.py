@@ -1,4 +1,4 @@
-"""All consumer instances of one worker: creation, lookup, eviction of idle ones, refresh of topic patterns."""
+"""Consumer instances of one worker: creation, lookup, eviction of idle instances, refresh of topic patterns."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from headgate.proxy.settings import ProxySettings
 
 SWEEP_SECONDS: Final = 1.0
 PATTERN_REFRESH_SECONDS: Final = 10.0
-"""How often topic patterns are matched with new topics. The default of Java's consumers is five minutes."""
+"""How often topic patterns are matched against new topics. The default of Java's consumers is five minutes."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class ConsumerInstances:
         self._kept_bytes.pop(instance, None)
 
     def _new_name(self, group: str) -> str:
-        """A name that this worker owns, so that its requests need no forwarding."""
+        """Returns a name that this worker owns, so that later requests need no forwarding."""
         while True:
             name = f"rest-consumer-{uuid.uuid4()}"
             if self._ownership.elsewhere(group, name) is None:

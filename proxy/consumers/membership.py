@@ -1,7 +1,7 @@
 """Member of a consumer group: an aiokafka consumer that tracks which records were delivered.
 
-Used by v2 instances and group streams. Fetched records stay in a buffer until they are delivered. A rebalance or a seek
-drops them, because they will be fetched again. There are no automatic commits.
+v2 instances and group streams use it. Fetched records stay in a buffer until they are delivered. A rebalance or a seek
+drops them, because they will be fetched again. aiokafka's automatic commits are disabled.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from headgate.proxy.reading.payloads import KafkaRecord, UnreadableRecord
 from headgate.proxy.settings import ProxySettings
 
 SESSION_TIMEOUT_MS: Final = 30_000
-"""Long enough for a worker with thousands of members, short enough to free the partitions of a crashed one."""
+"""Long enough for a worker with thousands of members. Short enough to free the partitions of a crashed worker."""
 POLL_RECORDS_MAX: Final = 500
 """Records per poll. Polled and undelivered records use memory twice."""
 FETCH_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -74,7 +74,7 @@ class GroupMember:
         self._generation = 0
         self._listener = _Listener(self, on_revoked)
         self.delivered: dict[TopicPartition, int] = {}
-        """By partition: the offset after the last record that was delivered since the assignment."""
+        """The offset after the last delivered record since the assignment, by partition."""
 
     @property
     def generation(self) -> int:
@@ -120,7 +120,7 @@ class GroupMember:
             async with asyncio.timeout(max(seconds, 0.001)):
                 found = await consumer.getmany(timeout_ms=int(seconds * 1000), max_records=POLL_RECORDS_MAX)
         except TimeoutError:
-            found = {}  # aiokafka waits for an assignment without a limit.
+            found = {}  # aiokafka waits for an assignment without a timeout.
         except kafka.ConsumerStoppedError as error:
             if self._closed:
                 raise ConsumerInstanceNotFound from error
@@ -128,7 +128,7 @@ class GroupMember:
         except (kafka.NoOffsetForPartitionError, kafka.OffsetOutOfRangeError) as error:
             raise KafkaFailed(f"{type(error).__name__}: {error}. The consumer has auto.offset.reset=none.") from error
         except (UnicodeDecodeError, kafka.CorruptRecordException):
-            # aiokafka expects UTF-8 in header names, Kafka does not. A malformed record becomes poison.
+            # aiokafka requires UTF-8 in header names, but Kafka does not. A malformed record becomes poison.
             found = await self._fetch_leniently(consumer)
         except Exception as error:
             raise proxy_error(error) from error
@@ -204,12 +204,14 @@ class GroupMember:
         try:
             async with asyncio.timeout(OPERATION_SECONDS_MAX):
                 await consumer.stop()
-        except Exception:  # Without a broker the member cannot leave the group. Its session times out.
+        except Exception:  # Without a broker, the member cannot leave the group. Its session times out.
             await client_of(consumer).close()
 
     async def _unbound(self) -> Any:
-        """A new consumer without a subscription. Changing the subscription of an aiokafka consumer while it joins is
-        not safe."""
+        """Returns a consumer without a subscription. Replaces a subscribed consumer with a new one.
+
+        Changing the subscription of an aiokafka consumer while it joins is not safe.
+        """
         if self._is_bound:
             await self._release()
         return await self._started()
@@ -231,7 +233,7 @@ class GroupMember:
             self.delivered.pop(partition, None)
 
     async def _fetch_leniently(self, consumer: Any) -> dict[TopicPartition, list[Record]]:
-        """Fetches with our parser, for batches that aiokafka cannot parse."""
+        """Fetches batches that aiokafka cannot parse, and parses them with `proxy.reading.batches`."""
         isolation = Isolation[self._member.isolation_level.upper()]
         positions = {at: await self._run(consumer.position(at)) for at in consumer.assignment()}
         found: dict[TopicPartition, list[Record]] = {}
@@ -289,7 +291,7 @@ class GroupMember:
         if self._consumer is not None:
             return self._consumer
         if self._starting is None:
-            # A separate task, so that the start completes if the client disconnects.
+            # Use a separate task, so that the start completes even if the client disconnects.
             self._starting = asyncio.get_running_loop().create_task(self._start())
             self._starting.add_done_callback(self._start_done)
         return await asyncio.shield(self._starting)

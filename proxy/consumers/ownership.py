@@ -1,7 +1,7 @@
-"""The worker that owns a consumer. All workers compute the same owner from the name of the consumer.
+"""Selects the worker that owns a consumer. All workers compute the same owner from the name of the consumer.
 
 Rendezvous hashing over the configured workers (Thaler and Ravishankar, 1996) needs no shared table. If a worker is
-removed, only its own consumers move. Clients can only select a URL of the list, never name one.
+removed, only its consumers move. A client can select a URL from the list, but cannot provide one.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ class Ownership:
         return cls(own, urls)
 
     def elsewhere(self, group: str, name: str) -> str | None:
-        """The URL of the owner. None if this worker is the owner."""
+        """Returns the URL of the owner, or None if this worker is the owner."""
         if not self.urls:
             return None
         owner = max(self.urls, key=lambda url: hashlib.blake2b(f"{url}\0{group}\0{name}".encode()).digest())

@@ -1,6 +1,6 @@
 """Topic patterns of subscriptions. They match whole names, as in Java's consumers, and have a time limit.
 
-Clients send the patterns, and a pattern can take exponential time. The standard library has no timeout.
+Clients send the patterns, and matching a pattern can take exponential time. The `re` module has no timeout.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ def check_pattern(pattern: str) -> None:
 
 
 def matching(pattern: str, topics: Iterable[str]) -> list[str]:
-    """The matching topics. Internal topics match only by their full name. Raises BadRequest after a timeout."""
+    """Returns the matching topics. Internal topics match only by their full name. Raises BadRequest after a timeout."""
     compiled = regex.compile(pattern)
     found = []
     for topic in topics:

@@ -1,1 +1,1 @@
-"""Records out of the brokers and into JSON: decoded, filtered, explained where they cannot be read."""
+"""Reads records from the brokers as JSON: decodes and filters them, and explains undecodable records."""

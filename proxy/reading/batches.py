@@ -1,8 +1,8 @@
 """Records of a fetch response: `wire.expansion` decompresses the batches, and aiokafka's parser reads the records.
 
-A fetch response starts at a batch, so it can contain records before the requested offset. Control records are skipped,
-and with READ_COMMITTED also the records of aborted transactions. aiokafka requires UTF-8 in header names, but brokers
-accept any bytes. Batches with other header names are parsed here.
+A fetch response starts at a batch, so it can contain records before the requested offset. Control records are skipped.
+With READ_COMMITTED, records of aborted transactions are skipped too. aiokafka requires UTF-8 in header names, but
+brokers accept any bytes. This module parses batches with other header names.
 """
 
 from collections.abc import Iterator
@@ -39,12 +39,12 @@ class Chunk:
     start: int
     """The requested offset. The first batch may begin before it."""
     next: int
-    """The offset to continue at. It can be beyond the last record, if later records are skipped."""
+    """The offset at which to continue. It can be beyond the last record if later records are skipped."""
     batches: list[Part]
     size: int
-    """Uncompressed bytes."""
+    """Size in uncompressed bytes."""
     rendered: dict[object, Any] = field(default_factory=dict, compare=False)
-    """Rows by format. Readers that wait for the same chunk share them."""
+    """Cached rows by format. Readers of the same chunk share them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def parse(
     bytes_max: int = EXPANDED_BYTES_MAX,
     batch_bytes_max: int = BATCH_BYTES_MAX,
 ) -> Chunk:
-    """Up to `bytes_max` uncompressed bytes of visible records.
+    """Returns up to `bytes_max` uncompressed bytes of visible records.
 
     Raises KafkaFailed if the first batch is corrupt. Stops before a later corrupt batch.
     """
@@ -109,7 +109,7 @@ def _is_visible(transactions: TransactionFilter, batch: bytes) -> bool:
 
 
 def records(chunk: Chunk) -> Iterator[KafkaRecord]:
-    """A generator, because the garbage collector would scan a long list of records again and again."""
+    """Yields the records. A long list of records would slow down the garbage collector."""
     for part in chunk.batches:
         if isinstance(part, Unreadable):
             yield unreadable_record(part)
@@ -150,7 +150,7 @@ def _batch(raw: bytes) -> Any:
 
 
 def _parse_leniently(raw: bytes) -> Iterator[ParsedRecord]:
-    """Replace invalid UTF-8 in header names. Raises InvalidBatch."""
+    """Replaces invalid UTF-8 in header names. Raises InvalidBatch."""
     header = read_header(raw)
     assert header.magic == MAGIC, "older message formats have no headers"
     data = memoryview(raw)[HEADER_BYTES:]

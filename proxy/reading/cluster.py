@@ -1,7 +1,7 @@
 """Reads without a consumer group: topics, offsets and fetches of record batches.
 
-Uses no consumer of aiokafka: such a read needs no assignment, no background task and no prefetching, and a client that
-stops reading causes no load on the brokers.
+Does not use aiokafka's consumer, because a stateless read needs no assignment, background task or prefetching. A client
+that stops reading causes no load on the brokers.
 
 A broker processes the requests of a connection in order. Reads that return at once share a few connections. Reads that
 wait for records use separate connections (`Lane`).
@@ -30,7 +30,7 @@ from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.settings import ProxySettings
 
 METADATA_SECONDS_MIN: Final = 0.1
-"""Between two metadata updates: requests for unknown topics must not become load."""
+"""Minimum time between two metadata updates. Requests for unknown topics must not overload the brokers."""
 METADATA_AGE_MS: Final = 60_000
 RETRY_SECONDS: Final = 0.1
 QUICK_LANES: Final = 4
@@ -80,14 +80,14 @@ class Cluster:
             raise PartitionNotFound
 
     def leader(self, at: TopicPartition) -> int:
-        """The leader in the cached metadata; -1 if unknown."""
+        """Returns the leader in the cached metadata, or -1 if it is unknown."""
         node = None if self._client is None else self._client.cluster.leader_for_partition(at)
         return -1 if node is None else int(node)
 
     async def offsets(
         self, topic: str, times: Mapping[int, int], isolation: Isolation = Isolation.READ_UNCOMMITTED
     ) -> dict[int, int | None]:
-        """The offset for EARLIEST, LATEST or a timestamp in milliseconds. None: all records are older."""
+        """Returns the offset for EARLIEST, LATEST or a timestamp in milliseconds. None if all records are older."""
         found: dict[int, int | None] = {}
         deadline = time.monotonic() + self._settings.kafka_request_timeout_ms / 1000
         missing = dict(times)
@@ -108,7 +108,7 @@ class Cluster:
         isolation: Isolation = Isolation.READ_UNCOMMITTED,
         lane: Lane | None = None,
     ) -> dict[TopicPartition, Fetched]:
-        """One request to each leader. Partitions without a known leader are missing in the result: fetch again."""
+        """Sends one request to each leader. Omits partitions without a known leader: the caller fetches them again."""
         client = await self._connected()
         by_node: dict[int, dict[TopicPartition, int]] = {}
         stale = False
@@ -176,7 +176,7 @@ class Cluster:
         client = await self._connected()
         is_updated = await self._update(client)
         if is_updated and not client.cluster.partitions_for_topic(topic):
-            raise TopicNotFound from error  # deleted since the last metadata update
+            raise TopicNotFound from error  # Deleted since the last metadata update.
         if not is_updated or time.monotonic() >= deadline:
             failed = proxy_error(error)
             if isinstance(error, (kafka.LeaderNotAvailableError, kafka.NotLeaderForPartitionError)):
@@ -187,7 +187,7 @@ class Cluster:
         await asyncio.sleep(RETRY_SECONDS)
 
     async def _update(self, client: Any) -> bool:
-        """Update the metadata of all topics."""
+        """Updates the metadata of all topics."""
         if time.monotonic() - self._updated < METADATA_SECONDS_MIN:
             await asyncio.sleep(METADATA_SECONDS_MIN - (time.monotonic() - self._updated))
         self._updated = time.monotonic()
@@ -213,5 +213,5 @@ _MOVED: Final = (kafka.NotLeaderForPartitionError, kafka.LeaderNotAvailableError
 
 
 def offsets_text(positions: Iterable[tuple[int, int]]) -> str:
-    """`0:15,1:20`: partition and next offset. The id of events, from which a read resumes."""
+    """Returns partitions and next offsets as `0:15,1:20`. Event ids have this format, so that a read can resume."""
     return ",".join(f"{partition}:{offset}" for partition, offset in positions)

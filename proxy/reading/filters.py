@@ -24,7 +24,7 @@ from headgate.proxy.errors import BadRequest
 
 FILTER_CHARS_MAX: Final = 1000
 TOKENS_MAX: Final = 20
-"""Every record is tested with every token."""
+"""Limits the cost of a filter, because every token is tested on every record."""
 PATH_STEPS_MAX: Final = 20
 
 _TOKEN: Final = re.compile(r'(-?)((?:[^\s"]|"[^"]*")+)')
@@ -77,7 +77,7 @@ class _Term:
 
 
 def compile_filter(texts: Sequence[str]) -> Predicate | None:
-    """None without tokens. Raises BadRequest."""
+    """Returns None without tokens. Raises BadRequest."""
     terms: list[tuple[bool, Callable[[Mapping[str, Any]], bool]]] = []
     for text in texts:
         if len(text) > FILTER_CHARS_MAX:
@@ -162,7 +162,7 @@ def _equal(found: Any, text: str) -> bool:
 
 
 def _comparable(found: Any, text: str) -> tuple[Any, Any]:
-    """Both values as numbers, timestamps or texts. (None, None) if they cannot be compared."""
+    """Returns both values as numbers, timestamps or texts. Returns (None, None) if they cannot be compared."""
     if isinstance(found, (int, float)) and not isinstance(found, bool):
         number = _number(text)
         return (found, number) if number is not None else (None, None)
@@ -196,7 +196,7 @@ def _moment(text: str) -> datetime.datetime | None:
 
 
 def _contains(value: Any, text: str) -> bool:
-    """Whether the value contains the text, ignoring case. Uses a stack, because payloads may be nested deeply."""
+    """Tests whether the value contains the text, ignoring case. Uses a stack, because payloads may be nested deeply."""
     waiting = [value]
     while waiting:
         each = waiting.pop()

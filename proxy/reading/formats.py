@@ -51,10 +51,10 @@ _EVERY_MEDIA_TYPE: Final = (*MEDIA_TYPES.values(), "application/json")
 
 
 def check_accept(accept: str, value_format: ReadFormat) -> str:
-    """The media type of a response in this format. Raises FormatMismatch for another format, else NotAcceptable.
+    """Returns the media type of a response in this format. Raises FormatMismatch for another format.
 
-    As in Confluent's proxy the bare `application/vnd.kafka.v2+json` stands for binary. Wildcards and plain
-    `application/json` take whatever the consumer was created with.
+    Raises NotAcceptable for unknown media types. As in Confluent's REST Proxy, `application/vnd.kafka.v2+json` without
+    a format means binary. Wildcards and plain `application/json` accept the format of the consumer.
     """
     own = MEDIA_TYPES[value_format]
     offered: tuple[str, ...] = (own, "application/json")

@@ -1,8 +1,9 @@
-"""The memory of all reads of a worker, with one limit for all of them.
+"""Limits the memory of all reads of a worker.
 
 Each stream or page has a `Share`. It reserves memory before a fetch and releases it when the client has read the rows.
-At the limit, pages end early and other streams wait. Clients that read nothing for `SLOW_SECONDS` are then
-disconnected, the longest wait first. Otherwise such clients would block all others. They can resume at their offset.
+At the limit, pages end early and other streams wait. The worker then disconnects clients that read no data for
+`SLOW_SECONDS`, starting with the longest wait. Otherwise slow clients would block all others. A disconnected client can
+resume at its offset.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from typing import Final
 SLOW_SECONDS: Final = 5.0
 """Clients that read their data within this time are never disconnected."""
 STEP_BYTES: Final = 4 * 1024 * 1024
-"""Reserved for a fetch of 1 MiB, another one ahead, and rows twice as large. Replaced by the size that was fetched."""
+"""Initial reservation: a fetch of 1 MiB, a prefetched one, and rows twice as large. The fetched size replaces it."""
 RECHECK_SECONDS: Final = 0.5
 
 _log: Final = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ class StreamMemory:
         self._slow_seconds = slow_seconds
         self._freed = asyncio.Event()
         self._blocked: dict[Share, tuple[float, asyncio.Timeout]] = {}
-        """Shares that wait for their client: start time and cancellation. The longest wait is first."""
+        """Start time and timeout of the shares that wait for their client. The longest wait is first."""
         self.bytes = 0
 
     @property
@@ -93,7 +94,7 @@ class Share:
         self._size = 0
 
     async def reserve(self) -> None:
-        """Waits until memory is free, unless the stream has a reservation."""
+        """Waits until memory is free, unless this share already has a reservation."""
         if not self._size:
             await self._memory.wait_for_room()
             self.resize(STEP_BYTES)

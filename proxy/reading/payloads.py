@@ -1,7 +1,7 @@
-"""Keys and values as JSON text, by format. Undecodable payloads are `Poison`, never an exception.
+"""Renders keys and values as JSON text, by format. Undecodable payloads become `Poison` and never raise an exception.
 
-Rendering is synchronous. Missing schemas are collected, loaded after the batch, and the batch is rendered again.
-JSON payloads are copied into rows as they are. `proxy.reading.rows` removes line feeds from them.
+Rendering is synchronous. It collects missing schemas. The caller loads them after the batch and renders it again.
+JSON payloads are copied into rows unchanged. `proxy.reading.rows` removes line feeds from them.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from headgate.wire.expansion import Unreadable, UnreadableReason
 READERS_MAX: Final = 1000
 """Cached readers. The registry client caches the same number of schemas."""
 SCHEMA_WAIT_SECONDS_MAX: Final = 5.0
-"""Timeout of a schema lookup. Then the payload is poison with the reason REGISTRY_UNAVAILABLE."""
+"""Timeout of a schema lookup. After it, the payload is poison with the reason REGISTRY_UNAVAILABLE."""
 
 Header: TypeAlias = tuple[str, bytes | None]
 Rendered: TypeAlias = bytes | Poison
@@ -58,7 +58,7 @@ class KafkaRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRecord:
-    """Replaces records that cannot be delivered. Rendered as a poison row with their first offset."""
+    """Replaces undeliverable records. It is rendered as a poison row with their first offset."""
 
     offset: int
     timestamp: int
@@ -87,7 +87,7 @@ class SchemaReader:
             self._avro = JsonEncoding(parse_avro(schema.definition.text, schema.texts), tag_unions=True)
 
     def prefix(self, key: SchemaKey) -> bytes:
-        """The start of the row of a payload with this schema reference."""
+        """Returns the start of the row for a payload with this schema reference."""
         known = self._prefixes.get(key)
         if known is None:
             known = self._prefixes[key] = _type_prefix(self.format, key)
@@ -126,7 +126,7 @@ class Payloads:
         return Sides(self, formats, self._readers)
 
     async def load(self, key: SchemaKey, example: "Example", faults: dict[SchemaKey, Poison]) -> None:
-        """Loads the reader of a schema, or the reason why there is none."""
+        """Caches the reader of a schema, or adds the reason to `faults` if the schema is unusable."""
         if key not in self._readers:
             await self._load(key, example, faults)
 
@@ -164,7 +164,7 @@ class Example:
 
 
 class Sides:
-    """Renderers for keys and values of one batch, and the schemas that they miss."""
+    """Renderers for keys and values of one batch, and the schemas that are not cached yet."""
 
     def __init__(self, payloads: Payloads, formats: Formats, readers: Mapping[SchemaKey, SchemaReader]) -> None:
         self._payloads = payloads
@@ -176,7 +176,7 @@ class Sides:
         )
 
     async def look_up(self) -> bool:
-        """Loads missing schemas. Returns whether there were any: then the rows must be rendered again."""
+        """Loads missing schemas. Returns True if there were any: the rows must then be rendered again."""
         if not self._missing:
             return False
         for key, example in self._missing.items():
@@ -274,7 +274,7 @@ def json_text(value: Any) -> Rendered:
 
 
 def one_line(text: bytes) -> bytes:
-    """Removes line feeds. In JSON they are white space outside of strings, and escaped inside."""
+    """Removes line feeds. In JSON, they are white space outside strings and are escaped inside strings."""
     if b"\n" in text or b"\r" in text:
         return text.replace(b"\n", b" ").replace(b"\r", b" ")
     return text
@@ -289,7 +289,7 @@ def _wrapped_binary(payload: bytes, _: object) -> Rendered:
 
 
 def _json(payload: bytes, _: object) -> Rendered:
-    """The original text, if it is valid JSON. Numbers keep all digits."""
+    """Returns the original text if it is valid JSON. Numbers keep all digits."""
     try:
         orjson.loads(payload)
     except orjson.JSONDecodeError as error:

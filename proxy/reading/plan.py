@@ -10,7 +10,7 @@ from headgate.proxy.errors import BadRequest
 from headgate.proxy.reading.cluster import Cluster
 
 POSITIONS_CHARS_MAX: Final = 100_000
-"""Partitions and offsets in a query parameter or header."""
+"""Maximum length of positions in a query parameter or header."""
 _POSITION: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,19})")
 
 
@@ -33,7 +33,7 @@ class Plan:
 
 
 def read_positions(text: str, name: str) -> dict[int, int]:
-    """`0:15,1:20`. Raises BadRequest."""
+    """Parses positions in the format `0:15,1:20`. Raises BadRequest."""
     if len(text) > POSITIONS_CHARS_MAX:
         raise BadRequest(f"{name} has more than {POSITIONS_CHARS_MAX} characters.")
     found: dict[int, int] = {}
@@ -55,7 +55,7 @@ async def make_plan(
     after = {partition: max(ends[partition] or 0, first[partition]) for partition in partitions}
     wanted: dict[int, int]
     if start.positions is not None:
-        # A partition without a position was created later, so it is read from the beginning.
+        # A partition without a position was created later. Read it from the beginning.
         wanted = {partition: start.positions.get(partition, first[partition]) for partition in partitions}
     elif start.offset is not None:
         wanted = dict.fromkeys(partitions, start.offset)

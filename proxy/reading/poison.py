@@ -1,6 +1,6 @@
 """Poison policy: undecodable records become rows, are skipped, fail the read, or go to a dead-letter topic.
 
-`proxy.reading.payloads` detects them.
+`proxy.reading.payloads` detects undecodable records.
 """
 
 import time
@@ -34,7 +34,7 @@ class OnPoison(StrEnum):
 class PoisonPolicy:
     action: OnPoison = OnPoison.ROW
     dead_letter_topic: str | None = None
-    """None: the topic of the records with the suffix `.dead`."""
+    """None selects the topic of the records with the suffix `.dead`."""
 
     @classmethod
     def read(cls, action: str | None, topic: str | None, settings: ProxySettings) -> "PoisonPolicy":
@@ -51,16 +51,16 @@ class Disposed:
     rows: list[bytes]
     offsets: list[int]
     consumed: int
-    """Number of consumed records, from the first one. With `fail`: the records before the poison."""
+    """Number of consumed records, from the first one. With `fail`, the number of records before the poison."""
     failure: ConversionFailed | None = None
 
 
 Where = Callable[[KafkaRecord], tuple[str, int]]
-"""Topic and partition of a record."""
+"""Returns the topic and partition of a record."""
 
 
 async def dispose(sender: Sender, policy: PoisonPolicy, made: Rows, where: Where) -> Disposed:
-    """Raises ProxyError if dead letters cannot be written. Then no record is consumed."""
+    """Applies the policy to the rows. Raises ProxyError if dead letters cannot be written: no record is consumed."""
     if PoisonRow not in set(map(type, made.rows)):
         return Disposed(cast(list[bytes], made.rows), made.offsets, len(made.rows))
     rows: list[bytes] = []
@@ -92,7 +92,7 @@ def poison_error(topic: str, partition: int, row: PoisonRow) -> ConversionFailed
 
 
 async def _set_aside(sender: Sender, policy: PoisonPolicy, letters: Sequence[PoisonRow], where: Where) -> None:
-    """Returns after the acknowledgement. Only then the original records count as read."""
+    """Writes dead letters. Returns after the acknowledgement, because the original records then count as read."""
     now_ms = int(time.time() * 1000)
     by_topic: dict[str, list[OutgoingRecord]] = {}
     for row in letters:

@@ -1,4 +1,4 @@
-"""Records as rows of JSON text, in the formats of v2 and v3. Poison records get a row with the reason."""
+"""Renders records as rows of JSON text, in the formats of v2 and v3. The row of a poison record contains the reason."""
 
 import asyncio
 import base64
@@ -52,7 +52,7 @@ class Rows:
 
 
 def v2_rows(key_side: Side, value_side: Side) -> RowMaker:
-    """`{"topic","key","value","partition","offset","timestamp","headers"}`; headers as `{"key","value"}`."""
+    """Row format: `{"topic","key","value","partition","offset","timestamp","headers"}`. Headers: `{"key","value"}`."""
     render_key, render_value = key_side.bare(), value_side.bare()
 
     def make(topic: str, partition: int, records: Iterable[KafkaRecord]) -> Rows:
@@ -78,7 +78,7 @@ def v2_rows(key_side: Side, value_side: Side) -> RowMaker:
 
 
 def v3_rows(key_side: Side, value_side: Side) -> RowMaker:
-    """`{"partition_id","offset","timestamp","headers","key":{"type","data"},"value":…}`, as in v3 produce."""
+    """Row format of v3 produce: `{"partition_id","offset","timestamp","headers","key":{"type","data"},"value":…}`."""
     render_key, render_value = key_side.wrapped(), value_side.wrapped()
     times: dict[int, bytes] = {}
 
@@ -117,9 +117,9 @@ async def make_rows(
     partition: int,
     records: Callable[[], Iterable[KafkaRecord]],
 ) -> Rows:
-    """Renders each record as one line. Other work on the event loop continues between slices of the records.
+    """Renders each record as one line. Other tasks on the event loop run between slices of the records.
 
-    Schemas that turn out to be missing are looked up, and the slice is rendered again.
+    If schemas are missing, loads them and renders the slice again.
     """
     sides = payloads.sides(formats)
     make = shape(*sides.both)
@@ -142,7 +142,7 @@ async def make_rows(
 
 
 def _slices(records: Iterable[KafkaRecord]) -> Iterator[list[KafkaRecord]]:
-    """Slices of records that take a few milliseconds to render."""
+    """Yields slices of records that take a few milliseconds to render."""
     taken: list[KafkaRecord] = []
     left = SLICE_BYTES_MAX
     for record in records:
@@ -157,7 +157,7 @@ def _slices(records: Iterable[KafkaRecord]) -> Iterator[list[KafkaRecord]]:
 
 
 def _absent(record: KafkaRecord) -> bytes | Poison:
-    """Called only for records without a value, so that the common case costs nothing."""
+    """Returns null, or poison for an unreadable record. Called only for missing values, to keep the fast path fast."""
     unreadable: Unreadable | None = getattr(record, "unreadable", None)
     return b"null" if unreadable is None else unreadable_poison(unreadable)
 
@@ -198,7 +198,7 @@ def _headers(headers: Sequence[Header], name: str) -> bytes:
 
 
 def _time_text(moment_ms: int) -> bytes:
-    """ISO 8601 as JSON. null without a timestamp, or after the year 9999."""
+    """Returns ISO 8601 as JSON. Returns null without a timestamp, or after the year 9999."""
     if not 0 <= moment_ms < _YEAR_10000_MS:
         return b"null"
     second, millisecond = divmod(moment_ms, 1000)

@@ -1,7 +1,7 @@
-"""Stateless read of a topic, in chunks, up to the current end or without end.
+"""Stateless read of a topic in chunks, up to the current end or continuously.
 
-The client determines the pace (backpressure). At most one chunk is prefetched, so that a client that stops reading uses
-limited memory and causes no fetches.
+The client determines the pace (backpressure). At most one chunk is prefetched. A client that stops reading therefore
+uses limited memory and causes no fetches.
 """
 
 import asyncio
@@ -40,17 +40,17 @@ FETCH_BYTES_MIN: Final = 128 * 1024
 FETCH_BYTES_MAX: Final = 1024 * 1024
 """Chunks grow up to this size while the client keeps up. Large chunks are cheaper to render but use more memory."""
 TROUBLE_SECONDS_MAX: Final = 30.0
-"""How long a stream retries without a broker. The restart of a broker must not end it."""
+"""How long a stream retries without a broker. A broker restart must not end the stream."""
 MOVED_SECONDS_MAX: Final = 10.0
 """How long a read without `follow` waits for a leader."""
 RETRY_SECONDS: Final = 0.3
 HELD_RATIO: Final = 4
-"""Memory of a chunk until its rows are sent, as a multiple of its size: batches, rows, prefetched chunk."""
+"""Memory of a chunk until its rows are sent, as a multiple of its size: batches, rows and prefetched chunk."""
 HELD_BYTES_MIN: Final = 16 * 1024
 EXPANDED_BYTES_PER_ROW: Final = 16 * 1024
-"""Bytes that are decompressed per row of a limited read. More follow if they are not enough."""
+"""Bytes to decompress per row of a limited read. If they are not enough, the read continues with the next chunk."""
 AHEAD_ROWS_MIN: Final = 10_000
-"""Smaller chunks are not prefetched."""
+"""Reads with a smaller row limit do not prefetch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class RecordStream:
         self.error: ProxyError | None = None
         self.share = readers.memory.share()
         self._page_bytes = 0
-        """Rows of a page that were returned, and the body that they are joined to."""
+        """Memory of the returned rows of a page, and of the response body that joins them."""
         self._rows_left = spec.limit
         self._bytes_left = spec.bytes_max
         self._any_sent = False
@@ -152,7 +152,7 @@ class RecordStream:
         return all(offset >= self.ends[partition] for partition, offset in self.positions.items())
 
     async def batches(self) -> AsyncIterator[Batch]:
-        """After the end, `reason` and `error` contain the cause."""
+        """Yields batches of rows. After the end, `reason` and `error` contain the cause."""
         try:
             while (chunks := await self._next()) is not None:
                 if not chunks:
@@ -189,7 +189,7 @@ class RecordStream:
         return False
 
     async def _next(self) -> list[tuple[TopicPartition, Chunk]] | None:
-        """The next chunks. Empty: a heartbeat. None: the end."""
+        """Returns the next chunks, an empty list for a heartbeat, or None at the end."""
         quiet_until = time.monotonic() + self._spec.heartbeat_seconds
         while True:
             if self._readers.stopping.is_set():
@@ -257,7 +257,7 @@ class RecordStream:
         await asyncio.sleep(RETRY_SECONDS)
 
     def _fetch_ahead(self, chunks: list[tuple[TopicPartition, Chunk]]) -> None:
-        """Context of rendering and sending. An exception ends the stream."""
+        """Starts to fetch the next chunks while the caller renders and sends these. Does nothing with `follow`."""
         if self._spec.follow or not chunks or (self._spec.limit or AHEAD_ROWS_MIN) < AHEAD_ROWS_MIN:
             return
         after = self.positions | {at.partition: chunk.next for at, chunk in chunks}
@@ -292,7 +292,7 @@ class RecordStream:
         return chunks
 
     def _expanded_bytes_max(self, partitions: int) -> int:
-        """Bytes to decompress per partition, so that all partitions together do not exceed the remaining limit."""
+        """Returns the bytes to decompress per partition. It divides the remaining limit among the partitions."""
         wanted = EXPANDED_BYTES_MAX
         if self._rows_left is not None:
             wanted = min(wanted, self._rows_left * EXPANDED_BYTES_PER_ROW)
@@ -301,7 +301,7 @@ class RecordStream:
         return max(wanted // max(partitions, 1), EXPANDED_BYTES_MIN)
 
     async def _move_into_range(self, partition: int) -> None:
-        """The offset was deleted by retention or a purge, or the topic was recreated."""
+        """Clamps the position to the log after retention or a purge deleted it, or the topic was re-created."""
         cluster, isolation = self._readers.cluster, self._spec.isolation
         first = (await cluster.offsets(self._topic, {partition: -2}, isolation))[partition] or 0
         after = (await cluster.offsets(self._topic, {partition: -1}, isolation))[partition] or 0
@@ -339,7 +339,7 @@ class RecordStream:
         return whole.since(self.positions[partition])
 
     def _fitting(self, rows: list[bytes]) -> int:
-        """Remaining number of rows."""
+        """Returns how many rows fit into the remaining limits, and deducts them from the limits."""
         count = len(rows) if self._rows_left is None else min(len(rows), self._rows_left)
         if self._bytes_left is not None:
             for index in range(count):

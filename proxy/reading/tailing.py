@@ -1,7 +1,7 @@
 """Shared long polls at the end of partitions.
 
 One fetch per partition waits for new records, and all waiting readers share its result. Readers that do not wait cause
-no fetches. Later they find missed records in the cache or fetch them.
+no fetches. They later read missed records from the cache or fetch them.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from headgate.proxy.reading.cluster import Cluster, Lane
 from headgate.wire.expansion import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
 
 HOLD_MS: Final = 250
-"""`max_wait_ms` of a fetch. Short, because a new partition may have to wait for the connection."""
+"""`max_wait_ms` of a fetch. It is short, because a new partition may have to wait for the connection."""
 LANES: Final = 4
 FETCH_BYTES_MAX: Final = 1024 * 1024
 HISTORY_BYTES_MAX: Final = 1024 * 1024
-"""Cached chunks per partition, for readers that are slightly behind."""
+"""Size of the cached chunks per partition, for readers that are slightly behind."""
 FAILED_SECONDS: Final = 0.5
 GATHER_SECONDS_MAX: Final = 0.1
 """Linger time before the next fetch, so that many readers share large chunks instead of many small ones."""
@@ -42,7 +42,7 @@ class _Tail:
         self.fetching = False
 
     def since(self, position: int) -> list[Chunk]:
-        """Consecutive cached chunks from a position on. None if the position is before the cache."""
+        """Returns consecutive cached chunks from a position on. Empty if the position precedes the cache."""
         found: list[Chunk] = []
         for chunk in self.history:
             if chunk.start <= position < chunk.next:
@@ -68,13 +68,13 @@ class Tails:
         self._rounds: set[asyncio.Task[None]] = set()
         self._stopped = False
         self._away = 0
-        """Readers that got a chunk and have not asked for the next one."""
+        """Number of readers that received a chunk and have not requested the next one."""
         self._served_at = 0.0
 
     async def wait(
         self, positions: Mapping[TopicPartition, int], seconds: float
     ) -> list[tuple[TopicPartition, Chunk]] | None:
-        """Chunks after the positions. Empty after the timeout. None: the reader must fetch itself."""
+        """Returns the chunks after the positions: an empty list after the timeout, None if the reader must fetch."""
         tails: list[_Tail] = []
         for at, position in positions.items():
             tail = self._tails.get(at)
@@ -163,7 +163,7 @@ class Tails:
                 pass
 
     def _forget_unwatched(self) -> None:
-        """Stops after some time without readers, because readers usually return at once."""
+        """Drops a partition after some rounds without readers. Readers usually return at once."""
         for at in [at for at, tail in self._tails.items() if not tail.waiters and not tail.fetching]:
             tail = self._tails[at]
             if tail.history:
@@ -193,7 +193,7 @@ class Tails:
             self._served_at = time.monotonic()
         except ProxyError:
             for tail in tails:
-                tail.wake()  # Each reader then fetches itself and reports the error.
+                tail.wake()  # Each reader then fetches by itself and reports the error.
             await asyncio.sleep(FAILED_SECONDS)
         finally:
             free[lane] = True
