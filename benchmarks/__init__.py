@@ -1,1 +1,1 @@
-"""Us and a peer, side by side in one run."""
+"""Benchmarks: each compares Headgate and a peer in the same run."""

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-# What a benchmark is built from is not one itself.
+# Shared modules, which are not benchmarks.
 PARTS = frozenset(
     {"__init__", "__main__", "harness", "raw_load", "rdkafka_load", "http_load", "spark_contenders", "spark_data"}
 )

@@ -27,14 +27,14 @@ from tests.live.apache_kafka import KafkaNode
 from tests.live.headgate import HeadgateBroker
 
 KAFKA = "Apache Kafka 4.3.1"
-KAFKA_HEAP_MB = 1024  # kafka-server-start.sh's own default
+KAFKA_HEAP_MB = 1024  # the default of kafka-server-start.sh
 MEGABYTE = 1_000_000
 STORED_BATCH_BYTES = 256_000
-"""Of the values in a batch that is consumed."""
+"""Total size of the values in one batch of the consumed topics."""
 DIFFERENT_VALUES = 1_000
 GREEDY_CLIENTS = (1, 10, 100)
 CLIENT_ROUNDS_MORE = 12
-"""Client libraries vary more from run to run than brokers do."""
+"""Additional rounds for client libraries, because their times vary more than those of the brokers."""
 
 
 @dataclass
@@ -83,7 +83,7 @@ class Bench:
             raw_load.delete_topic(broker.address, name)
 
     def throughput(self, metric: str, work: float, run: Callable[[Broker, str], None], **topic: str) -> None:
-        """Megabytes a second of `run(broker, topic)`, each time on a fresh topic."""
+        """Compare the MB/s of `run(broker, topic)`. Each run uses a new topic."""
 
         def once(broker: Broker) -> Callable[[], None]:
             def measured() -> None:
@@ -101,7 +101,7 @@ class Bench:
         )
 
     def clients(self) -> None:
-        """librdkafka, which most applications use."""
+        """Produce and consume with librdkafka, which most applications use."""
         for size, records in ((100, self.amount(2_000_000)), (1024, self.amount(600_000))):
             for codec in ("none", "lz4"):
                 self.client_pair(f"{size}B_{codec}", size, records, codec, partitions=1)
@@ -109,7 +109,7 @@ class Bench:
 
     def client_pair(self, label: str, size: int, records: int, codec: str, partitions: int) -> None:
         topics: list[tuple[Broker, str]] = []
-        # One after the other, more of them than a codec's window holds.
+        # Use enough distinct values to exceed the codec's window.
         values = half_random(size, DIFFERENT_VALUES)
 
         def produce(broker: Broker, client: Executor) -> None:
@@ -133,7 +133,7 @@ class Bench:
             raw_load.delete_topic(broker.address, stored[broker.name])
 
     def compare_clients(self, metric: str, once: Callable[[Broker, Executor], None], work: float) -> None:
-        # A process of its own: one that has produced a gigabyte consumes a fifth slower than a fresh one.
+        # Use a new client process. A process that has produced a gigabyte consumes 20 % slower.
         with rdkafka_load.allocator() as allocator, ProcessPoolExecutor(1, get_context("spawn")) as client:
             self.report.compare(
                 metric,
@@ -145,8 +145,10 @@ class Bench:
             )
 
     def stored(self, size: int, records: int, codec: str, partitions: int) -> dict[str, str]:
-        """Topics to consume, with the same bytes on both sides: a producer that waits longer for its broker makes
-        larger batches, and those are cheaper to consume."""
+        """Create the topics to consume, with the same bytes on both brokers.
+
+        A producer that waits longer for its broker builds larger batches, which are cheaper to consume.
+        """
         in_partition = -(-records // partitions)
         each = min(STORED_BATCH_BYTES // size, in_partition)
         batch = raw_load.batch_with(half_random(size, each), codec)
@@ -158,7 +160,7 @@ class Bench:
         return topics
 
     def sockets(self) -> None:
-        """The protocol alone: large batches, large fetches, and the broker's processor time for them."""
+        """Measure the protocol without a client library: large batches, large fetches, and the broker's CPU time."""
         batch = raw_load.batch_of(256, 1000)
         batches = self.amount(2_000)
         work = len(batch) * batches
@@ -190,7 +192,7 @@ class Bench:
             )
 
     def connections(self) -> None:
-        """Two hundred clients with one request in flight each."""
+        """Run 200 clients with one in-flight request each."""
         batch = raw_load.batch_of(10, 100)
         requests = self.amount(200)
         work = 200 * requests
@@ -219,12 +221,12 @@ class Bench:
                 Contender(self.kafka.name, once(self.kafka), work),
                 unit="requests/s",
                 rounds=self.rounds,
-                # By then Kafka's compiler is done with what 200 connections run through.
+                # After three runs, the JIT compiler of Kafka's JVM has compiled this code path.
                 warm_ups=3,
             )
 
     def latency(self, acks: int, label: str, **configs: str) -> None:
-        """One record at a time."""
+        """Measure the latency of one record at a time."""
         batch = raw_load.batch_of(1, 100)
         taken: dict[str, list[float]] = {self.ours.name: [], self.kafka.name: []}
         requests = self.amount(3_000)
@@ -239,7 +241,7 @@ class Bench:
             self.report.record(f"latency_{label}_{text}", *values, unit="µs", peer_name=KAFKA, higher_is_better=False)
 
     def fairness(self) -> None:
-        """One record at a time with acks=1, beside clients that pipeline requests without waiting for responses."""
+        """Measure the latency with acks=1 while other clients pipeline requests without waiting for responses."""
         batch = raw_load.batch_of(1, 100)
         for clients in GREEDY_CLIENTS:
             taken: dict[str, list[float]] = {broker.name: [] for broker in self.brokers}
@@ -259,7 +261,7 @@ class Bench:
             )
 
     def cold_consumers(self, acks: int, label: str, **configs: str) -> None:
-        """One record at a time, beside two consumers of data that is not in the page cache."""
+        """Measure the latency while two consumers read data that is not in the page cache."""
         batch = raw_load.batch_of(1, 100)
         stored = raw_load.batch_of(256, 1000)
         batches = self.amount(2_000)
@@ -291,7 +293,7 @@ class Bench:
         )
 
     def durable(self) -> None:
-        """acks=all, on the disk before the answer; Kafka with flush.messages=1."""
+        """Measure acks=all with an fsync before each response. Kafka runs with flush.messages=1."""
         batch = raw_load.batch_of(16, 1000)
         requests = self.amount(2_000)
         self.throughput(
@@ -303,18 +305,17 @@ class Bench:
 
 
 def settle_the_disk() -> None:
-    """What was written before goes to the disk before and not meanwhile: brokers are compared, not waits for a disk
-    whose queue is full."""
+    """Flush earlier writes to disk before a run. Otherwise the run measures the wait for a full disk queue."""
     os.sync()
 
 
 def half_random(size: int, number: int) -> list[bytes]:
-    """Values that are half random, half zeros: they compress about two to one, as text does."""
+    """Return values that are half random bytes, half zeros. They compress about two to one, as text does."""
     return [os.urandom(size // 2).ljust(size, b"\x00") for _ in range(number)]
 
 
 def start_times(folder: Path, report: Report, rounds: int) -> None:
-    """From nothing on the disk to the first acknowledged record."""
+    """Measure the time from an empty data directory to the first acknowledged record."""
     taken: dict[str, list[float]] = {"ours": [], "kafka": []}
     for number in range(rounds):
         for name, seconds in taken.items():

@@ -1,4 +1,4 @@
-"""Consumers that read data outside the page cache, to measure what they cost a producer.
+"""Consumers that read data outside the page cache, to measure their effect on a producer.
 
 Each consumer is a separate process. It evicts the topic's segments with POSIX_FADV_DONTNEED before every fetch, so
 that the broker reads every response from the disk.
@@ -19,10 +19,10 @@ FETCH_BYTES = 1024 * 1024
 
 @contextmanager
 def cold_consumers(address: str, topic: str, folder: Path, offsets: Sequence[int]) -> Iterator[None]:
-    """Fetch from the offsets, over and over, until the block ends.
+    """Fetch from the offsets in a loop until the block ends.
 
-    `folder` contains the partition's segments. The consumers start at different offsets, so that none reads data that
-    another one has just brought into the page cache.
+    `folder` contains the partition's segments. The consumers start at different offsets. Otherwise one consumer would
+    read data that another consumer has just loaded into the page cache.
     """
     os.sync()
     _evict(folder)
@@ -35,7 +35,7 @@ def cold_consumers(address: str, topic: str, folder: Path, offsets: Sequence[int
             order = [*offsets[start:], *offsets[:start]]
             process = context.Process(target=_run, args=(address, topic, folder, order, there), daemon=True)
             process.start()
-            # In reverse order: ask it to stop, then wait for it.
+            # Callbacks run in reverse order: send "stop" first, then join the process.
             stack.callback(process.join, 30)
             stack.callback(here.send, "stop")
             assert here.recv() == "started"
@@ -69,7 +69,7 @@ def _evict(folder: Path) -> None:
 
 
 def _is_cached(folder: Path) -> bool:
-    """Whether the start of a segment is in the page cache."""
+    """Return whether the start of a segment is in the page cache."""
     for path in folder.glob("*.log"):
         descriptor = os.open(path, os.O_RDONLY)
         try:

@@ -78,7 +78,7 @@ def state_one_of(report: Report, count: int, rounds: int) -> None:
 
 
 def state_requests(report: Report, count: int) -> None:
-    """Registrations and compatibility checks of large unions, and how long other clients wait meanwhile."""
+    """Measure registrations and compatibility checks of large unions, and the latency of other clients meanwhile."""
     with tempfile.TemporaryDirectory() as folder:
         process = RegistryProcess(Path(folder))
         process.start()

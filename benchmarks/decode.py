@@ -35,12 +35,12 @@ from headgate.serdes.columnar import ColumnarDecoder, ColumnarEncoder, FixedSche
 
 ROWS = 200_000
 PEER_ROWS = 20_000
-"""The peer is so much slower that a tenth of the rows times it well; rates are compared, not times."""
+"""The peer is much slower, so a tenth of the rows is enough. The benchmark compares rates, not times."""
 DISTINCT = 5_000
 RECORDS = 200_000
 RECORDS_PER_BATCH = 500
 CONFLUENT_RECORDS = 30_000
-"""librdkafka's mock broker keeps five megabytes."""
+"""librdkafka's mock broker stores at most five megabytes."""
 
 FLAT: dict[str, Any] = {
     "type": "record",
@@ -148,7 +148,7 @@ def wide_value(rng: random.Random) -> dict[str, Any]:
 
 
 def raw_schema(schema: Any) -> Any:
-    """Without logical types, so that the maker of values may write their bytes."""
+    """Remove the logical types, so that the generator can write the underlying values."""
     if isinstance(schema, dict):
         return {key: raw_schema(value) for key, value in schema.items() if key != "logicalType"}
     return [raw_schema(one) for one in schema] if isinstance(schema, list) else schema
@@ -171,7 +171,7 @@ def payloads(schema: Any, make: Callable[[random.Random], Any], poison: float) -
 
 
 def row_by_row(rows: list[bytes], writer: Any, reader: Any, kind: pa.DataType) -> Callable[[], Any]:
-    """fastavro, with each bad row kept aside: what a careful consumer does."""
+    """Decode with fastavro and record the error of each bad row, as a careful consumer does."""
     parsed = fastavro.parse_schema(json.loads(json.dumps(writer)))
     parsed_reader = None if reader is None else fastavro.parse_schema(json.loads(json.dumps(reader)))
 
@@ -189,7 +189,7 @@ def row_by_row(rows: list[bytes], writer: Any, reader: Any, kind: pa.DataType) -
                     value = fastavro.schemaless_reader(body, parsed, parsed_reader)
                     if body.read(1):
                         value, reason = None, "trailing bytes"
-                except Exception as error:  # the point of the peer is to survive whatever it raises
+                except Exception as error:  # the peer must survive every error of fastavro
                     reason = repr(error)
             values.append(value)
             reasons.append(reason)
@@ -230,7 +230,7 @@ def decoding(report: Report) -> None:
 
 
 def agree(decoder: ColumnarDecoder, rows: list[bytes], peer: Callable[[], Any], poison: float) -> None:
-    """Both sides must have done the same work."""
+    """Check that both decoders return the same values."""
     ours = decoder.decode(pa.array(rows, pa.binary()))
     theirs, _ = peer()
     if not poison:
@@ -324,7 +324,10 @@ def records(report: Report) -> None:
 
 
 def confluent_rate() -> float:
-    """Records a second out of librdkafka's queue, once it holds them all; its mock cluster is the broker."""
+    """Return the records per second that confluent-kafka takes from librdkafka's full queue.
+
+    The broker is librdkafka's mock cluster.
+    """
     from confluent_kafka import Consumer, Producer, TopicPartition
 
     producer = Producer({"test.mock.num.brokers": 1, "queue.buffering.max.messages": 10**6})
@@ -378,7 +381,7 @@ decoder = ColumnarDecoder(parse('"string"'), FixedSchemas({1: '"string"'}))
 assert decoder.decode(payload).values.to_pylist() == ["a"]
 print(imported - started, time.perf_counter() - imported)
 """
-"""What a fresh process waits for before its first column."""
+"""Measures the imports and the first decoded column in a new process."""
 
 
 def compiling(report: Report) -> None:
@@ -401,7 +404,7 @@ def resident_bytes() -> int:
 
 
 def measure_memory(side: str) -> None:
-    """In a process of its own: the most that decoding takes on top of the payloads, in MB per million rows."""
+    """Measure the peak memory of decoding without the payloads, in MB per million rows. Runs in a separate process."""
     text = json.dumps(FLAT)
     decoder = ColumnarDecoder(parse(text), FixedSchemas({1: text}))
     count = 1_000_000 if side == "ours" else 200_000

@@ -1,4 +1,4 @@
-"""Clients that pipeline requests without waiting for responses, to measure what they cost another client.
+"""Clients that pipeline requests without waiting for responses, to measure their effect on another client.
 
 They run in a separate process. Each connection keeps its send buffer full of ApiVersions requests and reads the
 responses as they arrive.
@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection as Pipe
 from benchmarks import raw_load
 
 API_VERSIONS_VERSION = 3
-# Requests handed to the socket in one system call.
+# Requests per system call.
 REQUESTS_PER_SEND = 400
 RECEIVE_BYTES = 256 * 1024
 

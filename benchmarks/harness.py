@@ -1,11 +1,12 @@
-"""Side-by-side timing for every benchmark: warm up, then alternate the contenders, and compare round by round.
+"""Timing for all benchmarks: warm up, alternate the contenders, and compare them round by round.
 
-Alternating matters more than repeating: a machine that slows down for a second slows both. So a ratio is the median of
-the rounds' own ratios, of two runs that followed each other; beside it stand each contender's median and best round.
+Alternating matters more than repeating, because a slow second of the machine then affects both contenders. Each round
+has a ratio of two consecutive runs. The report shows the median of these ratios, and each contender's median and best
+round.
 
-A benchmark builds a `Report`, calls `compare` for each question, and `write`s the table to
-`benchmarks/results/<name>.md`. Every comparison also prints one line, `RESULT <metric> <ours> <peer> <ratio>`, for
-scripts; the ratio is above 1 where ours is better.
+A benchmark builds a `Report`, calls `compare` for each question, and calls `write` to save the table in
+`benchmarks/results/<name>.md`. Every comparison also prints a line for scripts:
+`RESULT <metric> <ours> <peer> <ratio>`. A ratio above 1 means that ours is better.
 """
 
 import os
@@ -21,13 +22,13 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One way to do the work. `run` does all of it once; `work` is how many units (rows, requests, bytes) that is."""
+    """One implementation. `run` does all the work once. `work` is its number of units (rows, requests, bytes)."""
 
     name: str
     run: Callable[[], object]
     work: float
     prepare: Callable[[], object] = lambda: None
-    """Called before each run, and not timed."""
+    """Called before each run. Its time is not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Row:
     ratio: float | None
     note: str
     best: tuple[float, float] | None = None
-    """Ours and the peer's."""
+    """The best round of ours and of the peer."""
 
 
 def seconds_of(run: Callable[[], object]) -> float:
@@ -50,7 +51,10 @@ def seconds_of(run: Callable[[], object]) -> float:
 
 
 def alternate(contenders: list[Contender], rounds: int, warm_ups: int) -> list[list[float]]:
-    """Units per second of each contender's rounds, timed in turn so that a slow moment of the machine hits all."""
+    """Return the units per second of each contender's rounds.
+
+    The contenders alternate, so that a slow moment of the machine affects all of them.
+    """
     for contender in contenders:
         for _ in range(warm_ups):
             contender.prepare()
@@ -89,7 +93,7 @@ class Report:
         warm_ups: int = 1,
         note: str = "",
     ) -> float:
-        """Time both, print the RESULT line, keep the row; the ratio of rates, ours over the peer's."""
+        """Time both contenders, print the RESULT line and add a row. Returns our rate divided by the peer's rate."""
         rates = alternate([ours, peer], rounds, warm_ups)
         return self.record_rounds(metric, *rates, unit=unit, peer_name=peer.name, note=note)
 
@@ -104,7 +108,7 @@ class Report:
         higher_is_better: bool = True,
         note: str = "",
     ) -> float:
-        """Keep what the rounds of two contenders came to, in the order in which they were run."""
+        """Add a row for the rounds of two contenders, in the order of the runs. Returns the median ratio."""
         ratios = [our / their if higher_is_better else their / our for our, their in zip(ours, peer, strict=True)]
         best = max if higher_is_better else min
         return self._keep(
@@ -131,7 +135,7 @@ class Report:
         higher_is_better: bool = True,
         note: str = "",
     ) -> float:
-        """Keep two figures measured elsewhere (latencies, sizes); a ratio above 1 is in our favour."""
+        """Add a row for two values measured elsewhere (latencies, sizes). A ratio above 1 means that ours is better."""
         ratio = ours / peer if higher_is_better else peer / ours
         return self._keep(Row(metric, unit, ours, peer, peer_name, ratio, note))
 
@@ -143,7 +147,7 @@ class Report:
         return row.ratio
 
     def state(self, metric: str, value: float, unit: str, note: str = "") -> None:
-        """Keep a figure that has no peer (a compile time, memory); its RESULT line has `-` for peer and ratio."""
+        """Add a value without a peer (compile time, memory). Its RESULT line has `-` for peer and ratio."""
         self.rows.append(Row(metric, unit, value, None, "", None, note))
         print(f"RESULT {metric} {value:.6g} - -", flush=True)
 

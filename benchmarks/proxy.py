@@ -60,12 +60,12 @@ def order(number: int) -> dict[str, object]:
 
 
 def tagged(number: int) -> dict[str, object]:
-    """As Avro's JSON encoding spells it."""
+    """Return the order in Avro's JSON encoding, which tags the branch of a union."""
     return {**order(number), "note": {"string": "as agreed"}}
 
 
 class Load:
-    """Closed loop over keep-alive connections, driven by one thread with plain sockets: cheap, and the same for all."""
+    """Closed loop over keep-alive connections. One thread drives plain sockets, to keep the client's cost low."""
 
     def __init__(self, url: str, path: str, body: bytes, media: str, connections: int) -> None:
         host, _, port = url.removeprefix("http://").rpartition(":")
@@ -76,13 +76,13 @@ class Load:
         self.seconds: list[float] = []
 
     def run(self, requests: int) -> None:
-        """So many requests over all connections; their latencies are kept."""
+        """Send the requests over all connections and record their latencies."""
         clock = time.perf_counter
         selector = selectors.DefaultSelector()
         left = requests
         started: dict[socket.socket, float] = {}
         taken: list[float] = []
-        # New ones each time: servers close what is idle while the other contender has its turn.
+        # Open new connections for each run: servers close idle ones while the other contender runs.
         sockets = [socket.create_connection(self._address, timeout=60) for _ in range(self._connections)]
         for connection in sockets[:requests]:
             selector.register(connection, selectors.EVENT_READ)
@@ -132,7 +132,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def stream(url: str, path: str, lines: list[bytes]) -> None:
-    """One v3 request: records go out in chunks while reports come in; all of them must be good."""
+    """Send one v3 request: write records in chunks while reading the reports. Every report must be a success."""
     host, _, port = url.removeprefix("http://").rpartition(":")
     connection = socket.create_connection((host, int(port)), timeout=120)
     connection.sendall(
@@ -159,7 +159,7 @@ def stream(url: str, path: str, lines: list[bytes]) -> None:
 
 
 def send_directly(address: str, topic: str, values: list[bytes], window: int) -> None:
-    """`window` records on the way at once: as many as the proxy's clients have in the same comparison."""
+    """Produce with aiokafka. `window` is the number of in-flight records, the same as for the proxy's clients."""
 
     async def run() -> None:
         make: Any = AIOKafkaProducer
@@ -187,7 +187,7 @@ def read_directly(address: str, topic: str, wanted: int) -> None:
             seen = 0
             while seen < wanted:
                 for records in (await consumer.getmany(timeout_ms=1000)).values():
-                    # Counted, as the lines of the stream are: neither side parses what it has read.
+                    # Count the records without parsing them, as `read_over_http` does with lines.
                     seen += len(records)
         finally:
             await consumer.stop()

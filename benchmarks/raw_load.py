@@ -1,4 +1,4 @@
-"""Load without a client library: frames built once, sockets driven by hand, so that the broker is what is measured."""
+"""Load without a client library. Prebuilt frames and plain sockets keep the client's cost out of the measurement."""
 
 import select
 import socket
@@ -15,14 +15,14 @@ from tests.wire.record_batches import Batch, NewRecord
 
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
-# Produce requests on the way at once, as a producer with max.in.flight=5 has.
+# In-flight produce requests, as with max.in.flight.requests.per.connection=5.
 PIPELINE = 5
 ANSWER_BYTES_MAX = 256 * 1024
-"""Of those read by many connections, which have one buffer between them."""
+"""Largest response in `_closed_loop`, whose connections share one buffer."""
 
 _LENGTH = struct.Struct(">i")
 _OFFSET = struct.Struct(">q")
-# Stands in a frame where an offset is put in, and nowhere else.
+# Placeholder for the offset in a frame. No other part of the frame contains these bytes.
 _SOME_OFFSET = 0x1122334455667788
 
 FrameFor: TypeAlias = Callable[[int, int], bytes]
@@ -89,7 +89,7 @@ def create_topic(address: str, topic: str, partitions: int = 1, configs: Sequenc
     with RawConnection(address) as connection:
         answer = connection.ask("create_topics", 5, {"topics": [wanted], "timeout": 30_000, "validate_only": False})
         assert answer["topics"][0]["error_code"] == "NONE", answer
-        # Kafka answers before the partitions have a leader.
+        # Kafka responds before the partitions have a leader.
         deadline = time.monotonic() + 30
         while True:
             listed = _end_offsets(connection, topic, partitions)
@@ -117,7 +117,7 @@ def delete_topic(address: str, topic: str) -> None:
 
 
 class Wire:
-    """One connection: frames out, whole answers in."""
+    """One connection that sends frames and receives complete responses."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -146,7 +146,7 @@ class Wire:
 
 
 def produce(address: str, topic: str, batch: bytes, count: int, acks: int, partition: int = 0) -> None:
-    """`count` batches over one connection, a few in flight."""
+    """Produce `count` batches over one connection, with `PIPELINE` requests in flight."""
     wire, frame = Wire(address), produce_frame(topic, batch, acks, partition)
     for number in range(count + PIPELINE):
         if number < count:
@@ -157,14 +157,14 @@ def produce(address: str, topic: str, batch: bytes, count: int, acks: int, parti
 
 
 def _check_produced(answer: memoryview, topic: str) -> None:
-    # correlation id, no tags, one topic, its name, one partition, its index: then the error code.
+    # The error code follows the correlation id, tags, topic count, topic name, partition count and partition index.
     position = 4 + 1 + 1 + 1 + len(topic) + 1 + 4
     error = struct.unpack_from(">h", answer, position)[0]
     assert error == 0, f"produce failed with error {error}"
 
 
 def consume(address: str, topic: str, batch_bytes: int, records_each: int, count: int, max_bytes: int) -> None:
-    """All `count` batches of equal size, in fetches of at most `max_bytes`."""
+    """Consume `count` batches of equal size, in fetches of at most `max_bytes`."""
     wire = Wire(address)
     done = 0
     while done < count:
@@ -174,7 +174,7 @@ def consume(address: str, topic: str, batch_bytes: int, records_each: int, count
 
 
 def latencies(address: str, topic: str, batch: bytes, count: int, acks: int) -> list[float]:
-    """Seconds from sending a request to its answer, one at a time."""
+    """Return the seconds from each request to its response, with one request in flight."""
     wire, frame = Wire(address), produce_frame(topic, batch, acks)
     clock = time.perf_counter
     taken = []
@@ -189,7 +189,7 @@ def latencies(address: str, topic: str, batch: bytes, count: int, acks: int) -> 
 
 
 def produce_over_many(address: str, topic: str, batch: bytes, connections: int, requests_each: int) -> None:
-    """`connections` producers with one request in flight each, driven by one thread."""
+    """Run `connections` producers with one in-flight request each, all in one thread."""
     frame = produce_frame(topic, batch, 1)
     _closed_loop(address, connections, requests_each, lambda number, turn: frame)
 
@@ -197,7 +197,7 @@ def produce_over_many(address: str, topic: str, batch: bytes, connections: int, 
 def consume_over_many(
     address: str, topic: str, records_each: int, batch_bytes: int, connections: int, requests_each: int
 ) -> None:
-    """`connections` consumers, each reading its own stretch batch by batch."""
+    """Run `connections` consumers. Each reads a separate range of offsets, batch by batch."""
     before, _, after = fetch_frame(topic, _SOME_OFFSET, batch_bytes).partition(_OFFSET.pack(_SOME_OFFSET))
     pack = _OFFSET.pack
     _closed_loop(
@@ -210,7 +210,7 @@ def consume_over_many(
 
 @dataclass(slots=True)
 class _Client:
-    """One of many connections. Written for few system calls: with many, the generator would be what is measured."""
+    """One of many connections. Makes few system calls, so that the load generator is not the bottleneck."""
 
     socket: socket.socket
     number: int
@@ -240,7 +240,7 @@ def _closed_loop(address: str, connections: int, requests_each: int, frame_for: 
                 if not count:
                     raise ConnectionError("the broker closed the connection")
                 if not client.received_bytes:
-                    # The length comes in one piece with what follows it.
+                    # The first read contains all four bytes of the length.
                     client.answer_bytes = 4 + _LENGTH.unpack_from(buffer)[0]
                 client.received_bytes += count
                 if client.received_bytes < client.answer_bytes:

@@ -1,11 +1,11 @@
-"""Load through librdkafka without a Python object per record, so that the broker is what is measured.
+"""Load through librdkafka without a Python object per record, to keep the client's cost out of the measurement.
 
-confluent-kafka's own classes spend four fifths of a consumer's time on making an object of each record, and take a call
-for each that is produced: through them two brokers look alike. Here the C library that confluent-kafka brings is called
-directly: records go in by the ten thousand, and come out into a callback that is a C function too.
+confluent-kafka's Consumer spends four fifths of its time on creating one object per record. Its Producer needs one
+call per record. This cost hides the difference between two brokers. This module calls the bundled C library directly.
+It produces ten thousand records per call and consumes them with a callback that is a C function.
 
-What is left to a consumer is mostly to free, in one thread, what another has allocated. glibc's allocator makes the
-two wait for each other, the more the sooner the broker answers; so clients run with jemalloc where it is installed.
+A consumer then mostly frees memory in one thread that another thread allocated. With glibc's allocator the two threads
+contend for locks, and a faster broker makes this worse. Clients therefore use jemalloc if it is installed.
 """
 
 import ctypes
@@ -70,7 +70,7 @@ _SIGNATURES: Mapping[str, tuple[object, ...]] = {
 
 
 def _library() -> ctypes.CDLL:
-    """The librdkafka inside confluent-kafka's wheel."""
+    """Load the librdkafka of confluent-kafka's wheel."""
     libraries = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
     library = ctypes.CDLL(str(next(libraries.glob("librdkafka-*"))))
     for name, (result, *arguments) in _SIGNATURES.items():
@@ -82,7 +82,7 @@ def _library() -> ctypes.CDLL:
 
 @contextmanager
 def allocator() -> Iterator[str]:
-    """Sets the allocator of processes that are started meanwhile; its name."""
+    """Set the allocator of processes that start inside the block. Yields its name."""
     jemalloc = find_library("jemalloc")
     if jemalloc is None:
         yield "glibc"
@@ -107,7 +107,7 @@ def _client(library: ctypes.CDLL, kind: int, settings: Mapping[str, str]) -> Ite
 
 
 def produce(address: str, topic: str, values: Sequence[bytes], records: int, codec: str, partitions: int) -> None:
-    """`records` records, whose values are `values` in turn, over the partitions in turn."""
+    """Produce `records` records. Cycles through `values` and through the partitions."""
     library = _library()
     settings = {
         "bootstrap.servers": address,
@@ -136,15 +136,15 @@ def produce(address: str, topic: str, values: Sequence[bytes], records: int, cod
 
 
 def consume(address: str, topic: str, records: int, partitions: int) -> None:
-    """`records` records from the beginning of all partitions."""
+    """Consume `records` records from the beginning of all partitions."""
     library = _library()
     settings = {
         "bootstrap.servers": address,
         "group.id": "bench",
         "enable.auto.commit": "false",
-        # Otherwise librdkafka pauses for a second when its queue is full, and the pause is what is measured. What it
-        # holds lasts for tens of milliseconds; to look every millisecond costs it time, the more the sooner its queue
-        # is full. The queue's bounds are the default ones: without, its memory's growth would be measured.
+        # By default, librdkafka pauses fetching for a second when its queue is full, and the pause dominates the time.
+        # A full queue lasts for tens of milliseconds. A backoff of 1 ms would cost time, more so with a fast broker.
+        # The queue limits stay at their defaults. Without limits, memory growth would dominate the time.
         "fetch.queue.backoff.ms": "10",
     }
     with _client(library, _CONSUMER, settings) as client:
@@ -156,7 +156,7 @@ def consume(address: str, topic: str, records: int, partitions: int) -> None:
         assert library.rd_kafka_assign(client, wanted) == 0
         library.rd_kafka_topic_partition_list_destroy(wanted)
         queue = library.rd_kafka_queue_get_consumer(client)
-        # Looks at each message and does no more.
+        # rd_kafka_message_status only reads a field of each message.
         callback = ctypes.cast(library.rd_kafka_message_status, c_void_p)
         seen = 0
         deadline = time.monotonic() + DONE_WITHIN_S

@@ -36,14 +36,14 @@ KNOWN = Request("POST", "/subjects/orders-value/versions", json.dumps({"schema":
 
 
 def new_schemas(first: int) -> Request:
-    """Each another schema under another subject."""
+    """Return a request that registers a new schema under a new subject each time."""
     fields = [*FIELDS, {"name": "fNUMBER", "type": "double"}]
     schema = json.dumps({"type": "record", "name": "Order", "namespace": "shop", "fields": fields})
     return Request("POST", "/subjects/subject-NUMBER/versions", json.dumps({"schema": schema}), first)
 
 
 def lines(first: int, count: int) -> Iterator[bytes]:
-    """An import of so many schemas like those of `new_schemas`."""
+    """Yield import lines for `count` schemas similar to those of `new_schemas`."""
     for number in range(first, first + count):
         fields = [*FIELDS, {"name": f"g{number}", "type": "double"}]
         schema = json.dumps(
@@ -63,7 +63,7 @@ def fill(url: str, first: int, count: int) -> None:
 
 @contextmanager
 def peer(answers: dict[str, Any]) -> Iterator[str]:
-    """The bare routes, in a process of their own; `answers` by method and path."""
+    """Start the bare FastAPI routes in a separate process. `answers` maps method and path to the response."""
     port = free_port() + 1
     command = [sys.executable, "-m", "benchmarks.registry", "--peer", str(port), json.dumps(answers)]
     process = subprocess.Popen(command, cwd=ROOT)
@@ -159,7 +159,7 @@ class Bench:
         self.growth(process)
 
     def growth(self, process: RegistryProcess) -> None:
-        """The same registration with a hundred schemas stored and with a hundred thousand."""
+        """Compare the registration rate of a registry with 100 schemas and one with `many` schemas."""
         with tempfile.TemporaryDirectory() as folder:
             small = RegistryProcess(Path(folder))
             small.start()

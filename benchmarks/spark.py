@@ -50,21 +50,21 @@ PANDAS_UDF = "pandas UDF + fastavro"
 ROWS = 1_000_000
 QUICK_ROWS = 200_000
 PANDAS_SHARE = 10
-"""fastavro is so much slower that a tenth of the rows times it well; rates are compared, not times."""
+"""fastavro is much slower, so a tenth of the rows is enough. The benchmark compares rates, not times."""
 PARTITIONS = 2
-"""One to a core, for both sides."""
+"""One partition per core, for both contenders."""
 HEAP_MB = 1024
 POISONS = (("clean", 0.0), ("poison_8", POISON_SHARE))
 KAFKA = "kafka"
 EMBEDDED = "embedded"
 MEMORY_RUNS = 3
 WARM_UPS = 6
-"""Java compiles what it runs often: its rates still rise after three runs of a million rows."""
+"""The JIT compiler needs many runs: the rates still rise after three runs of a million rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """Where the data lies: folders of Parquet, topics, and the registry that knows their schemas."""
+    """Locations of the input: Parquet folders, topics, and the registry with their schemas."""
 
     folder: Path
     registry_url: str
@@ -94,7 +94,7 @@ class Ground:
 
 
 def memory_cases(ground: Ground) -> dict[str, Callable[[SparkSession], DataFrame]]:
-    """What is run in a session of its own, for its peak of memory."""
+    """Return the queries that run in a separate session each, to measure peak memory."""
     return {
         "parquet_ours": lambda spark: ground.ours_on_parquet(spark, "clean"),
         "parquet_peer": lambda spark: ground.peer_on_parquet(spark, "clean"),
@@ -116,7 +116,7 @@ class Bench:
     def compare(
         self, metric: str, ours: DataFrame, peer: DataFrame, peer_name: str, *, peer_rows: int, warm_ups: int = WARM_UPS
     ) -> None:
-        """The rate, and beside it the processor time per row of the same runs."""
+        """Report the rate and the CPU time per row of the same runs."""
         our_runs = Metered(self.clock, lambda: ways.drain(ours), self.rows)
         peer_runs = Metered(self.clock, lambda: ways.drain(peer), peer_rows)
         self.report.compare(
@@ -165,7 +165,7 @@ class Bench:
         self.compare(f"pandas_15_{name}", ours, peer, PANDAS_UDF, peer_rows=peer_rows, warm_ups=1)
 
     def killers(self) -> None:
-        """What ends the peer's JVM costs ours a reason each, and no time."""
+        """Measure payloads that end the peer's JVM. Ours reports a reason for each and does not slow down."""
         ours = self.ground.ours_on_topic(self.spark, EMBEDDED, "killers")
         runs = [seconds(lambda: ways.drain(ours)) for _ in range(self.rounds + 1)]
         rate = self.rows / statistics.median(runs[1:])
@@ -175,7 +175,7 @@ class Bench:
         )  # fmt: skip
 
     def column(self, name: str, fields: Sequence[str] | None, label: str) -> None:
-        """`from_registry_avro`, the form that looks like `from_avro`; the frame's form is the faster one."""
+        """Measure `from_registry_avro`, the column function like `from_avro`. `decode_frame` is faster."""
         ours = ways.ours_as_column(self.ground.parquet(self.spark, name), self.ground.registry_url, fields)
         peer = self.ground.peer_on_parquet(self.spark, name, fields)
         check(ours, peer, self.rows, is_clean=name == "clean")
@@ -189,7 +189,7 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def check(ours: DataFrame, peer: DataFrame, rows: int, *, is_clean: bool, id_column: str = "id") -> None:
-    """Both sides do the same work: the same columns, the same number of rows and, without poison, the same values."""
+    """Check that both sides return the same columns, the same number of rows and, without poison, the same values."""
     ours = ours.select(*peer.columns)
     assert ours.schema.simpleString() == peer.schema.simpleString(), f"{ours.schema} is not {peer.schema}"
 
@@ -210,7 +210,7 @@ def check(ours: DataFrame, peer: DataFrame, rows: int, *, is_clean: bool, id_col
 
 
 def lay_ground(folder: Path, stack: ExitStack, rows: int, *, with_kafka: bool) -> Ground:
-    """Start the servers, register the versions, write the same payloads to Parquet and to topics."""
+    """Start the servers, register the schema versions, and write the same payloads to Parquet and to topics."""
     registry = HeadgateRegistry(folder / "registry")
     registry.start()
     stack.callback(registry.stop)
@@ -242,7 +242,10 @@ def lay_ground(folder: Path, stack: ExitStack, rows: int, *, with_kafka: bool) -
 
 
 def peak_of(ground: Ground, case: str) -> tuple[float, float]:
-    """MB of the JVM and of Python's workers, in a fresh process: a heap that has grown once stays as it is."""
+    """Return the peak memory of the JVM and of the Python workers in MB.
+
+    Each case runs in a new process, because a JVM heap that has grown does not shrink.
+    """
     given = json.dumps(
         [str(ground.folder), ground.registry_url, ground.schema_ids, {EMBEDDED: ground.brokers[EMBEDDED]}]
     )
@@ -327,7 +330,7 @@ def main() -> None:
     parser.add_argument("--memory", help=argparse.SUPPRESS)
     parser.add_argument("--ground", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    # Workers are this interpreter, find our packages where it does, and need not repeat PySpark's warnings of pandas 3.
+    # Workers use this interpreter and this repository, and suppress PySpark's warnings about pandas 3.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     os.environ["PYTHONWARNINGS"] = "ignore"

@@ -1,9 +1,11 @@
-"""The ways to decode that `benchmarks.spark` compares: ours, and the best form that is known of each peer.
+"""The decoders that `benchmarks.spark` compares: ours, and the fastest known variant of each peer.
 
-From Parquet, all give the fifteen (or five) fields of the reader's schema as columns; from a topic, the decoded value
-as one column, its partition and offset. They go to Spark's `noop` sink, which takes every row and keeps none. Ours keep
-what they say of each row besides (its reason; from a frame also the schema id): it is made anyway, and taking it out
-again would be work that nobody asked for. The form of columns is asked for the fields alone, as `from_avro` is.
+- From Parquet, all return the fifteen (or five) fields of the reader's schema as columns.
+- From a topic, all return the decoded value as one column, its partition and its offset.
+- All write to Spark's `noop` sink, which discards every row.
+
+Ours also keep the reason of each row, and `decode_frame` keeps the schema id. The decoder creates these columns anyway,
+and removing them would be extra work. `from_registry_avro` selects only the fields, as `from_avro` does.
 """
 
 import io
@@ -25,20 +27,20 @@ from benchmarks.spark_data import SUBJECT, VERSIONS, few_fields, texts
 from headgate.spark_udfs import FAST_SETTINGS, decode_frame, from_registry_avro
 
 DRIVER_MEMORY = "2g"
-"""The same for all; the JVM takes what it is given, so its peak says little beyond it."""
+"""The same for all contenders. The JVM uses the whole heap, so its peak memory mostly shows this setting."""
 ARROW_ROWS = 50_000
-"""Rows in a batch between the JVM and Python, as the guide advises for small payloads; for fastavro's UDF as well."""
+"""Rows per Arrow batch between the JVM and Python, as the guide advises for small payloads. Also used by the UDF."""
 ARROW_BYTES = 2**31 - 1
-"""No bound on its bytes, which Spark would add up after each row: the guide's advice for payloads known to be small."""
+"""No byte limit, because Spark would sum the bytes after each row. The guide advises this for small payloads."""
 WHERE = ("partition", "offset")
-"""What a reader of a topic wants beside the fields, to say which record a row is."""
+"""Columns that identify the record of a row."""
 
 
 def session(jars: str, folder: Path) -> SparkSession:
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("benchmarks.spark")
-        # What the guide advises; the peers run in the same session.
+        # The settings that the guide advises. The peers run in the same session.
         .config(map=dict(FAST_SETTINGS))
         .config("spark.jars", jars)
         .config("spark.ui.enabled", "false")
@@ -68,7 +70,7 @@ def flat(frame: DataFrame) -> DataFrame:
 
 
 def from_avro_by_id(value: Column, writers: Mapping[int, str], reader: str) -> Column:
-    """spark-avro, told each writer's schema as a literal and chosen by the frame; comparing five bytes is cheapest."""
+    """Decode with spark-avro. A CASE over the five frame bytes, the cheapest test, selects the writer's schema."""
     options = {"avroSchema": reader, "mode": "PERMISSIVE"}
     frame, body = F.substring(value, 1, 5), F.expr("substring(value, 6)")
     branches: Column | None = None
@@ -84,7 +86,7 @@ def reader_text(*, is_narrow: bool = False) -> str:
 
 
 def decoded_by_peer(frame: DataFrame, schema_ids: Sequence[int], *, is_narrow: bool = False) -> Column:
-    """`is_narrow`: `from_avro` is told a reader's schema with nothing but the five fields in it, written by hand."""
+    """Decode with `from_avro`. With `is_narrow`, the reader's schema contains only the five fields."""
     writers = dict(zip(schema_ids, texts(), strict=True))
     return from_avro_by_id(frame["value"], writers, reader_text(is_narrow=is_narrow)).alias("value")
 
@@ -92,7 +94,7 @@ def decoded_by_peer(frame: DataFrame, schema_ids: Sequence[int], *, is_narrow: b
 def peer_on_frame(
     frame: DataFrame, schema_ids: Sequence[int], fields: Sequence[str] | None = None, *, is_narrow: bool = False
 ) -> DataFrame:
-    """Some of the fields are taken out of the whole, as a query does it."""
+    """Decode a frame with the peer. `fields` are selected after decoding, as a query does."""
     decoded = frame.select(decoded_by_peer(frame, schema_ids, is_narrow=is_narrow))
     return flat(decoded) if fields is None else decoded.select(*(f"value.{name}" for name in fields))
 
@@ -110,7 +112,10 @@ def peer_on_topic(spark: SparkSession, address: str, topic: str, schema_ids: Seq
 
 
 def pandas_on_frame(frame: DataFrame, schema_ids: Sequence[int], result: StructType) -> DataFrame:
-    """fastavro in a pandas UDF: schemas parsed once a worker, timestamps made by column, bad rows set aside as null."""
+    """Decode with fastavro in a pandas UDF.
+
+    The UDF parses schemas once per task, converts timestamps per column, and returns null for bad rows.
+    """
     writers = dict(zip(schema_ids, texts(), strict=True))
     reader = reader_text()
 
@@ -125,7 +130,7 @@ def pandas_on_frame(frame: DataFrame, schema_ids: Sequence[int], result: StructT
 
         parsed = [fastavro.parse_schema(numbers_for_times(json.loads(text))) for text in (*writers.values(), reader)]
         target = parsed.pop()
-        # Resolution costs it time: what is written as it is to be read goes without.
+        # Schema resolution is slow in fastavro: skip it if writer and reader schema are equal.
         pairs = {
             schema_id: (schema, None if text == reader else target)
             for (schema_id, text), schema in zip(writers.items(), parsed, strict=True)
@@ -158,13 +163,13 @@ def pandas_on_frame(frame: DataFrame, schema_ids: Sequence[int], result: StructT
 
 
 def ours_on_frame(frame: DataFrame, registry_url: str, fields: Sequence[str] | None = None) -> DataFrame:
-    """The form of whole frames."""
-    # The bytes of bad rows are nothing that the peers give back.
+    """Decode a whole DataFrame with `decode_frame`."""
+    # Do not return the bytes of bad rows, because the peers do not return them either.
     return decode_frame(frame, SUBJECT, registry=registry_url, fields=fields, flat=True, on_poison="NULL")
 
 
 def ours_as_column(frame: DataFrame, registry_url: str, fields: Sequence[str] | None = None) -> DataFrame:
-    """The form of columns, as the guide shows it first: the mode is the default, which sends bad rows' bytes back."""
+    """Decode a column with `from_registry_avro` in its default mode, which returns the bytes of bad rows."""
     decoded = from_registry_avro(frame["value"], SUBJECT, registry=registry_url, fields=fields)
     return frame.select(decoded.alias("decoded")).select("decoded.value.*")
 
@@ -178,7 +183,7 @@ def ours_on_topic(spark: SparkSession, address: str, topic: str, registry_url: s
         .option("subject", SUBJECT)
         .option("startingOffsets", "earliest")
         .option("endingOffsets", "latest")
-        # Spark tells its own source which columns are wanted; a Python source has to be told.
+        # Spark pushes the projection down to its Kafka source. A Python source needs this option instead.
         .option("columns", ",".join(("value", "reason", *WHERE)))
         .load()
     )

@@ -1,7 +1,8 @@
-"""Orders in three schema versions, framed for a registry: the bytes that every contender of `benchmarks.spark` reads.
+"""Input of all contenders of `benchmarks.spark`: framed orders in three schema versions.
 
-The versions differ as those of a living topic do: a field renamed (by alias), one promoted, one added, one that came
-and went. The poison is what `from_avro` survives; what it does not (`killers`) is kept apart, for ours alone.
+The versions differ like those of a real topic. One field is renamed (with an alias), one is promoted, one is added, and
+one is added and removed again. `payloads` contains only poison that `from_avro` survives. `killers` contains poison
+that ends its JVM, and only ours reads it.
 """
 
 import json
@@ -21,7 +22,7 @@ from headgate.serdes.columnar import ColumnarEncoder
 SUBJECT = "orders-value"
 POISON_SHARE = 0.08
 FILES = 4
-"""Of Parquet: twice the cores, so that neither is without work for long."""
+"""Parquet files: two per core, so that no core is idle for long."""
 FEW_FIELDS = ("id", "customer", "amount", "at", "kind")
 
 _KIND = {"type": "enum", "name": "Kind", "symbols": ["NEW", "OPEN", "CLOSED"]}
@@ -63,7 +64,7 @@ VERSIONS: tuple[dict[str, Any], ...] = (
     _order(_MAIL, "long", _SOURCE, _COUPON),
     _order(_EMAIL, "long", _SOURCE),
 )
-"""The last is the reader's: fifteen fields."""
+"""The last version is the reader's schema. It has fifteen fields."""
 
 
 def texts() -> list[str]:
@@ -71,12 +72,12 @@ def texts() -> list[str]:
 
 
 def few_fields(schema: dict[str, Any]) -> dict[str, Any]:
-    """The reader's schema of a peer that wants five columns: Avro steps over the others, as ours does."""
+    """Return the reader's schema with five fields only. Avro skips the other fields, as ours does."""
     return {**schema, "fields": [field for field in schema["fields"] if field["name"] in FEW_FIELDS]}
 
 
 def values(rows: int, seed: int) -> pa.StructArray:
-    """Orders as columns, in the reader's version."""
+    """Return orders as columns, in the reader's version."""
     rng = np.random.default_rng(seed)
 
     def drawn(texts_: Sequence[str | None]) -> pa.Array:
@@ -125,7 +126,10 @@ def _as_version(orders: pa.StructArray, number: int) -> pa.StructArray:
 
 
 def payloads(rows: int, schema_ids: Sequence[int], *, poison: float = 0.0) -> list[bytes]:
-    """Framed orders, the three versions in turn; a share of them spoilt, each kind of damage as often as the others."""
+    """Return framed orders that cycle through the three versions.
+
+    `poison` is the share of damaged payloads. All kinds of damage are equally frequent.
+    """
     out: list[bytes] = [b""] * rows
     for number, (schema_id, text) in enumerate(zip(schema_ids, texts(), strict=True)):
         places = range(number, rows, len(VERSIONS))
@@ -156,15 +160,18 @@ def _spoilt(payload: bytes, kind: int, rng: Random, schema_ids: Sequence[int]) -
     if kind == 5:
         return payload[:5] + b"\xff" * 11 + payload[16:]
     if kind == 6:
-        # The id is 2, and the customer's name has a length of -1.
+        # The id is 2, and the length of the customer's name is -1.
         return payload[:5] + b"\4\1" + payload[7:]
-    # A body of the second version under the id of the first: bytes are left over.
+    # A body of the second version with the schema id of the first: trailing bytes remain.
     body = payload[5:] if payload[4] == schema_ids[1] % 256 else payload[5:] + b"\6web\0"
     return struct.pack(">BI", 0, schema_ids[0]) + body
 
 
 def killers(rows: list[bytes], schema_id: int) -> list[bytes]:
-    """What ends a JVM that runs `from_avro`: counts and lengths in the billions, in a few bytes; a megabyte of 0xFF."""
+    """Return payloads, some of which end a JVM that runs `from_avro`.
+
+    They contain counts and lengths in the billions, or almost a megabyte of 0xFF.
+    """
     frame = struct.pack(">BI", 0, schema_id)
     name = b"\4\2a"
     bad = (
@@ -179,7 +186,7 @@ def killers(rows: list[bytes], schema_id: int) -> list[bytes]:
 
 
 def write_parquet(rows: list[bytes], folder: Path) -> None:
-    """One binary column, `value`, in a few files."""
+    """Write the payloads as one binary column, `value`, to `FILES` files."""
     write: Any = pyarrow.parquet.write_table
     folder.mkdir(parents=True)
     for number in range(FILES):

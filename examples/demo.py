@@ -131,7 +131,7 @@ class Demo:
         return f"{self._proxy}/v3/clusters/{self._cluster}/topics"
 
     def _curl(self, method: str, url: str, content_type: str = "", body: str = "") -> Any:
-        """Said and done with curl, as a user would; quietly, but for what went wrong."""
+        """Print a curl command and run it, as a user would. Prints the output only if the command fails."""
         command = ["curl", "-sS", "--fail-with-body", "-X", method]
         if content_type:
             command += ["-H", f"Content-Type: {content_type}"]

@@ -1,8 +1,8 @@
-"""A stream of good and bad payloads: the good are read, the bad are set aside with a reason, mended and driven back.
+"""Reads good and bad payloads, writes dead letters for the bad ones, repairs some of them and redrives them.
 
     python examples/poison_and_dead_letters.py http://localhost:8081
 
-Needs a registry and no broker: the "topics" are lists, where a program would use its Kafka client.
+Needs a registry but no broker: lists replace the topics. A real program would use its Kafka client.
 """
 
 import sys

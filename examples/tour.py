@@ -1,8 +1,8 @@
-"""A tour of Headgate in under a minute: everything on free ports and in a folder that is gone afterwards.
+"""A tour of Headgate in under a minute, on free ports and in a temporary folder.
 
     python examples/tour.py
 
-Narration goes to stderr; what the commands print, to stdout. Every step is a command that you can type yourself.
+The narration goes to stderr, and the output of the commands goes to stdout. You can run every step yourself.
 """
 
 import json
@@ -27,7 +27,7 @@ class Tour:
         }
 
     def step(self, words: str, *arguments: str, stdin: str = "", expected_code: int = 0) -> None:
-        """One command, said and then done."""
+        """Print one command, then run it."""
         typed = shlex.join(["headgate", *arguments])
         print(f"\n# {words}\n$ {typed}" + (" < ..." if stdin else ""), file=sys.stderr, flush=True)
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Servers that several suites share. Each starts on first use and stops with the run."""
+"""Servers that several suites share. Each starts on first use and stops at the end of the run."""
 
 import os
 import shutil
@@ -15,15 +15,15 @@ from tests.live.secured_kafka import SecuredKafka, new_secured_kafka
 from tests.one_name import reject_top_level_names
 from tests.scheduling import GroupScheduling, turn_of
 
-# A run in the background of a shell ignores Ctrl-C, and what it starts would as well; some tests press it.
+# Restore SIGINT: a background job of a shell ignores it, and so do its child processes. Some tests send SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 reject_top_level_names()
 
-# A first rebalance that waits three seconds for more members, as by default, would only make the suites slow.
+# By default, the first rebalance waits three seconds for more members. This would make the suites slow.
 BROKER_SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "node.id": "1",
-    # Recorded scenarios write records of 2023, which retention would remove in the middle of a test.
+    # Recorded scenarios write records with timestamps of 2023. Retention would delete them during a test.
     "log.retention.check.interval.ms": str(24 * 3600 * 1000),
 }
 
@@ -37,7 +37,7 @@ def unavailable(reason: str) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """With CI=true, a test that skips by any other way fails as well."""
+    """With CI=true, fail every skipped test, also if it does not use `unavailable`."""
     report = yield
     if os.environ.get("CI") == "true" and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
@@ -56,14 +56,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupSc
 
 @pytest.fixture(scope="session")
 def curl() -> None:
-    """There to run the lines of the documents."""
+    """Require curl, which runs the commands of the documentation."""
     if shutil.which("curl") is None:
         unavailable("curl is not installed (make system installs it)")
 
 
 @pytest.fixture(scope="session")
 def java_tools() -> None:
-    """Kafka's jars are there and Java runs."""
+    """Require Java and Kafka's jars."""
     try:
         install()
     except JarsUnavailable as error:
@@ -94,7 +94,7 @@ def apache_kafka(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="session")
 def headgate_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadgateBroker]:
-    """One broker of ours with its default settings."""
+    """One Headgate broker with `BROKER_SETTINGS`."""
     broker = HeadgateBroker(tmp_path_factory.mktemp("headgate"), BROKER_SETTINGS)
     broker.start()
     yield broker

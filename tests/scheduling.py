@@ -1,8 +1,8 @@
-"""Which tests one worker runs together, and in which order.
+"""Groups of tests that run on the same worker, and the order of the groups.
 
-The tests of a file share servers, and most tests in `tests/spark` share a Spark session. Kept together, each of these
-starts once instead of once per worker. pytest-xdist has groups for this, but it writes them into the names of tests,
-which pytest 9 does not allow.
+The tests of a file share servers, and most tests in `tests/spark` share a Spark session. With groups, each of these
+starts once instead of once per worker. The groups of pytest-xdist do not work here: they change the names of tests,
+and pytest 9 does not allow this.
 """
 
 import pytest
@@ -11,7 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 SPARK_SESSION = "tests/spark/"
 WITHOUT_SESSION = ("tests/spark/faults/test_driver_kill.py", "tests/spark/source/", "tests/spark/test_demo.py")
-"""Tests in `tests/spark` that use no session of this process. Another worker runs them beside the session."""
+"""Tests in `tests/spark` that do not use the shared session. Another worker runs them in parallel."""
 SESSION_OF_SOURCE = "tests/spark/source/test_spark.py"
 
 LONGEST = (
@@ -31,7 +31,7 @@ LONGEST = (
     "tests/hostile/",
     "tests/faults/",
 )
-"""Groups in order of duration. A long group that starts last leaves the other worker idle."""
+"""Groups, longest first. A long group that starts last leaves the other worker idle."""
 
 
 def group_of(nodeid: str) -> str:
