@@ -1,7 +1,7 @@
-"""Where this broker answers differently from Apache Kafka on purpose: the step, what is answered instead, and why.
+"""Intended differences from Apache Kafka: the step, the different response, and the reason.
 
-docs/deviations.md tells the same to users. A deviation replaces parts of the golden answer, so that the new answer is
-held to just as strictly.
+docs/deviations.md documents them for users. A deviation replaces parts of the golden response, and the comparison with
+the result is equally strict.
 """
 
 import copy
@@ -13,7 +13,7 @@ from typing import Any
 @dataclass(frozen=True, slots=True)
 class Deviation:
     reason: str
-    # Paths into the answer, such as "responses.0.error_code", and what stands there instead.
+    # Paths into the response, for example "responses.0.error_code", and the value at each path.
     instead: Mapping[str, Any]
 
 

@@ -1,7 +1,7 @@
-"""Plain dictionaries to kio's entities and back, so that an operation reads as data.
+"""Converts between plain dictionaries and kio's entities, so that scenarios are plain data.
 
-A request names the fields it cares about; the rest get their default or a zero. A field that the asked version does not
-have is left out, one that no version has is a spelling mistake and fails.
+A request lists only the relevant fields. Other fields get their default or zero. A field that exists only in other
+versions is omitted. A field that exists in no version is a typo and fails.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ def encode_request(api: str, version: int, body: Plain) -> bytes:
 
 
 def decode_response(api: str, version: int, payload: bytes) -> Plain:
-    """The response as plain data; bytes left over are a fault of the broker."""
+    """Decode the response to plain data. Raise if bytes remain after the end."""
     schema = load_response_schema(API_KEYS[api], version)
     entity, size = entity_reader(schema)(payload, 0)
     if size != len(payload):
@@ -50,12 +50,12 @@ def request_is_flexible(api: str, version: int) -> bool:
 
 
 def response_is_flexible(api: str, version: int) -> bool:
-    # KIP-511: the header of an ApiVersions response never changes, so that any client can read it.
+    # KIP-511: the ApiVersions response header is always version 0, so that every client can read it.
     return api != "api_versions" and bool(load_response_schema(API_KEYS[api], version).__flexible__)
 
 
 def encode_entity(name: str, version: int, body: Plain) -> bytes:
-    """A `data` entity such as the consumer protocol's subscription, with its leading version."""
+    """Encode a `data` entity, for example ConsumerProtocolSubscription, with its version prefix."""
     schema = _data_schema(name, version)
     out = io.BytesIO()
     out.write(version.to_bytes(2, "big"))

@@ -1,6 +1,6 @@
 """The golden responses of Apache Kafka: one JSON file per area, one entry per scenario, one line per step.
 
-`python -m tests.wire.golden_files [area ...]` starts a Kafka and records them again. `--at` uses a running one.
+`python -m tests.wire.golden_files [area ...]` starts Apache Kafka and records them again. `--at` uses a running broker.
 """
 
 import argparse
@@ -29,16 +29,16 @@ AREAS = (
     "static_members",
     "topics",
 )
-# Recorded as well, but compared setting by setting: test_broker_settings.py.
+# Also recorded. test_broker_settings.py compares it setting by setting.
 BROKER_SETTINGS = "broker_settings"
-# No wait for more members before a first rebalance: the scenarios join one by one.
+# Disable the initial rebalance delay: the scenarios join members one by one.
 NODE_SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
-# Eligible leader replicas are about replication; with them on, Kafka makes min.insync.replicas a dynamic setting.
+# Disable eligible leader replicas: with this feature, Kafka makes min.insync.replicas a dynamic setting.
 FORMAT_ARGUMENTS = ("--feature", "eligible.leader.replicas.version=0")
 
 
 def scenarios_of(area: str) -> dict[str, Scenario]:
-    """The public functions of an area's module that take a `wire` and nothing else, in the order they are written."""
+    """Return the public functions of an area's module that take only a `wire`, in source order."""
     module = importlib.import_module(f"tests.wire.scenarios.{area}")
     found: dict[str, Scenario] = {}
     for name, function in vars(module).items():
@@ -55,7 +55,7 @@ def load(area: str) -> dict[str, Any]:
     return golden
 
 
-# A longer step, such as the description of all settings, has one line per value.
+# A longer step, for example the description of all settings, uses one line per value.
 STEP_LINE_CHARACTERS_MAX = 8000
 
 

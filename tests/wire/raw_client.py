@@ -1,4 +1,4 @@
-"""One TCP connection that speaks Kafka's protocol frame by frame; requests can be held, broken or left unread."""
+"""A TCP connection that sends and receives Kafka frames. Tests can delay or corrupt requests and skip responses."""
 
 import socket
 import struct
@@ -19,7 +19,7 @@ CLIENT_ID = "wire-suite"
 
 
 class ConnectionClosed(Exception):
-    """The broker closed the connection instead of answering."""
+    """The broker closed the connection without a response."""
 
 
 class RawConnection:
@@ -86,7 +86,7 @@ class RawConnection:
         self._socket.close()
 
     def reset(self) -> None:
-        """Be gone without a good-bye."""
+        """Close with RST instead of FIN."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._socket.close()
 
@@ -102,5 +102,5 @@ class RawConnection:
 def request_header(api_key: int, version: int, correlation_id: int, *, flexible: bool) -> bytes:
     client = CLIENT_ID.encode()
     header = struct.pack(">hhih", api_key, version, correlation_id, len(client)) + client
-    # The header's client id keeps its old encoding even where the rest is flexible; only the tags follow.
+    # The client id keeps its non-flexible encoding in flexible headers. Only the tag section is added.
     return header + b"\x00" if flexible else header

@@ -1,6 +1,6 @@
-"""Record batches by hand, each field settable, so that wrong ones can be sent; and the reader for what comes back.
+"""Builds record batches with every field settable, so that tests can send invalid batches. Also parses batches.
 
-Kafka's record-batch format v2. Written apart from the broker's own code on purpose: a shared mistake would not show.
+Implements Kafka's record-batch format v2. It shares no code with the broker: a shared bug would stay hidden.
 """
 
 import struct
@@ -15,7 +15,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 CRC_START = 21
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 CODEC_NAMES = {number: name for name, number in CODECS.items()}
-# Independent blocks of at most 64 KiB, no checksums: Kafka refuses the dependent blocks that most libraries write.
+# Independent blocks of at most 64 KiB without checksums. Kafka rejects the linked blocks that most libraries write.
 LZ4_FRAME_HEADER = bytes.fromhex("04224d18604082")
 LZ4_END_MARK = bytes(4)
 LZ4_BLOCK_BYTES_MAX = 65536
@@ -32,7 +32,7 @@ class NewRecord:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch to send. What is None is computed; what is given is sent as it is, however wrong."""
+    """A batch to send. Fields that are None are computed. All other fields are sent unchanged, even if invalid."""
 
     records: Sequence[NewRecord] = field(default_factory=lambda: [NewRecord(b"value")])
     codec: str = "none"
@@ -81,7 +81,7 @@ class Batch:
 
 
 def old_message_set(magic: int, value: bytes = b"old", timestamp: int = 1_700_000_000_000) -> bytes:
-    """One message of the formats before record batches, magic 0 or 1."""
+    """Encode one message in an older message format, magic 0 or 1."""
     import zlib
 
     body = struct.pack(">bb", magic, 0)
@@ -99,7 +99,7 @@ def compress(codec: str, plain: bytes) -> bytes:
         case "gzip":
             return bytes(cramjam.gzip.compress(plain))
         case "snappy":
-            # Java's framing: a magic header, then blocks with their length.
+            # Java's Snappy framing: a magic header, then blocks with a length prefix.
             block = bytes(cramjam.snappy.compress_raw(plain))
             return b"\x82SNAPPY\x00" + struct.pack(">iii", 1, 1, len(block)) + block
         case "lz4":
@@ -136,7 +136,7 @@ def decompress(codec: str, packed: bytes) -> bytes:
 
 
 def parse_batches(raw: bytes) -> list[dict[str, Any]]:
-    """Every whole batch, its CRC checked; a cut one at the end, as Fetch may return it, is named."""
+    """Parse all complete batches and check their CRC. A truncated last batch (valid in Fetch) becomes {"cut": True}."""
     batches: list[dict[str, Any]] = []
     at = 0
     while at < len(raw):

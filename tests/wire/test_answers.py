@@ -1,7 +1,7 @@
-"""The same operations against Apache Kafka 4.3.1 and against this broker must give the same answers.
+"""The broker and Apache Kafka 4.3.1 must return the same responses to the same requests.
 
-Kafka's are recorded in golden/; every run compares ours with them, and one test shows, on a live Kafka, that the record
-is true. What differs on purpose is listed in deviations.py with its reason, and must differ exactly so.
+golden/ contains the recorded responses of Kafka, and every run compares ours with them. One test checks the recording
+against a live Kafka. deviations.py lists the intended differences with their reasons. Each must match exactly.
 """
 
 import json
@@ -21,7 +21,7 @@ def disagreements(area: str, name: str, address: str, *, ours: bool) -> list[str
     golden = load(area).get(name)
     if golden is None:
         return [f"{area}/{name} has no golden answer; record it with python -m tests.wire.golden_files {area}"]
-    # Through JSON, as the golden answers went.
+    # Convert through JSON, like the golden responses.
     got = json.loads(json.dumps(run_scenario(address, name, scenarios_of(area)[name])))
     if ours:
         golden = apply_deviations(area, name, golden)

@@ -1,4 +1,4 @@
-"""The versions that the broker advertises: within Kafka's, and wide enough for every client of the facts' table."""
+"""The advertised API versions: a subset of Kafka's versions that covers every supported client."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.live.headgate import HeadgateBroker
 from tests.wire.entities import API_KEYS
 from tests.wire.raw_client import RawConnection
 
-# Oldest that a client sends (aiokafka 0.14 for most) and newest (Java 4.3.1, franz-go).
+# The oldest version that a client sends (mostly aiokafka 0.14), and the newest (Java 4.3.1, franz-go).
 NEEDED: dict[str, tuple[int, int]] = {
     "produce": (7, 13),
     "fetch": (11, 18),
@@ -43,7 +43,7 @@ NEEDED: dict[str, tuple[int, int]] = {
     "describe_topic_partitions": (0, 0),
 }
 
-# Apache Kafka 4.3.1's own, as its ApiVersions told them; the test below asks it again.
+# The versions that Apache Kafka 4.3.1 advertises in ApiVersions. A test below checks them against a live Kafka.
 KAFKAS: dict[str, tuple[int, int]] = {
     "produce": (0, 13),
     "fetch": (4, 18),

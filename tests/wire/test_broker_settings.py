@@ -1,4 +1,4 @@
-"""The broker lists fewer settings than Kafka (no controllers, replicas or TLS); those it lists agree with Kafka's."""
+"""The broker lists fewer settings than Kafka (none for controllers, replicas or TLS). The listed ones match Kafka's."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from tests.wire.transcript import differences, run_scenario
 
 OWN_PREFIX = "headgate."
 
-# What differs on purpose, and why.
+# Intended differences and their reasons.
 DIFFERENT: Mapping[str, str] = {
     "fetch.max.bytes": "clients wait for the whole of an answer, and read many partitions a quarter faster this way",
     "group.coordinator.rebalance.protocols": "only the classic protocol is there",
@@ -22,7 +22,7 @@ DIFFERENT: Mapping[str, str] = {
     "socket.listen.backlog.size": "one thread accepts and serves, so more may have to wait for it",
 }
 
-# What clients and tools look up by name, or what a user changes first.
+# Settings that clients and tools look up by name, or that users change first.
 EXPECTED = frozenset(
     {
         "auto.create.topics.enable",
@@ -62,7 +62,7 @@ def _settings(steps: list[Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[HeadgateBroker]:
-    """With the settings that the recorded Kafka has: the shared broker has others too."""
+    """A broker with the settings of the recorded Kafka. The shared broker has additional settings."""
     broker = HeadgateBroker(tmp_path, {"group.initial.rebalance.delay.ms": "0", "node.id": "1"})
     broker.start()
     yield broker

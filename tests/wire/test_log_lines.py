@@ -1,4 +1,4 @@
-"""What the broker writes about clients that misbehave: the reason, and not without an end."""
+"""Log lines about misbehaving clients: they state the reason, and they are rate limited."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def test_a_flood_of_bad_frames_is_not_a_flood_of_lines(tmp_path: Path) -> None:
     lines = (tmp_path / "broker.log").read_text().splitlines()
     closings = [line for line in lines if "closing connection" in line and "suppressed" not in line]
     suppressed = [int(line.partition("suppressed ")[2].split()[0]) for line in lines if "suppressed" in line]
-    # New intervals may begin in between.
+    # New rate-limit intervals may begin during the test.
     assert lines_at_once_max <= len(closings) < BAD_CONNECTIONS
     assert len(closings) + sum(suppressed) == BAD_CONNECTIONS
     assert "socket.request.max.bytes" in closings[0]

@@ -1,4 +1,4 @@
-"""Settings that change what the broker answers, each on a broker of its own; and what a restart must not change."""
+"""Settings that change responses, each on a separate broker, and state that must survive a restart."""
 
 import time
 from pathlib import Path
@@ -102,7 +102,7 @@ def test_a_restart_changes_nothing_that_clients_can_see(tmp_path: Path, end: str
     try:
         assert _visible(wire, topic, group) == before
         assert wire.topic_id(topic) == topic_id
-        # The window of five batches is kept: a producer that never saw its answer may send again.
+        # The broker keeps a window of five batches, so that a producer can retry after a lost response.
         for sequence in range(3, 8):
             again = wire.produce(topic, idempotent(sequence))
             assert again["base_offset"] == sequence
@@ -120,7 +120,7 @@ def _visible(wire: Wire, topic: str, group: str) -> list[Any]:
     configs = wire.main.ask("describe_configs", 4, describe(TOPIC, topic))["results"][0]["configs"]
 
     def offsets(when: int) -> list[Any]:
-        # Version 3 names no leader epoch, which a start after a crash may raise.
+        # Version 3 has no leader epoch. A start after a crash may increase the leader epoch.
         parts = [{"partition_index": index, "timestamp": when} for index in (0, 1)]
         asked = {"replica_id": -1, "topics": [{"name": topic, "partitions": parts}]}
         found: list[Any] = wire.main.ask("list_offsets", 3, asked)["topics"]
@@ -138,7 +138,7 @@ def _visible(wire: Wire, topic: str, group: str) -> list[Any]:
 
 
 def test_null_records_are_refused_and_the_connection_lives_on(headgate_broker: HeadgateBroker) -> None:
-    """Apache Kafka 4.3.1 never answers this one, so there is no golden answer."""
+    """Apache Kafka 4.3.1 never answers this request, so there is no golden response."""
     wire = Wire(headgate_broker.address, "null records")
     try:
         body = produce_body(wire.topic("nulls"))
@@ -151,7 +151,7 @@ def test_null_records_are_refused_and_the_connection_lives_on(headgate_broker: H
 
 
 def test_a_join_with_unreadable_metadata_is_answered(headgate_broker: HeadgateBroker) -> None:
-    """Apache Kafka 4.3.1 never answers this one either; what a member says of itself is opaque here."""
+    """Apache Kafka 4.3.1 never answers this request either. This broker treats member metadata as opaque."""
     wire = Wire(headgate_broker.address, "opaque metadata")
     try:
         member = Member(wire, wire.group("opaque"), "A", protocols=(("range", b"\x00\x01no subscription"),))
@@ -164,7 +164,7 @@ def test_a_join_with_unreadable_metadata_is_answered(headgate_broker: HeadgateBr
 
 @pytest.mark.parametrize("version", [4, 11, 12, 18])
 def test_records_are_sent_at_once(headgate_broker: HeadgateBroker, version: int) -> None:
-    """An answer whose last bytes the kernel was told to hold back takes 200 ms, every time."""
+    """If the kernel delays the last bytes of a response (MSG_MORE), each response takes 200 ms."""
     wire = Wire(headgate_broker.address, "at once")
     try:
         topic = wire.topic("prompt")

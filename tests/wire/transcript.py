@@ -1,8 +1,8 @@
-"""Runs scenarios of raw requests against a broker and keeps what it answered, in a form that two brokers must agree on.
+"""Runs scenarios of raw requests against a broker and records normalised responses that two brokers must agree on.
 
-A scenario is a function that is handed a `Wire`. Its answers are normalised: ids that a broker draws are named by what
-they stand for, addresses and clocks are blanked, lists whose order means nothing are sorted. Messages meant for people
-are kept in the golden files for the reader, but only their presence is compared.
+A scenario is a function that takes a `Wire`. Normalisation replaces generated ids with names, blanks addresses and
+timestamps, and sorts lists without a defined order. Golden files keep error messages for the reader. The comparison
+checks only that a message is present.
 """
 
 import json
@@ -18,27 +18,27 @@ from tests.wire.record_batches import Batch
 
 SETTLE_SECONDS_MAX = 15.0
 NOW_WINDOW_MS = 3_600_000
-# Record batches in requests: a golden file tells their size, the scenario's label what they hold.
+# Golden files show only the size of longer record batches. The label of the step describes their content.
 BYTES_SHOWN_MAX = 48
 DRAWN_MEMBER_ID = re.compile(r".*-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 NOT_YET = {"COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"}
 DROPPED = {"throttle_time"}
 BLANKED = {"cluster_id", "host", "port", "client_host", "log_dir", "total_bytes", "usable_bytes"}
 MESSAGES = {"error_message", "batch_index_error_message"}
-# Fields that no client reads once the partition has failed; in Kafka they tell how far the request came.
+# Clients ignore these fields after a partition error. In Kafka, their values depend on the failing step.
 UNREAD_ON_ERROR = {"aborted_transactions", "log_start_offset"}
 
 Scenario = Callable[["Wire"], None]
 
 
 class Wire:
-    """What a scenario talks through: connections, names of its own, and the record of what was answered."""
+    """The interface of a scenario to the broker: connections, unique names, and the recorded steps."""
 
     def __init__(self, address: str, scenario: str) -> None:
         self.address = address
         self.scenario = scenario
         self.steps: list[Plain] = []
-        # Names are unique to the run, so that a long-lived broker can be asked again.
+        # Names are unique per run, so that scenarios can run again on the same broker.
         self._token = secrets.token_hex(4)
         self._connections: list[RawConnection] = []
         self._names: dict[str, str] = {}
@@ -59,7 +59,7 @@ class Wire:
         return f"{part}.{self._token}"
 
     def group(self, part: str) -> str:
-        """A group's name, once its coordinator is ready (a fresh Kafka needs seconds to make its offsets topic)."""
+        """Return a group name when its coordinator is ready. A new Kafka needs seconds to create its offsets topic."""
         group = self.name(part)
         sought = {"key": group, "key_type": 0}
         self.until("find_coordinator", 3, sought, lambda answer: answer["error_code"] not in NOT_YET)
@@ -72,7 +72,7 @@ class Wire:
         return group
 
     def topic(self, part: str, partitions: int = 1, configs: dict[str, str] | None = None) -> str:
-        """A fresh topic, waited for and not part of the record."""
+        """Create a topic and wait until it is ready. Records no step."""
         name = self.name(part)
         body = {
             "topics": [
@@ -107,7 +107,7 @@ class Wire:
             return bool(topic["error_code"] == wanted and parts_ready)
 
         seen = self.until("metadata", 12, body, settled)
-        # Kafka tells of a partition before it can serve it.
+        # Kafka lists a partition before it can serve it.
         for part in seen["topics"][0]["partitions"]:
             self.await_partition(name, part["partition_index"])
 
@@ -121,7 +121,7 @@ class Wire:
         )
 
     def produce(self, topic: str, *batches: Batch, partition: int = 0, version: int = 9, acks: int = -1) -> Plain:
-        """Appends and is not part of the record; the partition's answer, which must be free of errors."""
+        """Append batches and check for success. Records no step. Returns the partition response."""
         body = produce_body(topic, *batches, partition=partition, acks=acks)
         answer: Plain = self.main.ask("produce", version, body)["responses"][0]["partition_responses"][0]
         assert answer["error_code"] == "NONE", answer
@@ -132,7 +132,7 @@ class Wire:
             self._names.setdefault(drawn, name)
 
     def until(self, api: str, version: int, body: Plain, good: Callable[[Plain], bool]) -> Plain:
-        """Asks again until the answer is as wanted; not part of the record."""
+        """Repeat a request until `good` accepts the response. Records no step."""
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while True:
             answer = self.main.ask(api, version, body)
@@ -153,7 +153,10 @@ class Wire:
         settled: Callable[[Plain], bool] | None = None,
         keep: Callable[[Plain], Any] | None = None,
     ) -> Plain:
-        """One recorded operation. `settled` asks until true; `keep` picks the part of the answer that is compared."""
+        """Send a request and record the step.
+
+        `settled` repeats the request until it returns true. `keep` selects the part of the response to compare.
+        """
         connection = on or self.main
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while True:
@@ -172,7 +175,7 @@ class Wire:
         return answer
 
     def receive(self, connection: RawConnection, api: str, version: int, label: str = "") -> Plain:
-        """Records the answer to a request that was sent on its own."""
+        """Receive and record the response to a request that was sent separately."""
         try:
             answer = connection.receive()
         except ConnectionClosed:
@@ -192,7 +195,7 @@ class Wire:
     def normalise(self, value: Any, field: str = "") -> Any:
         if isinstance(value, dict):
             plain = {key: self.normalise(item, key) for key, item in value.items() if key not in DROPPED}
-            # Kafka's own prose is not ours to keep; that there is some is.
+            # Do not store Kafka's documentation text, only that it exists.
             if plain.get("documentation"):
                 plain["documentation"] = "<documented>"
             return plain
@@ -296,7 +299,7 @@ def _order(item: Any) -> str:
 
 
 def _compared(item: Any) -> Any:
-    """Without the parts that two brokers may fill differently, so that both sort alike."""
+    """Remove the fields in which two brokers may differ, so that both sort in the same order."""
     if isinstance(item, dict):
         return {key: _compared(value) for key, value in item.items() if key not in MESSAGES | UNREAD_ON_ERROR}
     return [_compared(value) for value in item] if isinstance(item, list) else item
@@ -312,7 +315,7 @@ def run_scenario(address: str, name: str, scenario: Scenario) -> list[Plain]:
 
 
 def differences(expected: Any, got: Any, path: str = "") -> Iterable[str]:
-    """Where two normalised records disagree, one line each."""
+    """Yield one line for each difference between two normalised records."""
     if isinstance(expected, dict) and isinstance(got, dict):
         failed = expected.get("error_code", "NONE") not in ("NONE", 0)
         for key in sorted(expected.keys() | got.keys()):
@@ -321,7 +324,7 @@ def differences(expected: Any, got: Any, path: str = "") -> Iterable[str]:
             elif key not in expected:
                 yield f"{path}.{key}: unexpected {got[key]!r}"
             elif key in MESSAGES:
-                # Kafka is silent about many errors: saying more is no fault, saying less is.
+                # Kafka returns no message for many errors. An additional message is allowed, a missing message is not.
                 if (expected[key] and not got[key]) or (got[key] and not expected[key] and not failed):
                     yield f"{path}.{key}: expected {expected[key]!r}, got {got[key]!r}"
             elif not (failed and key in UNREAD_ON_ERROR):

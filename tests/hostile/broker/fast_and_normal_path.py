@@ -33,7 +33,7 @@ class Side:
         self.topic_id = topic.topic_id
 
     def answer(self, frame: bytes) -> bytes | str:
-        """Return the bytes that the socket would get, or the type of the reply if the reply is not bytes."""
+        """Return the bytes that the socket would get, or the type of the reply if there is no response yet."""
         engine = self.broker._engine
         if self._forgets:
             engine._produce_fast_path._known.clear()

@@ -1,1 +1,1 @@
-"""The operations: one module per area, each public function one scenario, told in raw requests."""
+"""The scenarios: one module per area, one public function per scenario, written as raw requests."""

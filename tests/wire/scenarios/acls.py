@@ -1,4 +1,4 @@
-"""Access rules on a broker without an authorizer."""
+"""ACL requests to a broker without an authorizer."""
 
 from tests.wire.entities import Plain
 from tests.wire.transcript import Wire

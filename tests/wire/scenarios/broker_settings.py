@@ -1,10 +1,10 @@
-"""DescribeConfigs of the broker itself: each setting's type, default, source and synonyms."""
+"""DescribeConfigs for the broker: the type, default, source and synonyms of each setting."""
 
 from tests.wire.entities import Plain
 from tests.wire.scenarios.configs import BROKER, describe
 from tests.wire.transcript import Wire
 
-# What a node must be told about itself: these differ by machine, and only their shape is compared.
+# Settings that depend on the node. The comparison ignores their values.
 OF_THE_NODE = frozenset(
     {
         "advertised.listeners",

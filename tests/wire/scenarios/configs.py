@@ -1,4 +1,4 @@
-"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: names, types, defaults, sources, and each way to be wrong."""
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: names, types, defaults, sources, and every error case."""
 
 from typing import Any
 

@@ -88,7 +88,7 @@ def _counts(answer: Plain) -> Any:
         (
             part["partition_index"],
             part["error_code"],
-            # A batch that the limits cut is of no use to a client, and may be left out.
+            # Ignore truncated batches: clients cannot use them, and a broker may omit them.
             [batch["base_offset"] for batch in part["records"] or [] if "base_offset" in batch],
         )
         for topic in answer["responses"]
@@ -208,7 +208,7 @@ def sessions_that_do_not_exist(wire: Wire) -> None:
 
 
 def a_session_sees_what_changed(wire: Wire) -> None:
-    """A broker may refuse sessions by answering with id 0; then each fetch is a full one, as the client asks it."""
+    """A broker may reject sessions with session id 0. Then the client sends full fetch requests."""
     topic = _filled(wire, "session", 1, 1)
     quiet = wire.topic("session-quiet")
     body = fetch_body(topic, 0, session_id=0, session_epoch=0)
@@ -250,7 +250,7 @@ def odd_fetches(wire: Wire) -> None:
 
 
 def what_is_named_twice(wire: Wire) -> None:
-    """Each partition is answered once, as it was asked for last; topics in a row that are one are answered as one."""
+    """The response contains each partition once, with its last request. Adjacent entries of one topic are merged."""
     names = {part: wire.topic(f"twice-{part}", 2) for part in ("a", "b")}
     ids = {part: wire.topic_id(name) for part, name in names.items()}
     names["x"], ids["x"] = wire.name("absent"), NOBODY

@@ -1,4 +1,4 @@
-"""Frames that are no requests: what is answered, and when the connection is closed."""
+"""Malformed frames: the responses, and when the broker closes the connection."""
 
 import struct
 
@@ -90,7 +90,7 @@ def a_request_behind_a_waiting_one_waits_too(wire: Wire) -> None:
     connection.send("api_versions", 0, {})
     connection.send("metadata", 9, {"topics": [], "allow_auto_topic_creation": False})
     wire.produce(topic, Batch([NewRecord(b"news")]))
-    # The client takes answers by their order alone, so one that overtakes is read as another.
+    # The client matches responses by order only, so a response out of order would be decoded as another API.
     fetched = connection.receive()
     values = [record["value"] for batch in _batches(fetched) for record in batch["records"]]
     wire.note("fetch", 11, {}, {"values": values}, "answered first")

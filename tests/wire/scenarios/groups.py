@@ -1,4 +1,4 @@
-"""Classic groups: joining, syncing, heartbeating and leaving, in right and wrong states; and what describes them."""
+"""Classic groups: join, sync, heartbeat and leave in valid and invalid states, and the APIs that describe groups."""
 
 import time
 from typing import Any
@@ -143,7 +143,7 @@ def a_follower_that_joins_again_alone(wire: Wire) -> None:
     leader, follower = first, second
     follower.join()
     leader.heartbeat()
-    # A leader that joins again wants a new assignment.
+    # When the leader rejoins, the group needs a new assignment.
     leader.start_join()
     follower.heartbeat(want="REBALANCE_IN_PROGRESS")
     follower.join()
@@ -258,7 +258,7 @@ def a_session_that_ends(wire: Wire) -> None:
     member = Member(wire, group, "A", session_timeout=6_000)
     member.join()
     member.sync({member.member_id: b"everything"})
-    # The one wait that only time can fill: the shortest session a broker allows.
+    # Wait for the shortest session timeout that the broker allows.
     time.sleep(6.3)
     body = {"groups": [group]}
     wire.ask(

@@ -1,4 +1,4 @@
-"""What the group scenarios share: a member with a connection of its own, and the bodies of its requests."""
+"""Shared by the group scenarios: a group member with its own connection, and the bodies of its requests."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def subscription(*topics: str) -> bytes:
 
 
 def join_body(group: str, member_id: str = "", **more: Any) -> Plain:
-    # Kafka's coordinator never answers a join of type "consumer" whose metadata it cannot read, so it is well-formed.
+    # Use well-formed metadata: Kafka never answers a "consumer" join with unreadable metadata.
     protocols = more.pop("protocols", (("range", subscription("plain")),))
     return {
         "group_id": group,
@@ -30,7 +30,7 @@ def join_body(group: str, member_id: str = "", **more: Any) -> Plain:
 
 
 class Member:
-    """One member of a group; each step is recorded under its label."""
+    """One group member. Records each step under its label."""
 
     def __init__(self, wire: Wire, group: str, label: str, *, instance: str | None = None, **join: Any) -> None:
         self.wire = wire
@@ -46,7 +46,7 @@ class Member:
         return join_body(self.group, self.member_id, **{"group_instance_id": self.instance, **self._join})
 
     def join(self, version: int = JOIN) -> Plain:
-        """Joins to the end of the rebalance, taking the id it is given on the way."""
+        """Join and wait for the end of the rebalance. Rejoin with the assigned id after MEMBER_ID_REQUIRED."""
         answer = self._ask("join_group", version, self.join_request(version), "joins")
         if answer["error_code"] == "MEMBER_ID_REQUIRED":
             self.member_id = answer["member_id"]
@@ -55,7 +55,7 @@ class Member:
         return answer
 
     def start_join(self, version: int = JOIN) -> None:
-        """Sends the join that a rebalance will answer; `finish_join` takes the answer."""
+        """Send JoinGroup without waiting for the rebalance. `finish_join` receives the response."""
         if not self.member_id and self.instance is None and version >= 4:
             answer = self._ask("join_group", version, self.join_request(version), "asks for an id")
             self.member_id = answer["member_id"]
@@ -117,7 +117,7 @@ class Member:
 
 
 def stable_group(wire: Wire, part: str, *topics: str, instance: str | None = None) -> Member:
-    """A group of one member that has its assignment, made off the record."""
+    """Create a stable group with one member, without recording steps."""
     group = wire.group(part)
     member = Member(wire, group, "A", instance=instance, protocols=(("range", subscription(*topics or ("plain",))),))
     steps = len(wire.steps)
@@ -128,7 +128,7 @@ def stable_group(wire: Wire, part: str, *topics: str, instance: str | None = Non
 
 
 def take_in(first: Member, second: Member) -> None:
-    """A stable group of one becomes a stable group of two."""
+    """Add a second member to a stable group and complete the rebalance."""
     second.start_join()
     first.heartbeat(want="REBALANCE_IN_PROGRESS")
     first.join()

@@ -1,4 +1,4 @@
-"""ApiVersions and Metadata, at every version: what a client asks before it asks anything else."""
+"""ApiVersions and Metadata at every version: the first requests of every client."""
 
 import struct
 
@@ -10,7 +10,7 @@ NOBODY = "00000000-0000-4000-8000-00000000dead"
 
 
 def _shape_only(answer: Plain) -> Plain:
-    """Which APIs a broker has is its own matter and tested apart; here that the answer is well-formed."""
+    """Keep only a few API keys. Another test checks the advertised APIs; here the response must be well-formed."""
     answer["api_keys"] = sorted(key["api_key"] for key in answer["api_keys"] if key["api_key"] in (0, 1, 3, 18))
     for name in ("supported_features", "finalized_features", "finalized_features_epoch", "zk_migration_ready"):
         answer.pop(name, None)
@@ -64,7 +64,7 @@ def metadata_of_all_topics(wire: Wire) -> None:
     def keep(answer: Plain) -> Plain:
         return {**answer, "topics": [topic for topic in answer["topics"] if topic["name"] in own]}
 
-    # An empty list meant all topics at version 0; from version 1 on it means none, and null means all.
+    # At version 0, an empty list means all topics. From version 1 on, it means none, and null means all.
     wire.ask("metadata", 0, {"topics": []}, keep=keep)
     for version in range(1, 14):
         wire.ask("metadata", version, {"topics": None}, keep=keep, label="null")

@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch, OffsetDelete, and who may commit to which group."""
+"""OffsetCommit, OffsetFetch and OffsetDelete, and which members may commit to a group."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def commit_body(group: str, topic: str, *parts: Plain, topic_id: str = "", **mor
 
 
 def fetch_offsets(group: str, topics: list[Plain] | None, **more: Any) -> Plain:
-    """The body for any version: up to 7 one group, from 8 on a list of groups."""
+    """Return a body for any version: one group up to version 7, a list of groups from version 8 on."""
     return {
         "group_id": group,
         "topics": topics,
@@ -115,7 +115,7 @@ def commits_that_are_refused(wire: Wire) -> None:
         ask("a member of a group that is not there", commit_body(wire.name("none"), topic, topic_id=topic_id, **member))
         member = {"member_id": "", "generation_id_or_member_epoch": 1}
         ask("a generation of a group that is empty", commit_body(group, topic, topic_id=topic_id, **member))
-    # The group without a name is one that other scenarios expect not to be there.
+    # Delete the group with the empty name, because other scenarios expect that it does not exist.
     wire.main.ask("delete_groups", 2, {"groups_names": [""]})
 
 

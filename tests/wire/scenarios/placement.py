@@ -1,4 +1,4 @@
-"""Where partitions lie: elections, reassignments, log directories and the cluster itself."""
+"""Partition placement: leader elections, reassignments, log directories and the cluster description."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +43,7 @@ def _elect(kind: int, asked: dict[str, list[int]] | None) -> Plain:
 
 
 def _only(name: str) -> Callable[[Plain], Plain]:
-    """The answer without the topics of others."""
+    """Return a filter that keeps only the results of one topic."""
 
     def of_the_topic(answer: Plain) -> Plain:
         results = [result for result in answer["replica_election_results"] if result["topic"] == name]

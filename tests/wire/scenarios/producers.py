@@ -20,12 +20,12 @@ def init_producer_id_at_every_version(wire: Wire) -> None:
 
 
 def _has_ids(answer: Plain) -> bool:
-    """A fresh Kafka has to fetch its first block of ids from the controller."""
+    """Wait for producer ids: a new Kafka first fetches a block of ids from the controller."""
     return bool(answer["error_code"] != "COORDINATOR_LOAD_IN_PROGRESS")
 
 
 class Producer:
-    """Sends one-record batches under a producer id, telling of each."""
+    """Sends batches with a producer id and records each response."""
 
     def __init__(self, wire: Wire, topic: str) -> None:
         body = {"transactional_id": None, "transaction_timeout": 60_000}
@@ -44,7 +44,7 @@ class Producer:
     def send(self, label: str, *batches: Batch, partition: int = 0, version: int = 9) -> Plain:
         body = produce_body(self.topic, *batches, partition=partition)
         answer = self.wire.main.ask("produce", version, body)
-        # The batch carries a drawn id, so the request is told by its label alone.
+        # The producer id in the batch is random, so the golden file identifies the request by its label.
         self.wire.note("produce", version, {}, answer, label)
         return answer
 

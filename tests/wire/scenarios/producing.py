@@ -1,4 +1,4 @@
-"""Produce: what is taken, what is refused and how, idempotence, and the rules of timestamps."""
+"""Produce: accepted and rejected batches, idempotence, and timestamp rules."""
 
 import gzip
 import time
@@ -74,7 +74,7 @@ def every_codec_passes_through(wire: Wire) -> None:
 
 
 def zstd_before_it_was_known(wire: Wire) -> None:
-    """The codec is looked at before the number of batches, the checksum and the records."""
+    """Kafka checks the codec before the number of batches, the checksum and the records."""
     topic = wire.topic("early")
     good, plain = Batch(codec="zstd"), Batch()
     for version in (3, 6, 7):
@@ -125,7 +125,7 @@ def several_batches_and_partitions(wire: Wire) -> None:
 
 
 def what_is_named_twice(wire: Wire) -> None:
-    """Each topic and partition is answered once. Kafka appends only the later of two batches for a partition."""
+    """The response contains each topic and partition once. Kafka appends only the last batch for a partition."""
     for version in (7, 9, 13):
         names = {part: wire.topic(f"twice-{part}{version}", 2) for part in ("a", "b")}
         ids = {part: wire.topic_id(name) for part, name in names.items()}
@@ -201,7 +201,7 @@ def broken_batches(wire: Wire) -> None:
         ("zstd that is no zstd", Batch([NewRecord(b"a")], codec="zstd", body=b"not zstd at all")),
         ("good", good),
     ]
-    # A partition for each, so that one that is taken does not move the offsets of the next.
+    # One partition per case, so that an accepted batch does not shift the offsets of the next case.
     topic = wire.topic("broken", len(cases))
     for partition, (label, batch) in enumerate(cases):
         _produce(wire, topic, batch, label=label, partition=partition)
@@ -296,7 +296,7 @@ def timestamps_too_far_away(wire: Wire) -> None:
 def _far(wire: Wire, topic: str, timestamp: int, label: str) -> None:
     body = produce_body(topic, Batch([NewRecord(b"x", timestamp=timestamp)]))
     answer = wire.main.ask("produce", 9, body)
-    # The request holds a clock's reading: only the answer is kept.
+    # The request contains the current time, so record only the response.
     wire.note("produce", 9, {}, answer, label)
 
 
@@ -377,7 +377,7 @@ def compression_of_the_topics_own(wire: Wire) -> None:
 
 
 def long_batches(wire: Wire) -> None:
-    """The same faults as in broken_batches, where they are harder to find: among two hundred records."""
+    """The same faults as in broken_batches, in batches of two hundred records."""
     good = [NewRecord(f"value {i:04}".encode() * 3, key=f"{i:04}".encode()) for i in range(200)]
     gap = [*good[:150], NewRecord(b"late", offset_delta=170), *good[151:]]
     cases: list[tuple[str, Batch]] = []

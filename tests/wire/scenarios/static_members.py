@@ -1,4 +1,4 @@
-"""Members of groups that keep their place by an instance id (KIP-345)."""
+"""Static group members, identified by their group instance id (KIP-345)."""
 
 from tests.wire.entities import Plain
 from tests.wire.scenarios.membership import (

@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions, DeleteRecords and the answers that describe topics."""
+"""CreateTopics, DeleteTopics, CreatePartitions, DeleteRecords and the APIs that describe topics."""
 
 from typing import Any
 

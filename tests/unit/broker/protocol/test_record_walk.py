@@ -47,7 +47,7 @@ def test_batches_are_of_one_kind_whatever_their_keys_and_values(key_bytes: int, 
 
 
 def test_no_change_of_a_byte_passes_where_the_walk_finds_a_fault() -> None:
-    """Set every byte of a few batches to every value. The slow path must accept each batch that the fast path accepts."""
+    """Set every byte of a few batches to every value. The slow path accepts all batches that the fast path accepts."""
     seen = {True: 0, False: 0}
     for count, key, value in [(3, None, b"abc"), (2, b"kk", b""), (4, b"", b"v" * 70), (2, b"k" * 64, None)]:
         data = records_of(count, key, value)
