@@ -1,1 +1,1 @@
-"""Kafka's wire protocol: frames, messages through kio, record batches, compression."""
+"""Kafka's wire protocol: request parsing with kio, response templates, validation of produced batches."""

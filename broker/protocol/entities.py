@@ -18,7 +18,7 @@ Answer: TypeAlias = Mapping[str, object]
 
 
 class ApiVersionRange(NamedTuple):
-    """The versions of an API that are supported, in the fields of the ApiVersions response."""
+    """The supported versions of an API, with the field names of the ApiVersions response."""
 
     api_key: int
     min_version: int
@@ -35,7 +35,7 @@ def milliseconds(value: datetime.timedelta | int) -> int:
 
 @cache
 def request_type(api_key: int, version: int) -> type[Entity]:
-    """kio's class of a request. It also has the fields of all other versions, with their default values."""
+    """Return kio's class of a request, extended with the fields of all other versions and their default values."""
     versions = sorted(schema_name_map[api_key_map[api_key]], reverse=True)
     newest_first = [load_request_schema(api_key, each) for each in versions]
     return with_fields_of(load_request_schema(api_key, version), newest_first)
@@ -64,5 +64,5 @@ def response_header_is_flexible(api_key: int, version: int) -> bool:
 
 @cache
 def response_writer(api_key: int, version: int) -> Callable[[Answer], bytes]:
-    """The function that encodes the body of a response at `version`."""
+    """Return the function that encodes a response body at `version`."""
     return entity_encoder(load_response_schema(api_key, version))

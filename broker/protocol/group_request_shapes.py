@@ -1,4 +1,4 @@
-"""The fields of group requests that the handlers read. See `request_shapes`."""
+"""The fields that handlers read from group requests. See `request_shapes`."""
 
 from datetime import timedelta
 from typing import Protocol
@@ -92,7 +92,7 @@ class OffsetFetchGroup(Protocol):
 
 
 class OffsetFetchRequest(OffsetFetchGroup, Protocol):
-    """Up to version 7, the request is one group."""
+    """Up to version 7, the request contains the fields of one group."""
 
     groups: tuple[OffsetFetchGroup, ...]  # from version 8
     require_stable: bool

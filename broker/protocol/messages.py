@@ -3,7 +3,7 @@
 from typing import overload
 
 MESSAGE_LENGTH_MAX = 4_000
-"""Characters. A message can quote the request, and strings of non-flexible versions have at most 32,767 bytes."""
+"""In characters. A message can quote the request. Strings of non-flexible versions have at most 32,767 bytes."""
 
 
 @overload

@@ -2,13 +2,13 @@
 
 
 class NoReply:
-    """The request is done and needs no response (Produce with acks=0)."""
+    """The request has succeeded and gets no response (Produce with acks=0)."""
 
     __slots__ = ()
 
 
 class Disconnect:
-    """The protocol has no response for this fault. The server logs the reason and closes the connection."""
+    """The protocol has no response for this error. The server logs the reason and closes the connection."""
 
     __slots__ = ("reason",)
 

@@ -1,7 +1,7 @@
 """Validation of produced batches.
 
-On the hot path, the broker reads the header, verifies the checksum and checks the number of records. It looks at single
-records only in small batches.
+On the hot path, the broker reads the header, verifies the checksum and checks the number of records. It validates
+single records only in small batches.
 """
 
 import io
@@ -28,13 +28,16 @@ from headgate.wire.records import RECORD_BYTES_MIN, decompress_records
 from headgate.wire.varint import encode_varint
 
 WALKED_RECORDS_MAX = 32
-"""Batches up to this number of records are walked: less than 20 µs."""
+"""The broker validates each record of batches with up to this number of records, in less than 20 µs."""
 COUNTED_RECORDS_MAX = 1024
-"""Up to this number, the records of uncompressed batches are counted, in C: less than 100 µs. For larger batches, the
-broker only checks that the header's count fits into the bytes. Checking each record would slow down the hot path."""
+"""The broker counts the records of uncompressed batches with up to this number of records: in C, less than 100 µs.
+
+For larger batches, it only checks that the header's count fits into the bytes. Checking each record would slow down the
+hot path.
+"""
 COMPRESSED_WALK_BYTES_MAX = 16 * 1024
 DECOMPRESSED_WALK_BYTES_MAX = 1024 * 1024
-"""Compressed batches are walked only up to these sizes, because decompression takes time on the event loop."""
+"""The broker validates records of compressed batches only up to these sizes: decompression blocks the event loop."""
 
 _RECORDS_AS_AVRO = parse_schema({"type": "array", "items": "bytes"})
 
@@ -46,8 +49,8 @@ class UnsupportedCodec(Exception):
 def validate_produced(payload: Buffer, *, takes_zstd: bool = True) -> tuple[Buffer, BatchHeader]:
     """Check that the payload is exactly one complete and consistent batch of format v2.
 
-    Returns the batch without trailing bytes, and its header. The order of the checks is Kafka's, so the same fault gets
-    the same error. Raises InvalidBatch, CorruptBatch, UnsupportedCodec.
+    Returns the batch without trailing bytes, and its header. The checks run in Kafka's order, so that an invalid batch
+    gets the same error as in Kafka. Raises InvalidBatch, CorruptBatch, UnsupportedCodec.
     """
     batch = payload
     size = len(batch)
@@ -108,13 +111,13 @@ def _walk_compressed(batch: Buffer, header: BatchHeader) -> None:
     try:
         records = decompress_records(batch, header, DECOMPRESSED_WALK_BYTES_MAX)
     except DecompressedTooLarge:
-        # A few large records that compress very well: valid, but too large for the event loop.
+        # Skip the check: a few large records that compress well are valid, but too large for the event loop.
         return
     walk(records, header.records_count)
 
 
 def _first_of(payload: Buffer, size: int) -> Buffer:
-    """The first batch of a payload. Rejects a second complete batch, and drops a truncated one as Kafka does."""
+    """Return the first batch of a payload. Rejects a second complete batch. As in Kafka, drops a truncated one."""
     rest = len(payload) - size
     if rest > LOG_OVERHEAD_BYTES:
         claimed = int.from_bytes(payload[size + 8 : size + 12], signed=True) + LOG_OVERHEAD_BYTES
@@ -126,8 +129,8 @@ def _first_of(payload: Buffer, size: int) -> Buffer:
 def count(data: memoryview, records_count: int) -> None:
     """Check that the bytes contain exactly `records_count` records. Raises InvalidBatch.
 
-    A record is a zigzag varint with its length, and its bytes. Records with a count before them and a zero after them
-    are therefore an Avro array of bytes, which fastavro reads in C. Records of equal length do not need fastavro.
+    A record is a zigzag varint with its length, followed by its bytes. With a count before and a zero after them, the
+    records are a valid Avro array of bytes. fastavro reads this array in C. Records of equal length do not need it.
     """
     if have_equal_lengths(data, records_count):
         return

@@ -1,7 +1,8 @@
 """Structural check of the records of a batch: their number, their order and their lengths.
 
-The broker runs this check for every small produced batch, so it is optimized for speed. Most small batches contain
-records of equal size: these are checked column by column, with a few slices. Other records are walked one by one.
+The broker runs this check for every small produced batch, so the check is optimized for speed. Most small batches
+contain records of equal size. The fast path compares them column by column, with a few slices. Other records are
+checked one by one.
 
 Layout: Kafka documentation, "Record".
 """
@@ -17,18 +18,18 @@ from headgate.wire.records import RECORD_BYTES_MIN, RECORD_HEADER_BYTES_MIN
 from headgate.wire.varint import VARLONG_BYTES_MAX, read_unsigned_varint, read_varint
 
 WALKED_SINGLY_MAX = 3
-"""Up to this number of records, walking each record is faster than comparing columns."""
+"""Up to this number of records, checking each record is faster than comparing columns."""
 COPIED_BYTES_MAX = 1024 * 1024
-"""Smaller buffers are copied to `bytes`, which Python indexes faster. Copying more holds the GIL for too long."""
+"""Buffers up to this size are copied to `bytes`, which Python indexes faster. Larger copies hold the GIL too long."""
 LAYOUTS_MAX = 256
-"""Cached column layouts. A producer sends batches of few layouts, again and again."""
+"""Limit on cached column layouts. A producer repeats a few layouts."""
 
 _OFFSET_DELTAS = bytes(range(0, 128, 2))
-"""The offset deltas of the first 64 records: one byte each."""
+"""The encoded offset deltas of the first 64 records. Each takes one byte."""
 
 
 def walk(data: Buffer, count: int) -> None:
-    """Check that decompressed records are `count`, in order, and fill the buffer. Raises InvalidBatch."""
+    """Check that `data` contains exactly `count` decompressed records, in order. Raises InvalidBatch."""
     if len(data) <= COPIED_BYTES_MAX:
         data = bytes(data)
     if count <= WALKED_SINGLY_MAX or not isinstance(data, bytes) or not _are_uniform(data, count):
@@ -38,7 +39,7 @@ def walk(data: Buffer, count: int) -> None:
 def _are_uniform(data: bytes, count: int) -> bool:
     """Whether the records differ only in keys, values, offset deltas and timestamp deltas of one byte.
 
-    If False, the records may still be valid: walk them.
+    If False, the records may still be valid. Check them one by one.
     """
     if len(data) < count * RECORD_BYTES_MIN:
         return False
@@ -51,7 +52,7 @@ def _are_uniform(data: bytes, count: int) -> bool:
 
 
 class _Columns(NamedTuple):
-    """Takes the bytes at certain positions of every record; `expected` are their values in uniform records."""
+    """`take` extracts the bytes at certain positions of every record. `expected` contains their values if uniform."""
 
     take: Callable[[bytes], tuple[bytes, ...]]
     expected: tuple[bytes, ...]
@@ -60,7 +61,7 @@ class _Columns(NamedTuple):
 
 @lru_cache(LAYOUTS_MAX)
 def _columns(size: int, count: int, head: bytes) -> _Columns | None:
-    """The columns of `count` records in `size` bytes that begin with `head`. None if they cannot be uniform."""
+    """Return the columns of `count` records in `size` bytes that start with `head`. None if they cannot be uniform."""
     stride, rest = divmod(size, count)
     if rest or count > len(_OFFSET_DELTAS) or stride <= RECORD_BYTES_MIN:
         return None
@@ -87,7 +88,7 @@ def _columns(size: int, count: int, head: bytes) -> _Columns | None:
 
 
 def _length_of_rest(rest: int) -> bytes | None:
-    """The encoded length of a value if the length and the value take `rest` bytes.
+    """Return the encoded length of a value if the length and the value together take `rest` bytes.
 
     None if the length takes more than two bytes, or if the value can be either null or empty.
     """
@@ -113,7 +114,7 @@ def have_equal_lengths(data: memoryview, count: int) -> bool:
 
 
 def _end_of_equal(data: memoryview, position: int, count: int) -> int:
-    """The end of `count` records with the same length; -1 if the lengths differ."""
+    """Return the end position of `count` records of equal length, or -1 if the lengths differ."""
     if position + RECORD_BYTES_MIN > len(data):
         return -1
     length = _short_number(data, position)
@@ -151,7 +152,7 @@ def _walk_each(data: Buffer, count: int) -> None:
     position = 0
     try:
         for index in range(count):
-            # Nearly all varints have one or two bytes. Read these inline.
+            # Fast path: nearly all varints have one or two bytes, so they are read inline.
             length = data[position]
             start = position + 1
             if length > 0x7F:
@@ -179,7 +180,7 @@ def _walk_each(data: Buffer, count: int) -> None:
                 inside += 1
             if offset_delta != index:
                 raise InvalidBatch(f"record {index} has offset delta {offset_delta}")
-            # Key and value. An odd zigzag number is negative: null.
+            # Key and value. An odd zigzag number is negative and means null.
             for _ in (0, 1):
                 length = data[inside]
                 inside += 1
@@ -204,7 +205,7 @@ def _walk_each(data: Buffer, count: int) -> None:
 
 
 def records_without_key(data: Buffer, count: int) -> list[int]:
-    """The indexes of the records with a null key. Call `walk` first."""
+    """Return the indexes of the records with a null key. Call `walk` first."""
     if len(data) <= COPIED_BYTES_MAX:
         data = bytes(data)
     found = []
@@ -215,7 +216,7 @@ def records_without_key(data: Buffer, count: int) -> list[int]:
         if length > 0x7F:
             length, start = read_unsigned_varint(data, position)
         position = start + (length >> 1)
-        # After the attributes: timestamp delta, offset delta and key length. An odd zigzag number is negative: null.
+        # After the attributes: timestamp delta, offset delta, key length. An odd key length is negative and means null.
         inside = start + 1
         while data[inside] > 0x7F:
             inside += 1

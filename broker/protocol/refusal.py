@@ -1,4 +1,4 @@
-"""The refusal of one part of a request, for example of one topic or partition. The other parts are executed."""
+"""The error of one part of a request, for example of one topic or partition. The other parts are executed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,5 +24,5 @@ class Refusal(Exception):
         self.record_errors = record_errors
 
     def without_traceback(self) -> "Refusal":
-        """A copy to keep. The traceback of the original refers to the decompressed records."""
+        """Return a copy without traceback. The traceback would keep the decompressed records in memory."""
         return Refusal(self.code, self.message, self.record_errors)

@@ -1,4 +1,4 @@
-"""The facts about a request that a handler gets besides its body."""
+"""The metadata of a request that a handler gets in addition to the body."""
 
 from dataclasses import dataclass
 

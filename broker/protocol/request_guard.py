@@ -1,12 +1,12 @@
 """Checks the array counts of a request before kio parses it.
 
 kio allocates memory for the number of items that an array claims. A frame of ten bytes that claims two billion items
-would end the process. A valid frame of `socket.request.max.bytes` with thirty million topics would block the event loop
-for minutes. Therefore each count is compared with the bytes left, and the number of all items is limited.
-Unknown tagged fields are removed: Kafka ignores them (KIP-482), but kio rejects them. kio checks everything else.
+would crash the process. A valid frame of `socket.request.max.bytes` with thirty million topics would block the event
+loop for minutes. Therefore the guard compares each count with the remaining bytes, and limits the number of all items.
+It also removes unknown tagged fields: Kafka ignores them (KIP-482), but kio rejects them. kio checks all other fields.
 
-The check follows a flat plan per API and version, which is built once from kio's schema. Adjacent fields of fixed size
-are one step, so a Produce or Fetch request for one partition takes about a dozen steps.
+The guard follows a flat plan per API and version. The plan is built once from kio's schema. Adjacent fields of fixed
+size form one step, so a Produce or Fetch request for one partition takes about a dozen steps.
 """
 
 import struct
@@ -23,9 +23,11 @@ from headgate.wire.errors import MalformedVarint
 from headgate.wire.varint import VARINT_BYTES_MAX, read_unsigned_varint
 
 REQUEST_ITEMS_MAX: Final = 100_000
-"""Items of all arrays in one request: topics, partitions, groups, configs. One item takes about 10 µs of the event
-loop. Clients stay below: a consumer of ten thousand partitions sends twenty thousand items. Kafka's tools send all
-groups, or all offsets of a group, in one request."""
+"""Limit on the items of all arrays in one request: topics, partitions, groups, configs.
+
+One item takes about 10 µs on the event loop. Real clients stay below the limit: a consumer of ten thousand partitions
+sends twenty thousand items. Kafka's tools send all groups, or all offsets of a group, in one request.
+"""
 
 _FIXED, _STRING, _BYTES, _COMPACT, _OPTIONAL, _TAGS = range(6)
 _ARRAY, _NULLABLE_ARRAY, _COMPACT_ARRAY, _NULLABLE_COMPACT_ARRAY = range(6, 10)
@@ -77,7 +79,7 @@ class TooManyItems(ValueError):
 
 
 def guarded(api_key: int, version: int, frame: bytes | memoryview) -> bytes | memoryview:
-    """The frame from its header on, without unknown tagged fields. kio can parse it safely.
+    """Return the frame, including its header, without unknown tagged fields. kio can parse it safely.
 
     Raises ImpossibleCount, TooManyItems, ValueError.
     """
@@ -94,7 +96,7 @@ def guarded(api_key: int, version: int, frame: bytes | memoryview) -> bytes | me
 
 
 def _walk(plan: _Plan, data: bytes | memoryview, position: int, left: int, edits: _Edits) -> tuple[int, int]:
-    """The position after the fields of `plan`, and the number of items that are still allowed."""
+    """Return the position after the fields of `plan`, and the number of items that are still allowed."""
     for kind, size, inside in plan:
         if kind == _FIXED:
             position += size
@@ -141,7 +143,7 @@ def _walk(plan: _Plan, data: bytes | memoryview, position: int, left: int, edits
                 else:
                     position += count * size
             elif count < 0 and (count != -1 or kind in (_ARRAY, _COMPACT_ARRAY)):
-                # kio accepts null for every array.
+                # Reject null here, because kio accepts null for every array.
                 raise ImpossibleCount(f"an array has the invalid length {count}")
     return position, left
 
@@ -230,7 +232,7 @@ def _bytes_min(plan: _Plan) -> int:
 
 
 def _merged(steps: list[_Step]) -> _Plan:
-    """Adjacent fields of fixed size as one step."""
+    """Merge adjacent fields of fixed size into one step."""
     merged: list[_Step] = []
     for kind, size, inside in steps:
         if kind == _FIXED and merged and merged[-1][0] == _FIXED:

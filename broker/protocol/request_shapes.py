@@ -1,7 +1,7 @@
-"""The fields of requests that the handlers read, as protocols for the type checker.
+"""The fields that handlers read from requests, as protocols for the type checker.
 
-`entities.read_request` returns a kio entity of the request's version. The entity has the fields of all versions: a
-field that the version lacks has its default value. Comments name the versions only where a handler must know them.
+`entities.read_request` returns a kio entity of the request's version. The entity has the fields of all versions. A
+field that does not exist in the version has its default value. Comments list the versions only if a handler needs them.
 """
 
 from datetime import timedelta

@@ -1,6 +1,6 @@
-"""Response templates for the hot path: kio encodes a message once, and later only some numbers change.
+"""Response templates for the hot path: kio encodes a message once, and later responses replace only some numbers.
 
-The layout is kio's. A template finds the position of the numbers with a marker value.
+kio defines the layout. A template finds the position of the numbers with a marker value.
 """
 
 import copy
@@ -19,7 +19,7 @@ _MARKER = 0x3A5B7C1D2E4F6071
 
 
 def item_type(schema: type[Entity], array: str) -> type[Entity]:
-    """The entity type of the items in an array field of `schema`."""
+    """Return the entity type of the items in an array field of `schema`."""
     item = typing.get_args(typing.get_type_hints(schema)[array])[0]
     assert isinstance(item, type)
     return item
@@ -42,7 +42,7 @@ class NumbersTemplate:
         self.pack: Callable[..., bytes] = _LONGS[len(present) - 1].pack
 
     def within(self, before: bytes, after: bytes) -> "NumbersTemplate":
-        """The same template with constant bytes around it."""
+        """Return a copy of the template with constant bytes before and after it."""
         wider = copy.copy(self)
         wider.head, wider.tail = before + self.head, self.tail + after
         return wider
@@ -58,7 +58,7 @@ class ArrayTemplate:
         single = entity_encoder(schema)({**fields, array: (item,)})
         self.flexible = bool(schema.__flexible__)
         position = next(i for i, (one, other) in enumerate(zip(empty, single, strict=False)) if one != other)
-        # The messages differ in the last byte of the array length, which has one byte as a varint and four otherwise.
+        # The messages differ in the last byte of the array length. It has one byte as a varint, otherwise four.
         self.head = empty[: position if self.flexible else position - 3]
         self.tail = empty[position + 1 :]
 
@@ -66,10 +66,10 @@ class ArrayTemplate:
         return compact_length(count) if self.flexible else count.to_bytes(4)
 
     def head_of(self, empty: bytes) -> bytes:
-        """The head of another entity of the same schema, encoded with an empty array."""
+        """Return the head of another entity of the same schema. `empty` is this entity, encoded with an empty array."""
         return empty[: len(empty) - len(self.tail) - (1 if self.flexible else 4)]
 
 
 def compact_length(count: int) -> bytes:
-    """Length of a compact array, string or byte string (KIP-482): the count plus one. Zero means null."""
+    """Encode the length of a compact array, string or byte string (KIP-482): the count plus one. Zero means null."""
     return encode_unsigned_varint(count + 1)

@@ -1,6 +1,6 @@
 """Checks of a produced batch that depend only on its bytes and on the topic's settings.
 
-Small batches are verified on the event loop, large ones in a thread.
+The event loop verifies small batches. A thread verifies large batches.
 """
 
 from typing import NamedTuple
@@ -30,7 +30,7 @@ class Verified(NamedTuple):
 def verify(
     batch: Buffer | None, version: int, settings: TopicSettings, partition: str, now_ms: int, inline_records: int | None
 ) -> Verified:
-    """Raises Refusal, and TooLargeInline as `check_records` does."""
+    """Verify a batch. Raises Refusal. Raises TooLargeInline in the same cases as `check_records`."""
     try:
         batch, header = validate_produced(batch or b"", takes_zstd=version >= ZSTD_SINCE_VERSION)
     except UnsupportedCodec as error:
@@ -48,7 +48,7 @@ def verify(
 
 
 class LargeBatch(NamedTuple):
-    """A batch that a thread has to verify."""
+    """A batch that a thread must verify."""
 
     key: tuple[int, int]
     """The position of its topic in the request, and its partition."""

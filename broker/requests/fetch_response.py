@@ -16,12 +16,12 @@ from headgate.wire.entities import entity_encoder
 API_KEY = 1
 READ_COMMITTED = 1
 
-# Marks the template of a response that contains one partition and nothing else.
+# Marks the template of a response that contains only one partition.
 _ALONE = 1
 
 
 class Diverged(Exception):
-    """The client's log diverges from this log (KIP-595): the last common epoch, and its end offset in this log."""
+    """The client's log diverges from this log (KIP-595). Contains the last common epoch and its end offset."""
 
     def __init__(self, partition: Partition, epoch: int, end_offset: int) -> None:
         super().__init__(f"epoch {epoch} ends at {end_offset}")
@@ -31,11 +31,11 @@ class Diverged(Exception):
 
 
 class FetchLayout(TopicsLayout):
-    """The response at one version, as templates."""
+    """Response templates for one version."""
 
     def __init__(self, version: int) -> None:
         super().__init__(API_KEY, version, FieldNames("topic", "partitions"), {"aborted_transactions": None})
-        # The records are a partition's last field: a length, the bytes and, in flexible versions, no tagged fields.
+        # The records are the last field of a partition: length, bytes and, in flexible versions, empty tagged fields.
         self.no_records = b"\x01\x00" if self.is_flexible else b"\x00\x00\x00\x00"
         self.records_tail = b"\x00" if self.is_flexible else b""
         self._tail_alone = self.records_tail + self.topic_tail + self.response.tail
@@ -47,7 +47,7 @@ class FetchLayout(TopicsLayout):
         return entity_encoder(self.schema)({"error_code": error, "responses": ()})
 
     def success(self, partition: Partition, isolation: int) -> bytes:
-        """A partition without an error, up to the length of its records."""
+        """Encode a partition without an error, up to the length of its records."""
         key = (API_KEY, self.version, isolation)
         template = partition.templates.get(key)
         if template is None:
@@ -62,7 +62,7 @@ class FetchLayout(TopicsLayout):
         return template.head + template.pack(end, end) + template.tail
 
     def alone(self, partition: Partition, isolation: int, region: Region) -> Payload:
-        """The whole response, with the records of one partition."""
+        """Build a complete response with the records of one partition."""
         key = (API_KEY, self.version, isolation, _ALONE)
         template = partition.templates.get(key)
         if template is None:
@@ -107,7 +107,7 @@ class FetchLayout(TopicsLayout):
         start = partition.log.log_start_offset if out_of_range and partition is not None else -1
         return self.failed_partition(index, self._failure_behind_index(refusal.code, start))
 
-    @lru_cache(maxsize=64)  # noqa: B019  # there is one layout per version, for good
+    @lru_cache(maxsize=64)  # noqa: B019  # there is one layout per version, and it is never freed
     def _failure_behind_index(self, error: ErrorCode, log_start_offset: int) -> bytes:
         return self.encode_behind_index(
             {

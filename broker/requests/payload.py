@@ -1,4 +1,4 @@
-"""Response bodies that contain records: bytes, and regions of segment files that are sent with sendfile."""
+"""Response bodies with records: bytes, and regions of segment files that are sent with sendfile."""
 
 from collections.abc import Sequence
 from typing import TypeAlias

@@ -12,12 +12,12 @@ from headgate.broker.state.topics import Partition
 API_KEY = 0
 START_OFFSET_SINCE_VERSION = 5
 
-# Marks the template of a response that contains one partition and nothing else.
+# Marks the template of a response that contains only one partition.
 _WHOLE = 1
 
 
 class ProduceLayout(TopicsLayout):
-    """The response at one version, as templates."""
+    """Response templates for one version."""
 
     def __init__(self, version: int) -> None:
         super().__init__(API_KEY, version, FieldNames("name", "partition_responses"), {"index": 0})
@@ -27,7 +27,7 @@ class ProduceLayout(TopicsLayout):
         return self._filled(template, offset, append_time, partition.log.log_start_offset)
 
     def whole_success(self, partition: Partition, offset: int, append_time: int) -> bytes:
-        """The whole response to a request with one batch, which was appended."""
+        """Build the complete response to a request with one batch that was appended."""
         key = (API_KEY, self.version, _WHOLE)
         template = partition.templates.get(key)
         if template is None:
@@ -58,7 +58,7 @@ class ProduceLayout(TopicsLayout):
         behind_index = self._failure_behind_index(refusal.code, refusal.message, tuple(refusal.record_errors))
         return self.failed_partition(index, behind_index)
 
-    @lru_cache(maxsize=64)  # noqa: B019  # there is one layout per version, for good
+    @lru_cache(maxsize=64)  # noqa: B019  # there is one layout per version, and it is never freed
     def _failure_behind_index(
         self, error: ErrorCode, message: str | None, record_errors: tuple[RecordError, ...]
     ) -> bytes:

@@ -1,7 +1,6 @@
-"""Rules for single records: the timestamp limits of a topic, and the keys that a compacted topic requires.
+"""Rules for single records: the timestamp limits of a topic, and the required keys of a compacted topic.
 
-The records are read only if the topic's settings or the batch header require it. Other batches are appended without
-reading their records.
+These rules read the records only if the topic's settings or the batch header require it.
 """
 
 from kio.schema.errors import ErrorCode
@@ -19,17 +18,17 @@ from headgate.wire.records import decompress_records, record_fields
 _UNLIMITED = 2**63 - 1
 _REJECTED_TIMESTAMPS = "One or more records have been rejected due to invalid timestamp"
 
-# Records of one batch that are checked, at a few microseconds each. Batches of real producers contain at most some ten
-# thousand records. A malicious batch of `max.message.bytes` contains twenty million.
+# Limit on the records of a checked batch. Each record takes a few microseconds. Batches of real producers contain at
+# most some ten thousand records. A malicious batch of `max.message.bytes` can contain twenty million.
 checked_records_max = 200_000
 
-# Up to these limits a batch is checked on the event loop, in about 2 ms at the most. Larger batches are checked in a
-# thread, and other clients are served meanwhile.
+# Limits for checks on the event loop, which take at most about 2 ms. A thread checks larger batches, so that they do
+# not delay other clients.
 inline_records_max = 500
 inline_bytes_max = 256 * 1024
 inline_compressed_bytes_max = 32 * 1024
 
-# Invalid records of one batch that the response lists.
+# Limit on the invalid records of one batch that the response lists.
 record_errors_max = 1_000
 
 
@@ -45,10 +44,10 @@ def check_records(
     now_ms: int,
     inline_records: int | None,
 ) -> None:
-    """Raises Refusal. On the event loop, raises TooLargeInline for batches that need a thread.
+    """Check the timestamps and keys of a batch. Raises Refusal. Raises TooLargeInline if the batch needs a thread.
 
-    `inline_records` is the number of records that may be checked on the event loop; None if this is a thread. With
-    LogAppendTime the broker sets the timestamps. A batch is then refused only if it claims to have such timestamps.
+    `inline_records` limits the number of records checked on the event loop. It is None in a thread. With LogAppendTime,
+    the broker sets the timestamps. It then refuses batches whose header already has the LogAppendTime flag.
     """
     data: Buffer | None = None
     if settings.uses_log_append_time:
@@ -56,12 +55,12 @@ def check_records(
             raise _claims_log_append_time(header.records_count)
     else:
         before_ms, latest = settings.message_timestamp_before_max_ms, now_ms + settings.message_timestamp_after_max_ms
-        # Record timestamps are deltas to base_timestamp. max_timestamp may be wrong.
+        # Check both fields: record timestamps are relative to base_timestamp, and max_timestamp may be wrong.
         if header.max_timestamp > latest or header.base_timestamp > latest or before_ms != _UNLIMITED:
             data = _inflated(batch, header, inline_records)
             _check_timestamps(data, header, now_ms - before_ms, latest)
             if header.max_timestamp > latest:
-                # No record has this timestamp, and retention would never delete the segment.
+                # No record has this timestamp. With it, retention would never delete the segment.
                 raise Refusal(ErrorCode.invalid_timestamp, f"no record has the timestamp {header.max_timestamp}")
     if settings.is_compacted:
         _check_keys(_inflated(batch, header, inline_records) if data is None else data, header, partition)
@@ -80,7 +79,7 @@ def _check_count(header: BatchHeader) -> None:
 
 
 def _inflated(batch: Buffer, header: BatchHeader, inline_records: int | None) -> Buffer:
-    """The decompressed records. This is expensive, so a batch is decompressed once for all checks."""
+    """Decompress the records. This is expensive, so all checks share the result."""
     _check_count(header)
     is_inline = inline_records is not None
     if inline_records is not None and (

@@ -14,14 +14,14 @@ _TOPICS = "responses"
 
 
 class FieldNames(NamedTuple):
-    """The names of the fields that differ between the two APIs."""
+    """Names of the fields that differ between the two APIs."""
 
     topic_name: str
     partitions: str
 
 
 class TopicsLayout:
-    """The response of one API at one version, as templates."""
+    """Response templates for one API and version."""
 
     def __init__(self, api_key: int, version: int, names: FieldNames, sample_partition: Answer) -> None:
         self.api_key = api_key
@@ -42,8 +42,7 @@ class TopicsLayout:
         return ArrayTemplate(self._topic_schema, fields, self._names.partitions, self._sample_partition)
 
     def topic_head(self, topic: Topic | None, requested_name: str = "", requested_id: UUID | None = None) -> bytes:
-        """The bytes of a topic before the number of its partitions. An unknown topic has the name or id of the
-        request."""
+        """Encode a topic up to the number of its partitions. An unknown topic gets the name or id of the request."""
         if topic is None:
             requested: Answer = {self._names.topic_name: requested_name, "topic_id": requested_id}
             return self._any_topic.head_of(entity_encoder(self._topic_schema)(requested))
@@ -54,13 +53,15 @@ class TopicsLayout:
         return head
 
     def around(self, partition: Partition) -> tuple[bytes, bytes]:
-        """The bytes before and behind the partition in a response that contains nothing else."""
+        """Return the bytes before and after the partition in a response with only one partition."""
         before = self.response.head + self.response.length(1) + self.topic_head(partition.topic)
         return before + self.topic_length(1), self.topic_tail + self.response.tail
 
     def failed_partition(self, index: int, behind_index: bytes) -> bytes:
-        """The index is the first field. A request can name thousands of partitions that do not exist, so the fields
-        behind the index are encoded once for all of them."""
+        """Encode a failed partition from its index and `behind_index`, the encoded fields after the index.
+
+        A request can contain thousands of unknown partitions. They share the same encoded fields.
+        """
         return index.to_bytes(4, signed=True) + behind_index
 
     def encode_behind_index(self, fields: Answer) -> bytes:
