@@ -1,4 +1,4 @@
-"""The `headgate` command as a process of its own, against a live broker."""
+"""Runs the `headgate` command in separate processes against a live broker."""
 
 import os
 import subprocess
@@ -29,12 +29,12 @@ class Done:
 
     @property
     def rows(self) -> list[list[str]]:
-        """A plain table without its headings."""
+        """The cells of a plain table without the header row."""
         return [line.split() for line in self.lines[1:]]
 
 
 class Cli:
-    """Runs one command line after the other, each in a process of its own: forked by a launcher if there is one."""
+    """Runs each command line in a separate process. If there is a launcher, it forks the process."""
 
     def __init__(self, address: str, folder: Path, launcher: Launcher | None = None) -> None:
         self.address = address

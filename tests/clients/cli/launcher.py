@@ -1,8 +1,7 @@
-"""Runs `headgate` in real processes without paying for its imports each time.
+"""Runs `headgate` in real processes without repeating its imports.
 
-A launcher process imports everything once and forks for each command line, so that a command has its own memory,
-descriptors, working directory, environment and exit code. That commands work from a cold start as well is for the tests
-that use no launcher.
+A launcher process imports everything once and forks for each command line. Each command has a separate memory, working
+directory, environment and exit code, and separate descriptors. Tests without a launcher cover cold starts.
 """
 
 import json
@@ -59,7 +58,7 @@ class Launcher:
 
 
 def launch(order: Mapping[str, list[str] | str | dict[str, str]]) -> int:
-    """In a fork: the exit code as a shell would see it, negative for a signal."""
+    """Run a command in a forked process. Returns its exit code, or the negative number of the signal."""
     child = os.fork()
     if child == 0:
         _become(order)

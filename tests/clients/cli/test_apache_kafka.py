@@ -50,7 +50,7 @@ def test_every_noun_works_against_apache_kafka(apache_kafka: str, launcher: Laun
 
 
 async def _transactions(address: str, topic: str) -> Any:
-    """One committed, one aborted, one left open: the producer that has it."""
+    """Write a committed, an aborted and an open transaction. Returns the producer of the open one."""
     producer = aiokafka.AIOKafkaProducer(bootstrap_servers=address, transactional_id=f"{topic}-writer")
     await producer.start()
     for value, ending in (
@@ -84,7 +84,7 @@ def test_reading_to_the_end_passes_the_marks_of_transactions(
 
     everything = ["committed", "aborted", "open"]
     assert asyncio.run(write_and_read()) == [everything, ["committed"], everything]
-    # The last thing in the log is now a mark, which no reader is shown.
+    # The log now ends with a control record, which consumers do not receive.
     assert cli("consume", "cli-transactions", "-e").lines == everything
     assert cli("consume", "cli-transactions", "-e", "--read-committed").lines == ["committed"]
     assert cli("consume", "cli-transactions", "-e", "-g", "cli-transactions").lines == []

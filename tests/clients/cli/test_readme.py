@@ -1,4 +1,4 @@
-"""Every command of the README's console blocks, run in order against a fresh `headgate up`."""
+"""Runs all commands of the README's console blocks in order against a new `headgate up`."""
 
 import json
 import os
@@ -19,7 +19,7 @@ README = ROOT / "README.md"
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
-    """Each command with the lines that the README shows below it."""
+    """Yield each command and the output lines that the README shows."""
     for block in re.findall(r"```console\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, *shown = part.splitlines()
@@ -54,7 +54,7 @@ def test_what_the_readme_shows_is_what_happens(tmp_path: Path) -> None:
             )
             assert done.returncode == 0, (command, done.stderr)
             if here.startswith("curl") and shown[0].startswith("{"):
-                # An answer may say more than the README has room for.
+                # The README may omit fields of a response.
                 assert json.loads(shown[0]).items() <= json.loads(done.stdout).items(), command
             else:
                 assert done.stdout.splitlines() == shown, (command, done.stderr)

@@ -169,7 +169,7 @@ def test_input_that_is_still_coming_is_interrupted_quietly(cli: Cli) -> None:
         with contextlib.suppress(BrokenPipeError):
             for number in range(100_000):
                 pipe.write(b"x\n" * 5_000)
-                # So much is read ahead, and the thread that reads waits with more.
+                # By now the read-ahead queue is full, and the reading thread is blocked.
                 if number == 36:
                     read_ahead.set()
 

@@ -1,4 +1,4 @@
-"""A `headgate up` that ends with the test."""
+"""Runs `headgate up` and stops it at the end of the test."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ from tests.live.ports import free_port
 
 @contextmanager
 def up(folder: Path, *arguments: str) -> Iterator[tuple["subprocess.Popen[bytes]", dict[str, str]]]:
-    """A running `headgate up` and the addresses it printed."""
+    """Yield the process of a running `headgate up` and the addresses that it printed."""
     process = subprocess.Popen(
         [*HEADGATE, "up", "--json", *arguments],
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Brokers of the proxy tests: the embedded one; Apache Kafka for selected tests, or for all tests on request."""
+"""Brokers of the proxy tests: the embedded broker, and Apache Kafka for selected tests or, on request, for all."""
 
 import os
 from typing import Any

@@ -21,7 +21,7 @@ def registry_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def running_proxy(tmp_path_factory: pytest.TempPathFactory) -> RunningProxy:
-    """`with running_proxy(address, registry_url, settings) as proxy`."""
+    """A context manager that runs a proxy: `with running_proxy(address, registry_url, settings) as proxy`."""
 
     @contextmanager
     def run(

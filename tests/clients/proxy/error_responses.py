@@ -1,10 +1,10 @@
-"""Error responses in tests."""
+"""Parses error responses of the proxy."""
 
 import httpx
 
 
 def error_of(answer: httpx.Response) -> tuple[int, int]:
-    """Status and code of a refusal, whose body has nothing else."""
+    """Return status and error code. The body must contain only `error_code` and `message`."""
     body = answer.json()
     assert set(body) == {"error_code", "message"}, answer.text
     assert body["message"]

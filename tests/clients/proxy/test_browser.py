@@ -1,7 +1,7 @@
-"""A real browser reads the streams: from the proxy's own origin, from another that is allowed, and not from others.
+"""A real browser reads the streams from the proxy's origin and from allowed origins, and not from others.
 
-What is asked of the browser is what no client of ours can show: that its own EventSource takes our events, comes back
-by itself where it was, and that its rules on origins let the right pages through.
+Only a browser can show that its EventSource accepts the events and resumes at its position, and that its same-origin
+policy lets the right pages through.
 """
 
 import json
@@ -23,9 +23,9 @@ from tests.live.headgate_proxy import HeadgateProxy
 from tests.live.headgate_registry import HeadgateRegistry
 from tests.live.ports import free_port
 
-# The magic byte, and an id of a schema that no registry has: there is none here.
+# The magic byte and a schema id that cannot be resolved, because these tests run without a registry.
 POISON = b"\x00\x00\x00\x00\x07rest"
-# A browser comes back after three seconds, and after three more if nobody was there.
+# The browser reconnects after three seconds, and again after three more seconds if that fails.
 RETURN_SECONDS_MAX = 60.0
 
 LISTEN = """url => {
@@ -49,7 +49,7 @@ PRODUCE = """(url, media_type, key) => fetch(url, {
     body: JSON.stringify({records: [{value: 'aGk='}]}),
     headers: {'content-type': media_type, 'idempotency-key': key},
 }).then(answer => answer.json())"""
-# Sends no Content-Type, and needs no preflight.
+# Sends no Content-Type, so the browser sends no preflight request.
 PRODUCE_BLOB = """(url, text) => fetch(url, {method: 'POST', mode: 'no-cors', body: new Blob([text])})
     .then(() => 'sent', () => 'refused')"""
 EMBED = """url => new Promise(done => {
@@ -95,7 +95,7 @@ class _Elsewhere(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[str]:
-    """A page of another origin than any proxy's."""
+    """The URL of a page whose origin differs from that of every proxy."""
     server = ThreadingHTTPServer(("127.0.0.1", free_port()), _Elsewhere)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -130,7 +130,7 @@ def test_a_browser_resumes_a_stream_at_its_position(
     with proxy_of(headgate_broker, tmp_path) as (proxy, api):
         topic = api.topic(partitions=2)
         api.produce_rows(topic, [{"value": number, "partition": number % 2} for number in range(4)])
-        # Any answer makes a page of the proxy's own origin.
+        # Any response opens a page with the proxy's origin.
         page.open(f"{proxy.url}/topics")
         page.call(LISTEN, f"{api.base}/topics/{topic}/records?follow=true&from=earliest")
         page.wait_for("seen.length >= 4")
@@ -142,7 +142,7 @@ def test_a_browser_resumes_a_stream_at_its_position(
         assert identity == "0:3,1:2"
         assert (page.run("opened"), page.run("ends")) == (1, [])
 
-        # Torn off: the browser knows only that its connection is gone.
+        # Kill the proxy: the browser only notices that the connection is closed.
         assert proxy.process is not None
         proxy.process.kill()
         proxy.start()
@@ -150,7 +150,7 @@ def test_a_browser_resumes_a_stream_at_its_position(
         page.wait_for("seen.length >= 9", RETURN_SECONDS_MAX)
         assert page.run("opened") == 2
 
-        # Told to stop: the stream ends with a note, and the browser comes back all the same.
+        # Stop the proxy: the stream ends with a note, and the browser still reconnects.
         assert proxy.stop() == 0
         page.wait_for("ends.length === 1")
         assert page.run("ends")[0] == {"reason": "shutdown", "positions": "0:5,1:4"}
@@ -186,7 +186,7 @@ def test_a_page_of_an_allowed_origin_reads_and_writes(
         page.open(elsewhere)
         page.call(LISTEN, f"{api.url}{api.base}/topics/{topic}/records?follow=true&from=earliest")
         page.wait_for("opened === 1")
-        # Neither the media type nor the header is one that a page may send without asking: a preflight goes before.
+        # Both the media type and the header require a preflight request.
         sent = page.call(PRODUCE, f"{api.url}/topics/{topic}", BINARY, secrets.token_hex(8))
         assert [row["offset"] for row in sent["offsets"]] == [0]
         page.wait_for("seen.length === 1")
@@ -226,14 +226,14 @@ def test_a_page_of_another_origin_writes_nothing(
             (f"{api.url}/consumers/{fresh}", {"name": "x"}),
             (f"{registry.url}/subjects/{fresh}/versions", {"schema": '"string"'}),
         ):
-            # The browser hides the response from the page, whatever it is.
+            # The browser hides every response from the page.
             assert page.call(PRODUCE_BLOB, url, json.dumps(body)) == "sent"
         assert api.client.get(f"/topics/{topic}/partitions/0/offsets").json()["end_offset"] == 0
         assert fresh not in api.client.get("/topics").json()
         assert api.client.get(f"/consumers/{fresh}/instances/x/subscription").status_code == 404
         assert api.client.get(f"{registry.url}/subjects").json() == []
 
-        # Reading moves a consumer: an image must not do it.
+        # A read advances the consumer's position, so an image request must not read.
         api.produce(topic, 1)
         instance = api.instance()
         instance.assign(topic, 0)

@@ -1,6 +1,6 @@
-"""A thousand streaming consumers and two hundred producers at once: no record lost, none doubled, memory bounded.
+"""Load test with 1,000 streaming consumers and 200 producers: no lost or duplicate records, and bounded memory.
 
-A few seconds in the suite; `HEADGATE_CROWD_SECONDS=60` for the full minute. Prints what the proxy's memory came to.
+Producers run for two seconds by default. `HEADGATE_CROWD_SECONDS` changes this. Prints the proxy's peak memory.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ from tests.live.headgate_proxy import HeadgateProxy
 CONSUMERS = 1000
 PRODUCERS = 200
 SECONDS = float(os.environ.get("HEADGATE_CROWD_SECONDS", "2"))
-# Between two records of one producer: 200 of them make 200 records a second, which are 200,000 rows a second to send.
+# Pause between two records of a producer. 200 producers write 200 records/s, so the proxy sends 200,000 rows/s.
 PAUSE_SECONDS = 1.0
 DRAIN_SECONDS_MAX = 120.0
-# What a stream of nothing costs, plus what may wait for a slow one, is far below this.
+# Far above the memory of idle streams plus the buffers of slow ones.
 MEMORY_MB_MAX = 1500
 FILES = 8192
 
@@ -34,7 +34,7 @@ _ROW = re.compile(rb'^\{"partition_id":(\d+),"offset":(\d+),', re.MULTILINE)
 
 @dataclass
 class Seen:
-    """How far one consumer has been sent each partition, row after row from the first on."""
+    """The next expected offset of each partition and the number of rows, for one consumer."""
 
     offsets: dict[bytes, int] = field(default_factory=dict)
     count: int = 0
@@ -88,7 +88,7 @@ async def _crowd(port: int, topic: str, path: str) -> tuple[dict[int, int], list
                 task.result()
         assert asyncio.get_running_loop().time() < deadline, min(seen.count for seen in consumers)
         await asyncio.sleep(0.1)
-    # Long enough for a row too many to arrive.
+    # Wait long enough for duplicate rows to arrive.
     await asyncio.sleep(0.5)
     for task in tasks:
         task.cancel()
@@ -107,7 +107,7 @@ async def _consume(port: int, path: str, seen: Seen, opened: asyncio.Semaphore) 
         while True:
             size = int(await reader.readuntil(b"\r\n"), 16)
             assert size, "the stream ended"
-            # A chunk of the transfer ends where it is full, which may be in the middle of a row.
+            # An HTTP chunk can end in the middle of a row.
             lines, _, rest = (rest + (await reader.readexactly(size + 2))[:-2]).rpartition(b"\n")
             _take(lines, seen)
     finally:
@@ -116,7 +116,7 @@ async def _consume(port: int, path: str, seen: Seen, opened: asyncio.Semaphore) 
 
 def _take(lines: bytes, seen: Seen) -> None:
     rows = _ROW.findall(lines)
-    # What is not a row is a blank line, the sign of life of a stream in which nothing happens.
+    # Blank lines are the heartbeats of an idle stream. All other lines are rows.
     assert len(rows) == sum(map(bool, lines.split(b"\n"))), lines[-1000:]
     for partition, text in rows:
         offset, due = int(text), seen.offsets.get(partition, 0)
@@ -126,7 +126,7 @@ def _take(lines: bytes, seen: Seen) -> None:
 
 
 async def _produce(port: int, topic: str, number: int) -> list[tuple[int, int]]:
-    """The places of all records that this producer was told were written."""
+    """Produce records. Returns partition and offset of each acknowledged record."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     loop = asyncio.get_running_loop()
     await asyncio.sleep(PAUSE_SECONDS * number / PRODUCERS)
@@ -154,7 +154,7 @@ async def _produce(port: int, topic: str, number: int) -> list[tuple[int, int]]:
 
 
 def _memory_mb(proxy: HeadgateProxy) -> float:
-    """The most it ever had."""
+    """Return the peak resident memory of the proxy."""
     assert proxy.process is not None
     for line in Path(f"/proc/{proxy.process.pid}/status").read_text().splitlines():
         if line.startswith("VmHWM"):

@@ -1,4 +1,4 @@
-"""One live registry, as a process of its own, for all tests with real clients."""
+"""One live registry in a separate process, for all tests with real clients."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""`headgate schema`, against a live registry."""
+"""`headgate schema` with a live registry."""
 
 import io
 import json
@@ -16,7 +16,7 @@ runner = CliRunner()
 
 
 class Terminal(io.StringIO):
-    """A person who types this."""
+    """Standard input that is a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""confluent-kafka's registry client and serializers on a live server."""
+"""confluent-kafka's registry client and serializers with a live registry."""
 
 import asyncio
 import json

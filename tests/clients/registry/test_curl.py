@@ -1,4 +1,4 @@
-"""Every curl line of docs/registry.md, run in order on a fresh registry."""
+"""Runs all curl commands of docs/registry.md in order against a new registry."""
 
 import json
 import re
@@ -14,7 +14,7 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "registry.md"
 
 
 def commands() -> list[tuple[str, str]]:
-    """Each command of a console block, with what the document shows as its answer."""
+    """Return each command of the console blocks and its documented output."""
     found = []
     for block in re.findall(r"```console\n(.*?)```", DOCUMENT.read_text("utf-8"), re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:

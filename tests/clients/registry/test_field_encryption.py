@@ -1,4 +1,4 @@
-"""Field-level encryption with a local KMS, and associations: clients of two languages on a live registry."""
+"""Field-level encryption with a local KMS, and associations: clients in two languages with a live registry."""
 
 import json
 from base64 import b64decode, b64encode
@@ -59,7 +59,7 @@ def client(live: RegistryProcess) -> Iterator[SchemaRegistryClient]:
 
 @contextmanager
 def rules(clock: Clock | None = None) -> Iterator[RuleRegistry]:
-    """Without keys that another serializer or deserializer cached."""
+    """A new rule registry, without keys that another serializer or deserializer cached."""
     make_registry: Any = RuleRegistry
     registry = make_registry()
     executor: Any = FieldEncryptionExecutor(clock or Clock())

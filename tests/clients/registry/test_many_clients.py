@@ -1,4 +1,4 @@
-"""32 clients at once, and a power cut in between: no 500, ids and versions consistent, acknowledged means kept.
+"""Stress test with 32 clients and a power cut: no 500, consistent ids and versions, no lost acknowledged write.
 
 `REGISTRY_STRESS_REQUESTS` sets the number of requests that each client sends per phase.
 """
@@ -23,7 +23,7 @@ SUBJECTS = 8
 
 @dataclass
 class Ledger:
-    """What the registry acknowledged."""
+    """The writes that the registry acknowledged."""
 
     text_of_id: dict[int, str] = field(default_factory=dict)
     id_of_text: dict[str, int] = field(default_factory=dict)

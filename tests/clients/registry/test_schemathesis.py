@@ -1,4 +1,4 @@
-"""schemathesis generates requests from the document and finds nothing that contradicts it."""
+"""schemathesis generates requests from the OpenAPI document. All responses match the document."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 from tests.live.registry import ROOT, RegistryProcess
 
 EXAMPLES = 4
-"""For each operation and each check. The coverage phase, which takes minutes, is for `schemathesis run` by hand."""
+"""Examples per operation and check. The coverage phase takes minutes: use `schemathesis run` by hand for it."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Proxies with the embedded broker, or with Apache Kafka (`any_api`, or all tests on request)."""
+"""Proxies with the embedded broker. `any_api`, or all tests on request, also use Apache Kafka."""
 
 import secrets
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ REQUEST_SECONDS_MAX = 60.0
 
 
 class Api:
-    """Asks a proxy; paths without a slash are below its cluster."""
+    """Client of a proxy. A path without a leading slash is relative to the cluster."""
 
     def __init__(self, url: str, broker: str) -> None:
         self.url = url
@@ -31,7 +31,7 @@ class Api:
         return self.client.request(method, path if path.startswith("/") else f"{self.base}/{path}", **options)
 
     def get(self, path: str, **options: Any) -> Any:
-        """The body of an answer that must be good."""
+        """Return the body of the response, whose status must be 200."""
         answer = self.ask("GET", path, **options)
         assert answer.status_code == 200, answer.text
         return answer.json()
@@ -67,7 +67,7 @@ def api(request: pytest.FixtureRequest) -> Api:
 
 @pytest.fixture(scope="session", params=ANY)
 def any_api(request: pytest.FixtureRequest) -> Api:
-    """For the few that run on Apache Kafka in every run."""
+    """For the few tests that always run on Apache Kafka as well."""
     return _chosen(request)
 
 

@@ -13,7 +13,7 @@ WAIT_SECONDS_MAX = 15.0
 
 
 def eventually(is_so: Callable[[], bool]) -> None:
-    """Brokers of a real cluster learn of a change a moment after it was made."""
+    """Wait for the condition. Brokers of a real cluster apply a change with a short delay."""
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while not is_so():
         assert time.monotonic() < deadline

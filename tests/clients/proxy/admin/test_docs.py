@@ -41,7 +41,7 @@ def test_every_line_works_as_shown(tmp_path: Path) -> None:
     for command, shown in everything:
         here = command.replace("http://127.0.0.1:8082", proxy.url).replace("python3", sys.executable)
         if here.startswith("CLUSTER="):
-            # A shell variable of the following lines.
+            # The following commands use this shell variable.
             known = f"{here}; "
             continue
         done = subprocess.run(

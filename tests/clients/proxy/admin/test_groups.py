@@ -44,7 +44,7 @@ def commit(address: str, group: str, offsets: dict[tuple[str, int], int]) -> Non
 
 @contextmanager
 def member(address: str, group: str, topic: str, **settings: str) -> Iterator[Consumer]:
-    """A consumer that has its partitions."""
+    """Yield a consumer after it has received its assignment."""
     consumer = Consumer(
         {
             "bootstrap.servers": address,
@@ -113,7 +113,7 @@ def check_group(any_api: Api, address: str, protocol: str) -> None:
         (one,) = listed["data"]
         assert (one["kind"], one["client_id"]) == ("KafkaConsumer", "reader")
         assert one["instance_id"] == ("static-1" if protocol == "classic" else None)
-        # An id of the consumer protocol may be base64 of the plain alphabet, slashes and all.
+        # A member id of the consumer protocol can be standard base64, which contains slashes.
         consumer_at = f"{at}/consumers/{quote(one['consumer_id'], safe='+=')}"
         assert one["metadata"]["self"] == any_api.link(consumer_at)
         assert any_api.get(consumer_at) == one

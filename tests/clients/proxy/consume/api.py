@@ -1,4 +1,4 @@
-"""A client of the proxy for tests of the consume side: topics, records, instances, streams."""
+"""A client of the proxy for consume tests: topics, records, instances, streams."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ def b64(data: bytes) -> str:
 
 
 class Instance:
-    """A consumer instance, created."""
+    """A v2 consumer instance. The constructor creates it on the proxy."""
 
     def __init__(self, api: "Api", group: str, accept: str, **config: Any) -> None:
         answer = api.client.post(f"/consumers/{group}", json=config, headers={"content-type": V2})
@@ -56,7 +56,7 @@ class Instance:
         return self.ask("GET", f"/records?{query}", headers={"accept": self._accept})
 
     def read(self, count: int, query: str = "timeout=1000") -> list[dict[str, Any]]:
-        """At least so many records, over as many polls as that takes."""
+        """Poll until at least `count` records have arrived, at most `POLLS_MAX` times."""
         rows: list[dict[str, Any]] = []
         for _ in range(POLLS_MAX):
             answer = self.poll(query)
@@ -111,7 +111,7 @@ class Api:
         return self.produce(topic, *(b64(value) for value in values), media_type=BINARY, **fields)
 
     def instance(self, group: str | None = None, accept: str = JSON, **config: Any) -> Instance:
-        """With fields as Python can write them: auto_offset_reset for auto.offset.reset."""
+        """Create an instance. Settings use underscores for dots: `auto_offset_reset` for `auto.offset.reset`."""
         dotted = {name.replace("_", "."): value for name, value in config.items()}
         dotted = {"format": "json", "auto.offset.reset": "earliest", **dotted}
         return Instance(self, group or self.group(), accept, **dotted)
@@ -143,14 +143,14 @@ class Api:
 
 
 def objects(answer: httpx.Response) -> Iterator[dict[str, Any]]:
-    """The objects of a stream of lines; heartbeats are passed over."""
+    """Yield the JSON objects of an NDJSON stream. Skips heartbeats, which are blank lines."""
     for line in answer.iter_lines():
         if line.strip():
             yield json.loads(line)
 
 
 def events(answer: httpx.Response) -> Iterator[dict[str, str]]:
-    """Events as a browser sees them, with their fields; what has no data is no event."""
+    """Yield the fields of each server-sent event. As in a browser, a block without data is not an event."""
     fields: dict[str, str] = {}
     for line in answer.iter_lines():
         if line:

@@ -1,4 +1,4 @@
-"""A proxy, a registry and a broker: the embedded one, or Apache Kafka for some tests or on request for all."""
+"""A proxy, a registry and a broker. Some tests, or all tests on request, also run on Apache Kafka."""
 
 from collections.abc import Iterator
 
@@ -35,7 +35,7 @@ def api(request: pytest.FixtureRequest) -> Api:
 
 @pytest.fixture(scope="session", params=ANY)
 def any_api(request: pytest.FixtureRequest) -> Api:
-    """For the few that run on Apache Kafka in every run."""
+    """For the few tests that always run on Apache Kafka as well."""
     return _chosen(request)
 
 

@@ -49,7 +49,7 @@ def measured(headgate_broker: HeadgateBroker, registry_url: str, running_proxy: 
 
 @pytest.fixture(scope="module")
 def bombs(measured: Measured) -> str:
-    """A topic with a bomb of each codec between two good records of the same codec."""
+    """A topic with one decompression bomb per codec, each between two good batches of the same codec."""
     topic = measured.api.topic()
     asyncio.run(_produce(measured.api.broker, topic, [batch for codec in CODECS for batch in _around(codec)]))
     return topic
@@ -111,7 +111,7 @@ def test_a_group_stream_continues_after_them(measured: Measured, bombs: str) -> 
 
 
 def test_the_command_line_reports_them_and_continues(measured: Measured) -> None:
-    """Its limit is 128 MiB."""
+    """The limit of the command line is 128 MiB."""
     topic = measured.api.topic()
     asyncio.run(_produce(measured.api.broker, topic, _around(GZIP)))
     command = [

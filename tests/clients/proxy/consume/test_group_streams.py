@@ -18,7 +18,7 @@ def group_path(group: str, topics: str, query: str = "") -> str:
 
 
 def take(rows: Any, count: int) -> list[dict[str, Any]]:
-    """So many records of a stream; notes are passed over."""
+    """Return the next `count` records of a stream. Skips notes."""
     found: list[dict[str, Any]] = []
     for row in rows:
         if "ack" in row:

@@ -83,7 +83,7 @@ def test_create_rejects_unknown_fields_and_values(api: Api, config: object, expe
 
 
 def test_enable_auto_commit_is_an_alias(api: Api) -> None:
-    """As the Strimzi bridge takes it."""
+    """The Strimzi Kafka Bridge uses this name."""
     topic, group = api.topic(), api.group()
     api.produce(topic, 1)
     created = api.client.post(
@@ -284,7 +284,7 @@ def test_a_long_poll_returns_with_the_first_record(api: Api) -> None:
     instance.poll("timeout=10")
     timer = threading.Timer(0.3, api.produce, (topic, "woke"))
     timer.start()
-    # The request would outlast the test client's patience if it waited for its whole time.
+    # If the poll waited for its full timeout, the test client would time out.
     answer = instance.poll("timeout=50000")
     timer.join()
     assert [row["value"] for row in answer.json()] == ["woke"]

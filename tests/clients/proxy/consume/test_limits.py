@@ -78,7 +78,7 @@ def test_a_client_that_does_not_read_uses_limited_memory(api: Api, proxy: Headga
         )
         client.sendall(request.encode())
         sockets.append(client)
-    # 48 MB for each of them, if nothing held them back. Pages are read meanwhile, so that they get their turn.
+    # Without backpressure, each stream would buffer 48 MB. The page reads give the streams time to run.
     for _ in range(20):
         api.page(topic, "limit=1")
     grown = memory_bytes(proxy.process.pid) - before
@@ -109,7 +109,7 @@ def test_clients_that_never_read_are_disconnected_when_others_need_memory(
         request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{proxy.port}\r\nAccept: {accept}\r\n\r\n"
         client.sendall(request.encode())
         sockets.append(client)
-    # It gets its turn after some of those were disconnected.
+    # This stream gets memory after the proxy has disconnected some of the other clients.
     assert len(api.lines(topic)) == 6
     grown = memory_bytes(proxy.process.pid) - before
     for client in sockets:
@@ -120,7 +120,7 @@ def test_clients_that_never_read_are_disconnected_when_others_need_memory(
 
 
 def test_streams_end_with_a_message_when_the_proxy_stops(api: Api, proxy: HeadgateProxy) -> None:
-    """The last one: it takes the proxy of the module with it."""
+    """Must be the last test of this module, because it stops the module's proxy."""
     topic = api.topic()
     api.produce(topic, 1)
     base = f"{proxy.url.replace('http', 'ws')}{api.base}"

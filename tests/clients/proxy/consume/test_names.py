@@ -16,7 +16,7 @@ NAMES = ["a/b", "/", "100%", "%2F", "two words", "müller", "a+b", "a?b#c&d", "r
 
 
 def named(api: Api, name: str) -> tuple[str, str]:
-    """A group of its own with such a name, and how an address has it."""
+    """Return a new group whose name ends with `name`, and its percent-encoded form."""
     group = f"{api.group()}{name}"
     return group, quote(group, safe="")
 
@@ -75,7 +75,7 @@ def test_a_group_with_any_name_is_streamed_and_acknowledged(api: Api, name: str)
 
 
 def test_names_that_differ_only_in_their_encoding_are_different_groups(api: Api) -> None:
-    # As a client writes them, %2F being a slash and %252F the three characters.
+    # Encoded names as in a URL: %2F is a slash, and %252F is the text "%2F".
     stem = api.group()
     written = [f"{stem}%2F", f"{stem}%252F", f"{stem}%25252F", f"{stem}+", f"{stem}%20", f"{stem}%2B%2F"]
     instances = [api.instance(each, name="one") for each in written]

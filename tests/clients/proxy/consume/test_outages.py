@@ -88,7 +88,7 @@ def test_a_hanging_broker_is_reported_in_time_and_streams_continue(tmp_path: Pat
         os.kill(broker.process.pid, signal.SIGSTOP)
         try:
             assert error_of(api.records(topic)) in ((503, 50302), (500, 50003))
-            # Nothing has come, which is no fault yet; or the broker is known not to answer.
+            # Either no record has arrived yet, or the proxy already knows that the broker does not respond.
             polled = instance.poll("timeout=500")
             assert polled.json() == [] if polled.status_code == 200 else error_of(polled) == (503, 50302)
         finally:

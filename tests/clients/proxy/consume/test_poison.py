@@ -23,7 +23,7 @@ USER = {
         {"name": "photo", "type": "bytes", "default": ""},
     ],
 }
-# {"name": "Al", "age": 3, "photo": b"\xff"} by hand: string, branch 1, zigzag 3, one byte.
+# {"name": "Al", "age": 3, "photo": b"\xff"} in Avro: string, branch 1, zigzag 3, one byte.
 AL = bytes([4]) + b"Al" + bytes([2, 6, 2, 0xFF])
 
 
@@ -180,7 +180,7 @@ def test_a_header_name_that_is_not_utf8_does_not_stop_a_read(api: Api) -> None:
 
 
 async def produce_with_odd_header(broker: str, topic: str) -> None:
-    """aiokafka would not send such a name: the batch is changed on its way."""
+    """Produce a record with a header name that is not UTF-8. aiokafka rejects it, so the encoded batch is patched."""
     make: Any = AIOKafkaProducer
     producer = make(bootstrap_servers=broker)
     await producer.start()

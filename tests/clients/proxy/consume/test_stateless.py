@@ -17,7 +17,7 @@ def values(rows: list[dict[str, Any]]) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def numbers(headgate_consume_api: Api) -> str:
-    """A topic of one partition: 0 to 9, a second apart."""
+    """A topic with one partition and the values 0 to 9, with timestamps one second apart."""
     topic = headgate_consume_api.topic()
     rows = [{"key": f"k{i}", "value": {"i": i}, "timestamp": 1_700_000_000_000 + i * 1000} for i in range(10)]
     headgate_consume_api.produce_rows(topic, rows)
@@ -176,7 +176,7 @@ def test_a_long_poll_returns_with_the_first_record(api: Api) -> None:
     topic = api.topic()
     timer = threading.Timer(0.3, api.produce, (topic, "woke"))
     timer.start()
-    # The request would outlast the test client's patience if it waited for its whole time.
+    # If the request waited for its full timeout, the test client would time out.
     page = api.page(topic, "timeout=100000")
     timer.join()
     assert values(page["data"]) == ["woke"]

@@ -15,7 +15,7 @@ from tests.live.ports import free_port
 
 
 class Workers:
-    """Two that run, and a third in their list that nobody started."""
+    """Two running workers. Their list also contains a third worker that is not running."""
 
     def __init__(self, apis: list[Api], urls: list[str]) -> None:
         self.apis = apis
@@ -53,7 +53,7 @@ def test_every_worker_serves_every_instance(workers: Workers, owner: int) -> Non
     body = {"name": name, "format": "json", "auto.offset.reset": "earliest"}
     created = first.client.post(f"/consumers/{quote(group, safe='')}", json=body, headers={"content-type": V2})
     path = f"/consumers/{quote(group, safe='')}/instances/{name}"
-    # Links lead to where the client asked, whoever made the instance.
+    # Links point to the worker that received the request, not to the owner of the instance.
     assert created.json()["base_uri"] == first.url + path
     partitions = {"partitions": [{"topic": topic, "partition": 0}]}
     for api in (second, first):
@@ -64,7 +64,7 @@ def test_every_worker_serves_every_instance(workers: Workers, owner: int) -> Non
     assert [row["value"] for row in read.json()] == ["x"]
     assert read.headers["x-headgate-replay"] == "1"
     for api in (first, second):
-        # The one that was asked says which pages may read the answer, whoever answers.
+        # Only the worker that received the request adds CORS headers, even if another worker handles it.
         told = api.client.get(f"{path}/subscription", headers={"origin": "https://a.example"})
         assert told.headers.get_list("access-control-allow-origin") == ["*"]
         assert len(told.headers.get_list("date")) == 1

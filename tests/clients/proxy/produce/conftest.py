@@ -43,7 +43,7 @@ class World:
         return self.client.post(path, content=content, headers=headers)
 
     def produce(self, topic: str, *records: dict[str, Any], media: str = JSON_V2, **body: Any) -> dict[str, Any]:
-        """The answer to records that must be taken."""
+        """Produce records and return the response. Every record must succeed."""
         answer = self.post(f"/topics/{topic}", {"records": records, **body}, media)
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
@@ -57,7 +57,7 @@ class World:
         return Conversation(self.proxy.url, self.v3(topic), **fields)
 
     def read(self, topic: str, count: int, partition: int = 0) -> list[Message]:
-        """So many records from the beginning, and a look that there are no more."""
+        """Read `count` records from the beginning, and check that there are no more."""
         return read(self.address, topic, count, partition)
 
     def values(self, topic: str, count: int, partition: int = 0) -> list[bytes | None]:
@@ -99,7 +99,7 @@ def world(request: pytest.FixtureRequest) -> World:
 
 @pytest.fixture(scope="session", params=ANY)
 def any_world(request: pytest.FixtureRequest) -> World:
-    """For the few that run on Apache Kafka in every run."""
+    """For the few tests that always run on Apache Kafka as well."""
     return _chosen(request)
 
 

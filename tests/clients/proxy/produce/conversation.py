@@ -8,7 +8,7 @@ SECONDS_MAX = 30.0
 
 
 class Conversation:
-    """One POST with a chunked body on a connection of its own."""
+    """One POST with a chunked body on a separate connection."""
 
     def __init__(self, url: str, path: str, **fields: str) -> None:
         host, _, port = url.removeprefix("http://").rpartition(":")
@@ -32,14 +32,14 @@ class Conversation:
         self.socket.sendall(b"0\r\n\r\n")
 
     def status(self) -> int:
-        """Waits for the head of the answer."""
+        """Wait for the response head and return the status."""
         while b"\r\n\r\n" not in self._buffer:
             self._fill()
         head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
         return int(head.split(b" ")[1])
 
     def report(self) -> dict[str, Any] | None:
-        """The next report; None after the last."""
+        """Return the next report, or None after the last one."""
         while not self._lines:
             if self.is_over:
                 return None
@@ -48,7 +48,7 @@ class Conversation:
         return found
 
     def reports(self) -> list[dict[str, Any]]:
-        """All that are left."""
+        """Return all remaining reports."""
         found = []
         while (report := self.report()) is not None:
             found.append(report)

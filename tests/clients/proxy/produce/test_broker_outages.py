@@ -20,13 +20,13 @@ from tests.live.headgate import HeadgateBroker
 from tests.live.headgate_proxy import HeadgateProxy
 from tests.live.ports import free_port
 
-# Short, so that the tests need not wait long for what is given up.
+# Short timeouts keep the tests fast.
 SETTINGS = {"produce.timeout.ms": "3000", "kafka.request.timeout.ms": "2000"}
 
 
 @dataclass
 class Own:
-    """A broker that may be harmed, and a proxy in front of it."""
+    """A broker that a test may stop or kill, and a proxy in front of it."""
 
     broker: HeadgateBroker
     proxy: HeadgateProxy
@@ -99,7 +99,7 @@ def test_a_hanging_broker_is_reported_in_time_and_no_record_is_duplicated(own: O
         assert time.monotonic() < deadline
     count = after.json()["offsets"][0]["offset"] + 1
     values = [message.value() for message in read(own.broker.address, "still", count)]
-    # The one in doubt may stand there, once.
+    # The record with the unknown result may be in the log, but at most once.
     assert values.count(b"1") <= 1
     assert values[0] == b"0"
 

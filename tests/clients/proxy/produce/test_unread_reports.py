@@ -110,7 +110,7 @@ def test_a_slow_client_at_the_limit_gets_every_report(
             assert report["offset"] == found
             found += 1
             if found % 4000 == 0:
-                # Shorter than the time limit, and long enough to fill every buffer.
+                # Pause for less than the timeout, but long enough to fill all buffers.
                 time.sleep(0.3)
         sending.join()
         assert found == RECORDS
