@@ -20,8 +20,8 @@ logger = logging.getLogger("headgate.broker.log")
 
 _FILES = ("meta.copy.json", "meta.json")
 
-# If the count of unclean starts is lost, the new epoch is the largest epoch in the partitions plus this number. A
-# partition records an epoch with its first write, so the latest epochs may be missing from all partitions.
+# Added to the largest epoch of the partitions if the count of unclean starts is lost. A partition records an epoch with
+# its first write, so the latest epochs may be missing from all partitions.
 lost_epochs_skipped = 1_000
 
 

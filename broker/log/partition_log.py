@@ -1,8 +1,8 @@
-"""The log of one partition: a row of segments, appended at the end, read anywhere, trimmed at the front.
+"""The log of one partition: a list of segments. Appends go to the end, and deletion removes from the start.
 
-Batches are opaque: the base offset and the leader epoch are patched into the first sixteen bytes and the rest goes to
-the page cache as it came. Durability (`flush_target`, `flushed`) is decided by `broker.log.group_commit`, the state
-after a crash by `broker.log.recovery`.
+Batches are opaque. An append sets the base offset and the leader epoch in the first sixteen bytes. The rest goes to the
+page cache unchanged, unless the timestamp type has to change. `broker.log.group_commit` makes batches durable.
+`broker.log.recovery` restores the log after a crash.
 """
 
 import logging
@@ -39,21 +39,21 @@ from headgate.wire.record_batch import (
     seal,
 )
 
-# Index entries hold offsets and positions as 32-bit numbers relative to their segment.
+# Index entries store offsets and positions as 32-bit numbers relative to their segment.
 relative_offset_max = 2**31 - 1
 
-# Sealed segments of one log that stay open after a read; a consumer reads them one after the other.
+# Sealed segments of one log that stay open after a read. A consumer reads segments one after the other.
 open_sealed_segments_max = 2
 
 logger = logging.getLogger("headgate.broker.log")
 
 
 class OffsetOutOfRange(Exception):
-    """The offset asked for is not in the log, nor its end."""
+    """The requested offset is neither in the log nor the log end offset."""
 
 
 class Loss(NamedTuple):
-    """Records that were on the disk, from `offset` on, and cannot be read."""
+    """Stored records, starting at `offset`, that are missing or damaged."""
 
     offset: int
     description: str
@@ -68,22 +68,22 @@ class PartitionLog:
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.flushed_offset = 0
-        """Everything before it is on the disk."""
+        """Everything before this offset is on the disk."""
         self.hidden = HiddenBatches()
         self.on_visible: Callable[[int], None] | None = None
         """Called when a flush moves the high watermark, with the number of bytes that became visible."""
         self.unflushed_since_ms = 0
-        """When it was last seen with nothing left to flush, on the monotonic clock."""
+        """The last time at which the log was seen fully flushed, on the monotonic clock."""
         self.producers = ProducerStates()
         self.leader_epoch = 0
         self.epochs: list[tuple[int, int]] = []
         """(leader epoch, first offset written in it), ascending."""
         self.failure: StorageError | None = None
-        """Set when the disk failed in a way that only a restart can judge."""
+        """An unrecoverable disk error. The log rejects writes until the broker restarts."""
         self.is_deleted = False
-        """Its topic is gone, and the name of its directory may belong to another: nothing more is written there."""
+        """The topic is deleted. Write nothing more: another topic may use the name of the directory."""
         self.losses: list[Loss] = []
-        """What recovery found missing or damaged."""
+        """The missing or damaged records that recovery found."""
         self._base_offsets: list[int] = []
         self._open_sealed: list[Segment] = []
         self._tail_offset = -1
@@ -91,13 +91,13 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """Consumers see everything before it (`broker.log.high_watermark`)."""
+        """Consumers see everything before this offset (`broker.log.high_watermark`)."""
         hidden = self.hidden.first
         return self.log_end_offset if hidden is None else hidden.base_offset
 
     @property
     def last_stable_offset(self) -> int:
-        """No open transactions can exist yet, so every visible record is decided."""
+        """Equals the high watermark, because the broker has no open transactions yet."""
         return self.high_watermark
 
     @property
@@ -106,19 +106,20 @@ class PartitionLog:
 
     @property
     def is_flush_due(self) -> bool:
-        """Whether flush.messages asks for an fsync before anything more is acknowledged."""
+        """Whether flush.messages requires an fsync before further acknowledgements."""
         return self.log_end_offset - self.flushed_offset >= self.settings.flush_messages
 
     def adopt(self, segments: list[Segment]) -> None:
-        """Take over segments that recovery found sound."""
+        """Use the segments that recovery found."""
         self.segments = segments
         self._base_offsets = [segment.base_offset for segment in segments]
         self._tail_offset = -1
 
     def append(self, batch: Buffer, header: BatchHeader, now_ms: int, *, awaits_flush: bool = False) -> int:
-        """Write a validated batch to the page cache; its base offset.
+        """Write a validated batch to the page cache and return its base offset. Raises StorageError.
 
-        With `awaits_flush`, consumers see the batch when it is on the disk. So they do if `flush.messages` asks for it.
+        With `awaits_flush`, consumers see the batch only when it is on the disk. The same applies if `flush.messages`
+        requires a flush.
         """
         if self.failure is not None:
             raise self.failure
@@ -127,7 +128,7 @@ class PartitionLog:
         if settings.uses_log_append_time:
             batch, header = _stamped(batch, header.attributes | LOG_APPEND_TIME_FLAG, now_ms)
         elif header.attributes & LOG_APPEND_TIME_FLAG:
-            # The time is the client's, whatever it says.
+            # The topic uses CreateTime: clear the LogAppendTime flag that the client set.
             batch, header = _stamped(batch, header.attributes & ~LOG_APPEND_TIME_FLAG, header.max_timestamp)
         segment = self.segments[-1]
         size = header.batch_length + 12
@@ -159,7 +160,7 @@ class PartitionLog:
         return offset
 
     def note_segments(self) -> None:
-        """Write down which segments exist. Otherwise, nothing shows before the next checkpoint that one is missing."""
+        """Write the segment manifest now, so that recovery detects a missing segment before the next checkpoint."""
         try:
             write_manifest(self.directory, self.segments, self.log_end_offset)
         except StorageError as error:
@@ -175,25 +176,25 @@ class PartitionLog:
         self.hidden = HiddenBatches()
 
     def note_flushed(self, offset: int) -> int:
-        """Everything before `offset` is on the disk. Returns the number of bytes that consumers see from now on."""
+        """Record that everything before `offset` is on the disk. Returns the number of bytes that become visible."""
         self.flushed_offset = max(self.flushed_offset, offset)
         return self.hidden.flushed(self.flushed_offset)
 
     def fail(self, error: StorageError) -> None:
         if error.recoverable:
-            # The text alone: a log handler that keeps the exception would keep the segment's file open.
+            # Log only the text: a log handler that keeps the exception would keep the segment's file open.
             logger.error("%s: %s; the write is refused, and later ones are tried again", self.name, str(error))
         elif self.failure is None:
             self.failure = error
             logger.critical("%s: %s; the partition is stopped until the broker restarts", self.name, error)
 
     def stop(self, error: StorageError) -> None:
-        """Refuse every write until a restart, whatever the error was."""
+        """Reject every write until a restart, even if the error is recoverable."""
         self.failure = error
         logger.critical("%s: %s; the partition is stopped until the broker restarts", self.name, error)
 
     def lose(self, offset: int, description: str) -> None:
-        """Note and log a loss that recovery found."""
+        """Record and log a loss that recovery found."""
         self.losses.append(Loss(offset, description))
         logger.error("%s: from offset %d on: %s", self.name, offset, description)
 
@@ -213,10 +214,10 @@ class PartitionLog:
         return now_ms - segment.created_ms > settings.segment_ms
 
     def roll(self, now_ms: int) -> Segment:
-        """Seal the last segment and begin another at the log's end. The sealed one is flushed by the group commit."""
+        """Seal the last segment and start a new one at the log end offset. Group commit flushes the sealed segment."""
         sealed = self.segments[-1]
         if sealed.size_bytes == 0 and sealed.base_offset == self.log_end_offset:
-            # Begun before, and the write that was to come failed: another would have the same file.
+            # The last segment is still empty, for example after a failed write. A new one would have the same file.
             return sealed
         try:
             sealed.write_indexes()
@@ -224,7 +225,7 @@ class PartitionLog:
             write_manifest(self.directory, self.segments, self.log_end_offset)
         except StorageError as error:
             self.fail(error)
-            # Both can be rebuilt. A full disk must not keep retention from removing the segment.
+            # Recovery can rebuild these files. A full disk must not prevent retention from removing the segment.
             if not error.is_out_of_space:
                 raise
         segment = Segment(self.directory, self.log_end_offset, now_ms)
@@ -234,23 +235,23 @@ class PartitionLog:
         return segment
 
     def unflushed_files(self) -> list[LogFile]:
-        """What an fsync of the whole log must cover: the segments that hold offsets not yet on the disk."""
+        """Return the files of the segments with unflushed offsets. An fsync of these files flushes the whole log."""
         first = bisect_right(self._base_offsets, self.flushed_offset) - 1
         return [segment.file for segment in self.segments[max(first, 0) :] if segment.size_bytes]
 
     def unflushed_ranges(self) -> Iterator[tuple[Segment, int]]:
-        """The segments with offsets not yet on the disk, each with a position at or before the first of them."""
+        """Yield each segment with unflushed offsets, and a position at or before its first unflushed batch."""
         first = bisect_right(self._base_offsets, self.flushed_offset) - 1
         for segment in self.segments[max(first, 0) :]:
             if segment.size_bytes:
                 yield segment, segment.index.floor(max(self.flushed_offset - segment.base_offset, 0))[1]
 
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool, wait: bool = True) -> Region | None:
-        """The batches from the one that holds `offset` on, as many as `max_bytes` takes; None from the high
-        watermark to the end.
+        """Return up to `max_bytes` of visible batches, starting with the batch that contains `offset`.
 
-        With `at_least_one`, the first batch is whole however large. Raises OffsetOutOfRange, CorruptBatch. Without
-        `wait`, raises ColdRead if a lookup would wait for the disk.
+        Returns None if `offset` is at or above the high watermark. With `at_least_one`, the first batch is complete
+        even if it exceeds `max_bytes`. Raises OffsetOutOfRange, CorruptBatch. Without `wait`, raises ColdRead if a
+        lookup would wait for the disk.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(offset)
@@ -258,7 +259,7 @@ class PartitionLog:
         if offset >= (self.log_end_offset if hidden is None else hidden.base_offset):
             return None
         if offset == self._tail_offset:
-            # A consumer at the tail asks for the batch that was just written.
+            # Fast path: a consumer at the tail fetches the last appended batch.
             segment, position = self.segments[-1], self._tail_position
             length = segment.size_bytes - position
             if length > max_bytes and not at_least_one:
@@ -284,7 +285,7 @@ class PartitionLog:
         raise CorruptBatch(f"{self.name}: no batch holds offset {offset}")
 
     def has_more(self, region: Region) -> bool:
-        """Whether consumers may read anything behind what `read` gave."""
+        """Whether visible batches follow the region that `read` returned."""
         last, hidden = self.segments[-1], self.hidden.first
         end = last.size_bytes
         if hidden is not None:
@@ -296,7 +297,7 @@ class PartitionLog:
         return region.file is not last.file or region.position + region.length < end
 
     def _opened(self, number: int) -> Segment:
-        """A segment to read from; the sealed ones opened longest ago are let go."""
+        """Return a segment to read from. If too many sealed segments are open, release the one opened first."""
         segment = self.segments[number]
         if number < len(self.segments) - 1 and segment not in self._open_sealed:
             self._open_sealed.append(segment)
@@ -307,7 +308,7 @@ class PartitionLog:
         return segment
 
     def batches_from(self, offset: int, *, wait: bool = True) -> Iterator[tuple[Segment, int, BatchHeader]]:
-        """Headers of the batches that end at `offset` or later and match their checksums, for cold paths."""
+        """Yield the batches that end at `offset` or later and match their checksums. For cold paths."""
         for number in range(max(bisect_right(self._base_offsets, offset) - 1, 0), len(self.segments)):
             segment = self._opened(number)
             next_offset, start = segment.entry_point(offset, wait=wait)
@@ -316,26 +317,29 @@ class PartitionLog:
                     yield segment, found.position, found.header
 
     def offset_for_timestamp(self, timestamp: int, *, wait: bool = True) -> tuple[int, int] | None:
-        """(offset, timestamp) of the first visible record at `timestamp` or later."""
+        """Return (offset, timestamp) of the first visible record at `timestamp` or later."""
         return find_timestamp(self, timestamp, wait=wait)
 
     def offset_of_largest_timestamp(self, *, wait: bool = True) -> tuple[int, int] | None:
-        """(offset, timestamp) of the visible record with the largest timestamp."""
+        """Return (offset, timestamp) of the visible record with the largest timestamp."""
         return find_largest_timestamp(self, wait=wait)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """(largest epoch at or before `epoch`, first offset after it); (-1, -1) when none is known."""
+        """Return (largest epoch at or before `epoch`, first offset after it), or (-1, -1) for an unknown epoch."""
         if epoch == -1 or epoch > self.leader_epoch:
             return -1, -1
         current = (self.leader_epoch, self.log_end_offset)
         return end_of_epoch(epoch, self.epochs, current, self.log_start_offset)
 
     def epoch_of(self, offset: int) -> int:
-        """The leader epoch in which `offset` was written; the current one at the end of the log."""
+        """Return the leader epoch in which `offset` was written. At the log end offset, it is the current epoch."""
         return self.leader_epoch if offset >= self.log_end_offset else epoch_at(offset, self.epochs)
 
     def delete_records(self, offset: int) -> int:
-        """Make `offset` the first one, durably; the new log start offset. Raises OffsetOutOfRange."""
+        """Advance the log start offset to `offset`, durably, and return it. -1 stands for the high watermark.
+
+        Never moves the log start offset back. Raises OffsetOutOfRange, StorageError.
+        """
         if offset == -1:
             offset = self.high_watermark
         if not 0 <= offset <= self.high_watermark:
@@ -345,7 +349,7 @@ class PartitionLog:
         return self.log_start_offset
 
     def drop_segments_before_start(self) -> None:
-        """Remove sealed segments that lie wholly before the log start offset."""
+        """Remove the sealed segments that end at or before the log start offset."""
         while len(self.segments) > 1 and self.segments[1].base_offset <= self.log_start_offset:
             segment = self.segments.pop(0)
             self._base_offsets.pop(0)
@@ -354,18 +358,21 @@ class PartitionLog:
             segment.remove()
 
     def apply_retention(self, now_ms: int, segments_max: int = sys.maxsize) -> int:
-        """Remove segments that are too old or too many, oldest first, at most `segments_max`; how many went."""
+        """Remove at most `segments_max` segments that exceed retention, oldest first. Returns the number removed."""
         return remove_old_segments(self, now_ms, segments_max)
 
     def checkpoint(self) -> None:
-        """Write what makes the next recovery short. The caller has flushed the segments."""
+        """Write the indexes, snapshot, epochs and manifest that shorten the next recovery.
+
+        The caller flushes the segments first.
+        """
         self.segments[-1].write_indexes()
         write_snapshot(self.directory, self.log_end_offset, self.producers)
         write_epochs(self.directory, self.epochs)
         write_manifest(self.directory, self.segments, self.log_end_offset)
 
     def close(self) -> None:
-        """Flush and write everything that makes the next start instant."""
+        """Flush, write a checkpoint and close the segments. A failed log skips the flush and the checkpoint."""
         if self.failure is None:
             for file in self.unflushed_files():
                 file.sync()
@@ -375,15 +382,17 @@ class PartitionLog:
             segment.close()
 
     def discard(self) -> None:
-        """The topic is deleted. Close every file now: a reference cycle would keep it open, and its blocks in use,
-        until the garbage collector runs."""
+        """Close every file after the topic is deleted.
+
+        Otherwise a reference cycle could keep files open, and their blocks in use, until the garbage collector runs.
+        """
         self.is_deleted = True
         for segment in self.segments:
             segment.discard()
 
 
 def _stamped(batch: Buffer, attributes: int, max_timestamp: int) -> tuple[bytes, BatchHeader]:
-    """The batch with another timestamp type (message.timestamp.type) and a new checksum."""
+    """Return a copy of the batch with new attributes (message.timestamp.type), max timestamp and checksum."""
     stamped = bytearray(batch)
     struct.pack_into(">h", stamped, ATTRIBUTES_AT, attributes)
     struct.pack_into(">q", stamped, MAX_TIMESTAMP_AT, max_timestamp)

@@ -1,4 +1,4 @@
-"""The end of the last block of producer ids, in a file next to the metadata journal that holds it too."""
+"""A file with the end of the last block of producer ids. The metadata journal stores it too."""
 
 from pathlib import Path
 
@@ -8,17 +8,17 @@ _NAME = "producer-ids"
 
 
 def write_block_end(directory: Path, end: int) -> None:
-    """Durable when it returns. Raises StorageError."""
+    """Write the end of the block durably. Raises StorageError."""
     write_checked(directory / _NAME, str(end).encode())
 
 
 def read_block_end(directory: Path) -> int | None:
-    """None if there is no such file. Raises DamagedFile."""
+    """Return the end of the block, or None if the file does not exist. Raises DamagedFile."""
     path = directory / _NAME
     stored = read_checked(path)
     if stored is None:
         return None
-    # Never written without a checksum.
+    # Every version writes this file with a checksum.
     if not stored.is_checked or not stored.content.isdigit():
         raise DamagedFile(path)
     return int(stored.content)

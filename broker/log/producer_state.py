@@ -1,7 +1,7 @@
-"""Idempotent producers of one partition: the last batches of each, so that a repeated one is written once.
+"""State of the idempotent producers of one partition (KIP-98): detects duplicate batches.
 
-Follows KIP-98: sequences per producer and partition, a window of five batches, epochs that fence. Pure; kept over
-restarts by snapshots and by replaying batch headers.
+Keeps the last five batches of each producer. Checks sequence numbers per producer and partition. Epochs fence older
+producers. This module does no I/O. Snapshots and replayed batch headers restore the state after a restart.
 """
 
 from collections import deque
@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 
 from headgate.wire.record_batch import BatchHeader
 
-# Kafka's own window: an idempotent producer has at most five requests in flight to a partition.
+# Same window as Kafka: an idempotent producer has at most five in-flight requests.
 window_batches = 5
 
-# Producers that one partition remembers. Past it those that wrote the longest ago are forgotten early, a tenth at a
-# time: a client that makes up ids must not fill the memory.
+# Maximum number of producers per partition. Above it, the least recently active tenth is evicted. Otherwise a client
+# with random producer ids could exhaust memory.
 producers_max = 100_000
 
 
 class OutOfOrderSequence(Exception):
-    """A batch is missing before this one: OUT_OF_ORDER_SEQUENCE_NUMBER."""
+    """The sequence number is not the expected one: OUT_OF_ORDER_SEQUENCE_NUMBER."""
 
 
 class StaleProducerEpoch(Exception):
-    """A newer incarnation of the producer has written: INVALID_PRODUCER_EPOCH."""
+    """A producer with the same id and a newer epoch has written: INVALID_PRODUCER_EPOCH."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class BatchMark:
 class ProducerState:
     epoch: int
     last_timestamp: int
-    """When it last wrote, on the broker's clock: what expiry counts from."""
+    """Time of the last write, on the broker's clock. Expiry counts from it."""
     batches: deque[BatchMark] = field(default_factory=lambda: deque(maxlen=window_batches))
 
 
@@ -46,10 +46,14 @@ class ProducerStates:
         self.by_id: dict[int, ProducerState] = {}
 
     def check(self, header: BatchHeader) -> BatchMark | None:
-        """Admit a batch of an idempotent producer: None to append it, a mark when it was written before."""
+        """Check a batch of an idempotent producer before the append.
+
+        Returns None for a new batch, or the mark of the earlier batch for a duplicate. Raises OutOfOrderSequence,
+        StaleProducerEpoch.
+        """
         state = self.by_id.get(header.producer_id)
         if state is None:
-            # Unknown, or forgotten after its records were deleted: any sequence begins.
+            # The producer is new, expired or evicted: accept any first sequence number.
             return None
         if header.producer_epoch < state.epoch:
             raise StaleProducerEpoch(f"epoch {header.producer_epoch} is older than {state.epoch}")
@@ -61,7 +65,7 @@ class ProducerStates:
         for mark in state.batches:
             if mark.base_sequence == header.base_sequence and mark.last_sequence == last_sequence:
                 return mark
-        # Before its first epoch (-1) a producer writes any sequence.
+        # With epoch -1, accept any sequence number.
         if state.batches and state.epoch >= 0:
             expected = (state.batches[-1].last_sequence + 1) & 0x7FFFFFFF
             if header.base_sequence != expected:
@@ -69,7 +73,7 @@ class ProducerStates:
         return None
 
     def record(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
-        """Remember a batch that was appended."""
+        """Record an appended batch."""
         state = self.by_id.get(header.producer_id)
         if state is None or state.epoch != header.producer_epoch:
             if len(self.by_id) >= producers_max:

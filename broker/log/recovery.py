@@ -1,21 +1,23 @@
-"""From files to a log that can be trusted, after a clean stop or after any crash.
+"""Recovery: opens the log of a partition after a clean stop or a crash.
 
-After a clean stop only the last few batches are looked at. After a crash everything from the recovery point on is
-read: checksums verified, indexes and producer state rebuilt. Bad bytes mean one of two things:
+After a clean stop, recovery reads only the last few batches. After a crash, it reads everything from the recovery point
+on. It verifies checksums and rebuilds indexes and producer state. It distinguishes two kinds of bad bytes:
 
-- *a torn tail*: a write that a crash cut short. It was never acknowledged as durable; the log is cut there.
-- *rot*: bytes that were written well and have changed since. Cutting there would drop sound batches behind them, so
-  the damage stays where it is and is answered with CORRUPT_MESSAGE.
+- *Torn tail*: a write that a crash interrupted. It was never acknowledged as durable. Recovery truncates the log there.
+- *Bit rot*: bytes that changed after a successful write. Truncation would drop valid batches behind them, so the
+  damaged bytes stay in place. A fetch of them returns CORRUPT_MESSAGE.
 
-Bytes that do not make up a whole batch, with nothing sound behind them, are a torn tail. Anything else is rot if it
-was known to be on the disk (a clean stop, or before the recovery point) or if the machine has not gone down since (the
-page cache outlives kill -9, so only the last write can be torn, and it would be short). After a power cut, bad bytes
-behind the recovery point are writes that reached the disk in part or out of order: a torn tail again. Where it is not
-known what was on the disk, nothing is cut out of the middle of a log.
+Recovery classifies bad bytes by these rules, in this order:
 
-After an unclean stop, everything behind the recovery point is written again and fsynced before the log is used. A
-failed fsync leaves pages that the kernel takes for clean, so a later fsync would succeed without writing them. The cost
-is one read and one write of what was written since the last checkpoint, at most a minute of traffic.
+1. An incomplete batch at the log end is a torn tail, unless it lies before a known recovery point.
+2. After a clean stop, or before the recovery point, bad bytes are bit rot: they were on the disk.
+3. Without a reboot, they are bit rot: the page cache survives kill -9, so a crash tears only the last write.
+4. If the recovery points are unknown, they count as bit rot. Recovery truncates nothing in the middle of a log.
+5. After a power cut, they are a torn tail: writes reached the disk partially or out of order.
+
+After an unclean stop, recovery rewrites and fsyncs everything behind the recovery point before the log is used. A
+failed fsync leaves pages that the kernel marks as clean, so a later fsync would succeed without writing them. The cost
+is one read and one write of the data since the last checkpoint: at most a minute of traffic.
 """
 
 import logging
@@ -43,19 +45,19 @@ _LEFTOVERS = (".tmp", ".deleted", ".cleaned", ".swap")
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """What is known of the process that had the data directory before."""
+    """Facts about the previous process that used the data directory."""
 
     stopped_cleanly: bool
     same_boot: bool
-    """Whether the machine has stayed up since, as far as is known."""
+    """Whether the machine has not rebooted since then. True if the boot id is unknown."""
     recovery_points_known: bool = True
-    """False when the file with the recovery points was lost, damaged or has no checksum."""
+    """False if the file with the recovery points is missing, damaged or without a checksum."""
 
 
 def open_log(
     directory: Path, settings: TopicSettings, last_run: LastRun, recovery_point: int, leader_epoch: int, now_ms: int
 ) -> PartitionLog:
-    """Open the log in `directory`, which exists, repairing what a crash left."""
+    """Open the log in the existing `directory` and repair it after a crash."""
     log = PartitionLog(directory, settings)
     log.leader_epoch = leader_epoch
     names = set(list_directory(directory))
@@ -70,7 +72,7 @@ def open_log(
         _begin_empty(log, max(known_point, _describe_segments(log, segments, recovery_point, last_run)), now_ms)
         return log
     if start is not None and start.is_checked:
-        # A power cut may bring back removed segments, some and not others. They are no part of the log.
+        # A power cut may restore some removed segments. They are not part of the log, so remove them again.
         while len(segments) > 1 and segments[1].base_offset <= start.offset:
             segments.pop(0).remove()
     if segments[0].base_offset > log.log_start_offset:
@@ -109,7 +111,7 @@ def open_log(
         log.lose(end, f"the log was on the disk up to offset {known_point}; new records begin there")
     log.log_end_offset = max(end, log.log_start_offset, known_point)
     if log.log_end_offset > end:
-        # Batches up to this offset are gone. Continue there in a new segment: no offset is used twice.
+        # Batches up to this offset are lost. Continue in a new segment, so that no offset is used twice.
         log.roll(now_ms)
     log.flushed_offset = log.log_end_offset if last_run.stopped_cleanly else min(recovery_point, log.log_end_offset)
     drop_after(directory, log.log_end_offset)
@@ -119,13 +121,16 @@ def open_log(
     if log.flushed_offset < log.log_end_offset:
         _make_durable(log)
     if is_cut:
-        # The removed segments are not missing at the next start.
+        # Update the manifest: the next start must not report the removed segments as missing.
         log.note_segments()
     return log
 
 
 def _begin_empty(log: PartitionLog, known_point: int, now_ms: int) -> None:
-    """Go on where a log without segments ended: at its start offset, or where other files say that it was."""
+    """Continue a log without segments at its last known end offset.
+
+    This is the larger of the log start offset and `known_point`. After a loss, the newest snapshot's offset counts too.
+    """
     end = max(log.log_start_offset, known_point)
     if log.losses:
         end = max(end, newest_offset(log.directory))
@@ -136,7 +141,7 @@ def _begin_empty(log: PartitionLog, known_point: int, now_ms: int) -> None:
 
 
 def _make_durable(log: PartitionLog) -> None:
-    """Write everything behind the flushed offset again and fsync it; a log where that fails stays stopped."""
+    """Rewrite and fsync everything behind the flushed offset. A failure stops the log."""
     try:
         for segment, position in log.unflushed_ranges():
             segment.file.rewrite(position, segment.size_bytes)
@@ -167,7 +172,7 @@ def _stored_start(log: PartitionLog) -> StoredStart | None:
 
 
 def _confirm_start(log: PartitionLog, start: StoredStart, end: int) -> None:
-    """A start offset from before checksums: believe it if it lies inside the log, and give it a checksum."""
+    """Accept a start offset without a checksum if it is at or before the log end. Store it with a checksum."""
     if start.offset > end:
         log.lose(0, f"log-start-offset says {start.offset} and the log ends at {end}; no record is deleted for that")
         log.log_start_offset = log.segments[0].base_offset
@@ -178,9 +183,10 @@ def _confirm_start(log: PartitionLog, start: StoredStart, end: int) -> None:
 
 
 def _describe_segments(log: PartitionLog, segments: list[Segment], recovery_point: int, last_run: LastRun) -> int:
-    """Read what is known of the segments, and report those that are missing; the offset that the last of them reached.
+    """Apply the manifest to the segments and report missing segments.
 
-    The last segment of a log may have had more records: the manifest is not written with every batch.
+    Returns the largest end offset of the missing segments, or 0. A missing last segment may have had more records,
+    because the manifest is not written with every batch.
     """
     try:
         rows = read_manifest(log.directory)
@@ -208,7 +214,7 @@ def _stored_epochs(log: PartitionLog) -> list[tuple[int, int]]:
 
 
 def _trust_indexes(segment: Segment, recovery_point: int, last_run: LastRun) -> int:
-    """Take over index entries that were written when their batches were on the disk; the offset they reach to."""
+    """Load the index entries of batches that were on the disk. Returns the offset of the last trusted entry."""
     found = segment.read_indexes()
     if found is None:
         return segment.base_offset
@@ -225,7 +231,7 @@ def _trust_indexes(segment: Segment, recovery_point: int, last_run: LastRun) -> 
 
 
 def _was_durable(offset: int, recovery_point: int, last_run: LastRun) -> bool:
-    """Whether a batch that began at `offset` cannot have been torn by the crash, save by being cut short at the end."""
+    """Whether bad bytes at `offset` count as bit rot. An incomplete batch at the end of the log is an exception."""
     is_unknown = not last_run.recovery_points_known
     return last_run.stopped_cleanly or last_run.same_boot or is_unknown or offset < recovery_point
 
@@ -239,7 +245,7 @@ def _recover_segment(
     *,
     is_last: bool,
 ) -> int:
-    """Read a segment from the trusted offset on, cutting off a torn tail; the offset after its last batch."""
+    """Read a segment from the trusted offset on and truncate a torn tail. Returns the offset after its last batch."""
     start = 0
     if trusted_offset > segment.base_offset:
         start = segment.index.last()[1]
@@ -252,7 +258,7 @@ def _recover_segment(
         header = found.header
         if header is None:
             lost = _whole_but_damaged(segment, found.position) if found.end == limit else None
-            # Bytes before the recovery point were on the disk: no crash can have torn them.
+            # Bytes before the recovery point were on the disk, so a crash cannot have torn them.
             is_tail = is_last and found.end == limit and lost is None
             if last_run.recovery_points_known and next_offset < recovery_point:
                 is_tail = False
@@ -280,7 +286,10 @@ def _recover_segment(
 
 
 def _whole_but_damaged(segment: Segment, position: int) -> BatchHeader | None:
-    """The header of a last batch that has all its bytes and a wrong checksum. A write cut short looks different."""
+    """Return the header of a last batch that is complete but has a wrong checksum, or None.
+
+    An interrupted write leaves an incomplete batch instead.
+    """
     head = segment.file.read(position, HEADER_BYTES)
     if len(head) < HEADER_BYTES:
         return None
@@ -295,9 +304,9 @@ def _note_epoch(log: PartitionLog, header: BatchHeader) -> None:
 
 
 def _restore_producers(log: PartitionLog, now_ms: int) -> None:
-    """The newest sound snapshot, then the batches behind it.
+    """Restore the newest valid snapshot and replay the batches behind it.
 
-    When those came is not known, and their records may be of any age: counted from now, no producer is forgotten early.
+    The write times of these batches are unknown. Expiry counts from now, so that no producer expires early.
     """
     offset = load_newest(log.directory, log.log_end_offset, log.producers)
     if offset == log.log_end_offset:

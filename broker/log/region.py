@@ -8,26 +8,26 @@ from headgate.broker.log.page_cache import ColdRead
 
 
 class Region(NamedTuple):
-    """A range of a segment, to be sent as it is."""
+    """A range of a segment file. The broker sends its bytes unchanged."""
 
     file: LogFile
     position: int
     length: int
 
     def content(self) -> bytes:
-        """All of its bytes. Raises OSError."""
+        """Return all bytes of the region. Raises OSError."""
         content = self.file.read(self.position, self.length)
         if len(content) < self.length:
             raise self.shortened()
         return content
 
     def cached_content(self) -> bytes | bytearray:
-        """All of its bytes, without a read of the disk. Raises ColdRead, OSError."""
+        """Return all bytes of the region from the page cache. Raises ColdRead, OSError."""
         content = self.file.read_cached(self.position, self.length)
         if content is None:
             raise ColdRead(self.file, self.position, self.length)
         return content
 
     def shortened(self) -> OSError:
-        """The error to raise if a read returns fewer bytes than the region has."""
+        """Return the error to raise if a read returns fewer bytes than the region has."""
         return OSError(errno.EIO, f"{self.file.path.name} is shorter than it was")

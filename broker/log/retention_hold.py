@@ -1,8 +1,8 @@
-"""Topics whose old records are kept because their configs may have been lost.
+"""Retention hold: stops retention for topics whose configs may be lost.
 
-When entries of the metadata journal are damaged, the configs in effect may be older ones, or defaults. Retention would
-then delete records that the lost config kept. Every topic that existed is put on hold, in a file of the data directory.
-A topic is released when its configs are set again, all of them when the operator removes the file.
+If entries of the metadata journal are damaged, the effective configs may be older values or defaults. Retention could
+then delete records that the lost config would keep. The broker places a hold on every existing topic and stores it in a
+file of the data directory. Setting the configs of a topic releases that topic. Removing the file releases all topics.
 """
 
 import json
@@ -26,7 +26,7 @@ class RetentionHold:
         self._is_stored = True
 
     def load(self) -> None:
-        """Read the file. A damaged one holds every topic. Raises StorageError."""
+        """Read the file. A damaged file holds every topic. Raises StorageError."""
         try:
             stored = read_checked(self.path)
             if stored is None:
@@ -40,7 +40,10 @@ class RetentionHold:
             self._holds_all = True
 
     def place(self, topics: Mapping[uuid.UUID, str]) -> None:
-        """Hold these topics too. Durable when it returns; a hold that cannot be stored lasts until the broker stops."""
+        """Add topics to the hold and store it durably. If the write fails, the hold lasts until the broker stops.
+
+        `refresh` retries a failed write.
+        """
         self._topics |= {str(topic_id): name for topic_id, name in topics.items()}
         self._try_to_store()
 
@@ -48,14 +51,14 @@ class RetentionHold:
         return self._holds_all or str(topic_id) in self._topics
 
     def release(self, topic_id: uuid.UUID) -> None:
-        """The topic's configs were set, or the topic was deleted."""
+        """Release a topic. Call this after its configs are set or the topic is deleted."""
         name = self._topics.pop(str(topic_id), None)
         if name is not None:
             logger.info("%s: retention goes on, its configs were set", name)
             self._try_to_store()
 
     def refresh(self) -> None:
-        """Called before each round of retention: see whether the operator has removed the file."""
+        """Release all topics if the operator has removed the file. Called before each retention run."""
         if not (self._topics or self._holds_all):
             return
         if not self._is_stored:

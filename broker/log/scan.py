@@ -1,6 +1,6 @@
 """Scans the batches of a segment file, for recovery, index rebuilds, lookups and the first read.
 
-Damage is reported with the position of the next valid batch. A flipped bit therefore costs one batch, not the rest of
+A scan reports each damaged range up to the next valid batch. A flipped bit therefore costs one batch, not the rest of
 the log.
 """
 
@@ -44,8 +44,8 @@ def scan(
 
     Without `wait`, raises ColdRead if a read would wait for the disk. The search after damage always waits.
 
-    Offsets have no gaps. This is the only way to check a base offset. If no valid batch follows, the last item is a
-    damaged range that ends at `limit`.
+    The checksum does not cover the base offset. The scan checks it against the end of the previous batch, because
+    offsets have no gaps. If no valid batch follows, the last item is a damaged range that ends at `limit`.
     """
     chunk, chunk_start = b"", start
     after_damage = False
@@ -85,9 +85,9 @@ def scan(
 
 
 def find_sound(file: LogFile, start: int, limit: int, offset_min: int) -> int:
-    """The position of the first valid batch at or after `start` with a base offset of at least `offset_min`.
+    """Return the position of the first valid batch at or after `start` with a base offset of at least `offset_min`.
 
-    Returns `limit` if there is none. All base offsets of a segment have the same upper 32 bits: search for those.
+    Returns `limit` if there is none. Searches for the upper 32 bits of `offset_min`, followed by the magic byte.
     """
     pattern = re.compile(b"(?=" + re.escape((offset_min >> 32).to_bytes(4)) + b".{12}\x02)", re.DOTALL)
     position = start

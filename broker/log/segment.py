@@ -1,8 +1,7 @@
-"""One segment: a file of batches with its indexes, named by the offset it begins at.
+"""One segment: a file of batches and its indexes, named after the base offset.
 
-Appends go to the last segment of a log only. Files open on demand (`broker.log.open_files`). Bytes that this process
-did not write itself are checked against their checksums the first time they are read, so that a bit that rotted on the
-disk is never served.
+Appends go only to the last segment of a log. Files open on demand (`broker.log.open_files`). The first read verifies
+the checksums of batches that another process wrote, so that the broker never serves bit rot.
 """
 
 import errno
@@ -23,16 +22,16 @@ from headgate.wire.record_batch import BOUNDS, HEADER_BYTES, LOG_OVERHEAD_BYTES,
 
 logger = logging.getLogger("headgate.broker.log")
 
-# How much is read at once while looking for the batch that holds an offset: an index interval and a header.
+# Read size when searching for the batch that contains an offset: one index interval and one header.
 lookup_bytes = 4096 + HEADER_BYTES
 
-# Checksums of this many bytes are verified per fetch, or of one batch that is larger. Verifying blocks the event loop.
+# Limit on the bytes to verify per fetch, or one larger batch. Verification blocks the event loop.
 verified_bytes_max = 1024 * 1024
 
 _bounds = BOUNDS.unpack_from
 
 IndexChecksums: TypeAlias = tuple[int, int] | None
-"""CRC-32C of the offset index and of the time index on disk; None if they are not known."""
+"""CRC-32C of the offset index and of the time index on disk. None if they are unknown."""
 
 
 class Segment:
@@ -62,14 +61,14 @@ class Segment:
         self.created_ms = created_ms
         self.size_bytes = size_bytes
         self.own_from = size_bytes
-        """Bytes from here on were written, or checked, by this process."""
+        """This process wrote or verified the bytes from this position on."""
         self.first_timestamp: int | None = None
         self.largest_timestamp = -1
         self.largest_timestamp_offset = base_offset
         self.has_confirmed_times = size_bytes == 0
-        """The largest timestamp stems from batches whose checksums match. Retention deletes by no other."""
+        """The largest timestamp comes from batches with matching checksums. Retention by time requires this."""
         self.is_damaged = False
-        """A batch is damaged, so a larger timestamp than the known one may have been lost."""
+        """A batch is damaged. It may have had a larger timestamp than the known one."""
         self.index_checksums: IndexChecksums = None
         self._verified: list[tuple[int, int]] = []
         self._since_index_bytes = 0
@@ -109,7 +108,7 @@ class Segment:
         return self._time_index
 
     def append(self, head: bytes, rest: memoryview, header: BatchHeader, base_offset: int, interval_bytes: int) -> None:
-        """Write a batch whose first bytes are `head`; `header` still carries the producer's offsets."""
+        """Write a batch that starts with `head`. The base offset in `header` is still the producer's."""
         position = self.size_bytes
         file = self._file or self.file
         size = file.write(position, head, rest)
@@ -127,7 +126,7 @@ class Segment:
         self.size_bytes = position + size
 
     def note(self, position: int, header: BatchHeader, interval_bytes: int) -> None:
-        """Account for a batch found by a scan, as `append` does for one that is written."""
+        """Update the indexes and timestamps for a batch that a scan found, as `append` does for a new batch."""
         if header.max_timestamp > self.largest_timestamp:
             self.largest_timestamp = header.max_timestamp
             self.largest_timestamp_offset = header.base_offset
@@ -140,9 +139,9 @@ class Segment:
         self._since_index_bytes += header.size_bytes
 
     def locate(self, offset: int, *, wait: bool = True) -> tuple[int, BatchHeader]:
-        """The position and header of the first batch that ends at `offset` or later.
+        """Return the position and header of the first batch that ends at `offset` or later.
 
-        Raises CorruptBatch when that batch is damaged, LookupError when there is none. Without `wait`, raises ColdRead
+        Raises CorruptBatch if that batch is damaged, and LookupError if there is none. Without `wait`, raises ColdRead
         if a read would wait for the disk.
         """
         if not wait:
@@ -180,7 +179,7 @@ class Segment:
         return chunk
 
     def entry_point(self, offset: int, *, wait: bool = True) -> tuple[int, int]:
-        """(base offset, position) of a batch at or before `offset` that the index leads to. `wait` as in `locate`."""
+        """Return (base offset, position) of the last indexed batch at or before `offset`. `wait` as in `locate`."""
         if not wait:
             self.require_indexes()
         relative, position = self.index.floor(max(offset - self.base_offset, 0))
@@ -198,11 +197,11 @@ class Segment:
         self.largest_timestamp, self.largest_timestamp_offset = timestamp, self.base_offset + relative
 
     def leads_to(self, position: int, base_offset: int) -> bool:
-        """Whether a batch that begins with `base_offset` stands at `position`."""
+        """Whether the batch at `position` has this base offset."""
         return _begins_with(self.file.read(position, HEADER_BYTES), base_offset)
 
     def _locate_checked(self, position: int, next_offset: int, offset: int) -> tuple[int, BatchHeader]:
-        """The same over bytes that another process wrote: only what its checksum confirms is believed."""
+        """Like `locate`, for bytes that another process wrote. Accepts only batches with a matching checksum."""
         damaged = False
         for found in scan(self.file, position, self.size_bytes, next_offset, check=True):
             header = found.header
@@ -217,11 +216,11 @@ class Segment:
         raise LookupError(offset)
 
     def whole_batches(self, position: int, length: int, first: int, *, wait: bool = True) -> int:
-        """Of `length` bytes from `position`, where a batch of `first` bytes begins, those before the batch that would
-        be cut: a client throws it away and fetches it again.
+        """Return the part of `length` that contains only complete batches. A batch of `first` bytes is at `position`.
 
-        The index leads close: with the usual interval, one read finds the headers of all that lies behind its entry.
-        Without `wait`, raises ColdRead if that read would wait for the disk.
+        A client would discard a partial batch and fetch it again. The index gives a position near the end of the range.
+        With the default index interval, one read from there covers the remaining headers. Without `wait`, raises
+        ColdRead if that read would wait for the disk.
         """
         end = position + length
         if end >= self.size_bytes:
@@ -239,11 +238,11 @@ class Segment:
         return length
 
     def region(self, position: int, length: int, base_offset: int, first: int, *, wait: bool = True) -> Region:
-        """The bytes from `position`, where the batch of `base_offset` begins, which has `first` bytes.
+        """Return up to `length` bytes from `position`. The batch there has `base_offset` and a size of `first` bytes.
 
-        It ends early where bytes of another process are not verified yet, so that one call verifies a limited amount.
-        Raises CorruptBatch when the first batch is damaged. Without `wait`, raises ColdRead if verifying would wait for
-        the disk.
+        Verifies bytes of another process first. One call verifies a limited amount, so the region may end early. Raises
+        CorruptBatch if the first batch is damaged. Without `wait`, raises ColdRead if verification would wait for the
+        disk.
         """
         length = min(length, self.size_bytes - position)
         if position < self.own_from:
@@ -251,7 +250,7 @@ class Segment:
         return Region(self.file, position, length)
 
     def _verify(self, position: int, length: int, base_offset: int, first: int, *, wait: bool) -> int:
-        """Check the batches of a stretch once; the length up to the first damaged one, or up to the limit."""
+        """Verify the batches of a range once. Returns the length up to the first damaged batch or the limit."""
         for start, end in self._verified:
             if start <= position < end:
                 if position + length <= end or end >= self.own_from:
@@ -285,7 +284,7 @@ class Segment:
         self._verified = merged
 
     def rebuild_indexes(self) -> None:
-        """From the batches themselves, as far as their checksums confirm them."""
+        """Rebuild the indexes from the batches with matching checksums."""
         self._index, self._time_index = OffsetIndex(), TimeIndex()
         self._since_index_bytes = 0
         self.largest_timestamp, self.largest_timestamp_offset = -1, self.base_offset
@@ -304,7 +303,7 @@ class Segment:
             logger.warning("%s: the rebuilt indexes are not stored: %s", self.directory.name, error)
 
     def read_indexes(self) -> tuple[OffsetIndex, TimeIndex] | None:
-        """The indexes on disk; None if they are missing or damaged."""
+        """Return the indexes on disk, or None if they are missing or damaged."""
         offsets, times = read_entries(self.path("index")), read_entries(self.path("timeindex"))
         if offsets is None or times is None:
             return None
@@ -321,12 +320,12 @@ class Segment:
             self._index, self._time_index = found
 
     def require_indexes(self) -> None:
-        """Raises ColdRead if the indexes are not in memory, and reading them would wait for the disk."""
+        """Raise ColdRead if the indexes are not in memory and reading them would wait for the disk."""
         if self._index is None or self._time_index is None:
             require_cached(self.path("index"), self.path("timeindex"))
 
     def load_times(self, *, wait: bool = True) -> None:
-        """Learn the largest timestamp of a sealed segment from its time index, for retention and lookups."""
+        """Load the largest timestamp of a sealed segment from its time index, for retention and lookups."""
         if self.largest_timestamp < 0 and self.size_bytes:
             if not wait:
                 self.require_indexes()
@@ -360,7 +359,7 @@ class Segment:
         self.time_index.truncate(next_offset - self.base_offset)
 
     def forget(self) -> None:
-        """Drop the indexes from memory and close the file; both come back when they are needed.
+        """Drop the indexes from memory and close the file. The next use loads them again.
 
         A file with unsynced writes stays open: closing it would wait for the disk.
         """
@@ -374,7 +373,10 @@ class Segment:
             self._file.release()
 
     def discard(self) -> None:
-        """The files are gone, or moved: close them once the last reader has finished, and never open them again."""
+        """Never open the files again. Call this after they are removed or moved.
+
+        The log file closes when the last reader has finished.
+        """
         self._index = self._time_index = None
         self._is_discarded = True
         if self._file is not None:

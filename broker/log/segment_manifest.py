@@ -1,8 +1,14 @@
-"""The segments of a partition, in one file with a checksum: offsets, size, largest timestamp, checksums of the indexes.
+"""Segment manifest of a partition: offsets, size, largest timestamp and index checksums of each segment.
 
-Retention deletes by timestamps that this file confirms, never by an index alone. Recovery finds out from it whether a
-segment is missing. Written with the first batch of a segment, when a segment is sealed, at checkpoints and at a clean
-stop. A segment without confirmed timestamps, such as one of an earlier version, is read before retention removes it.
+The file has a checksum. Retention trusts the timestamps in this file, but not an index alone. It reads a segment
+without confirmed timestamps before it removes the segment. Recovery uses the manifest to detect missing segments.
+
+The broker writes the manifest:
+
+- with the first batch of a segment
+- when it seals a segment
+- at checkpoints
+- at a clean stop
 """
 
 from collections.abc import Sequence
@@ -31,7 +37,7 @@ _decode = msgspec.json.Decoder(list[Row]).decode
 
 
 def write_manifest(directory: Path, segments: Sequence[Segment], log_end_offset: int) -> None:
-    """Without an fsync: a power cut costs reading segments again. Raises StorageError."""
+    """Write the manifest without an fsync. After a power cut, segments may be read again. Raises StorageError."""
     ends = [segment.base_offset for segment in segments[1:]] + [log_end_offset]
     rows = [_row(segment, end) for segment, end in zip(segments, ends, strict=True) if segment.size_bytes]
     write_checked(directory / _NAME, msgspec.json.encode(rows), durable=False)
@@ -40,7 +46,7 @@ def write_manifest(directory: Path, segments: Sequence[Segment], log_end_offset:
 def _row(segment: Segment, end_offset: int) -> Row:
     base_offset = segment.base_offset
     if segment.index_checksums is None or not segment.has_confirmed_times:
-        # It exists, and nothing else is certain. No segment has size 0, so `describe` confirms no timestamps by it.
+        # Record only that the segment exists. Size 0 matches no segment, so `describe` confirms no timestamps.
         return Row(base_offset, end_offset, 0, -1, base_offset, segment.is_damaged, None)
     return Row(
         base_offset,
@@ -54,7 +60,7 @@ def _row(segment: Segment, end_offset: int) -> Row:
 
 
 def read_manifest(directory: Path) -> list[Row]:
-    """Raises DamagedFile."""
+    """Return the rows, or an empty list without a file. Raises DamagedFile."""
     path = directory / _NAME
     stored = read_checked(path)
     if stored is None:
@@ -68,7 +74,10 @@ def read_manifest(directory: Path) -> list[Row]:
 
 
 def describe(segments: Sequence[Segment], rows: Sequence[Row]) -> list[Row]:
-    """Tell sealed segments their timestamps, and all of them the checksums of their indexes; the rows that are left."""
+    """Set the index checksums of all segments, and the timestamps of sealed segments.
+
+    Returns the rows of missing segments.
+    """
     by_offset = {segment.base_offset: segment for segment in segments}
     missing = []
     for row in rows:

@@ -1,7 +1,7 @@
-"""Producer state on disk: one checked file per moment, named by the offset up to which it holds.
+"""Producer state snapshots on disk: files with a checksum, named after the offset that they cover up to.
 
-Taken when a segment is sealed, at checkpoints and at a clean stop. Any of them may be missing or damaged: the state is
-then rebuilt from an older one, or from the batches themselves.
+The broker writes a snapshot when it seals a segment, at checkpoints and at a clean stop. If a snapshot is missing or
+damaged, recovery rebuilds the state from an older one or from the batches.
 """
 
 import logging
@@ -18,7 +18,7 @@ logger = logging.getLogger("headgate.broker.log")
 _Rows = list[tuple[int, int, int, list[tuple[int, int, int, int]]]]
 _decode = msgspec.msgpack.Decoder(_Rows).decode
 
-# An older one is a second chance when the newest is damaged.
+# The older snapshot is the fallback if the newest is damaged.
 snapshots_kept = 2
 
 
@@ -30,7 +30,7 @@ def write_snapshot(directory: Path, next_offset: int, producers: ProducerStates)
 
 
 def load_newest(directory: Path, offset_max: int, producers: ProducerStates) -> int:
-    """Restore the newest sound snapshot at or before `offset_max`; the offset it holds up to, or -1."""
+    """Restore the newest valid snapshot at or before `offset_max`. Returns its offset, or -1 if there is none."""
     for offset in reversed(_offsets(directory)):
         if offset > offset_max:
             continue
@@ -47,12 +47,12 @@ def load_newest(directory: Path, offset_max: int, producers: ProducerStates) -> 
 
 
 def newest_offset(directory: Path) -> int:
-    """The offset that the newest snapshot was taken at; 0 without one."""
+    """Return the offset of the newest snapshot, or 0 if there is none."""
     return max(_offsets(directory), default=0)
 
 
 def drop_after(directory: Path, offset: int) -> None:
-    """After a truncation: snapshots of offsets that are gone."""
+    """Remove the snapshots after `offset`. Call this after a truncation."""
     for taken in _offsets(directory):
         if taken > offset:
             remove_file(_path(directory, taken))

@@ -1,6 +1,7 @@
 """The log start offset of a partition on disk: everything before it is deleted.
 
-Written before segments are removed, so that a crash in between leaves files to remove and never a gap.
+Deletion writes the offset before it removes segments. A crash in between leaves files to remove, never a gap. A full
+disk is the exception (`broker.log.log_deletion`).
 """
 
 from pathlib import Path
@@ -10,7 +11,7 @@ from headgate.broker.log.checked_file import DamagedFile, read_checked, write_ch
 
 _NAME = "log-start-offset"
 
-# Kafka's offsets are signed 64-bit numbers.
+# Kafka offsets are signed 64-bit integers.
 offset_max = 2**63 - 1
 
 
@@ -24,7 +25,7 @@ def write_start_offset(directory: Path, offset: int) -> None:
 
 
 def read_start_offset(directory: Path) -> StoredStart | None:
-    """None when nothing was ever deleted. Raises DamagedFile."""
+    """Return the stored offset, or None if the file does not exist. Raises DamagedFile."""
     path = directory / _NAME
     stored = read_checked(path)
     if stored is None:

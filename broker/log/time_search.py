@@ -1,10 +1,12 @@
 """Lookups by timestamp in the visible part of a log, with bounded work.
 
-A batch's header says the largest timestamp inside, but not where. Looking costs inflating and walking it while
-everybody waits, and the header may lie. So what is too much to look at, or is not there, is answered with the batch's
-first offset: a consumer that seeks to it gets a few records more than it asked for, and misses none.
+A batch header contains the largest timestamp, but not the offset of its record. The timestamp in the header may also be
+wrong. A search has to decompress the batch and read its records, which blocks the event loop. If a batch is too large
+or invalid, or several headers were wrong, the result is the batch's first offset. A consumer that seeks to it reads a
+few extra records but misses none.
 
-Without `wait`, a search raises ColdRead where it would wait for the disk. It starts again once the data is cached.
+Without `wait`, a search raises ColdRead if it would wait for the disk. The caller repeats the search when the data is
+cached.
 """
 
 from typing import TYPE_CHECKING
@@ -17,16 +19,16 @@ if TYPE_CHECKING:
     from headgate.broker.log.partition_log import PartitionLog
     from headgate.broker.log.segment import Segment
 
-# Real batches are inflated to a few MiB and hold some ten thousand records.
+# Typical batches decompress to a few MiB and contain about ten thousand records.
 inflated_bytes_max = 16 * 1024 * 1024
 searched_records_max = 50_000
 
-# Headers that lied, one after the other, before one is taken at its word.
+# Batches to search in vain because of a wrong header, before the search accepts the next header unchecked.
 misleading_batches_max = 4
 
 
 def find_timestamp(log: "PartitionLog", timestamp: int, *, wait: bool) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first visible record at `timestamp` or later."""
+    """Return (offset, timestamp) of the first visible record at `timestamp` or later."""
     for number, segment in enumerate(log.segments):
         if number < len(log.segments) - 1:
             segment.load_times(wait=wait)
@@ -53,7 +55,7 @@ def find_timestamp(log: "PartitionLog", timestamp: int, *, wait: bool) -> tuple[
 
 
 def find_largest_timestamp(log: "PartitionLog", *, wait: bool) -> tuple[int, int] | None:
-    """(offset, timestamp) of the visible record with the largest timestamp."""
+    """Return (offset, timestamp) of the visible record with the largest timestamp."""
     best: tuple[int, int] | None = None
     for number, segment in enumerate(log.segments):
         if number < len(log.segments) - 1:
@@ -75,9 +77,9 @@ def find_largest_timestamp(log: "PartitionLog", *, wait: bool) -> tuple[int, int
 
 
 def _newest_visible(log: "PartitionLog", segment: "Segment", *, wait: bool) -> tuple[int, int]:
-    """(largest timestamp before the high watermark, base offset of its batch) of a segment with hidden batches.
+    """Return (largest timestamp before the high watermark, base offset of its batch) of a segment with hidden batches.
 
-    The time index covers all but the last few batches. Only those are read.
+    The time index covers all but the last few batches. The search reads only these batches.
     """
     if not wait:
         segment.require_indexes()
@@ -92,7 +94,10 @@ def _newest_visible(log: "PartitionLog", segment: "Segment", *, wait: bool) -> t
 
 
 def first_at(batch: bytes, header: BatchHeader, timestamp: int, offset_min: int) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record at `timestamp` or later and `offset_min` or later, if there is one."""
+    """Return (offset, timestamp) of the first record at or after both `timestamp` and `offset_min`, or None.
+
+    If the batch is too large or invalid, returns its first offset and largest timestamp.
+    """
     if header.records_count > searched_records_max:
         return batch_as_a_whole(header, offset_min)
     try:
