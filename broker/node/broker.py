@@ -1,7 +1,7 @@
 """The broker without sockets: its data directory, its state and its background work.
 
-`broker.node.opening.open_broker` recovers the data directory and builds a Broker. `broker.server` drives it: requests
-through `broker.engine`, time through `timers`, results of other threads through `post`.
+`broker.node.opening.open_broker` recovers the data directory and builds a Broker. `broker.server` drives it: it passes
+requests to `broker.engine`, runs `timers`, and provides `post` for the results of other threads.
 """
 
 import logging
@@ -38,7 +38,7 @@ class Broker:
     node_id: int
     cluster_id: str
     address: tuple[str, int]
-    """The address on which the server listens."""
+    """The listen address of the server."""
 
     clock: Clock
     timers: Timers
@@ -63,7 +63,7 @@ class Broker:
     removal: FileRemoval
 
     def advertised(self) -> tuple[str, int]:
-        """The address that clients connect to."""
+        """Return the address that clients connect to: the first advertised listener, or the listen address."""
         for listener in self.settings.advertised_listeners or ():
             host, _, port = listener.rpartition("://")[2].rpartition(":")
             return host.strip("[]"), int(port)
@@ -80,7 +80,7 @@ class Broker:
         self.topics.apply(self.settings)
 
     def delete_topic(self, topic: Topic) -> None:
-        """Delete a topic and the offsets committed for it. Raises StorageError."""
+        """Delete a topic and its committed offsets. Raises StorageError."""
         self.topic_store.delete(topic)
         self.groups.on_topic_deleted(topic.name)
         self.removal.start_soon()

@@ -31,7 +31,7 @@ class Checkpoints:
         self._timers = timers
 
     def start(self) -> None:
-        """Plan the first checkpoint: at once after a crash, so that the next recovery starts where this one ended."""
+        """Schedule the first checkpoint. It runs at once after a crash, so that the next recovery starts here."""
         self._timers.after(0 if self._logs_behind() else checkpoint_interval_ms, self.run)
 
     def run(self) -> None:
@@ -39,7 +39,7 @@ class Checkpoints:
         self._slices.run(self._flush([log for log in self._logs_behind() if log.failure is None]))
 
     def _logs_behind(self) -> list[PartitionLog]:
-        """The logs that contain records after their recovery points."""
+        """Return the logs whose recovery point is not their log end offset."""
         known = self._directory.recovery_points
         return [log for log in self._logs() if known.get(log.name, 0) != log.log_end_offset]
 
@@ -55,7 +55,7 @@ class Checkpoints:
                     log.checkpoint()
                     points[log] = log.flushed_offset
                 if left == 0 and points:
-                    # Write once for all logs: the fsync blocks the event loop.
+                    # Write the points of all logs at once, because the fsync blocks the event loop.
                     self._write(points)
             except StorageError as failure:
                 log.fail(failure)
@@ -65,7 +65,7 @@ class Checkpoints:
             self._group_commit.flush(log).then(partial(flushed, log))
 
     def _write(self, points: Mapping[PartitionLog, int]) -> None:
-        # Drop the points of deleted topics. A new topic of the same name must not find them.
+        # Drop the points of deleted topics. A new topic with the same name must not use them.
         names = {log.name for log in self._logs()}
         known = {name: point for name, point in self._directory.recovery_points.items() if name in names}
         reached = {log.name: point for log, point in points.items() if not log.is_deleted}

@@ -1,7 +1,7 @@
 """Changes to config resources, for AlterConfigs and IncrementalAlterConfigs.
 
-A resource is a topic, this broker, all brokers, or the loggers of this broker. A refused resource does not affect the
-others. Group and client-metrics resources exist, but have no configs here.
+A resource is a topic, this broker, all brokers, or the loggers of this broker. Each resource succeeds or fails
+independently. Group and client-metrics resources exist, but have no configs in this broker.
 """
 
 import enum
@@ -39,7 +39,7 @@ class ResourceType(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceChange:
-    """The requested change of one resource: replace all configs, or alter some."""
+    """The requested change of one resource: replace all configs, or alter some of them."""
 
     resource_type: int
     resource_name: str
@@ -48,7 +48,7 @@ class ResourceChange:
 
 
 def change_resources(broker: Broker, changes: Sequence[ResourceChange], *, validate_only: bool) -> Work[Answer]:
-    """The response with a result for each resource, in the order of the request."""
+    """Apply or validate the changes. The response lists a result per resource, in the order of the request."""
     times = Counter((change.resource_type, change.resource_name) for change in changes)
     answers: list[dict[str, object]] = []
     for change in changes:
@@ -117,7 +117,7 @@ def _change_topic(
     def default_text(config: str) -> str | None:
         return text_of(topic_default(TOPIC_CONFIGS[config], broker_values))
 
-    # As in Kafka, the existence of the topic is checked last.
+    # As in Kafka, check last whether the topic exists.
     try:
         after = altered(TOPIC_CONFIGS, before, alterations, default_text)
         _check_topic_name(name)
@@ -200,13 +200,13 @@ def _check_node_id(broker: Broker, text: str, unexpected: str) -> None:
 
 
 def node_id(text: str) -> int | None:
-    """The node id in a resource name. None if the name is not a number."""
+    """Return the node id in a resource name, or None if the name is not a number."""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 10 else None
 
 
 def _refuse_each(alterations: Iterable[Alteration], code: ErrorCode, prefix: str) -> None:
-    """Refuse every config name. DELETE has no effect, so it is allowed."""
+    """Refuse every alteration except DELETE, which has no effect."""
     for alteration in alterations:
         if alteration.operation is not Operation.DELETE:
             raise Refusal(code, prefix + alteration.name)

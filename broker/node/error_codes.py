@@ -29,7 +29,7 @@ ERROR_CODES: Mapping[type[Exception], ErrorCode] = {
 
 
 def code_of(error: Exception) -> ErrorCode:
-    """The code of the exception's class, or of its nearest base class in the table."""
+    """Return the error code of the exception's class, or of its nearest base class in the table."""
     return next(
         (ERROR_CODES[kind] for kind in type(error).__mro__ if kind in ERROR_CODES), ErrorCode.unknown_server_error
     )

@@ -1,4 +1,4 @@
-"""Removes the files of deleted topics in a thread, because removing terabytes takes a while."""
+"""Removes the files of deleted topics in a thread, because the removal of terabytes takes long."""
 
 import logging
 import threading
@@ -12,7 +12,7 @@ logger = logging.getLogger("headgate.broker")
 # Delay after the deletion of a topic, so that one thread removes the files of many topics.
 removal_delay_ms = 100
 
-# How long a stop waits for the removal. The next start removes the rest.
+# How long a shutdown waits for the removal. The next start removes the remaining files.
 removal_seconds_max = 1.0
 
 
@@ -24,7 +24,7 @@ class FileRemoval:
         self._thread: threading.Thread | None = None
 
     def start_soon(self) -> None:
-        """Start after a short delay, together with topics that are deleted in the meantime."""
+        """Start the removal after a short delay, to include other topics that are deleted soon."""
         if not self._is_planned:
             self._is_planned = True
             self._timers.after(removal_delay_ms, self.start)
@@ -38,7 +38,7 @@ class FileRemoval:
             self._thread.start()
 
     def join(self, seconds_max: float = removal_seconds_max) -> None:
-        """Wait for the thread, if one runs."""
+        """Wait for a running removal thread, for at most `seconds_max`."""
         if self._thread is not None:
             self._thread.join(seconds_max)
 

@@ -1,7 +1,7 @@
-"""The log levels of the broker's loggers, which DescribeConfigs and IncrementalAlterConfigs read and set (KIP-412).
+"""The log levels of the broker's loggers. DescribeConfigs reads them, IncrementalAlterConfigs sets them (KIP-412).
 
-The levels have Kafka's names. A logger without a level has the level of its parent. As in Kafka, changes are lost at
-the next start.
+The levels have Kafka's names. A logger without a level inherits the level of its parent. As in Kafka, a restart resets
+all changes.
 """
 
 import logging
@@ -20,7 +20,7 @@ LEVELS: Mapping[str, int] = {
 
 
 def logger_names() -> list[str]:
-    """The root logger and all loggers of Headgate."""
+    """Return the names of the root logger and of all Headgate loggers."""
     known = logging.root.manager.loggerDict
     ours = [name for name in known if (name + ".").startswith(PREFIX + ".") and isinstance(known[name], logging.Logger)]
     return [ROOT, *sorted(ours)]
@@ -28,12 +28,12 @@ def logger_names() -> list[str]:
 
 def level_of(name: str) -> str:
     effective = _logger(name).getEffectiveLevel()
-    # A level between two named levels is shown as the lower one.
+    # Show a level between two named levels as the lower one.
     return max((level, text) for text, level in LEVELS.items() if level <= max(effective, LEVELS["TRACE"]))[1]
 
 
 def set_level(name: str, level: str | None) -> None:
-    """With None, the logger inherits its level again."""
+    """Set the level of a logger. With None, the logger inherits its level again."""
     _logger(name).setLevel(logging.NOTSET if level is None else LEVELS[level])
 
 

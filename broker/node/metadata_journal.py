@@ -1,6 +1,6 @@
 """The metadata journal `__cluster_metadata`: topics, dynamic broker configs and the end of the last producer id block.
 
-Each change is durable when the method returns. Raises StorageError.
+Each change is durable when the method returns. The methods raise StorageError.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ class MetadataJournal:
     ) -> None:
         self.log = journal.log
         self.producer_ids_end = producer_ids_end
-        """The first producer id that no block contains."""
+        """The first producer id that is not allocated."""
         self._journal = journal
         self._directory = directory
         self._topics = topics

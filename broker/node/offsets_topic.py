@@ -1,4 +1,4 @@
-"""The topic `__consumer_offsets`: the journal of the group coordinator. Created with the first entry."""
+"""The topic `__consumer_offsets`: the journal of the group coordinator. The first entry creates the topic."""
 
 import logging
 from collections.abc import Sequence

@@ -41,7 +41,7 @@ from headgate.broker.state.topics import Topics
 
 logger = logging.getLogger("headgate.broker")
 
-# Threads that check the records of large batches. Each needs up to 128 MiB for decompressed records.
+# Threads that check the records of large batches. Each thread needs up to 128 MiB for decompressed records.
 record_check_threads = 2
 
 DEFAULT_ADDRESS = ("127.0.0.1", 9092)
@@ -146,7 +146,7 @@ def _recover_metadata(
 ) -> MetadataJournal:
     """Replay the metadata journal and open all topics.
 
-    If the journal is damaged, retention deletes nothing, and no producer id is allocated twice.
+    If the journal is damaged, retention is suspended for all topics, and new producer ids skip all earlier ids.
     """
     image = replay(journal.entries())
     damage = [*journal.damage, *image.unreadable]

@@ -1,4 +1,4 @@
-"""Deletes old segments and forgets expired producers, periodically and in time slices."""
+"""Deletes old segments and evicts expired producers, periodically and in time slices."""
 
 import logging
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ from headgate.broker.state.topics import Topic, Topics
 
 logger = logging.getLogger("headgate.broker")
 
-# How far the wall clock may advance more than the monotonic clock between two rounds. NTP corrections are smaller.
-# After the suspension of a machine, retention skips one round.
+# The maximum jump of the wall clock, relative to the monotonic clock, between two rounds. After a larger jump, for
+# example a suspended machine, retention skips one round. NTP corrections are smaller.
 clock_jump_ms_max = 600_000
 
 
@@ -50,7 +50,7 @@ class Retention:
         self._timers.after(self._settings.log_retention_check_interval_ms, self.run)
 
     def run(self) -> None:
-        # Plan the next round first, so that an error in this round does not end retention.
+        # Schedule the next round first, so that an error in this round does not stop retention.
         self.start()
         if not self._is_running and not self._clock_has_jumped():
             self._is_running = True
@@ -58,7 +58,7 @@ class Retention:
             self._slices.run(self._retain())
 
     def _clock_has_jumped(self) -> bool:
-        """Whether the wall clock has jumped ahead since the last round. A wrong clock would delete everything."""
+        """Whether the wall clock jumped ahead since the last round. A wrong clock could delete all records."""
         before, self._clock_offset_ms = self._clock_offset_ms, self._clock.wall_ms() - self._clock.monotonic_ms()
         jump_ms = self._clock_offset_ms - before
         if jump_ms > clock_jump_ms_max:
@@ -66,7 +66,7 @@ class Retention:
         return jump_ms > clock_jump_ms_max
 
     def _retain(self) -> Work[None]:
-        """Remove old segments one by one. Other requests run in between, because removing a large file takes time."""
+        """Remove old segments one at a time. Yields in between, because the removal of a large file takes time."""
         try:
             for partition in [partition for topic in self._topics.all() for partition in topic.partitions]:
                 yield
@@ -89,7 +89,7 @@ class Retention:
         try:
             yield from confirm_times(log, self._clock.wall_ms())
         except (StorageError, OSError) as error:
-            # The segment may have been deleted. It stays unconfirmed, so retention does not delete it.
+            # Another request may have deleted the segment. It stays unconfirmed, so retention does not delete it.
             logger.error("%s: cannot read the oldest segment: %s", log.name, error)
 
     def _may_delete(self, topic: Topic) -> bool:

@@ -1,4 +1,4 @@
-"""Flushes records that no request waits for, after the time in `flush.ms`."""
+"""Flushes unflushed records after `flush.ms`, even if no request waits for them."""
 
 from headgate.broker.log.disk_reserve import DiskReserve
 from headgate.broker.log.group_commit import GroupCommit
@@ -23,7 +23,7 @@ class ScheduledFlush:
         self._timers.after(flush_check_interval_ms, self.run)
 
     def run(self) -> None:
-        # On a full disk, this also allocates the reserve again as soon as there is space.
+        # After a full disk, `has_space` allocates the reserve again as soon as space is available.
         self._reserve.has_space()
         now_ms = self._clock.monotonic_ms()
         for log in self._topics.logs():

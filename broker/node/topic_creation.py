@@ -14,14 +14,14 @@ from headgate.broker.state.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, T
 from headgate.broker.state.topics import Topic
 
 REQUEST_PARTITIONS_MAX = 10_000
-"""Kafka's limit. A request creates its partitions one after the other, and other requests wait for it."""
+"""Kafka's limit. Other requests that create topics or partitions wait until this request is complete."""
 
 AUTO_CREATED_MAX = 100
-"""Topics that one Metadata request creates. The client retries for the rest, as in Kafka."""
+"""Limit on the topics that one Metadata request creates. As in Kafka, the client retries for the other topics."""
 
 
 def report_compaction(broker: Broker, topic: Topic) -> None:
-    """Log that `cleanup.policy=compact` has no effect. Internal topics are compacted by their journals."""
+    """Log that `cleanup.policy=compact` has no effect. Internal topics are excluded: their journals compact them."""
     if topic.settings.is_compacted and not topic.internal:
         broker.unsupported.report(Feature.COMPACTION, f"topic {topic.name}")
 
@@ -31,7 +31,7 @@ class TopicCreation:
         self._broker = broker
         self._partitions_left = REQUEST_PARTITIONS_MAX
         self._auto_creations_left = AUTO_CREATED_MAX
-        # Built with the first new topic. Most Metadata requests create none.
+        # Built for the first new topic, because most Metadata requests create no topic.
         self._taken: TakenNames | None = None
 
     def auto_creating(self, name: str) -> Generator[None, None, None]:
@@ -43,7 +43,7 @@ class TopicCreation:
         yield from self.creating(name, self._broker.settings.num_partitions, {})
 
     def check_name(self, name: str) -> None:
-        """Raises Refusal unless a topic of this name can be created."""
+        """Check that a topic with this name can be created. Raises Refusal."""
         topics = self._broker.topics
         fault = topic_name_fault(name)
         if fault is not None:
@@ -64,7 +64,7 @@ class TopicCreation:
         try:
             self._broker.reserve.check_space()
             steps = self._broker.topic_store.creating(name, partition_count, overrides)
-            # Without a pause: the group coordinator creates the same topics and does not wait.
+            # Create internal topics without yielding: the group coordinator creates the same topics and does not wait.
             topic = finish(steps) if name in INTERNAL_TOPICS else (yield from steps)
         except StorageError as error:
             raise refusal_of(error) from error
@@ -73,7 +73,7 @@ class TopicCreation:
         return topic
 
     def reserve(self, name: str) -> None:
-        """Check the request's later names for collisions with this name, too."""
+        """Include this name in the collision check for later names of the request."""
         if self._taken is not None:
             self._taken.add(name)
 
@@ -87,7 +87,7 @@ class TopicCreation:
             raise refusal_of(error) from error
 
     def take(self, *, already: int, total: int) -> None:
-        """Count new partitions. Raises Refusal if a topic with `already` partitions must not have `total`."""
+        """Count the new partitions of a topic that grows from `already` to `total`. Raises Refusal above a limit."""
         settings = self._broker.settings
         new = total - already
         if new > self._partitions_left:

@@ -1,7 +1,7 @@
-"""Recovers the topics at start: from the metadata journal, and from directories that the journal does not contain.
+"""Recovers the topics at startup: from the metadata journal, and from directories that the journal does not contain.
 
-Such a directory is assigned to a topic by its `partition.metadata`, or by its name. The loss of the journal therefore
-loses configs, but no records.
+Recovery assigns an unknown directory to a topic by its `partition.metadata`, or by its name. Therefore the loss of the
+journal loses configs, but no records.
 """
 
 import logging
@@ -21,7 +21,7 @@ logger = logging.getLogger("headgate.broker.topics")
 
 
 def default_overrides(name: str, settings: BrokerSettings) -> dict[str, str]:
-    """The configs of a new internal topic, or of a topic whose configs are lost."""
+    """Return the configs of a new internal topic, or of a topic whose configs are lost."""
     if name != OFFSETS_TOPIC:
         return {}
     segment_bytes = str(settings.offsets_topic_segment_bytes)
@@ -38,7 +38,7 @@ class TopicRecovery:
         self._opening = opening
 
     def recover(self, image: MetadataImage, *, is_damaged: bool) -> None:
-        """Open every partition. `is_damaged` says that entries may be missing from the image."""
+        """Open all partitions. If `is_damaged` is True, entries may be missing from the image."""
         known = {key[0]: key for key in image.topics}
         for path in self._directory.partition_paths():
             named = topic_of(path)
@@ -64,9 +64,9 @@ class TopicRecovery:
     def _find_owner(
         self, path: Path, name: str, known: TopicKey | None, image: MetadataImage, *, is_damaged: bool
     ) -> TopicKey | None:
-        """The topic of a directory. Adds it to the image if it is not there, and repairs `partition.metadata`.
+        """Return the topic of a directory, or None. Adds missing topics to the image and repairs `partition.metadata`.
 
-        None if the directory belongs to no topic. `known` is the topic of this name in the image.
+        `known` is the topic with this name in the image.
         """
         try:
             noted, fault = self._directory.owner(path), "its partition.metadata is missing"
@@ -90,7 +90,7 @@ class TopicRecovery:
             logger.warning("topic %s is not in the metadata; taking it back from %s", name, path.name)
             image.topics[key] = TopicEntry(1, default_overrides(name, self._settings))
         elif key != known and is_damaged:
-            # The journal has lost entries, so the directory is more recent.
+            # The journal has lost entries, so trust the directory.
             logger.error("topic %s has the id %s, not %s as in the metadata; its configs are lost", *key, known[1])
             image.topics[key] = TopicEntry(image.topics.pop(known).partitions, default_overrides(name, self._settings))
         elif key != known:

@@ -16,7 +16,7 @@ from headgate.broker.state.topics import Topic, Topics
 
 T = TypeVar("T")
 
-# Partitions that are created or opened in one step, between requests of other clients: some milliseconds.
+# Partitions created or opened per step. A step takes a few milliseconds, and other requests run between steps.
 partitions_per_step = 16
 
 
@@ -36,7 +36,7 @@ class TopicStore:
         self._settings = settings
 
     def create(self, name: str, partition_count: int, overrides: Mapping[str, str]) -> Topic:
-        """Create a topic without a pause. Raises StorageError, InvalidConfig. The caller checks name and count."""
+        """Create a topic in one step. The caller checks name and count. Raises StorageError, InvalidConfig."""
         return finish(self.creating(name, partition_count, overrides))
 
     def creating(self, name: str, partition_count: int, overrides: Mapping[str, str]) -> Generator[None, None, Topic]:
@@ -49,8 +49,8 @@ class TopicStore:
     def adding_partitions(self, topic: Topic, total: int) -> Generator[None, None, None]:
         """Add partitions to a topic in steps. Raises StorageError.
 
-        Directories are created first, then the journal entry. An error removes the new directories, so that no later
-        start finds them.
+        Creates the directories first, then the journal entry. An error removes the new directories, so that the next
+        start does not recover them.
         """
         new = range(len(topic.partitions), total)
         try:
@@ -82,7 +82,7 @@ class TopicStore:
         topic.apply(settings)
 
     def delete(self, topic: Topic) -> None:
-        """Durable when it returns. The directories are renamed here. `broker.node.file_removal` removes the files."""
+        """Delete a topic durably and rename its directories. `broker.node.file_removal` removes the files later."""
         self._metadata.delete_topic(topic)
         self._topics.remove(topic)
         for partition in topic.partitions:
@@ -92,7 +92,7 @@ class TopicStore:
 
 
 def finish(steps: Generator[None, None, T]) -> T:
-    """Run all steps without a pause."""
+    """Run all steps without yielding, and return the result."""
     while True:
         try:
             next(steps)

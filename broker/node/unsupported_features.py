@@ -1,6 +1,6 @@
-"""Logs the use of Kafka features that this broker does not have yet.
+"""Logs the use of Kafka features that this broker does not support yet.
 
-Clients explain the error codes for these features badly. Each feature is logged at most once per interval.
+Clients do not explain the error codes of these features well. Each feature is logged at most once per interval.
 """
 
 import logging

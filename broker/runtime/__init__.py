@@ -1,1 +1,1 @@
-"""Time, timers, deferred results, time slicing, threads, errors and log rate limits. Knows nothing about Kafka."""
+"""Time, timers, deferred results, time slicing, threads, errors and log rate limits. Independent of Kafka."""

@@ -1,4 +1,4 @@
-"""Function calls in a few threads, for work that would block the event loop."""
+"""Runs function calls in a few threads, for work that would block the event loop."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class _Call(Generic[T]):
-    """A call that waits for a thread, or runs. The event loop's thread cancels it and takes its result."""
+    """A waiting or running call. Only the event loop's thread cancels it or takes its result."""
 
     __slots__ = ("_deferred", "_function", "_result")
 
@@ -32,7 +32,7 @@ class _Call(Generic[T]):
         self._function = None
 
     def cancel(self) -> None:
-        """Drop the call with its arguments, or its result if it runs already."""
+        """Cancel the call. If it already runs, drop its result."""
         self._function = self._deferred = None
 
     def finish(self) -> None:
@@ -41,14 +41,14 @@ class _Call(Generic[T]):
 
 
 class BackgroundCalls:
-    """A bounded pool of threads. Callers bound the queue: a connection waits for one call at a time."""
+    """A bounded thread pool. Callers bound the queue: each connection waits for one call at a time."""
 
     def __init__(self, post: Post, name: str, threads: int) -> None:
         self._post = post
         self._threads: WorkerThreads[_Call[Any]] = WorkerThreads(name, threads, self._work)
 
     def run(self, function: Callable[[], T]) -> Deferred[T | None]:
-        """The result of the call, None if it raised. Abandon the result to cancel the call."""
+        """Run a call in a thread. The result is None if the call raises. Abandon the Deferred to cancel the call."""
         deferred: Deferred[T | None] = Deferred()
         call = _Call(function, deferred)
         deferred.on_abandon = call.cancel

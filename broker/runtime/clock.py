@@ -1,6 +1,6 @@
-"""Clocks and timers: the wall clock is for timestamps, the monotonic clock for timeouts.
+"""Clocks and timers: the wall clock is for timestamps, the monotonic clock is for timeouts.
 
-All code gets the clock as an argument, so tests control the time. A jump of the wall clock expires no session.
+All code gets the clock as an argument, so tests control the time. A jump of the wall clock does not expire sessions.
 """
 
 import heapq
@@ -12,7 +12,7 @@ from typing import Protocol
 
 logger = logging.getLogger("headgate.broker.timers")
 
-# Fewer cancelled timers than this stay in the heap.
+# Up to this number, cancelled timers stay in the heap.
 cancelled_timers_min = 1_000
 
 

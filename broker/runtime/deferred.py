@@ -20,9 +20,9 @@ class Deferred(Generic[T]):
         self._result: T | None = None
         self._callbacks: list[Callable[[T], None]] = []
         self.on_abandon: Callable[[], None] | None = None
-        """Called by `abandon`. The Deferred may still be completed afterwards, without effect."""
+        """Called by `abandon`. A later `complete` is allowed and has no effect."""
         self.blocks_connection = False
-        """Whether the request is not executed yet. Later requests of the connection then wait for it."""
+        """Whether later requests of the connection must wait, because this request is not executed yet."""
 
     @classmethod
     def of(cls, result: T) -> "Deferred[T]":
@@ -40,9 +40,9 @@ class Deferred(Generic[T]):
             callback(result)
 
     def then(self, callback: Callable[[T], None]) -> None:
-        """Call back with the result: now if it is available, otherwise on completion."""
+        """Call `callback` with the result: immediately if it is available, otherwise on completion."""
         if self.done:
-            callback(self._result)  # type: ignore[arg-type]  # `done` says that the result is a T
+            callback(self._result)  # type: ignore[arg-type]  # if `done` is True, the result is a T
         else:
             self._callbacks.append(callback)
 
@@ -55,7 +55,7 @@ class Deferred(Generic[T]):
                 on_abandon()
 
     def map(self, change: Callable[[T], U]) -> "Deferred[U]":
-        """A Deferred of the changed result."""
+        """Return a Deferred that completes with `change(result)`."""
         mapped: Deferred[U] = Deferred()
         self.then(lambda result: mapped.complete(change(result)))
         return mapped

@@ -8,8 +8,11 @@ class BrokerError(Exception):
 
 
 class StorageError(BrokerError):
-    """An operation on the disk failed. `recoverable`: nothing has changed, and a retry may succeed, for example
-    because the disk is full or no file descriptor is left."""
+    """A disk operation failed.
+
+    If `recoverable` is True, nothing has changed and a retry may succeed. Examples: the disk is full, or no file
+    descriptor is left.
+    """
 
     def __init__(self, message: str, error_number: int | None = None) -> None:
         super().__init__(message)

@@ -1,8 +1,8 @@
-"""Rate limit for log lines: each message may write a burst, then a fixed number of lines per interval.
+"""Rate limit for log lines: each message allows a burst, then a fixed number of lines per interval.
 
-A client that sends a thousand bad frames per second must not fill the disk with log lines. Lines are counted per
-message template, so the number of counters is small. The limit is a filter on the broker's loggers. The server calls
-`next_interval`, which also logs how many lines were suppressed.
+A client that sends a thousand bad frames per second must not fill the disk with log lines. The limit counts lines per
+message template, so the number of counters is small. It is a filter on the broker's loggers. The server calls
+`next_interval` periodically. This also logs the number of suppressed lines.
 """
 
 import logging
@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
 
-# The burst covers many clients with the same mistake, or all partitions of a failed disk. After it, ten lines per
-# second write two megabytes in a quarter of an hour. A fuzzer without the limit writes 35.
+# The burst is large enough for many clients with the same error, or for all partitions of a failed disk. After the
+# burst, ten lines per second write 2 MB in 15 minutes. Without the limit, a fuzzer writes 35 MB.
 lines_at_once_max = 2_000
 lines_per_interval = 100
 interval_ms = 10_000

@@ -1,6 +1,6 @@
-"""System calls that exist only on some systems, with portable replacements, for example for macOS.
+"""System calls that exist only on some operating systems, with portable replacements, for example for macOS.
 
-The broker uses a Linux feature if this Python has it: epoll, fdatasync, sendfile, pwritev, posix_fallocate, RWF_NOWAIT
+The broker uses these features if Python provides them: epoll, fdatasync, sendfile, pwritev, posix_fallocate, RWF_NOWAIT
 and the boot id in /proc. The environment variable HEADGATE_BROKER_PORTABLE=1 disables all of them.
 """
 
@@ -15,7 +15,7 @@ PORTABLE_VARIABLE: Final = "HEADGATE_BROKER_PORTABLE"
 _IS_PORTABLE: Final = os.environ.get(PORTABLE_VARIABLE) == "1"
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
-# Bytes of a file that are copied to a socket at a time, where sendfile is missing.
+# Without sendfile: the maximum number of bytes copied from a file to a socket at a time.
 copied_bytes_max = 256 * 1024
 
 
@@ -30,7 +30,7 @@ HAS_PWRITEV: Final = _has(os, "pwritev")
 HAS_SENDFILE: Final = _has(os, "sendfile")
 RWF_NOWAIT: Final[int | None] = getattr(os, "RWF_NOWAIT", None) if _has(os, "preadv") else None
 
-# macOS: fsync does not flush the cache of the disk, this does.
+# On macOS, fsync does not flush the disk cache. F_FULLFSYNC does.
 _F_FULLFSYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
 
@@ -74,7 +74,7 @@ def allocate(descriptor: int, size_bytes: int) -> None:
 
 
 def boot_id() -> str:
-    """The id of the machine's last boot, or `unknown`."""
+    """Return the id of the machine's last boot, or `unknown`."""
     try:
         return "unknown" if _IS_PORTABLE else _BOOT_ID.read_text().strip()
     except OSError:

@@ -1,8 +1,9 @@
-"""Time slicing: long work runs in short slices, so that one request does not delay every other client.
+"""Time slicing: long-running work runs in short slices, so that one request does not delay other clients.
 
-A request may create ten thousand partitions. Each one must be on disk before the response. The handler of such a
-request is a generator. It yields wherever other requests may run, and it returns the response. All such work shares one
-slice per event-loop iteration, in round-robin order. Work that yields a Deferred continues when the Deferred completes.
+A request may create ten thousand partitions. All of them must be on disk before the response. The handler of a
+long-running request is a generator. It yields where other requests may run, and returns the response. All generators
+share one slice per event-loop iteration, in round-robin order. A generator that yields a Deferred continues when the
+Deferred completes.
 """
 
 import logging
@@ -15,7 +16,7 @@ from headgate.broker.runtime.deferred import Deferred
 
 logger = logging.getLogger("headgate.broker.time_slicing")
 
-# For all work together. Ordinary requests finish in their first slice, and clients do not notice a slice.
+# The length of a slice, for all work together. Most requests finish in their first slice.
 slice_ms_max = 5
 
 T = TypeVar("T")
@@ -43,10 +44,10 @@ class _Job:
 
 
 class TimeSlices(Generic[F]):
-    """The work that needs more than one slice.
+    """Runs work in time slices.
 
-    Exclusive work (changes to topics) runs one job after the other, as in Kafka's controller. No job sees the
-    unfinished changes of another. Work that raises an exception completes with `failure`.
+    Exclusive work (changes to topics) runs one job at a time, as in Kafka's controller. Therefore no job sees the
+    unfinished changes of another job. If work raises an exception after `run` returned, it completes with `failure`.
     """
 
     def __init__(self, clock: Clock, timers: Timers, failure: F) -> None:
@@ -59,7 +60,7 @@ class TimeSlices(Generic[F]):
         self._is_planned = False
 
     def run(self, work: WaitingWork[T], *, is_exclusive: bool = False) -> T | Deferred[T | F]:
-        """The result if the first slice is enough, otherwise a Deferred of it."""
+        """Run the first slice. Returns the result if the work is complete, otherwise a Deferred of the result."""
         if not (is_exclusive and self._has_exclusive):
             until_ms = self._clock.monotonic_ms() + slice_ms_max
             while True:

@@ -1,4 +1,4 @@
-"""A fixed number of daemon threads that take jobs from one queue."""
+"""A fixed number of daemon threads that process jobs from one queue."""
 
 import queue
 import threading
@@ -12,7 +12,7 @@ Job = TypeVar("Job")
 
 
 class WorkerThreads(Generic[Job]):
-    """`work` runs once in each thread. It handles the jobs that it iterates over, and returns when they end."""
+    """Calls `work` once in each thread. `work` iterates over the jobs and returns when the iterator ends."""
 
     def __init__(self, name: str, count: int, work: Callable[[Iterator[Job]], None]) -> None:
         self._name = name
@@ -26,16 +26,16 @@ class WorkerThreads(Generic[Job]):
         self._jobs.put(job)
 
     def start(self) -> None:
-        """Start the threads, unless they run already."""
+        """Start the threads if they are not running."""
         for number in range(self._count - len(self._threads)):
-            # An iterator that keeps no job, and so no open file, after it has handed the job out.
+            # This iterator keeps no reference to a returned job. A reference would keep the job's file open.
             jobs = iter(self._jobs.get, None)
             thread = threading.Thread(target=self._work, args=(jobs,), name=f"{self._name}-{number}", daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """Finish the jobs that are in the queue, then end the threads."""
+        """Finish the queued jobs, then stop the threads."""
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:
