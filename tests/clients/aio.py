@@ -1,4 +1,4 @@
-"""aiokafka, its event loop in a thread of its own."""
+"""aiokafka, with its event loop in a separate thread."""
 
 import asyncio
 import threading
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from tests.clients.client import SESSION_TIMEOUT_MS, Got, Member, Place, Sent
 
-# aiokafka carries few types: its names are taken as Any.
+# aiokafka has few type annotations, so import it as Any.
 aiokafka: Any = import_module("aiokafka")
 assignors: Any = import_module("aiokafka.coordinator.assignors.range")
 errors: Any = import_module("aiokafka.errors")
@@ -187,7 +187,7 @@ class _Member:
         self._client.run(self._consumer.commit({place: structs.OffsetAndMetadata(offset, metadata)}))
 
     def committed(self, partition: int) -> tuple[int, str] | None:
-        # aiokafka returns the offset alone; the metadata is read through its admin client in test_admin_aiokafka.
+        # aiokafka returns only the offset. test_admin_aiokafka reads the metadata through the admin client.
         offset = self._client.run(self._consumer.committed(structs.TopicPartition(self._topic, partition)))
         return None if offset is None else (offset, "")
 

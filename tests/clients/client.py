@@ -1,4 +1,4 @@
-"""What the suites ask of a client, so that the same tests run with every one of them."""
+"""The client interface of the test suites, so that the same tests run with every client library."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 T0 = int(time.time() - 3_600) * 1_000
-"""For records with times of their own: not so long ago that retention takes them away in the middle of a test."""
+"""Base timestamp for records. It is recent, so that retention does not delete records during a test."""
 
 SESSION_TIMEOUT_MS = 60_000
-"""Members leave by LeaveGroup, and static members return in a new process. On a busy machine a process starts slowly:
-with a short timeout its session expires first, and the group rebalances."""
+"""Members leave with LeaveGroup, and static members return in a new process. On a busy machine, a process starts
+slowly. With a short timeout, its session would expire first, and the group would rebalance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class Place:
 
 
 class Member(Protocol):
-    """A consumer in a group. It polls on its own until it is closed."""
+    """A consumer in a group. It polls in the background until it is closed."""
 
     def received(self) -> list[Got]: ...
 
     def assignment(self) -> frozenset[int]: ...
 
     def rebalances(self) -> int:
-        """How often partitions were given or taken since the start."""
+        """Return how often partitions were assigned or revoked."""
 
     def commit(self, partition: int, offset: int, metadata: str) -> None: ...
 
@@ -56,27 +56,27 @@ class Member(Protocol):
 
 
 class Client(Protocol):
-    """One client library against one broker."""
+    """One client library, connected to one broker."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def too_large(self) -> type[Exception]:
-        """What it raises when the broker refuses a message for its size."""
+        """The exception type that the client raises for MESSAGE_TOO_LARGE."""
 
     def produce(
         self, topic: str, records: Sequence[Sent], *, codec: str = "none", idempotent: bool = False, acks: str = "all"
     ) -> list[Place]:
-        """Where the records went, in the order they were acknowledged; nothing where acks is 0."""
+        """Return the positions of the records in acknowledgement order, or nothing if acks is 0."""
 
     def read(self, topic: str, partition: int, offset: int, count: int) -> list[Got]:
-        """Reads by assignment, without a group."""
+        """Read by manual assignment, without a group."""
 
     def offsets_for_time(self, topic: str, times: Mapping[int, int]) -> dict[int, int | None]: ...
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        """Earliest and latest offset."""
+        """Return the earliest and latest offset."""
 
     def join(
         self, group: str, topic: str, *, strategy: str = "eager", instance: str | None = None, commits: bool = False

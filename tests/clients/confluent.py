@@ -14,7 +14,7 @@ STRATEGIES = {"eager": "range", "cooperative": "cooperative-sticky"}
 
 
 class TooLarge(Exception):
-    """librdkafka has one exception for all errors; this stands for MSG_SIZE_TOO_LARGE."""
+    """Stands for MSG_SIZE_TOO_LARGE, because librdkafka has one exception type for all errors."""
 
 
 class ConfluentClient:
@@ -35,7 +35,7 @@ class ConfluentClient:
                 "enable.idempotence": idempotent,
                 "acks": acks,
                 "linger.ms": 5,
-                # Above the broker's limit, so that it is the broker that refuses.
+                # Above the broker's limit, so that the broker rejects the message and not the client.
                 "message.max.bytes": 20_000_000,
                 "partitioner": "murmur2_random",
             }
@@ -82,7 +82,7 @@ class ConfluentClient:
         try:
             asked = [TopicPartition(topic, partition, when) for partition, when in times.items()]
             found = consumer.offsets_for_times(asked, SECONDS_MAX)
-            # librdkafka says -1 (the end) where there is none.
+            # librdkafka returns -1 (the end) if there is no offset.
             return {part.partition: part.offset if part.offset >= 0 else None for part in found}
         finally:
             consumer.close()

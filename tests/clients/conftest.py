@@ -1,4 +1,4 @@
-"""The brokers and clients that these suites run with: ours always, Apache Kafka too when HEADGATE_TEST_KAFKA=1."""
+"""The brokers and clients of these suites: always Headgate, and Apache Kafka if HEADGATE_TEST_KAFKA=1."""
 
 import os
 import secrets
@@ -43,7 +43,7 @@ def client(request: pytest.FixtureRequest, broker_address: str) -> Iterator[Clie
 
 @pytest.fixture
 def make_topic(broker_address: str) -> MakeTopic:
-    # Silent, for librdkafka lets go of its connections late and tells of a broker that stopped before it.
+    # Disable logging: librdkafka closes connections late and logs an error if the broker stops first.
     admin = AdminClient({"bootstrap.servers": broker_address, "log_level": 0})
 
     def make(partitions: int = 1, **configs: str) -> str:
@@ -52,7 +52,7 @@ def make_topic(broker_address: str) -> MakeTopic:
         admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(30)
 
         def visible() -> bool:
-            """Kafka answers before every reader of its metadata knows the topic."""
+            """Return whether the topic is visible. Kafka responds before all metadata readers know the topic."""
             listed = admin.list_topics(timeout=30).topics.get(name)
             return listed is not None and listed.error is None and len(listed.partitions) == partitions
 

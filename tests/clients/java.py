@@ -1,4 +1,4 @@
-"""Java's clients through the tools that Kafka ships, each run to its end or, for consumers in groups, kept running."""
+"""The Java clients through Kafka's command-line tools. Consumers in groups keep running; other tools run to the end."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ TOOLS = "org.apache.kafka.tools"
 
 
 class JavaTools:
-    """The shipped tools against one broker."""
+    """Kafka's command-line tools, connected to one broker."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -32,7 +32,7 @@ class JavaTools:
         return self.run("kafka.admin.ConfigCommand", *arguments, check=check)
 
     def produce(self, topic: str, lines: Sequence[str], *properties: str, reader: Sequence[str] = ()) -> None:
-        """Lines as ConsoleProducer takes them; `properties` are the producer's, `reader` those of its line reader."""
+        """Send lines to ConsoleProducer. `properties` configure the producer, `reader` configures its line reader."""
         arguments = ["--topic", topic]
         for one in properties:
             arguments += ["--command-property", one]
@@ -41,14 +41,14 @@ class JavaTools:
         self.run("ConsoleProducer", *arguments, stdin="".join(f"{line}\n" for line in lines))
 
     def consume(self, topic: str, count: int, *arguments: str, show: Sequence[str] = ()) -> list[str]:
-        """The lines of ConsoleConsumer; `show` names what each record's line has apart from its value."""
+        """Return the lines of ConsoleConsumer. `show` lists the fields to print in addition to the value."""
         more = [word for part in show for word in ("--formatter-property", f"print.{part}=true")]
         return self.run(
             "consumer.ConsoleConsumer", "--topic", topic, "--max-messages", str(count), *more, *arguments
         ).lines
 
     def table(self, result: ToolResult) -> list[dict[str, str]]:
-        """Rows under the header line of a tool that prints a table."""
+        """Parse the rows below the header line of a tool that prints a table."""
         lines = [line for line in result.lines if line.strip()]
         start = next(i for i, line in enumerate(lines) if line.split()[0] == "GROUP")
         names = lines[start].split()
@@ -56,7 +56,7 @@ class JavaTools:
 
 
 class JavaMember:
-    """Kafka's VerifiableConsumer: a group member that tells, line by line, what it was given and what it read."""
+    """Kafka's VerifiableConsumer: a group member that logs its assignments and records, line by line."""
 
     def __init__(self, address: str, folder: Path, label: str, group: str, topic: str, *arguments: str) -> None:
         self._log = folder / f"{label}.log"

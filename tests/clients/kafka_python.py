@@ -9,7 +9,7 @@ from typing import Any
 from tests.clients.client import SESSION_TIMEOUT_MS, Got, Member, Place, Sent
 from tests.clients.polling import PollingThread
 
-# kafka-python carries no types: its names are taken as Any. On Python 3.11 its import warns of a deprecated function.
+# kafka-python has no type annotations, so import it as Any. On Python 3.11, the import emits a DeprecationWarning.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     kafka: Any = import_module("kafka")
@@ -132,7 +132,7 @@ class _Member:
         self._consumer = consumer
         self._topic = topic
         self._listener = _Listener()
-        # kafka-python 3.0 may join before it knows the topic, assign nothing and stay so, against Apache Kafka as well.
+        # kafka-python 3.0 may join before it knows the topic and then keep an empty assignment, also with Apache Kafka.
         consumer.partitions_for_topic(topic)
         consumer.subscribe([topic], listener=self._listener)
         self._thread = PollingThread(lambda: _poll(consumer), consumer.close)
@@ -141,7 +141,7 @@ class _Member:
         return self._thread.received()
 
     def assignment(self) -> frozenset[int]:
-        # A look at a set that another thread replaces as a whole: it need not wait for the poll to end.
+        # Safe without a lock: the other thread replaces the set atomically, so there is no need to wait for the poll.
         return frozenset(part.partition for part in self._consumer.assignment())
 
     def rebalances(self) -> int:
@@ -161,7 +161,7 @@ class _Member:
 
 
 def _poll(consumer: Any) -> list[Got]:
-    # kafka-python 3.0 can lose the answer to a SyncGroup that comes just after a poll ended, so polls are long.
+    # Use long polls: kafka-python 3.0 can lose a SyncGroup response that arrives right after a poll ends.
     return [_got(record) for records in consumer.poll(timeout_ms=500).values() for record in records]
 
 

@@ -1,4 +1,4 @@
-"""A thread around a consumer that may only be used from one thread: it polls, and runs what others ask of it."""
+"""A thread that polls a single-threaded consumer and runs calls from other threads."""
 
 import queue
 import threading

@@ -12,7 +12,7 @@ from tests.clients.client import Sent
 from tests.clients.conftest import MakeTopic
 from tests.clients.waiting import eventually
 
-# aiokafka carries few types: its names are taken as Any.
+# aiokafka has few type annotations, so import it as Any.
 admin: Any = import_module("aiokafka.admin")
 resources: Any = import_module("aiokafka.admin.config_resource")
 
@@ -78,7 +78,7 @@ def test_settings_are_described_and_replaced(client: AioClient, adm: Any, make_t
     changed = resources.ConfigResource(resources.ConfigResourceType.TOPIC, topic, {"retention.ms": "5000"})
     client.run(adm.alter_configs([changed]))
     eventually(lambda: settings(client, adm, topic)["retention.ms"] == "5000", "the new value is there")
-    # AlterConfigs replaces all: what is not named falls back to its default.
+    # AlterConfigs replaces all configs: omitted configs return to their defaults.
     assert settings(client, adm, topic)["segment.bytes"] == "1073741824"
 
 

@@ -22,7 +22,7 @@ from tests.clients.confluent import ConfluentClient
 from tests.clients.conftest import MakeTopic
 from tests.clients.waiting import eventually
 
-# Its C classes are re-exported without types.
+# The library re-exports its C classes without types.
 admin: Any = import_module("confluent_kafka.admin")
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from tests.clients.conftest import MakeTopic
 from tests.clients.kafka_python import KafkaPythonClient, errors, structs
 from tests.clients.waiting import eventually
 
-# kafka-python carries no types, and its import warns on Python 3.11.
+# kafka-python has no type annotations, and its import emits a warning on Python 3.11.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     admin: Any = import_module("kafka.admin")
@@ -121,7 +121,7 @@ def test_groups_are_listed_described_altered_and_deleted(
         eventually(lambda: adm.describe_groups([group])[group]["group_state"] == "Stable", "it is described as stable")
         described = adm.describe_groups([group])[group]
         assert [one["group_instance_id"] for one in described["members"]] == ["fixed"]
-        # A member may join once more on its own account, so a look can fall into the middle of a rebalance.
+        # A member may rejoin by itself, so a request can arrive during a rebalance.
         eventually(
             lambda: group in {one["group_id"] for one in adm.list_groups(states_filter=["Stable"])},
             "it is listed among the stable",

@@ -1,4 +1,4 @@
-"""Consumer groups with each client: rebalances while members come and go, commits, resuming, static members."""
+"""Consumer groups with each client: rebalances when members join and leave, commits, resuming, static members."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ STRATEGIES = [(name, "eager") for name in CLIENTS] + [
 
 
 def shared(members: Sequence[Member], partitions: int = PARTITIONS) -> bool:
-    """Every partition is with exactly one member, and no member is without."""
+    """Return whether every partition has exactly one member, and every member has a partition."""
     parts = [member.assignment() for member in members]
     return (
         all(parts) and sum(len(part) for part in parts) == partitions and len(frozenset().union(*parts)) == partitions
@@ -108,7 +108,7 @@ def test_a_static_member_comes_back_without_a_rebalance(client: Client, make_top
     try:
         eventually(lambda: shared([stays, returns]), "both share all partitions")
         kept, before = returns.assignment(), stays.rebalances()
-        # librdkafka and kafka-python, like Java, send no LeaveGroup for a static member; neither does aiokafka.
+        # librdkafka, kafka-python and aiokafka, like Java, send no LeaveGroup for a static member.
         returns.close()
         returns = client.join(group, topic, instance="returns")
         eventually(lambda: returns.assignment() == kept, "it has its partitions back")
@@ -157,12 +157,12 @@ def test_members_of_different_libraries_share_a_group(broker_address: str, make_
 def test_many_members_that_come_and_go_at_once_settle(
     broker_address: str, make_topic: MakeTopic, group: str, strategy: str
 ) -> None:
-    # A member that closes while it joins stays in the group until its session expires.
+    # A member that closes during a join stays in the group until its session expires.
     client = ConfluentClient(broker_address, session_timeout_ms=10_000)
     topic = make_topic(12)
     members = [client.join(group, topic, strategy=strategy) for _ in range(6)]
     try:
-        # Half of them leave while the first rebalance may still be running, and others take their place.
+        # Half of the members leave while the first rebalance may still run, and new members replace them.
         for _ in range(2):
             for member in members[:3]:
                 member.close()

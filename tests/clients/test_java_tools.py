@@ -1,4 +1,4 @@
-"""Java's own clients, through the tools of Kafka 4.3.1 from Maven Central."""
+"""The Java clients, through the command-line tools of Kafka 4.3.1 from Maven Central."""
 
 import json
 import secrets
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.java
 
 PARTITIONS = 4
 
-# The newest version of each API that Java 4.3.1 and this broker share, and so the one that Java sends.
+# The newest version of each API that Java 4.3.1 and this broker share. Java sends this version.
 USABLE = {
     "Produce": 13,
     "Fetch": 18,
@@ -90,7 +90,7 @@ def test_topics_are_made_described_grown_and_deleted(java: JavaTools) -> None:
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_codec_survives_the_way(java: JavaTools, confluent: ConfluentClient, topic: str, codec: str) -> None:
     lines = [f"{codec} {i} " * 20 for i in range(20)]
-    # Idempotence is Java's default; one codec goes without.
+    # Idempotence is the default in Java. Disable it for one codec.
     java.produce(topic, lines, f"compression.type={codec}", f"enable.idempotence={str(codec != 'gzip').lower()}")
     assert [record.value for record in confluent.read(topic, 0, 0, 20)] == [line.encode() for line in lines]
 
@@ -109,7 +109,7 @@ def test_java_reads_what_other_clients_wrote(
         for i, codec in enumerate(("none", "gzip", "snappy", "lz4", "zstd"))
     ]
     assert lines == [*expected, f"CreateTime:{T0}\tPartition:1\tOffset:5\th:1,i:2\tgone\tnull"]
-    # From the middle: librdkafka may have put several into one batch.
+    # Start in the middle of a batch: librdkafka may have put several records into one batch.
     assert java.consume(topic, 2, "--partition", "1", "--offset", "3") == ["lz4", "zstd"]
 
 

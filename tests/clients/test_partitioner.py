@@ -1,4 +1,4 @@
-"""Keys land on the partition that Java's murmur2 partitioner picks, whichever client sends them."""
+"""Every client sends a key to the partition that Java's murmur2 partitioner selects."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.clients.java import JavaTools
 
 PARTITIONS = 7
 
-# Read off Java 4.3.1: ConsoleProducer to a topic of seven partitions on Apache Kafka.
+# Observed with Java 4.3.1: ConsoleProducer to a topic with seven partitions on Apache Kafka.
 JAVAS_CHOICE = {
     "a": 5,
     "key": 4,

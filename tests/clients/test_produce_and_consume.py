@@ -1,4 +1,4 @@
-"""Producing and reading by assignment, with each client."""
+"""Producing, and reading by manual assignment, with each client."""
 
 import time
 

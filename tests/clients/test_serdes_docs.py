@@ -1,4 +1,4 @@
-"""The examples of docs/serdes.md, run from top to bottom against a live registry."""
+"""Runs the examples of docs/serdes.md from top to bottom against a live registry."""
 
 import os
 import re
@@ -29,7 +29,7 @@ def test_the_examples_run_as_they_stand(registry_url: str, capsys: pytest.Captur
     assert len(blocks) >= 9
     try:
         for block in blocks:
-            # Lines keep their numbers, so that a failure points into the page.
+            # Keep line numbers, so that a traceback points to the line in the page.
             lines = text.count("\n", 0, block.start(1))
             code = "\n" * lines + block[1].replace("http://localhost:8081", registry_url)
             exec(compile(code, str(PAGE), "exec"), names)

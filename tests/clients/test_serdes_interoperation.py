@@ -1,6 +1,6 @@
-"""Our serializers and Confluent's, both ways, against a live registry: each reads what the other writes, byte for byte.
+"""Headgate's and Confluent's serializers in both directions against a live registry: each reads the other's bytes.
 
-The registry is ours, or the one whose address is in HEADGATE_TEST_REGISTRY.
+The registry is Headgate's, or the one at the address in HEADGATE_TEST_REGISTRY.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Waits for something that another process brings about."""
+"""Waits for a condition that another process fulfils."""
 
 import time
 from collections.abc import Callable

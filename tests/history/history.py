@@ -1,13 +1,13 @@
-"""The history of a produce workload, and the rules that it must satisfy.
+"""The history of a produce workload, and the rules for a correct history.
 
-Producers note each record before they send it and its outcome afterwards. When the workload has ended, the log is read
-back and compared with the notes. The rules:
+Producers record each record before they send it, and its outcome afterwards. After the workload, the checker reads the
+log back and compares it with the history. The rules:
 
 - Every acknowledged offset is distinct.
 - Every acknowledged record is stored exactly once, at the acknowledged offset.
 - A record without an acknowledgement is stored at most once.
-- A record that was refused for good is not stored.
-- The log holds only records that were sent, at consecutive offsets.
+- A rejected record is not stored.
+- The log contains only records that were sent, at consecutive offsets.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ class Position(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """One record as a consumer read it."""
+    """One record from a consumer."""
 
     position: Position
     record_id: str
@@ -45,7 +45,7 @@ class History:
         self.refused.add(record_id)
 
     def violations(self, stored: Iterable[Stored]) -> list[str]:
-        """One line for each rule that a record breaks; empty if the history is correct."""
+        """Return one line for each violation. The list is empty if the history is correct."""
         positions: dict[str, list[Position]] = defaultdict(list)
         offsets: dict[int, list[int]] = defaultdict(list)
         for position, record_id in stored:

@@ -1,7 +1,7 @@
-"""Every way to produce through the REST proxy, as small asynchronous clients that note what they are told.
+"""Small asynchronous clients for every way to produce through the REST proxy. They record all outcomes.
 
-Each function sends a few records in one request and writes the outcomes into a history. A lost connection or an error
-that does not say "refused" leaves the outcome of a record unknown: it may be stored once, or not at all.
+Each function sends a few records in one request and writes the outcomes to a history. After a lost connection or a
+retriable error, the outcome of a record is unknown: the record may be stored once, or not at all.
 """
 
 import json
@@ -16,7 +16,7 @@ from websockets.exceptions import WebSocketException
 from tests.history.history import History
 
 V2_JSON: Final = "application/vnd.kafka.json.v2+json"
-# In a 200 response, these codes mean that a record was not acknowledged; the others name a refusal.
+# In a 200 response, these error codes mean that a record was not acknowledged. Other codes mean that it was rejected.
 RETRIABLE_CODES: Final = frozenset({50002, 50003, 50302, 429})
 
 
@@ -32,7 +32,7 @@ class Target:
         return f"/v3/clusters/{self.cluster_id}/topics/{self.topic}/records"
 
     def settle(self, record_id: str, report: Mapping[str, Any], partition: str = "partition") -> bool:
-        """Note one row of a response; True if it acknowledges the record."""
+        """Record one row of a response. Return True if the row acknowledges the record."""
         code = report.get("error_code")
         if code in (None, 200):
             self.history.acknowledge(record_id, report[partition], report["offset"])
@@ -43,7 +43,7 @@ class Target:
 
 
 Produce = Callable[[Target, Sequence[str]], Awaitable[bool]]
-"""Sends records; True if all of them were acknowledged. Raises httpx.HTTPError, OSError or WebSocketException."""
+"""Sends records. Returns True if all are acknowledged. Raises httpx.HTTPError, OSError or WebSocketException."""
 LOST: Final = (httpx.HTTPError, OSError, WebSocketException, EOFError)
 
 
@@ -79,7 +79,7 @@ async def batch_keyed(target: Target, ids: Sequence[str]) -> bool:
 
 
 async def v3(target: Target, ids: Sequence[str]) -> bool:
-    """One request for each record."""
+    """Send one request for each record."""
     outcomes = []
     for name in ids:
         answer = await target.http.post(target.v3, json={"value": {"type": "JSON", "data": name}})
@@ -88,7 +88,7 @@ async def v3(target: Target, ids: Sequence[str]) -> bool:
 
 
 async def streaming(target: Target, ids: Sequence[str]) -> bool:
-    """One chunked request with all records; reports arrive while records are still sent."""
+    """Send one chunked request with all records. Reports arrive before the request is complete."""
 
     async def chunks() -> AsyncIterator[bytes]:
         for name in ids:
@@ -117,7 +117,7 @@ async def web_socket(target: Target, ids: Sequence[str]) -> bool:
             for report in reports:
                 outcomes.append(target.settle(ids[len(outcomes)], report, "partition_id"))
                 if not outcomes[-1]:
-                    # An error may end the stream: the reports of the other records may never arrive.
+                    # An error may end the stream, so the reports of the other records may never arrive.
                     return False
     return all(outcomes)
 
@@ -135,7 +135,7 @@ KEYED: Final = frozenset({"v2-keyed", "batch-keyed"})
 
 
 def _documents(text: str) -> tuple[list[Any], str]:
-    """The complete JSON documents at the start of a text, and the rest."""
+    """Return the complete JSON documents at the start of the text, and the rest of the text."""
     documents: list[Any] = []
     text = text.lstrip()
     while text:

@@ -1,7 +1,7 @@
-"""Runs a produce workload against a proxy, disturbs it, reads the log back, and returns the violations.
+"""Runs a produce workload against a proxy, injects faults, reads the log back, and returns the violations.
 
-A disturbance (kill the proxy, kill the broker) starts when a share of the requests has been sent, so a run has the same
-structure on a fast and on a busy machine. A keyed request is repeated until it is acknowledged, as its users do.
+A fault (kill the proxy, kill the broker) starts after a given share of the requests. So a run has the same structure
+on a fast and on a busy machine. Requests with an idempotency key are retried until they are acknowledged.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from tests.live.headgate_proxy import HeadgateProxy
 from tests.live.topics import create_topic
 
 RECORDS_PER_REQUEST: Final = (1, 3, 1, 7)
-# With the pause below: a killed server has at least 20 s to come back.
+# With the pause below, a killed server has at least 20 s to restart.
 KEYED_ATTEMPTS_MAX: Final = 400
 RETRY_PAUSE_SECONDS: Final = 0.05
 READ_BACK_SECONDS_MAX: Final = 60.0
@@ -34,10 +34,10 @@ class Workload:
     ways: Sequence[str]
     connections: int
     requests: int
-    """In all, shared among the connections."""
+    """Total number of requests over all connections."""
     partitions: int = 1
     disturbances: Mapping[float, Callable[[], None]] = field(default_factory=dict)
-    """Share of the requests that have been sent → what to do then, in a thread."""
+    """Share of sent requests → a function to run in a thread at that point."""
     replicas: int = 1
 
 
@@ -53,7 +53,7 @@ class Outcome:
 
 
 class _Progress:
-    """Hands out request numbers and starts the disturbances."""
+    """Assigns request numbers and starts the disturbances."""
 
     def __init__(self, workload: Workload) -> None:
         self._total = workload.requests
@@ -71,14 +71,14 @@ class _Progress:
         return self._next - 1
 
     async def disturb_the_rest(self) -> None:
-        """A fast run may be over before every disturbance has started."""
+        """Run the remaining disturbances. A fast run may end before every disturbance has started."""
         await asyncio.gather(*self.running)
         for _, act in self._pending:
             await asyncio.to_thread(act)
 
 
 def kill_and_restart(server: HeadgateBroker | HeadgateProxy | KafkaNode) -> None:
-    """`kill -9`, then a start on the same port and data."""
+    """Send SIGKILL, then restart on the same port and data."""
     assert server.process is not None
     server.process.kill()
     server.start()
@@ -123,7 +123,7 @@ async def _worker(number: int, workload: Workload, target: Target, progress: _Pr
 
 
 def read_back(bootstrap: str, topic: str) -> list[Stored]:
-    """Every record of a topic, read with librdkafka: the proxy has no part in it."""
+    """Read every record of a topic with librdkafka, without the proxy."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "history", "enable.auto.commit": False})
     stored: list[Stored] = []
     try:

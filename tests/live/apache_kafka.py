@@ -1,7 +1,7 @@
 """Apache Kafka 4.3.1 from Maven Central: its jars, one KRaft node, and its command-line tools.
 
-The jars land once in `.cache/` of the checkout. The suite and the benchmarks both start nodes through this module; what
-a test does when Java is missing (skip, or fail on CI) is the fixtures' matter: here it is `JarsUnavailable`.
+Maven downloads the jars once into `.cache/` of the checkout. Tests and benchmarks both start nodes through this module.
+If Java is missing, this module raises `JarsUnavailable`. The fixtures then skip the test, or fail it on CI.
 """
 
 import os
@@ -21,18 +21,18 @@ LOG4J = Path(__file__).with_name("log4j2.properties")
 TOOL_SECONDS_MAX = 90.0
 CLUSTER_ID = "aGVhZGdhdGUtdGVzdHM0Mg"
 
-# A tool lives for a second, a node of the tests for minutes with little to do: the optimising compiler and a parallel
-# collector would only cost start-up time.
+# A tool runs for a second, and a test node runs for minutes with little load. The optimizing compiler and a parallel
+# garbage collector would only slow down the start.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 LONG_LIVED = ("-XX:+UseG1GC",)
-# The JVM would tell of a class archive it cannot use on stdout, among the tool's own lines.
+# Disable JVM logging: the JVM would warn about an unusable class archive on stdout, between the lines of the tool.
 TOOL_FLAGS = (*SHORT_LIVED, "-Xmx256m", "-Xshare:auto", "-Xlog:disable")
-# Classes as the first tool left them in memory: halves the time that the following ones take to start.
+# Class data sharing: the first tool writes the archive, and the next tools start in half the time.
 CLASS_ARCHIVE = FOLDER / "tools.jsa"
 ARCHIVED = "org.apache.kafka.tools."
 SERVER = "kafka.Kafka"
 
-# What a single node needs changed to work at all; everything else stays at Kafka's defaults.
+# The settings that a single node requires. All other settings keep Kafka's defaults.
 SINGLE_NODE: Mapping[str, str] = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -47,7 +47,7 @@ SINGLE_NODE: Mapping[str, str] = {
 
 
 class ToolFailed(AssertionError):
-    """A Java tool ended with an error."""
+    """A Java tool exited with an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ class ToolResult:
 
 
 def install() -> Path:
-    """The folder of Kafka's jars, fetched on the first call."""
+    """Return the folder of Kafka's jars. Downloads them on the first call."""
     return fetch(POM, FOLDER, "Kafka's jars")
 
 
 def java_command(main_class: str, *arguments: str, flags: Sequence[str] = TOOL_FLAGS) -> list[str]:
-    # Not the server: it is measured as it comes.
+    # The server does not use the archive, so that benchmarks measure the default configuration.
     if main_class != SERVER and CLASS_ARCHIVE.exists():
         flags = (*flags, f"-XX:SharedArchiveFile={CLASS_ARCHIVE}")
     return [
@@ -88,7 +88,7 @@ def run_tool(
     seconds: float = TOOL_SECONDS_MAX,
     check: bool = True,
 ) -> ToolResult:
-    """Runs one of Kafka's tools to its end. Raises ToolFailed on a non-zero exit code unless told not to check."""
+    """Run one of Kafka's tools until it exits. Raises ToolFailed on a non-zero exit code if `check` is true."""
     flags: tuple[str, ...] = TOOL_FLAGS
     made = CLASS_ARCHIVE.with_name(f"tools-{os.getpid()}.jsa")
     if main_class.startswith(ARCHIVED) and not CLASS_ARCHIVE.exists():
@@ -153,7 +153,7 @@ class KafkaNode:
         if not (self.folder / "server.properties").exists():
             self.format()
         command = java_command(SERVER, str(self.folder / "server.properties"), flags=self._java_flags)
-        # The node logs its own start; LOG_DIR would otherwise point into the working directory.
+        # Without LOG_DIR, Kafka writes its logs to the working directory.
         self.process = ServerProcess(command, self.folder / "node.log", environment={"LOG_DIR": os.fspath(self.folder)})
         self.process.start(lambda: accepts(self.address))
 

@@ -1,6 +1,6 @@
-"""Three Apache Kafka nodes on loopback: combined-mode KRaft, replication factor 3, two replicas in sync to write.
+"""Three Apache Kafka nodes on loopback: combined-mode KRaft, replication factor 3, min.insync.replicas 2.
 
-Nodes are killed with SIGKILL and started again on the same ports and data. Session timeouts are short, so that the
+Tests kill nodes with SIGKILL and restart them on the same ports and data. Session timeouts are short, so that the
 cluster replaces a killed node within about three seconds.
 """
 
@@ -57,13 +57,13 @@ class ClusterNode(KafkaNode):
         self._settings = {**SETTINGS, "node.id": str(self.node_id), "controller.quorum.voters": voters}
 
     def launch(self) -> None:
-        """Start without waiting: a node accepts clients when a majority of the nodes runs."""
+        """Start without waiting: a node accepts clients only when a majority of the nodes runs."""
         command = java_command(SERVER, str(self.folder / "server.properties"), flags=self._java_flags)
         self.process = ServerProcess(command, self.folder / "node.log", environment={"LOG_DIR": str(self.folder)})
         self.process.start(lambda: True)
 
     def is_accepting(self) -> bool:
-        """Raises ServerDied."""
+        """Return whether the node accepts connections. Raises ServerDied if the node has exited."""
         if self.process is None or not self.process.running:
             raise ServerDied(f"node {self.node_id} ended: {self.process.tail() if self.process else ''}")
         return accepts(self.address)
@@ -73,7 +73,7 @@ class ClusterNode(KafkaNode):
         self.process.kill()
 
     def pause(self) -> None:
-        """Connections stay open and nothing answers."""
+        """Suspend the node: connections stay open, but the node does not respond."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -106,7 +106,7 @@ class KafkaCluster:
         self.wait_until_in_sync()
 
     def stop(self) -> None:
-        """Kills: a controlled shutdown of the last nodes would wait for a majority that is gone."""
+        """Kill all nodes. A controlled shutdown of the last nodes would wait for a majority that no longer exists."""
         for node in self.nodes:
             if node.process is not None:
                 node.process.kill()
@@ -120,13 +120,13 @@ class KafkaCluster:
         self.wait_until_in_sync()
 
     def wait_until_in_sync(self) -> None:
-        """Every node accepts clients, and every partition has all its replicas in sync."""
+        """Wait until every node accepts clients and all replicas of every partition are in sync."""
         wait_for(lambda: all(node.is_accepting() for node in self.nodes), "all nodes accept clients")
         admin = self.admin()
         wait_for(lambda: self._is_in_sync(admin), "all replicas are in sync")
 
     def wait_until_fenced(self, node: ClusterNode) -> None:
-        """No partition is led by a node that is down."""
+        """Wait until the stopped node leads no partition."""
         admin = self.admin()
 
         def is_replaced() -> bool:

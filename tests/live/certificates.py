@@ -25,11 +25,11 @@ class Authority:
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, self.name)])
 
     def certificate(self) -> Path:
-        """The certificate of the authority."""
+        """Write the certificate of the authority."""
         return self._write(self.subject, self.key, x509.BasicConstraints(ca=True, path_length=0), with_key=False)
 
     def issue(self, name: str, addresses: Sequence[x509.GeneralName] = ()) -> Path:
-        """A key and its certificate in one file, as in Kafka's PEM stores."""
+        """Write a key and its certificate to one file, as in Kafka's PEM stores."""
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         key = ec.generate_private_key(ec.SECP256R1())
         return self._write(subject, key, x509.SubjectAlternativeName([*addresses, x509.DNSName(name)]), with_key=True)
@@ -40,7 +40,7 @@ class Authority:
         now = datetime.now(UTC)
         builder = x509.CertificateBuilder().subject_name(subject).issuer_name(self.subject)
         builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
-        # Processes may read the clock a little apart.
+        # Allow for clock differences between processes.
         builder = builder.not_valid_before(now - timedelta(minutes=5)).not_valid_after(now + timedelta(days=1))
         signed = builder.add_extension(extension, critical=False).sign(self.key, hashes.SHA256())
         secret = key.private_bytes(

@@ -1,4 +1,4 @@
-"""A real browser: the system's Chromium without a window, told what to do over its DevTools protocol."""
+"""A real browser: controls the system's headless Chromium over the DevTools protocol."""
 
 import itertools
 import json
@@ -18,7 +18,7 @@ from tests.live.process import ServerProcess
 NAMES = ("chromium", "chromium-headless-shell", "google-chrome")
 START_SECONDS_MAX = 60.0
 ANSWER_SECONDS_MAX = 30.0
-# Root has no sandbox; containers have little shared memory; nothing here may ask the network for anything.
+# The sandbox does not work as root. Containers have little shared memory. The browser must not use the network.
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -33,11 +33,11 @@ FLAGS = (
 
 
 class ChromiumUnavailable(RuntimeError):
-    """No browser on this machine."""
+    """No browser is installed."""
 
 
 class Page:
-    """One tab."""
+    """One browser tab."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
@@ -54,18 +54,18 @@ class Page:
                 return found
 
     def open(self, url: str) -> None:
-        """Go there and wait until the page is read."""
+        """Navigate to the URL and wait until the page is loaded."""
         assert not self.ask("Page.navigate", url=url).get("errorText"), url
         self.wait_for(f"document.readyState === 'complete' && location.href.startsWith({json.dumps(url)})")
 
     def run(self, script: str) -> Any:
-        """The value of an expression; a promise is waited for."""
+        """Return the value of a JavaScript expression. Awaits promises."""
         answer = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
     def call(self, function: str, *arguments: Any) -> Any:
-        """What a JavaScript function makes of the arguments."""
+        """Call a JavaScript function with the arguments and return its result."""
         return self.run(f"({function})({', '.join(map(json.dumps, arguments))})")
 
     def wait_for(self, condition: str, seconds: float = ANSWER_SECONDS_MAX) -> None:
@@ -82,7 +82,7 @@ class Chromium:
         self._process: ServerProcess | None = None
 
     def start(self) -> None:
-        """Raises ChromiumUnavailable."""
+        """Start the browser. Raises ChromiumUnavailable."""
         program = next((found for name in NAMES if (found := shutil.which(name))), None)
         if program is None:
             raise ChromiumUnavailable("no chromium on this machine (make system installs it)")
@@ -93,7 +93,7 @@ class Chromium:
 
     @contextmanager
     def page(self) -> Iterator[Page]:
-        """A tab of its own, closed in the end."""
+        """Open a new tab and close it at the end."""
         here = f"http://127.0.0.1:{self._port}/json"
         made = httpx.put(f"{here}/new", timeout=ANSWER_SECONDS_MAX, trust_env=False).json()
         with connect(made["webSocketDebuggerUrl"], max_size=None, proxy=None) as socket:
@@ -102,5 +102,5 @@ class Chromium:
 
     def stop(self) -> None:
         if self._process is not None:
-            # A browser is several processes, none of which has anything to finish.
+            # A browser is several processes, and none of them needs a clean shutdown.
             self._process.kill()

@@ -1,4 +1,4 @@
-"""Our broker as its users run it: a child process on loopback with a data directory of its own."""
+"""Runs the Headgate broker as users do: a child process on loopback with its own data directory."""
 
 import sys
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ START_SECONDS_MAX = 30.0
 
 
 class HeadgateBroker:
-    """One broker; it can be stopped, killed and started again on the same data and the same port."""
+    """One broker. Tests can stop, kill and restart it on the same data and port."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, port: int | None = None) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Our REST proxy as its users run it: a child process on loopback."""
+"""Runs the Headgate REST proxy as users do: a child process on loopback."""
 
 import sys
 from collections.abc import Mapping

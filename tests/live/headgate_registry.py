@@ -1,4 +1,4 @@
-"""Our registry as its users run it: a child process on loopback with a data directory of its own."""
+"""Runs the Headgate registry as users do: a child process on loopback with its own data directory."""
 
 import sys
 from pathlib import Path

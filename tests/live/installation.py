@@ -1,4 +1,4 @@
-"""What child processes of the tests find: our packages from this checkout, and not what only the tests need."""
+"""The PYTHONPATH of child processes: the packages of this checkout, without test-only dependencies."""
 
 import os
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Jars from Maven Central, by name, into the checkout's `.cache/`: fetched once, safe for several processes at once.
+"""Downloads jars from Maven Central into `.cache/` of the checkout, once. Safe for concurrent processes.
 
-What a test does when Java, Maven or a jar is missing (skip, or fail on CI) is the fixtures' matter: here it is
-`JarsUnavailable`.
+If Java, Maven or a jar is missing, this module raises `JarsUnavailable`. The fixtures then skip the test, or fail it
+on CI.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ FETCH_SECONDS_MAX = 600
 
 
 class JarsUnavailable(RuntimeError):
-    """No Java, no Maven, or the jars could not be fetched; the message says which."""
+    """Java or Maven is missing, or the download failed. The message states the cause."""
 
 
 def require_java() -> str:
@@ -25,7 +25,7 @@ def require_java() -> str:
 
 
 def fetch(pom: Path, folder: Path, what: str) -> Path:
-    """The dependencies that `pom` lists, as files in `folder/libs`; Maven runs on the first call only."""
+    """Download the dependencies of `pom` to `folder/libs`. Maven runs on the first call only."""
     require_java()
     libs, complete = folder / "libs", folder / "complete"
     folder.mkdir(parents=True, exist_ok=True)

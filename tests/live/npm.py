@@ -1,4 +1,4 @@
-"""Packages from npm, by name, into the checkout's `.cache/`: installed once, safe for several processes at once."""
+"""Installs npm packages into `.cache/` of the checkout, once. Safe for concurrent processes."""
 
 import fcntl
 import json
@@ -16,11 +16,11 @@ RUN_SECONDS_MAX = 120
 
 
 class NodeUnavailable(RuntimeError):
-    """No Node.js, no npm, or the package could not be installed; the message says which."""
+    """Node.js or npm is missing, or the installation failed. The message states the cause."""
 
 
 def install(package: str) -> Path:
-    """The folder whose `node_modules` contains the package. npm runs on the first call only."""
+    """Return the folder whose `node_modules` contains the package. npm runs on the first call only."""
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             raise NodeUnavailable(f"{program} is not installed (make system installs it)")
@@ -31,7 +31,7 @@ def install(package: str) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if complete.exists():
             return folder
-        # Without scripts: nothing that a package brings runs at installation.
+        # Ignore install scripts, so that no package code runs during the installation.
         command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", package]
         try:
             done = subprocess.run(
@@ -50,10 +50,10 @@ def install(package: str) -> Path:
 
 
 def run(folder: Path, script: Path, argument: Any) -> Any:
-    """What a script prints as JSON. It gets `argument` as JSON and finds the packages of `folder`."""
+    """Run a script with `argument` as JSON and the packages of `folder`. Return its JSON output."""
     done = subprocess.run(
         ["node", str(script), json.dumps(argument)],
-        # Without proxy settings: the registry is on loopback.
+        # Do not pass proxy settings: the registry is on loopback.
         env={"PATH": os.environ["PATH"], "NODE_PATH": str(folder / "node_modules")},
         capture_output=True,
         text=True,

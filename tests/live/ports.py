@@ -1,11 +1,11 @@
-"""Free TCP ports on loopback, below the range that the kernel hands out to outgoing connections."""
+"""Free TCP ports on loopback, below the kernel's ephemeral port range."""
 
 import os
 import random
 import socket
 import time
 
-# Linux gives clients' ports from 32768 on: a server port from there may be taken between the check and the bind.
+# Linux assigns ephemeral ports from 32768 on. It could assign such a port between the check and the bind.
 FIRST_PORT = 15000
 LAST_PORT = 31999
 
@@ -14,8 +14,8 @@ _given: set[int] = set()
 
 
 def free_port() -> int:
-    """A port that nobody has, and that neither this process nor another worker of the run gives out again."""
-    # Seeded by the process, so that two test runs side by side walk different ports.
+    """Return a free port. Neither this process nor another worker of the run returns it again."""
+    # Use the process id in the seed, so that concurrent test runs try different ports.
     order = random.Random(f"{os.getpid()} {time.monotonic_ns()}")
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))

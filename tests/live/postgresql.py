@@ -1,4 +1,4 @@
-"""A PostgreSQL server on loopback with a data directory of its own, from the machine's own package."""
+"""A PostgreSQL server on loopback with its own data directory, from the system package."""
 
 import os
 import pwd
@@ -14,11 +14,11 @@ START_SECONDS_MAX = 60.0
 
 
 class PostgresqlUnavailable(RuntimeError):
-    """PostgreSQL is not installed, or its cluster could not be made; the message says which."""
+    """PostgreSQL is not installed, or initdb failed. The message states the cause."""
 
 
 def programs() -> Path:
-    """Where initdb and postgres are; Debian does not put them on the path."""
+    """Return the folder of initdb and postgres. Debian does not add it to PATH."""
     found = shutil.which("initdb")
     if found is not None:
         return Path(found).resolve().parent
@@ -29,11 +29,11 @@ def programs() -> Path:
 
 
 class PostgresqlServer:
-    """One server with one user, `postgres`, who needs no password on loopback."""
+    """One server with one user, `postgres`, that needs no password on loopback."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Not below the folders of the test run: these are for the user who runs it alone, and PostgreSQL refuses root.
+        # Only the current user can access the folders of the test run, and PostgreSQL refuses to run as root.
         self._data = Path(tempfile.mkdtemp(prefix="headgate-postgresql-"))
         self.port = free_port()
         self.process: ServerProcess | None = None
@@ -50,7 +50,7 @@ class PostgresqlServer:
         done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False, timeout=120)
         if done.returncode != 0:
             raise PostgresqlUnavailable(f"initdb failed: {done.stdout[-500:]}{done.stderr[-500:]}")
-        # A test's server has nothing to lose when the machine stops, so it need not wait for the disk.
+        # Disable fsync: a test server needs no durability.
         settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         server = [*prefix, str(bin_ / "postgres"), "-D", str(data), "-p", str(self.port), *options]
@@ -63,7 +63,7 @@ class PostgresqlServer:
         shutil.rmtree(self._data, ignore_errors=True)
 
     def _as_somebody(self, data: Path) -> list[str]:
-        """PostgreSQL refuses to run as root."""
+        """Return a command prefix that switches to an unprivileged user, because PostgreSQL refuses to run as root."""
         if os.geteuid() != 0:
             return []
         setpriv = shutil.which("setpriv")

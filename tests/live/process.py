@@ -1,4 +1,4 @@
-"""Starts servers as child processes that never outlive the run: own process group, ended at exit whatever happens."""
+"""Starts servers as child processes in their own process group. They never outlive the test run."""
 
 import atexit
 import os
@@ -20,9 +20,10 @@ LOG_TAIL_BYTES = 4000
 
 
 def _tied_to_this_process() -> list[str]:
-    """A prefix that makes the kernel end the child when this process dies in a way that runs no clean-up.
+    """Return a command prefix that makes the kernel kill the child when this process dies without cleanup.
 
-    The kernel watches the thread that starts the child, so this is for the main thread alone; it keeps the process id.
+    The kernel watches the thread that starts the child, so the prefix works only in the main thread.
+    The prefix keeps the process id of the child.
     """
     setpriv = shutil.which("setpriv")
     if setpriv is None or threading.current_thread() is not threading.main_thread():
@@ -31,11 +32,11 @@ def _tied_to_this_process() -> list[str]:
 
 
 class ServerDied(RuntimeError):
-    """The child ended, or did not come up in time; the message ends with the tail of its log."""
+    """The child exited or was not ready in time. The message ends with the tail of its log."""
 
 
 class ServerProcess:
-    """One child in its own process group, its output in a file."""
+    """One child in its own process group. Its output goes to a file."""
 
     def __init__(
         self,
@@ -83,7 +84,7 @@ class ServerProcess:
         return self._child is not None and self._child.poll() is None
 
     def stop(self, seconds: float = STOP_SECONDS_MAX) -> int | None:
-        """Asks with SIGTERM, insists with SIGKILL; the exit code, or None where nothing ran."""
+        """Send SIGTERM, then SIGKILL after a timeout. Return the exit code, or None if no child was started."""
         if self._child is None:
             return None
         if self._child.poll() is None:
@@ -96,7 +97,7 @@ class ServerProcess:
         return self._child.returncode
 
     def kill(self) -> None:
-        """kill -9 to the whole group."""
+        """Send SIGKILL to the whole process group."""
         if self._child is None or self._child.poll() is not None:
             return
         os.killpg(self._child.pid, signal.SIGKILL)

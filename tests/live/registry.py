@@ -1,4 +1,4 @@
-"""A registry to ask: in this process without sockets, or as a process of its own."""
+"""A registry for tests: in this process without sockets, or as a child process."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ START_SECONDS = 60.0
 
 
 class RegistryApi:
-    """Asks the application through its ASGI door, on an event loop of its own thread."""
+    """Sends requests to the ASGI application directly, on an event loop in a separate thread."""
 
     def __init__(self, data_dir: Path, settings: RegistrySettings | None = None) -> None:
         self.registry = open_registry(data_dir, settings)
@@ -58,7 +58,7 @@ class RegistryApi:
         return self.send("DELETE", path, **options)
 
     def register(self, subject: str, schema: Any, **fields: Any) -> int:
-        """The id of a schema that must be accepted."""
+        """Register a schema, check for success and return its id."""
         answer = self.try_register(subject, schema, **fields)
         assert answer.status_code == 200, answer.text
         return int(answer.json()["id"])
@@ -89,12 +89,12 @@ class RegistryApi:
 
 
 def error_of(answer: httpx.Response) -> tuple[int, int]:
-    """Status and error code of a refusal."""
+    """Return the HTTP status and error code of an error response."""
     return answer.status_code, answer.json()["error_code"]
 
 
 def free_port() -> int:
-    """Below 32768, where no outgoing connection takes it meanwhile."""
+    """Return a free port below 32768, outside the ephemeral port range."""
     for port in range(20000 + os.getpid() % 5000, 32768):
         with socket.socket() as probe:
             try:
@@ -106,7 +106,7 @@ def free_port() -> int:
 
 
 class RegistryProcess:
-    """`python -m headgate.registry` on a data directory. `kill` ends it the hard way."""
+    """Runs the registry as a child process on a data directory. `kill` sends SIGKILL."""
 
     def __init__(self, data_dir: Path, *arguments: str) -> None:
         self.data_dir = data_dir
@@ -153,7 +153,7 @@ class RegistryProcess:
         self._process.wait()
 
     def terminate(self) -> None:
-        """Asked to stop, and not waited for."""
+        """Send SIGTERM and return immediately."""
         assert self._process is not None
         self._process.terminate()
 

@@ -1,4 +1,4 @@
-"""A registry stand-in that records which credentials clients send."""
+"""A fake registry that records the credentials of its clients."""
 
 import threading
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tests.live.ports import free_port
 
 @contextmanager
 def registry_that_notes_credentials() -> Iterator[tuple[str, list[str]]]:
-    """Its address, and the Authorization header of each request. It answers `[]` to every GET."""
+    """Yield the address and the list of received Authorization headers. The server answers `[]` to every GET."""
     noted: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -38,7 +38,7 @@ class SecuredKafka:
         return f"127.0.0.1:{self.ports[protocol]}"
 
     def properties(self, protocol: str, mechanism: str = "PLAIN", password: str = PASSWORD) -> dict[str, str]:
-        """Client properties, with the names of librdkafka."""
+        """Return client properties with librdkafka's names."""
         given = {"security.protocol": protocol}
         if protocol.endswith("SSL"):
             given["ssl.ca.location"] = str(self.ca_file)
@@ -62,7 +62,7 @@ def unsecured_token(user: str, lifetime_seconds: int = 600) -> str:
 
 
 def new_secured_kafka(folder: Path) -> SecuredKafka:
-    """Not started yet: call `node.start()`."""
+    """Create a node without starting it. Call `node.start()` to start it."""
     ours = authority(folder, "authority")
     ca_file, client_file = ours.certificate(), ours.issue("client")
     scram = [f"{mechanism}=[name={USER},password={PASSWORD}]" for mechanism in MECHANISMS[1:]]

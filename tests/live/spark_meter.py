@@ -1,4 +1,4 @@
-"""What a Spark session costs: processor time and memory of its JVM and of the Python workers below it."""
+"""Measures the CPU time and memory of a Spark session: its JVM and the Python workers."""
 
 import contextlib
 import os
@@ -12,19 +12,19 @@ from pyspark.sql import SparkSession
 
 SAMPLE_SECONDS = 0.05
 CPU_SAMPLE_SECONDS = 0.25
-"""How much of a worker's time may go unseen where it ends while a contender runs."""
+"""The maximum CPU time of a worker that is lost when the worker exits during a run."""
 MEGABYTE = 1_000_000
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def jvm_of(spark: SparkSession) -> int:
-    """Its process id."""
+    """Return the process id of the JVM."""
     jvm: Any = spark.sparkContext._jvm
     return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
 def below(pid: int) -> list[int]:
-    """The processes that descend from one: below a session's JVM, Python's daemon and the workers it forks."""
+    """Return all descendant processes. Below a session's JVM, these are the Python daemon and its forked workers."""
     found: list[int] = []
     waiting = [pid]
     while waiting:
@@ -40,9 +40,9 @@ def below(pid: int) -> list[int]:
 
 @dataclass(slots=True)
 class CpuClock:
-    """Processor seconds of a JVM and everything below it, of processes that have ended since as well.
+    """CPU seconds of a JVM and its descendants, including processes that have exited.
 
-    The driver's Python only waits; it is left out.
+    The Python driver only waits, so it is excluded.
     """
 
     jvm: int
@@ -52,14 +52,14 @@ class CpuClock:
         for pid in (self.jvm, *below(self.jvm)):
             with contextlib.suppress(OSError):
                 fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                # A process id may be given again; with the time of the start it is of one process.
+                # The kernel reuses process ids. The start time makes the key unique.
                 self._ticks[pid, fields[19]] = int(fields[11]) + int(fields[12])
         return sum(self._ticks.values()) / TICKS
 
 
 @dataclass(slots=True)
 class Metered:
-    """A contender's work that notes, with each run, the processor time it took."""
+    """A benchmark run that records the CPU time of each call."""
 
     clock: CpuClock
     run: Callable[[], object]
@@ -77,13 +77,13 @@ class Metered:
 class Peak:
     jvm_mb: float = 0.0
     python_mb: float = 0.0
-    """Of all processes below the JVM together."""
+    """Total of all processes below the JVM."""
     largest_python_mb: float = 0.0
-    """Of one of them."""
+    """Largest single process below the JVM."""
 
     def sample(self, jvm: int) -> None:
         self.jvm_mb = max(self.jvm_mb, memory_bytes(jvm, "Rss") / MEGABYTE)
-        # Workers are forked from one process: by their proportional shares, what they have in common counts once.
+        # Forked workers share memory pages. The proportional set size (PSS) counts shared pages once.
         shares = [memory_bytes(pid, "Pss") / MEGABYTE for pid in below(jvm)]
         self.python_mb = max(self.python_mb, sum(shares))
         self.largest_python_mb = max(self.largest_python_mb, *shares, 0.0)
@@ -99,7 +99,7 @@ def memory_bytes(pid: int, kind: str) -> int:
 
 @contextlib.contextmanager
 def repeatedly(call: Callable[[], object], seconds: float) -> Iterator[None]:
-    """Call it again and again while the block runs, in a thread of its own."""
+    """Call a function periodically in a thread while the block runs."""
     is_done = Event()
 
     def loop() -> None:
@@ -117,7 +117,7 @@ def repeatedly(call: Callable[[], object], seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def watched(jvm: int) -> Iterator[Peak]:
-    """The peaks while the block runs."""
+    """Yield the memory peaks while the block runs."""
     peak = Peak()
     with repeatedly(lambda: peak.sample(jvm), SAMPLE_SECONDS):
         yield peak

@@ -1,4 +1,4 @@
-"""Topics made and filled with librdkafka, fast enough for a million records."""
+"""Creates and fills topics with librdkafka, fast enough for a million records."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ def create_topic(address: str, topic: str, partitions: int = 1, replicas: int = 
     admin = AdminClient({"bootstrap.servers": address})
     for made in admin.create_topics([NewTopic(topic, partitions, replicas)]).values():
         made.result(30)
-    # Kafka answers before the partitions have a leader.
+    # Kafka responds before the partitions have a leader.
     deadline = time.monotonic() + 30
     while len(admin.list_topics(topic, timeout=10).topics[topic].partitions) < partitions:
         assert time.monotonic() < deadline, f"{topic} did not come up"
@@ -32,7 +32,7 @@ def produce(
     keys: Sequence[bytes | None] | None = None,
     headers: Sequence[list[tuple[str, str | bytes | None]]] | None = None,
 ) -> None:
-    """Records in turn to the partitions; returns once all are acknowledged. The time of a record is the broker's."""
+    """Produce records round robin to the partitions and wait for all acknowledgements."""
     producer = Producer(
         {"bootstrap.servers": address, "acks": "all", "linger.ms": 20, "queue.buffering.max.messages": 2 * WAITING_MAX}
     )
@@ -61,5 +61,5 @@ def produce(
 
 
 def in_turn(values: Iterable[bytes], partitions: int) -> list[tuple[int, int, bytes]]:
-    """Where `produce` puts each value in an empty topic: partition, offset, value."""
+    """Return (partition, offset, value) of each value after `produce` to an empty topic."""
     return [(number % partitions, number // partitions, value) for number, value in enumerate(values)]
