@@ -1,6 +1,6 @@
-"""Comparison with Java's Avro: the same bytes, the same JSON, the same values for all readers.
+"""Comparison with Avro for Java: the same bytes, the same JSON, the same values for all readers.
 
-The data was created by golden/AvroGolden.java with Avro 1.12.0. KafkaAvroSerializer writes these bytes after the frame.
+golden/AvroGolden.java created the data with Avro 1.12.0. KafkaAvroSerializer writes these bytes after the frame.
 """
 
 import json
@@ -28,7 +28,7 @@ def document(text: str) -> Any:
 
 
 def check_json(schema: Schema, ours: str, javas: str) -> None:
-    """The same document and the same value.
+    """Check that both documents and both values are equal.
 
     Java prints a float with the digits of a double (1.100000023841858). Headgate prints the shortest text (1.1).
     """
@@ -38,7 +38,7 @@ def check_json(schema: Schema, ours: str, javas: str) -> None:
 
 
 def _rounded(value: Any) -> Any:
-    """All numbers that fit a float are rounded to a float."""
+    """Round all numbers that fit a float to a float."""
     if isinstance(value, dict):
         return {name: _rounded(inner) for name, inner in value.items()}
     if isinstance(value, list):

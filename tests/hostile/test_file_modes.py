@@ -1,4 +1,4 @@
-"""What other users of the machine can read: nothing of what our servers store."""
+"""Other users of the machine cannot read the files that the servers store."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ from tests.live.topics import create_topic
 
 
 def modes(folder: Path) -> dict[str, str]:
-    """Files and directories that others can read or write, with their modes."""
+    """Return the files and directories that other users can access, with their modes."""
     found = [folder, *folder.rglob("*")]
     return {str(path): oct(path.stat().st_mode & 0o777) for path in found if path.stat().st_mode & 0o077}
 

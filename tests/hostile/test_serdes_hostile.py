@@ -1,4 +1,4 @@
-"""Payloads meant to hurt: whatever the bytes, a verdict, in little time and memory."""
+"""Hostile payloads: every payload gets a verdict, with little time and memory."""
 
 import io
 import json
@@ -65,7 +65,7 @@ def rich(depth: int = 1) -> dict[str, Any]:
 
 
 def mutations(body: bytes, seed: int, count: int) -> Iterator[bytes]:
-    """Flips, cuts, insertions, repetitions, and lengths that lie."""
+    """Yield damaged bodies: bit flips, truncation, insertions, repetitions, and wrong lengths."""
     dice = random.Random(seed)
     lies = [
         b"\xfe\xff\xff\xff\x0f",

@@ -1,4 +1,4 @@
-"""Any Python value, any JSON document, any schema text: taken or refused with a reason, never a surprise."""
+"""Any Python value, JSON document or schema text is accepted, or rejected with a reason. No other error occurs."""
 
 import contextlib
 import json

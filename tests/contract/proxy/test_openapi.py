@@ -20,7 +20,7 @@ from tests.live.headgate_proxy import HeadgateProxy
 
 DOCUMENTS: dict[str, dict[str, Any]] = {name: yaml.safe_load(document(f"proxy_{name}")) for name in ("v2", "v3")}
 METHODS = {"get", "put", "post", "delete", "patch", "head", "options"}
-# Answered before FastAPI; that they answer is asked of the live proxy.
+# Routes that the fast path handles before FastAPI. A test checks that the live proxy serves them.
 FAST_PATH = {
     ("POST", "/topics/{}"),
     ("POST", "/topics/{}/partitions/{}"),
@@ -29,14 +29,14 @@ FAST_PATH = {
 }
 TOPIC = "orders"
 GROUP = "readers"
-# A generated wait is a wait all the same.
+# Replaces generated timeouts, to keep the test fast.
 WAIT_MS_MAX = 50
-# What a broker takes is not for a document to say: names of configs, numbers of replicas, offsets that are there.
+# The documents cannot express all rules of a broker, for example valid configs, replica counts and existing offsets.
 BEYOND_DOCUMENTS = [schemathesis.checks.positive_data_acceptance]
 
 
 def unnamed(path: str) -> str:
-    """Two modules may call the same place of a path by two names."""
+    """Remove the names of path parameters, because modules may use different names for the same parameter."""
     return re.sub(r"{\w+}", "{}", path)
 
 
@@ -106,7 +106,7 @@ def test_all_references_in_a_document_have_a_target(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def live(headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A proxy in front of a broker that has a topic, and a group that has read it."""
+    """A client of a proxy whose broker has a topic and a group with offsets for that topic."""
     proxy = HeadgateProxy(tmp_path_factory.mktemp("proxy"), headgate_broker.address)
     proxy.start()
     client = httpx.Client(base_url=proxy.url, timeout=30)
@@ -133,7 +133,7 @@ def test_routes_of_the_fast_path_respond(live: httpx.Client, method: str, path: 
 
 
 def asked(case: Any, live: httpx.Client) -> None:
-    """Send a generated request, with names of what is there in every other one, and hold the answer to the document."""
+    """Send a generated request and validate the response. Half of the requests use an existing topic or group."""
     places = case.path_parameters
     if "cluster_id" in places:
         places["cluster_id"] = live.headers["x-base"].rpartition("/")[2]
@@ -146,7 +146,7 @@ def asked(case: Any, live: httpx.Client) -> None:
     if "timeout" in query:
         query["timeout"] = WAIT_MS_MAX
     if "topics" in query:
-        # A stream of a group ends when its client goes; that is not for a generator.
+        # A group stream ends only when the client disconnects, so use a topic that does not exist.
         query["topics"] = "nowhere"
     case.call_and_validate(base_url=str(live.base_url), excluded_checks=BEYOND_DOCUMENTS, timeout=20)
 
@@ -159,7 +159,7 @@ OPERATIONS: dict[str, Any] = {
     for operation in [result.ok()]
 }
 BOUNDS = settings(
-    # More takes minutes: on demand.
+    # More examples take minutes, so they run only on request.
     max_examples=100 if os.environ.get("HEADGATE_TEST_LONG") == "1" else 5,
     derandomize=True,
     deadline=None,
@@ -174,7 +174,7 @@ def test_every_documented_operation_is_tested() -> None:
     )
 
 
-# Not schemathesis' own parametrization: its tests share one name, and pytest-xdist runs one test per name.
+# Do not use schemathesis' parametrization: its tests share one name, and pytest-xdist runs one test per name.
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_generated_requests_get_documented_responses(name: str, live: httpx.Client) -> None:
     @BOUNDS

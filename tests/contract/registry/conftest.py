@@ -12,7 +12,7 @@ from tests.live.registry import RegistryApi
 
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[RegistryApi]:
-    """With the default level, BACKWARD."""
+    """A registry with the default compatibility level, BACKWARD."""
     api = RegistryApi(tmp_path)
     yield api
     api.close()
@@ -20,7 +20,7 @@ def api(tmp_path: Path) -> Iterator[RegistryApi]:
 
 @pytest.fixture
 def free_api(tmp_path: Path) -> Iterator[RegistryApi]:
-    """With the level NONE."""
+    """A registry with the compatibility level NONE."""
     api = RegistryApi(tmp_path, RegistrySettings(compatibility_level=Level.NONE))
     yield api
     api.close()

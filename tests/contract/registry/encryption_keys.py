@@ -1,4 +1,4 @@
-"""Creates KEKs and DEKs in tests."""
+"""Creates KEKs and DEKs for tests."""
 
 from typing import Any, Final
 

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def record(*fields: Any, name: str = "R", **attributes: Any) -> str:
-    """A record schema. A field is a name (of type string), a pair of name and type, or a complete field."""
+    """Return a record schema. A field is a name (of type string), a pair of name and type, or a complete field."""
     return json.dumps(
         {"type": "record", "name": name, "fields": [_field(field) for field in fields], **attributes},
         separators=(",", ":"),
@@ -25,5 +25,5 @@ def defaulted(name: str, default: Any = "", type: Any = "string") -> dict[str, A
 
 
 def distinct(count: int) -> list[str]:
-    """Records with the same name and different fields: incompatible with each other."""
+    """Return records with the same name and different fields, which are incompatible with each other."""
     return [record(f"f{index}") for index in range(count)]

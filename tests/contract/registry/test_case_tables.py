@@ -1,4 +1,4 @@
-"""The tables of tests/cases, run through the HTTP API at all levels."""
+"""Runs the tables of tests/cases through the HTTP API at all compatibility levels."""
 
 import json
 from collections.abc import Iterator

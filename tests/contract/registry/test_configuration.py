@@ -182,7 +182,7 @@ def test_the_logical_policy_excludes_forward_levels(api: RegistryApi, level: str
     )
     api.config(compatibilityPolicy="LOGICAL")
     assert error_of(api.put("/config/s", {"compatibility": level})) == (422, 42203)
-    # Clearing inherits from a wider scope, so the next registration finds the conflict.
+    # A change of the global policy does not check the subjects, so the next registration finds the conflict.
     api.config(compatibilityPolicy=None)
     api.config("s", compatibility=level)
     api.register("s", record("a"))

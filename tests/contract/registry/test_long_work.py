@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 30.0
 
 
 def long_schema(*more: Any) -> str:
-    """Too long for the event loop and for the cache of parsed schemas."""
+    """Return a schema that is too long for the event loop and for the cache of parsed schemas."""
     return record(*(defaulted(f"f{number}") for number in range(1000)), *more, doc="takes long")
 
 
@@ -43,7 +43,7 @@ class Gate:
 
     @contextmanager
     def holding(self, request: Callable[[], httpx.Response]) -> Iterator[list[httpx.Response]]:
-        """While `request` is blocked. Its response is available afterwards."""
+        """Keep `request` blocked during the `with` block. Its response is available afterwards."""
         answers: list[httpx.Response] = []
         asking = threading.Thread(target=lambda: answers.append(request()))
         asking.start()
@@ -131,7 +131,7 @@ def test_streams_of_changes_end_when_the_registry_stops(tmp_path: Path) -> None:
             lines = answer.iter_lines()
             assert next(lines) == ": the changes of the schema registry"
             process.terminate()
-            # Wait for the regular end: a dropped connection would raise.
+            # Wait for the regular end. A dropped connection would raise an exception.
             assert list(lines) == [""]
 
 

@@ -1,6 +1,6 @@
-"""Damaged payloads through both decoders: one verdict, no crash, bounded memory, good rows untouched.
+"""Damaged payloads: both decoders agree on each verdict, do not crash, use bounded memory, and read the good rows.
 
-`HEADGATE_MUTATIONS` sets their number. Most of the time is spent in the row-wise decoder.
+`HEADGATE_MUTATIONS` sets the number of payloads. The row-wise decoder takes most of the time.
 """
 
 import json
@@ -66,7 +66,10 @@ EVOLVED: dict[str, Any] = {
 
 
 def mutated(rng: np.random.Generator, rows: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Damage a matrix of payloads in place, a row each: flips, lies, insertions by shifting, cuts; the new lengths."""
+    """Damage each row of a matrix of payloads in place. Returns the new lengths.
+
+    The kinds of damage are bit flips, wrong lengths, inserted bytes, runs of 0xFF and truncation.
+    """
     count, width = rows.shape
     everyone = np.arange(count)
     place = (rng.random(count) * lengths).astype(np.int64)
@@ -89,7 +92,10 @@ def mutated(rng: np.random.Generator, rows: NDArray[np.uint8], lengths: NDArray[
 
 
 def payloads(seed: int, count: int) -> pa.Array:
-    """Good payloads and damaged ones in turn, in one Arrow array made without a Python object per row."""
+    """Return an Arrow array with one good payload for every three damaged ones.
+
+    The array is built without a Python object per row.
+    """
     source = Bodies(Random(seed), EVENT)
     originals = [FRAME + source.body() for _ in range(500)]
     width = max(map(len, originals)) + 1
@@ -144,7 +150,7 @@ def verdict(payload: bytes, decoder: Decoder) -> int:
 def compare_some(
     values: pa.Array, column: pa.Array, reasons: list[int], decoder: Decoder, schema: Any, seed: int
 ) -> None:
-    """The values of a stretch of rows, good ones between bad ones."""
+    """Compare the values of up to 500 consecutive rows. Skips bad rows."""
     start = Random(seed).randrange(max(len(column) - 500, 1))
     ours = rows_of(values.slice(start, 500).take(pa.array(range(min(500, len(column) - start)))), schema)
     for row, value in enumerate(ours):
@@ -153,7 +159,7 @@ def compare_some(
 
 
 def test_mutated_record_batches_neither_crash_nor_hang() -> None:
-    """The checksum is made right again, so that the damage reaches the records."""
+    """The test recomputes the checksum, so that the damage reaches the record parser."""
     rng = Random(5)
     records = b"".join(
         record_bytes(delta, (b"key" if delta % 2 else None, b"v" * delta, [("h", b"x"), ("n", None)] * (delta % 3)))

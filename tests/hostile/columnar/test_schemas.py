@@ -1,4 +1,4 @@
-"""Schemas made to exhaust whoever reads them: long chains, wide fans, as a reader's and as a writer's."""
+"""Schemas that exhaust a decoder: long chains of records and many columns, as reader's and as writer's schema."""
 
 import json
 from typing import Any
@@ -15,7 +15,10 @@ NARROW = {"type": "record", "name": "R", "fields": [FIRST]}
 
 
 def chain(length: int) -> dict[str, Any]:
-    """Each record holds the one before it: the text is flat, the values are as deep as the chain is long."""
+    """Return a schema in which each record refers to the previous one.
+
+    The JSON text is flat, and the depth of the values is the length of the chain.
+    """
     links = [
         {
             "name": f"f{link}",

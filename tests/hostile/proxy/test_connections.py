@@ -29,7 +29,7 @@ CHUNKED = (
     b"Transfer-Encoding: chunked\r\n\r\n"
 )
 HEADERS = b"".join(b"x-%d: %s\r\n" % (number, b"y" * 90) for number in range(1000))
-# Far above what answering takes, far below what is sent.
+# The memory limit is far above the need of a response and far below the size of the flood.
 FLOOD_BYTES = 60 * 1024 * 1024
 GROWTH_MB_MAX = 40
 
@@ -43,7 +43,7 @@ def proxy(headgate_broker: HeadgateBroker, tmp_path_factory: pytest.TempPathFact
     assert proxy.stop() == 0
     assert proxy.process is not None
     told = proxy.process.log.read_text()
-    # uvicorn itself logs frames that are not UTF-8 with a trace.
+    # uvicorn logs a traceback for frames that are not UTF-8, so look only for files of the proxy.
     assert f'File "{ROOT}/proxy/' not in told
     assert "Unclosed" not in told
 
@@ -53,7 +53,7 @@ def connection(proxy: HeadgateProxy) -> socket.socket:
 
 
 def rest(open_socket: socket.socket) -> bytes:
-    """All that comes until the other side ends the connection."""
+    """Read until the peer closes the connection."""
     answer = b""
     while True:
         try:
@@ -67,7 +67,7 @@ def rest(open_socket: socket.socket) -> bytes:
 
 def exchange(proxy: HeadgateProxy, request: bytes) -> bytes:
     with connection(proxy) as open_socket:
-        with contextlib.suppress(OSError):  # it may have been told already
+        with contextlib.suppress(OSError):  # the proxy may have responded and closed the connection already
             open_socket.sendall(request)
         return rest(open_socket)
 
@@ -115,7 +115,7 @@ def test_a_thousand_short_headers_are_accepted(proxy: HeadgateProxy) -> None:
 def test_a_flood_of_requests_uses_limited_memory(proxy: HeadgateProxy, start: bytes, piece: bytes) -> None:
     before = memory_mb(proxy)
     with connection(proxy) as open_socket:
-        open_socket.settimeout(2.0)  # answers are not read, so that a flood of requests may stand still as well
+        open_socket.settimeout(2.0)  # the test reads no responses, so sending may also block
         with pytest.raises(OSError, match=r"reset|pipe|timed out"):
             open_socket.sendall(start + piece * (FLOOD_BYTES // len(piece)))
     assert memory_mb(proxy) - before < GROWTH_MB_MAX
@@ -163,7 +163,7 @@ def test_clients_that_disconnect_during_a_rebalance_leave_no_member_behind(proxy
             with connection(proxy) as open_socket:
                 path = f"{base}/consumer-groups/leavers/records?topics=leavers"
                 open_socket.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-                # Some before they are let in, some before they join, some as members.
+                # Disconnect at different times: before admission, before the join, and as a member.
                 time.sleep(number * 0.01)
         deadline = time.monotonic() + SECONDS_MAX
         while (found := client.get(f"{base}/consumer-groups/leavers/consumers")).status_code == 200:
@@ -211,7 +211,7 @@ def test_invalid_frames_close_the_websocket_or_are_ignored(proxy: HeadgateProxy,
         open_socket.sendall(f"{head}Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode())
         assert open_socket.recv(4096).startswith(b"HTTP/1.1 101")
         with contextlib.suppress(OSError):
-            # The end of a socket that is still one is answered with an end.
+            # If the WebSocket is still open, the proxy responds to the close frame.
             open_socket.sendall(FRAMES[kind] + frame(8, struct.pack(">H", 1000)))
         rest(open_socket)
     assert memory_mb(proxy) - before < GROWTH_MB_MAX

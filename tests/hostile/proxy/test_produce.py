@@ -208,7 +208,7 @@ def test_a_client_that_stops_sending_a_body_is_disconnected(proxy: HeadgateProxy
     answer = _exchange(proxy, head.encode() + b'{"records":')
     assert answer.startswith(b"HTTP/1.1 408"), answer
     assert b"did not arrive" in answer
-    # Before its first byte, too.
+    # The timeout also applies before the first byte of the body.
     assert _exchange(proxy, head.encode()).startswith(b"HTTP/1.1 408")
 
 
@@ -226,7 +226,7 @@ def _connection(proxy: HeadgateProxy) -> socket.socket:
 
 
 def _exchange(proxy: HeadgateProxy, request: bytes) -> bytes:
-    """All that comes back; nothing where the server hangs up on nonsense."""
+    """Return the response. It is empty if the server closes the connection because of an invalid request."""
     answer = b""
     with _connection(proxy) as connection:
         connection.sendall(request)

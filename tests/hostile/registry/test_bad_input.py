@@ -1,4 +1,4 @@
-"""What no client should send: each gets its code and a sentence, none an internal error, none takes long."""
+"""Invalid requests: each gets an error code and a message, none gets an internal error, and none takes long."""
 
 import json
 import random
@@ -225,7 +225,7 @@ def test_odd_paths_and_parameters_are_answered(api: RegistryApi, path: str) -> N
 
 @pytest.mark.parametrize("text", ["%FF", "a%C3", "%ED%A0%80", "%80b", "%F4%90%80%80"])
 def test_names_that_are_not_utf_8_are_refused(api: RegistryApi, text: str) -> None:
-    """Otherwise they would all be the one subject that is called like the mark for what cannot be read."""
+    """Otherwise different names would become the same subject, because U+FFFD replaces invalid bytes."""
     body = {"schema": record("a")}
     refused = [
         api.post(f"/subjects/{text}/versions", body),

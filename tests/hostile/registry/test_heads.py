@@ -1,4 +1,4 @@
-"""Heads that nobody should send to the registry: too long, without end."""
+"""Invalid request heads for the registry: too long or endless."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from tests.live.headgate_registry import HeadgateRegistry
 
 SECONDS_MAX = 20.0
 FLOOD_BYTES = 60 * 1024 * 1024
-# Far above what answering takes, far below what is sent.
+# Far above the memory of a response, far below the size of the flood.
 GROWTH_MB_MAX = 40
 HEADERS = b"".join(b"x-%d: %s\r\n" % (number, b"y" * 90) for number in range(1000))
 
@@ -28,11 +28,11 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadgateRegis
 
 
 def exchange(registry: HeadgateRegistry, request: bytes) -> bytes:
-    """All that comes until the registry ends the connection."""
+    """Send a request and read until the registry closes the connection."""
     host, _, port = registry.url.removeprefix("http://").partition(":")
     answer = b""
     with socket.create_connection((host, int(port)), timeout=SECONDS_MAX) as connection:
-        with contextlib.suppress(OSError):  # it may have been told already
+        with contextlib.suppress(OSError):  # the registry may have responded and closed the connection already
             connection.sendall(request)
         with contextlib.suppress(ConnectionResetError):
             while data := connection.recv(65536):

@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-# What takes tens of milliseconds or more to import; help and completion wait for none of it.
+# Modules whose import takes tens of milliseconds or more. Help and shell completion must not import them.
 HEAVY = ("aiokafka", "asyncio", "fastapi", "httpx", "kio", "pydantic", "pydantic_settings", "rich", "sqlite_utils")
 
 

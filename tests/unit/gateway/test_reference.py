@@ -10,7 +10,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 COMMANDS = commands()
 SETTINGS = {environment_name(name) for name in Settings.model_fields}
 
-# These print JSON whatever is asked.
+# Commands that always print JSON.
 ALWAYS_JSON = {f"headgate schema {name}" for name in ("config", "delete", "export", "mode")}
 
 

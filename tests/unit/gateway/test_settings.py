@@ -14,7 +14,7 @@ from headgate.gateway.settings.model import ServiceName, Settings, load_settings
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, an empty project below it, and no HEADGATE_ in the environment."""
+    """An empty home directory with an empty project, and no HEADGATE_* or XDG_* environment variables."""
     for name in [name for name in os.environ if name.startswith(("HEADGATE_", "XDG_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))

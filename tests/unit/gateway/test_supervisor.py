@@ -59,7 +59,7 @@ def test_one_that_ends_later_ends_the_watch() -> None:
 
 
 def test_the_last_one_stops_first_and_the_others_wait_for_it() -> None:
-    """The proxy finishes its requests with the broker still there."""
+    """The proxy needs the broker to finish its in-flight requests."""
     said: list[str] = []
     slow = (
         "import signal, sys, time; signal.signal(15, lambda *_: (time.sleep(0.3), print('{0} ends', flush=True), "

@@ -15,7 +15,7 @@ NAMES = ["plain", "a/b", "/", "//", "100%", "%2F", "%252f", "two words", "mülle
 
 
 def parameters(raw_path: str) -> dict[str, str] | None:
-    """What the route is given; None where it does not match."""
+    """Return the path parameters of the route, or None if the path does not match."""
     scope = unescape_path({"type": "http", "method": "GET", "raw_path": raw_path.encode(), "path": "not looked at"})
     match, found = ROUTE.matches(scope)
     if match is not Match.FULL:

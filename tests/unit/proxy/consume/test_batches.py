@@ -30,7 +30,7 @@ def batch(
 
 
 def control(base: int, marker: int) -> bytes:
-    """A batch of one control record: 0 aborts, 1 commits."""
+    """Return a batch with one control record: 0 is an abort marker, 1 a commit marker."""
     make: Any = DefaultRecordBatchBuilder
     builder = make(2, 0, True, PRODUCER, 0, 0, 1 << 20)
     builder.append(0, 1_700_000_000_000, struct.pack(">hh", 0, marker), b"\x00" * 6, [])

@@ -19,7 +19,7 @@ from headgate.serdes import AsyncRegistryClient, RegistrySettings
 
 
 class FakeMember:
-    """Has three records, and a broker that fails as often as told."""
+    """A group member with three records. The first `failures` commits fail."""
 
     def __init__(self, failures: int) -> None:
         self.failures = failures
@@ -48,7 +48,7 @@ class FakeMember:
 
 
 async def opened(member: FakeMember) -> GroupStream:
-    """A stream that has sent its three rows."""
+    """Return a stream that has sent its three rows."""
     nowhere = AsyncRegistryClient(RegistrySettings(urls=("http://127.0.0.1:1",)))
     readers: Any = SimpleNamespace(
         payloads=Payloads(nowhere), sender=None, stopping=asyncio.Event(), memory=StreamMemory(1 << 20)

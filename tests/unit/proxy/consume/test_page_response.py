@@ -1,4 +1,4 @@
-"""Pages hold their memory until the client has read them."""
+"""A page keeps its memory reserved until the client has read it."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Records of compressed batches, for readers of the proxy."""
+"""Reads records from compressed batches, as the proxy does."""
 
 import asyncio
 import struct
@@ -65,7 +65,7 @@ def _chunk(data: bytes) -> Any:
 
 
 def test_the_event_loop_runs_while_a_batch_is_decompressed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decompression waits for the loop here: on the loop itself it would wait for ever."""
+    """Decompression waits for the event loop. On the event loop itself, it would deadlock."""
     loop_has_run = threading.Event()
     has_waited: list[bool] = []
 

@@ -27,7 +27,7 @@ class Record:
 def rows(
     kind: ReadFormat, *records: Record, shape: Any = v2_rows, schemas: dict[int, dict[str, str]] | None = None
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Rows as a client parses them, and the paths that the registry was asked for."""
+    """Return the rows as a client parses them, and the paths of all requests to the registry."""
     asked: list[str] = []
 
     def registry(request: httpx.Request) -> httpx.Response:

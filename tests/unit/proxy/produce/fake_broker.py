@@ -1,6 +1,6 @@
-"""A broker with Kafka's rules for idempotent producers (KIP-98), and a network that loses, delays and repeats.
+"""Fake broker with Kafka's rules for idempotent producers (KIP-98), behind a network that loses and delays messages.
 
-The broker never lies: a batch that it calls out of order is not in its log. Everything else may happen.
+One guarantee always holds: a batch that the broker rejects as out of order is not in its log.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Partition:
 
 
 class FakeBroker:
-    """Two nodes; partition p is led by node p % 2. Takes the place of the link to the brokers."""
+    """Replaces the link to the brokers. There are two nodes, and node p % 2 leads partition p."""
 
     def __init__(self, seed: int, partition_count: int, fault_rate: float) -> None:
         self.random = random.Random(seed)
@@ -65,7 +65,10 @@ class FakeBroker:
         self._identities = count(100)
 
     def connected(self) -> "FakeBroker":
-        """The same brokers, as another worker sees them: each worker has one batch of a partition in flight."""
+        """Return a link of another worker to the same brokers.
+
+        Each worker has at most one batch of a partition in flight.
+        """
         other = copy.copy(self)
         other.in_flight = set()
         return other
@@ -109,7 +112,7 @@ class FakeBroker:
         if self._happens(0.3):
             raise kafka.NodeNotReadyError("not connected")
         if self._happens(0.3):
-            # The request is stuck on its way and arrives after its sender gave it up.
+            # The network delays the request. It arrives after the request timeout of the sender.
             self.late.append(asyncio.create_task(self._arrive_late(sent)))
             raise kafka.RequestTimedOutError
         answers = {("t", row[0]): self._append(*row) for row in sent}

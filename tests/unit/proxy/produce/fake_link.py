@@ -1,4 +1,4 @@
-"""Brokers that answer when they are let, and remember what they were sent."""
+"""Fake link to the brokers. It records all batches, and the test decides when a broker responds."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from headgate.proxy.errors import TopicNotFound
 
 @dataclass(frozen=True)
 class Sent:
-    """A batch as it was on the wire."""
+    """A batch as sent to the broker."""
 
     partition: int
     producer_id: int
@@ -69,7 +69,7 @@ class FakeLink:
     async def close(self) -> None: ...
 
     def place(self, offset: int, partition: int = 0) -> None:
-        """Let the last request succeed."""
+        """Complete the last request successfully."""
         self.answers[-1].set_result({("t", partition): Placed(None, offset, None)})
 
     def refuse(self, error: ErrorCode, partition: int = 0) -> None:

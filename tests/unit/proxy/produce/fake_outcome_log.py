@@ -1,4 +1,4 @@
-"""The journal of keyed requests without Kafka: one list that all workers append to, and that they read late."""
+"""In-memory outcome log for requests with an Idempotency-Key. Workers share it and may read stale data."""
 
 import asyncio
 import random
@@ -17,7 +17,7 @@ class FakeOutcomeLog:
     async def find(self, key: bytes) -> Entry | None:
         await asyncio.sleep(0)
         if self._happens(0.3):
-            return None  # not read so far
+            return None  # this worker has not read the entry yet
         return self._entries.get(key)
 
     async def announce(self, key: bytes, intent: Intent) -> Entry:

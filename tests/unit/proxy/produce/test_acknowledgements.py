@@ -1,7 +1,7 @@
-"""Model test: what the proxy acknowledges is stored exactly once, whatever the network and the brokers do.
+"""Model test: every acknowledged record is stored exactly once, despite faults of the network and the brokers.
 
-Many clients write at random, with and without a key, through two workers, while requests are lost, delayed, refused and
-answered twice, and while workers are replaced. A seed replays a failure.
+Many clients write random records through two workers, with and without an Idempotency-Key. Meanwhile requests are lost,
+delayed and rejected, and workers are replaced. A seed replays a failure.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Worker:
 
 
 class History:
-    """What clients were told, by record id."""
+    """The results that clients received, by record value."""
 
     def __init__(self) -> None:
         self.acknowledged: dict[bytes, tuple[int, int]] = {}
@@ -110,13 +110,13 @@ class Run:
 
         work = self.random.choice(self.workers).once.answer(key, "v2", "t", b"", prepare, conclude)
         try:
-            # Some clients hang up in the middle and send the request again.
+            # Some clients disconnect during the request and retry it.
             async with asyncio.timeout(0.005 if self.random.random() < 0.2 else None):
                 answered = await work
         except (ProxyError, TimeoutError):
             return False
         if answered.is_repeated:
-            # The first response was lost; the records were acknowledged all the same.
+            # The first response was lost, but the records are acknowledged.
             self.history.acknowledged.update(
                 {value: (-1, -1) for value in values if value not in self.history.acknowledged}
             )

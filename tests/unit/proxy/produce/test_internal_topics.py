@@ -1,4 +1,4 @@
-"""Topics that only the proxy or the brokers write to."""
+"""Topics that only the proxy or the brokers may write."""
 
 from typing import Any
 

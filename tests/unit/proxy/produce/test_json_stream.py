@@ -1,4 +1,4 @@
-"""Splitting a stream into JSON objects, for all chunk boundaries."""
+"""Splits a stream into JSON objects, for all chunk boundaries."""
 
 import json
 

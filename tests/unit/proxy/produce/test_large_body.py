@@ -27,7 +27,7 @@ def parsed(body: bytes) -> Any:
 
 
 async def counted(work: Awaitable[Result]) -> tuple[Result, int]:
-    """The result, and how often another task ran meanwhile."""
+    """Return the result, and how often another task ran meanwhile."""
     turns = 0
 
     async def other() -> None:
@@ -104,7 +104,7 @@ def test_many_records_are_placed_in_slices_and_in_order(monkeypatch: pytest.Monk
         placing = asyncio.create_task(counted(sender.place("t", records)))
         delivered = 0
         while delivered < count:
-            while not link.answers or link.answers[-1].done():  # noqa: ASYNC110  # the sender tells nobody
+            while not link.answers or link.answers[-1].done():  # noqa: ASYNC110  # the sender has no event for this
                 await asyncio.sleep(0)
             batch = link.sent[-1]
             assert batch.values == tuple(b"%d" % number for number in range(delivered, delivered + len(batch.values)))

@@ -1,4 +1,4 @@
-"""Which numbers a request with an Idempotency-Key goes out under, and which answer counts."""
+"""Requests with an Idempotency-Key: their producer ids and sequence numbers, and the response that clients get."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,7 +29,7 @@ from tests.unit.proxy.produce.fake_link import FakeLink
 
 
 class FakeLog:
-    """The log without Kafka: what was said, in order; the first intent for a key counts."""
+    """In-memory outcome log. The first intent for a key wins, unless a later one is its restart."""
 
     def __init__(self) -> None:
         self.intents: dict[bytes, Intent] = {}
@@ -94,7 +94,7 @@ class World:
         return (await (worker or self.once).answer(key, "v2", "t", value, prepare, conclude)).body
 
     async def sent(self, count: int) -> None:
-        while len(self.link.sent) < count:  # noqa: ASYNC110  # the sender under test tells nobody
+        while len(self.link.sent) < count:  # noqa: ASYNC110  # the sender has no event for this
             await asyncio.sleep(0.001)
 
 
@@ -231,7 +231,7 @@ def test_a_lost_sequence_of_a_request_that_another_worker_finished_writes_nothin
         asking = asyncio.create_task(world.ask("key", b"v"))
         await world.sent(1)
         (name, intent) = next(iter(world.log.intents.items()))
-        # The other worker's outcome is in the log, and its lease has moved on: the broker no longer has the batch.
+        # The log contains the other worker's outcome. Its lease has advanced, so the broker has forgotten the batch.
         world.log.outcomes[name] = Outcome(intent.fingerprint, b"its answer")
         world.link.refuse(ErrorCode.out_of_order_sequence_number)
         assert await asking == b"its answer"

@@ -1,4 +1,4 @@
-"""Encoders of payloads with a schema: which schema a request gets, and how often the registry is asked."""
+"""Encoders of payloads with a schema: the selected schema and the number of registry requests."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Batches that grow only while the broker is busy, and are written once whatever happens on the way."""
+"""The sender batches records only while the broker is busy, and writes each record once despite network faults."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -41,8 +41,8 @@ def record(value: bytes, partition: int | None = 0, key: bytes | None = None) ->
 
 
 async def sent(link: FakeLink, count: int) -> None:
-    """Returns when so many batches have left."""
-    while len(link.sent) < count:  # noqa: ASYNC110  # the sender under test tells nobody
+    """Wait until the sender has sent `count` batches."""
+    while len(link.sent) < count:  # noqa: ASYNC110  # the sender has no event for this
         await asyncio.sleep(0.001)
 
 
@@ -455,7 +455,7 @@ def test_partition_queues_are_bounded_and_a_dropped_sequence_starts_under_a_new_
 def test_keys_choose_the_partition_as_java_does_and_unknown_partitions_are_refused() -> None:
     async def scenario(link: FakeLink, sender: Sender) -> None:
         tickets = await sender.place("t", [record(b"v", None, key) for key in (b"a", b"b", b"c", b"d")])
-        # murmur2 of Java's DefaultPartitioner over two partitions.
+        # The result of Java's DefaultPartitioner (murmur2) for two partitions.
         assert [ticket.partition for ticket in tickets] == [0, 0, 0, 1]
         with pytest.raises(PartitionNotFound):
             await sender.place("t", [record(b"v", 7)])
