@@ -2,7 +2,7 @@
 
 A producer that sends one batch per request to one partition sends nearly the same bytes each time. Only the correlation
 id and the records differ. The fast path stores the parsed fields under the request's prefix, the bytes before the
-records. A later request with the same prefix has the same fields if its records extend to the end of the request.
+records. A later request with the same prefix has the same fields if its records end the request.
 `broker.handlers.produce` still verifies every batch. All other requests take the normal path.
 """
 

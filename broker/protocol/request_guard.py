@@ -6,7 +6,7 @@ loop for minutes. Therefore the guard compares each count with the remaining byt
 It also removes unknown tagged fields: Kafka ignores them (KIP-482), but kio rejects them. kio checks all other fields.
 
 The guard follows a flat plan per API and version. The plan is built once from kio's schema. Adjacent fields of fixed
-size form one step, so a Produce or Fetch request for one partition takes about a dozen steps.
+size form one step. A Produce or Fetch request for one partition takes about a dozen steps.
 """
 
 import struct
@@ -35,7 +35,7 @@ _ARRAY, _NULLABLE_ARRAY, _COMPACT_ARRAY, _NULLABLE_COMPACT_ARRAY = range(6, 10)
 _Step: TypeAlias = tuple[int, int, "_Plan"]
 """The kind of the field, a number, and the plan of the nested fields.
 
-The number is the bytes to skip, the minimum size of an array item, or a bit mask of the known tags.
+The number is one of: bytes to skip, minimum size of an array item, bit mask of the known tags.
 """
 
 _Plan: TypeAlias = tuple[_Step, ...]

@@ -5,7 +5,7 @@ _HTTP_BEGINNINGS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC
 
 
 def other_protocol(size: int) -> str:
-    """Return a hint for the log if the frame length `size` is the start of TLS or HTTP, else an empty string."""
+    """Return a hint for the log if `size`, the frame length, is the start of TLS or HTTP. Otherwise return ''."""
     first = size.to_bytes(4, signed=True)
     if first[0] == _TLS_HANDSHAKE and first[1] == _TLS_MAJOR_VERSION:
         return "; this looks like TLS, and this listener speaks PLAINTEXT"
