@@ -1,7 +1,7 @@
 """A real browser reads the streams from the proxy's origin and from allowed origins, and not from others.
 
-Only a browser can show that its EventSource accepts the events and resumes at its position, and that its same-origin
-policy lets the right pages through.
+Only a browser can show that its EventSource accepts the events and resumes at its position. The tests also check its
+same-origin policy.
 """
 
 import json
