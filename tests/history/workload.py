@@ -1,7 +1,7 @@
-"""Runs a produce workload against a proxy, injects faults, reads the log back, and returns the violations.
+"""Runs a produce workload against a proxy, starts disturbances, reads the log back, and returns the violations.
 
-A fault (kill the proxy, kill the broker) starts after a given share of the requests. So a run has the same structure
-on a fast and on a busy machine. Requests with an idempotency key are retried until they are acknowledged.
+A disturbance (kill the proxy, kill the broker) starts after a given share of the requests. So a run has the same
+structure on a fast and on a busy machine. Requests with an idempotency key are retried until they are acknowledged.
 """
 
 import asyncio

@@ -18,7 +18,7 @@ from tests.live.process import ServerProcess
 NAMES = ("chromium", "chromium-headless-shell", "google-chrome")
 START_SECONDS_MAX = 60.0
 ANSWER_SECONDS_MAX = 30.0
-# The sandbox does not work as root. Containers have little shared memory. The browser must not use the network.
+# The sandbox does not work as root. Containers have little shared memory. The browser must not use external networks.
 FLAGS = (
     "--headless",
     "--no-sandbox",

@@ -5,7 +5,7 @@ import random
 import socket
 import time
 
-# Linux assigns ephemeral ports from 32768 on. It could assign such a port between the check and the bind.
+# Linux assigns ephemeral ports from 32768 on. It could assign a port from that range between check and bind.
 FIRST_PORT = 15000
 LAST_PORT = 31999
 
