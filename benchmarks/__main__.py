@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 
 # Shared modules, which are not benchmarks.
-PARTS = frozenset(
-    {"__init__", "__main__", "harness", "raw_load", "rdkafka_load", "http_load", "spark_contenders", "spark_data"}
-)
+PARTS = frozenset({
+    "__init__", "__main__", "cold_load", "greedy_load", "harness", "http_load", "raw_load", "rdkafka_load",
+    "spark_contenders", "spark_data",
+})  # fmt: skip
 
 
 def names() -> list[str]:

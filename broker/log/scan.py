@@ -87,9 +87,12 @@ def scan(
 def find_sound(file: LogFile, start: int, limit: int, offset_min: int) -> int:
     """Return the position of the first valid batch at or after `start` with a base offset of at least `offset_min`.
 
-    Returns `limit` if there is none. Searches for the upper 32 bits of `offset_min`, followed by the magic byte.
+    Returns `limit` if there is none. Searches for the upper 32 bits of a base offset, followed by the magic byte.
     """
-    pattern = re.compile(b"(?=" + re.escape((offset_min >> 32).to_bytes(4)) + b".{12}\x02)", re.DOTALL)
+    # A segment spans at most 2**31 offsets, so the upper 32 bits increase at most once.
+    upper = offset_min >> 32
+    starts = b"|".join(re.escape(each.to_bytes(4)) for each in (upper, upper + 1))
+    pattern = re.compile(b"(?=(?:" + starts + b").{12}\x02)", re.DOTALL)
     position = start
     while position < limit:
         chunk = file.read(position, min(chunk_bytes, limit - position))

@@ -120,7 +120,7 @@ class RegistryProcess:
             [
                 sys.executable,
                 "-m",
-                "registry",
+                "headgate.registry",
                 "--listen",
                 f"127.0.0.1:{self.port}",
                 "--data-dir",
