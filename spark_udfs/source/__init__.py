@@ -1,5 +1,5 @@
-"""The data source `headgate`: topics to DataFrames and back over the Kafka protocol, with no jar.
+"""The data source `headgate`: reads topics as DataFrames and writes DataFrames to topics. It requires no jar.
 
-`data_source` is what Spark loads (through `pyspark_headgate`, or `spark.dataSource.register`). Each part is imported
-when it is used, so that this package can be imported where pyspark is not installed.
+Spark loads `data_source` through `pyspark_headgate` or `spark.dataSource.register`. Submodules are imported on first
+use, so that this package can be imported without pyspark.
 """

@@ -1,4 +1,4 @@
-"""Reader of batch queries: the driver plans offset ranges, and each task reads one."""
+"""Reader of batch queries: the driver plans offset ranges, and each task reads one range."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +22,7 @@ class BatchReader(DataSourceReader):
         return [RangePartition(one) for one in loop_thread().run(self._ranges())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Without partitions, Spark would create an empty one itself.
+        # If the plan has no partitions, Spark creates an empty partition.
         return read_range(self._spec, partition.wanted) if isinstance(partition, RangePartition) else iter(())
 
     async def _ranges(self) -> list[OffsetRange]:

@@ -1,7 +1,7 @@
 """Topics, offsets and fetches of record batches, for the driver and the tasks.
 
-Retries errors that are temporary: a broker restarts, a leader is elected. Reading never creates a topic. All tasks of a
-process share one `Cluster`, which runs on the event loop of the process.
+Retries temporary errors with backoff, such as a broker restart or a leader election. Reading never creates a topic. All
+tasks of a process share one `Cluster`, which runs on the event loop of the process.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ from headgate.spark_udfs.source.receive_buffer import Block
 from headgate.spark_udfs.source.topics import Selection
 
 FIRST_CONNECTION_SECONDS_MAX = 3.0
-"""How long to try brokers that never responded: a wrong address must not look like a slow job."""
+"""How long to retry brokers that never responded. A wrong address must not look like a slow job."""
 WORKER_CONNECTION_SECONDS_MAX = 20.0
-"""The same in a worker. The driver has just used these brokers, so they are probably restarting."""
+"""The same limit in a worker. The driver has just used these brokers, so they are probably restarting."""
 UNKNOWN_TOPIC_SECONDS_MAX = 1.0
-"""A new topic is not known to all brokers at once."""
+"""How long to retry an unknown topic. Brokers learn about a new topic at different times."""
 UNKNOWN_TOPIC_PAUSE_SECONDS = 0.25
 
 Result = TypeVar("Result")
@@ -60,12 +60,12 @@ class Cluster:
         self._client: Any = None
         """A `MetadataClient`, which has no type hints."""
         self._fetching: dict[int, FetchConnection] = {}
-        """By node id."""
+        """Connections by node id."""
         self._opening = asyncio.Lock()
         self._advertised: list[str] = []
         """The addresses of the brokers in the metadata."""
         self._has_answered = False
-        """A broker has responded at its advertised address."""
+        """True after a broker has responded at its advertised address."""
         self._topic_ids: TopicIds = {}
 
     async def partitions(self, selection: Selection, *, may_miss: bool = False) -> list[TopicPartition]:
@@ -82,26 +82,26 @@ class Cluster:
             await asyncio.sleep(UNKNOWN_TOPIC_PAUSE_SECONDS)
 
     def topic_ids(self, places: Iterable[TopicPartition]) -> TopicIds:
-        """The ids of the partitions' topics in the last metadata (KIP-516). Brokers before Kafka 2.8 have none."""
+        """Returns the topic ids in the last metadata (KIP-516). Brokers before Kafka 2.8 have no topic ids."""
         return {at.topic: self._topic_ids[at.topic] for at in places if at.topic in self._topic_ids}
 
     async def offsets(
         self, times: Mapping[TopicPartition, int], isolation: Isolation
     ) -> dict[TopicPartition, int | None]:
-        """The offset for EARLIEST, LATEST or a timestamp in milliseconds. None: all records are older."""
+        """Returns the offset for EARLIEST, LATEST or a timestamp in milliseconds. None if all records are older."""
         if not times:
             return {}
         return await self._retried(lambda: self._offsets_once(times, isolation), "offsets")
 
     async def edges(self, places: Iterable[TopicPartition], where: int, isolation: Isolation) -> Offsets:
-        """The first offset (EARLIEST) or the next offset (LATEST) of each partition."""
+        """Returns the first offset (EARLIEST) or the next offset (LATEST) of each partition."""
         found = await self.offsets(dict.fromkeys(places, where), isolation)
         return {at: offset or 0 for at, offset in found.items()}
 
     async def fetch(
         self, at: TopicPartition, offset: int, *, block: Block, bytes_max: int, wait_ms: int, isolation: Isolation
     ) -> Fetched:
-        """The batches from an offset on, as views of the block. Empty if no record arrives within `wait_ms`."""
+        """Returns the batches from an offset on, as views of the block. Empty if no record arrives within `wait_ms`."""
         request = fetch_request({at: offset}, bytes_max=bytes_max, wait_ms=wait_ms, isolation=isolation)
         what = f"records of {at.topic}-{at.partition}"
         return await self._retried(lambda: self._fetch_once(at, request, block), what)
@@ -174,7 +174,7 @@ class Cluster:
         return int(node)
 
     async def _update(self, client: Any, topics: list[str] | None) -> None:
-        """Update the metadata, with the ids of topics."""
+        """Updates the metadata and the topic ids."""
         nodes = [broker.nodeId for broker in client.cluster.brokers()]
         error: Exception = kafka.KafkaConnectionError("no broker is known")
         for node in nodes:
@@ -194,7 +194,7 @@ class Cluster:
         raise error
 
     async def _retried(self, once: Callable[[], Awaitable[Result]], what: str) -> Result:
-        """Retry temporary errors. Raises a `SourceError`."""
+        """Retries temporary errors with backoff. Raises a `SourceError`."""
         began = time.monotonic()
         pause = RETRY_SECONDS
         while True:
@@ -206,7 +206,7 @@ class Cluster:
                 waited = time.monotonic() - began
                 if not self._may_pass(error, waited):
                     raise await self._explained(error, what, waited) from error
-                # Leaders have moved, or brokers have new addresses: bootstrap again.
+                # Leaders have moved, or brokers have new addresses: re-bootstrap.
                 await self.close()
             await asyncio.sleep(pause)
             pause = min(2 * pause, RETRY_SECONDS_MAX)
@@ -236,7 +236,7 @@ class Cluster:
         return source_error(error)
 
     def _patience(self) -> float:
-        """How long to try to connect, in seconds."""
+        """Returns how long to retry connecting, in seconds."""
         longest = self._options.api_timeout_ms / 1000
         if self._has_answered:
             return longest

@@ -1,7 +1,8 @@
 """The columns of the data source: their Spark types, and the conversion of records to Arrow.
 
-Raw columns are those of Spark's Kafka source. With decoding, `value` contains the decoded value, and the columns
-`reason`, `schema_id` and `raw` of `from_registry_avro` are added. Spark compares types exactly, with nullability.
+Without decoding, the columns are those of Spark's Kafka source. With decoding, `value` contains the decoded value, and
+the columns `reason`, `schema_id` and `raw` of `from_registry_avro` are added. Spark compares types exactly, including
+nullability.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +49,10 @@ _HEADERS_TYPE = ArrayType(StructType([StructField("key", StringType()), StructFi
 
 
 def table_schema(decoding: Decoding | None, *, has_headers: bool, registry: str | None) -> StructType:
-    """All columns. `registry`: the registry URLs, stored in the metadata of the value column for later decoding."""
+    """Returns all columns. `registry` contains the registry URLs.
+
+    The metadata of the value column stores them for later decoding.
+    """
     metadata = {METADATA_URL: registry} if registry else None
     fields = [StructField(name, kind) for name, (kind, _) in _RAW.items()]
     value: DataType = BinaryType() if decoding is None else spark_type(decoding.decoder().type)
@@ -63,7 +67,7 @@ def table_schema(decoding: Decoding | None, *, has_headers: bool, registry: str 
 
 
 def chosen(table: StructType, columns: Sequence[str] | None) -> StructType:
-    """Some of the columns, in the order asked for. Raises `BadOption`."""
+    """Returns the selected columns in the given order (projection). Raises `BadOption`."""
     if columns is None:
         return table
     known = {field.name.lower(): field for field in table.fields}
@@ -74,7 +78,7 @@ def chosen(table: StructType, columns: Sequence[str] | None) -> StructType:
 
 
 def flattened(table: StructType) -> StructType:
-    """With the fields of the value in its place. Raises `BadOption`."""
+    """Replaces the value column with its fields. Raises `BadOption`."""
     if "value" not in table.names:
         return table
     value = table["value"].dataType
@@ -90,7 +94,7 @@ def flattened(table: StructType) -> StructType:
 
 
 def check_schema(wanted: StructType, table: StructType) -> None:
-    """A schema given by the user may leave columns out, and change nothing else. Raises `BadOption`."""
+    """Checks a schema of the user. It may omit columns, but must not change them. Raises `BadOption`."""
     known = {field.name: field.dataType for field in table.fields}
     for field in wanted.fields:
         if field.name not in known:
@@ -125,13 +129,13 @@ class RowBatches:
         }
 
     def batches(self, records: RecordRows) -> Iterator[pa.RecordBatch]:
-        """Several batches if the decoded values are too large for one. Raises `PoisonError` in mode FAIL."""
+        """Yields several batches if the decoded values are too large for one. Raises `PoisonError` in mode FAIL."""
         if self._decoding is None:
             yield self._batch(records, {})
             return
         for start, columns in self._decoded(records, self._decoding):
             taken = records.slice(start, len(columns.reasons))
-            # Payloads are needed only for bad rows: for a column, or for an error that quotes them.
+            # Copy payloads only for poison rows, if the `raw` column or an error message contains them.
             is_quoted = "raw" in self._names or self._decoding.on_poison is OnPoison.FAIL
             is_copied = is_quoted and len(poison_rows(columns)) > 0
             payloads = taken.column("value") if is_copied else pa.nulls(len(taken), pa.binary())
@@ -144,7 +148,7 @@ class RowBatches:
             yield self._batch(taken, made)
 
     def _decoded(self, records: RecordRows, decoding: Decoding) -> Iterator[tuple[int, Columns]]:
-        """Slices of rows, each with the index of its first row."""
+        """Yields slices of decoded rows, each with the index of its first row."""
         if decoding.is_in_place and not records.has_headers:
             return decoding.in_place(records.payloads())
         headers = records.column("headers") if records.has_headers else None
@@ -161,12 +165,12 @@ def _repeated(value: object, kind: pa.DataType, rows: int) -> pa.Array:
 
 
 def _constant(value: object, kind: pa.DataType, rows: int) -> pa.Array:
-    # Rounded up to a power of two, so that batches of different sizes share a few cached arrays.
+    # Round up to a power of two, so that batches of different sizes share a few cached arrays.
     return _repeated(value, kind, 1 << max(rows - 1, 0).bit_length()).slice(0, rows)
 
 
 def _microseconds(times: pa.Array) -> pa.Array:
-    """Timestamps outside the range of Spark, and missing timestamps, are null."""
+    """Converts to microseconds. Missing timestamps and timestamps outside Spark's range become null."""
     milliseconds = times.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     is_outside = (milliseconds > MILLISECONDS_MAX) | (milliseconds < -MILLISECONDS_MAX)
     mask = is_outside | times.is_null().to_numpy(zero_copy_only=False) if times.null_count else is_outside
@@ -177,7 +181,7 @@ def _microseconds(times: pa.Array) -> pa.Array:
 
 
 def _headers(lists: pa.Array) -> pa.Array:
-    """Without headers, the column is null, as in Spark's Kafka source."""
+    """Converts the headers. A record without headers has null, as in Spark's Kafka source."""
     offsets = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset : lists.offset + len(lists) + 1]
     has_some = offsets[1:] > offsets[:-1]
     present = None if has_some.all() else pa.py_buffer(np.packbits(has_some, bitorder="little"))
@@ -187,7 +191,7 @@ def _headers(lists: pa.Array) -> pa.Array:
 
 
 def cut(records: RecordRows, end: int) -> RecordRows:
-    """Remove the records at the end offset and beyond."""
+    """Removes the records at the end offset and beyond."""
     if len(records) == 0 or records.offsets[-1] < end:
         return records
     return records.slice(0, int(np.searchsorted(records.offsets, end)))

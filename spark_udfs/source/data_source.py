@@ -2,7 +2,7 @@
 
 Spark creates an instance on the driver, requests its schema, and pickles it to the processes that create readers and
 writers. The pickled instance contains the reader schema. Spark starts a process for each step, and each process loads
-this module: imports are local to the steps that need them.
+this module. Each step therefore imports only the modules that it needs.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class HeadgateDataSource(DataSource):
     def schema(self) -> StructType:
         from headgate.spark_udfs.source.options import read_options
 
-        # Batch or stream is not known yet. Options that only one of them supports are checked later.
+        # Spark does not tell yet whether the query is a batch or a stream. Options of only one kind are checked later.
         options = read_options(_without_ends(self.options), is_streaming=True)
         return self._table(options)
 
@@ -77,7 +77,7 @@ class HeadgateDataSource(DataSource):
         return RowStreamWriter(options, schema)
 
     def _table(self, options: "ReadOptions") -> StructType:
-        """The columns that the options select. Sends at most one request to the registry."""
+        """Returns the columns that the options select. Sends at most one request to the registry."""
         from headgate.spark_udfs.source.columns import chosen, flattened, table_schema
         from headgate.spark_udfs.source.decoded import read_registry
 

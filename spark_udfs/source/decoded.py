@@ -31,7 +31,7 @@ class DecodingOptions:
     on_new_version: OnNewVersion = OnNewVersion.KEEP
 
     def planned(self, registry: tuple[tuple[str, str], ...]) -> Decoding:
-        """Fetch the reader schema from the registry, on the driver. Raises `BadOption`, `ReaderError`."""
+        """Fetches the reader schema from the registry, on the driver. Raises `BadOption`, `ReaderError`."""
         try:
             return plan_decoding(
                 self.choice,
@@ -52,7 +52,7 @@ def read_registry(options: tuple[tuple[str, str], ...]) -> RegistryOptions:
 
 
 def read_decoding_options(options: Mapping[str, str]) -> DecodingOptions | None:
-    """From the options by lower-case name; None where none of them asks for decoding. Raises `BadOption`."""
+    """Parses options with lower-case names. Returns None if no decoding option is set. Raises `BadOption`."""
     given = [name for name in DECODING_OPTIONS if name in options]
     if not given:
         return None
@@ -78,7 +78,7 @@ def read_decoding_options(options: Mapping[str, str]) -> DecodingOptions | None:
 
 
 def _fields(text: str | None) -> tuple[str, ...] | None:
-    """A JSON array, or names separated by commas."""
+    """Parses a JSON array or a comma-separated list of names."""
     if text is None:
         return None
     if text.lstrip().startswith("["):

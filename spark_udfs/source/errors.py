@@ -92,7 +92,7 @@ _TABLE: dict[type[client.KafkaClientError], type[SourceError]] = {
 
 
 def source_error(error: BaseException) -> SourceError:
-    """The error for an error of the Kafka client, of aiokafka or of a socket."""
+    """Maps an error of the Kafka client, of aiokafka or of a socket to a `SourceError`."""
     if isinstance(error, SourceError):
         return error
     found = client_error(error)

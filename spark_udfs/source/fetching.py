@@ -1,7 +1,7 @@
 """Fetches the record batches of one offset range. The next fetch is in flight while the caller processes the last one.
 
-At most two fetch responses are in memory, each of about `fetch_bytes`. A larger batch is fetched alone. Lost or
-unreadable records fail the range, unless the user accepts data loss.
+At most two fetch responses are in memory, each of about `fetch_bytes`. A larger batch is fetched alone. Lost or damaged
+records fail the range, unless the user accepts data loss.
 """
 
 import logging
@@ -33,16 +33,16 @@ STALLED_SECONDS_MAX = 120.0
 """How long a fetch may return no records although the log contains some. Same as in Spark's Kafka source."""
 
 COMPRESSED_BYTES_MAX = 512 * 1024
-"""Compressed batches to decompress together: usually some megabytes of records. A single batch may be larger."""
+"""Size of the compressed batches to decompress together, usually some megabytes of records. One batch may be larger."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Complete batches with records from `first_offset` on. Some records may be at the end of the range or beyond.
+    """Complete batches with records from `first_offset` on. The last batch may extend beyond the end of the range.
 
-    A later fetch overwrites the bytes: do not refer to them after taking the next piece.
+    A later fetch overwrites the bytes. Do not use them after requesting the next piece.
     """
 
     batches: bytes | memoryview
@@ -104,7 +104,7 @@ class RangeFetcher:
     def _send(self, position: int) -> None:
         if position < self._wanted.end:
             options = self._options
-            # The other block contains the bytes that the caller processes.
+            # Swap the blocks: the other block contains the bytes that the caller processes.
             self._blocks.reverse()
             self._coming = self._thread.start(
                 self._cluster.fetch(
@@ -123,12 +123,12 @@ class RangeFetcher:
         return coming.result()
 
     def _after_loss(self, position: int) -> int:
-        """The next position after the broker reported that `position` is out of range. Raises `DataLost`."""
+        """Returns the next position after an OFFSET_OUT_OF_RANGE error at `position`. Raises `DataLost`."""
         at, end = self._wanted.at, self._wanted.end
         first, last = self._thread.run(_edges(self._cluster, at, self._options.isolation))
         following = min(first, end) if first > position else end
         if first <= position < last:
-            return position  # The position exists again, for example after a change of the leader.
+            return position  # The position exists again, for example after a leader change.
         lost(
             f"Offsets {position} to {following - 1} of {_name(at)} do not exist: the log starts at {first} and ends at "
             f"{last}. Retention removed the records, or the topic was deleted and created again.",
@@ -137,7 +137,7 @@ class RangeFetcher:
         return following
 
     def _without_progress(self, fetched: Fetched, position: int, progressed: float) -> int:
-        """The next position after a response without a complete batch."""
+        """Returns the next position after a response without a complete batch."""
         at, end = self._wanted.at, self._wanted.end
         if len(fetched.batches) >= HEADER_BYTES:
             raise UnreadableBatch(
@@ -163,7 +163,7 @@ class RangeFetcher:
 
 
 def whole_batches(data: bytes | memoryview, end: int) -> tuple[int, int]:
-    """The number of bytes in complete batches that begin before `end`, and the offset after them (-1 if none)."""
+    """Returns the size of the complete batches that begin before `end`, and the offset after them (-1 if none)."""
     position, after = 0, -1
     while len(data) - position >= HEADER_BYTES:
         base_offset, length, last_offset_delta = BOUNDS.unpack_from(data, position)
@@ -171,7 +171,7 @@ def whole_batches(data: bytes | memoryview, end: int) -> tuple[int, int]:
         if size < HEADER_BYTES or size > len(data) - position:
             break
         if base_offset >= end:
-            # Compaction removed the records between them.
+            # Compaction removed the records before this batch.
             return position, max(after, end)
         after = base_offset + max(last_offset_delta, 0) + 1
         position += size
@@ -179,7 +179,7 @@ def whole_batches(data: bytes | memoryview, end: int) -> tuple[int, int]:
 
 
 def runs(batches: bytes | memoryview) -> Iterator[memoryview]:
-    """Groups of consecutive complete batches to decompress at once: all of them, or fewer if they are compressed."""
+    """Yields groups of consecutive batches to decompress together: all uncompressed ones, or fewer compressed ones."""
     view = memoryview(batches)
     position = first = 0
     while position < len(view):

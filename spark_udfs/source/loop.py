@@ -1,6 +1,6 @@
-"""One event loop per process, in a separate thread: Spark calls from plain threads, aiokafka needs an event loop.
+"""One event loop per process, in a separate thread. Spark calls from plain threads, but aiokafka needs an event loop.
 
-While the calling thread decodes one fetch without the GIL, this thread receives the next.
+While the calling thread decodes one fetch without the GIL, this thread receives the next fetch.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine and return its result. Raises its exceptions."""
+        """Runs a coroutine and returns its result. Raises its exceptions."""
         task = self.start(work)
         try:
             return task.result()
@@ -38,5 +38,5 @@ def loop_thread() -> LoopThread:
 
 @cache
 def _of_process(_process_id: int) -> LoopThread:
-    # By process: a fork copies the object, but not the thread.
+    # Cache per process: a fork copies the object, but not the thread.
     return LoopThread()

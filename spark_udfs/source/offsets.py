@@ -1,8 +1,8 @@
-"""Offsets of topic partitions, as Spark keeps them in a checkpoint: `{"orders": {"0": 23, "1": 345}}`.
+"""Offsets of topic partitions in a Spark checkpoint: `{"orders": {"0": 23, "1": 345}}`. No I/O.
 
-The form is that of Spark's own Kafka source: the offset of a partition is that of the next record to read. What a
-stream remembers besides stands under names that no topic can have. Spark compares offsets as texts, so the order is
-always the same. Pure functions; who asks the brokers is `spark_udfs.source.cluster`.
+The format is that of Spark's Kafka source. The offset of a partition is the offset of the next record to read. Other
+state of a stream has keys that are not valid topic names. Spark compares offsets as text, so the keys are sorted.
+`spark_udfs.source.cluster` requests offsets from the brokers.
 """
 
 import json
@@ -14,17 +14,19 @@ from aiokafka.structs import TopicPartition
 
 Offsets = dict[TopicPartition, int]
 TopicIds = dict[str, str]
-"""By topic name. Brokers before Kafka 2.8 have no topic ids."""
+"""Topic ids by topic name. Brokers before Kafka 2.8 have no topic ids."""
 
 OFFSET_MAX = 2**63 - 1
 PARTITION_MAX = 2**31 - 1
 INITIAL = "$initial"
-"""Beside the topics in the offset of a query's first batch: where that batch begins. Spark keeps only where a batch
-ends, and asks anew for the beginning if the first one has to be repeated, which "latest" would then answer with another
-place."""
+"""Key of the start offsets in the end offset of a query's first batch.
+
+Spark stores only the end of a batch. To repeat the first batch, Spark requests the start again. With "latest", that
+start would differ from the original one."""
 TOPIC_IDS = "$topicIds"
-"""Beside the topics: the id of each. A topic that is deleted and made anew has another one under the same name, and
-may have grown past the offset that was read of its predecessor."""
+"""Key of the topic ids. A re-created topic has the same name but another id.
+
+Offsets alone do not reveal it: the new topic may already have grown past the offset that was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,11 @@ class Mark:
     topic_ids: TopicIds = field(default_factory=dict)
 
     def other_topics(self, later: "Mark") -> set[str]:
-        """Topics with another id in `later`. A missing id counts as the same id."""
+        """Returns the topics with another id in `later`. A missing id counts as the same id."""
         return {topic for topic, id_ in self.topic_ids.items() if later.topic_ids.get(topic, id_) != id_}
 
     def made_anew(self, later: "Mark") -> set[TopicPartition]:
-        """Partitions of re-created topics: the topic id differs, or the end is before the offset that was read."""
+        """Returns partitions of re-created topics: the topic id differs, or the end precedes the read offset."""
         others = self.other_topics(later)
         return {
             at
@@ -63,7 +65,7 @@ def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]
 
 
 def from_json(nested: Mapping[str, Any]) -> Mark:
-    """Parse the output of `to_json` from a checkpoint. Raises ValueError."""
+    """Parses the output of `to_json` from a checkpoint. Raises ValueError."""
     offsets = parse({topic: rows for topic, rows in nested.items() if topic not in (INITIAL, TOPIC_IDS)}, least=0)
     ids = nested.get(TOPIC_IDS, {})
     if not isinstance(ids, Mapping) or not all(isinstance(id_, str) for id_ in ids.values()):
@@ -72,7 +74,7 @@ def from_json(nested: Mapping[str, Any]) -> Mark:
 
 
 def read(text: str, *, least: int) -> Offsets:
-    """Parse JSON of a user. Numbers are at least `least`. Raises ValueError with the position of the error."""
+    """Parses JSON of a user. Numbers are at least `least`. Raises ValueError with the position of the error."""
     try:
         nested = json.loads(text, object_pairs_hook=_without_repeats)
     except RecursionError:
@@ -100,7 +102,7 @@ def parse(nested: object, *, least: int) -> Offsets:
 
 
 def partition_number(text: object) -> int:
-    """Raises ValueError, also for digits of other scripts, which Python accepts."""
+    """Raises ValueError, even for non-ASCII digits, which Python accepts."""
     number = str(text)
     if isinstance(text, bool) or not number.isascii() or not number.isdigit() or int(number[:11]) > PARTITION_MAX:
         raise ValueError(f"{_shown(text)} is not the number of a partition")
@@ -108,7 +110,7 @@ def partition_number(text: object) -> int:
 
 
 def text_of(places: Iterable[TopicPartition], shown_max: int = 10) -> str:
-    """`orders-0, orders-1`, for messages."""
+    """Formats partitions for messages: `orders-0, orders-1`."""
     names = [f"{at.topic}-{at.partition}" for at in sorted(places)]
     return ", ".join(names[:shown_max]) + (f" and {len(names) - shown_max} more" if len(names) > shown_max else "")
 

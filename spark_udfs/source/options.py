@@ -1,6 +1,6 @@
 """Parses and validates the options of the data source.
 
-Options have the names of Spark's Kafka source where it has them. Spark passes names in lower case.
+Options that Spark's Kafka source also has use the same names. Spark passes names in lower case.
 `kafka_client.security` parses the options of TLS and SASL.
 """
 
@@ -21,14 +21,15 @@ from headgate.spark_udfs.spec.registry_options import OPTION_NAMES as REGISTRY_O
 INT_32_MAX = 2**31 - 1
 
 FETCH_BYTES_DEFAULT = 4 * 1024 * 1024
-"""Bytes of one fetch. A task holds two: one is being decoded, one is in flight. Four times Kafka's default: about
-40,000 small records, two Arrow batches."""
+"""Bytes of one fetch: about 40,000 small records, or two Arrow batches. This is four times Kafka's default.
+
+A task holds two fetches: it decodes one while the other is in flight."""
 FETCH_WAIT_MS_DEFAULT = 500
 REQUEST_TIMEOUT_MS_DEFAULT = 30_000
 RETRY_MS_DEFAULT = 60_000
-"""How long to retry while a broker restarts or a leader is elected. As `default.api.timeout.ms` of the Java client."""
+"""How long to retry during a broker restart or leader election, as `default.api.timeout.ms` of the Java client."""
 REQUEST_BYTES_DEFAULT = 1024 * 1024
-"""The largest batch to write. Brokers accept 1 MiB by default."""
+"""Size of the largest batch to write. Brokers accept 1 MiB by default."""
 DELIVERY_MS_DEFAULT = 120_000
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -109,11 +110,11 @@ class ReadOptions:
     records_per_partition_max: int | None = None
     is_loss_fatal: bool = True
     checks_topic_ids: bool = True
-    """A stream detects re-created topics by their ids, which it stores in its checkpoint."""
+    """Whether a stream detects re-created topics by the topic ids in its checkpoint."""
     has_headers: bool = False
     columns: tuple[str, ...] | None = None
     is_flat: bool = False
-    """The fields of the decoded value become top-level columns, so that Spark does not have to extract them."""
+    """Whether fields of the decoded value become top-level columns. Spark then does not have to extract them."""
     isolation: Isolation = Isolation.READ_UNCOMMITTED
     fetch_bytes: int = FETCH_BYTES_DEFAULT
     fetch_wait_ms: int = FETCH_WAIT_MS_DEFAULT
@@ -180,7 +181,7 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
 
 
 def _known(given: Mapping[str, str], names: tuple[str, ...], use: str) -> dict[str, str]:
-    """The options by lower-case name. Raises `BadOption` for unknown names."""
+    """Returns the options by lower-case name. Raises `BadOption` for unknown names."""
     options = {name.lower(): text for name, text in given.items()}
     known = {name.lower(): name for name in names}
     for name in options:

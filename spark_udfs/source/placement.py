@@ -1,6 +1,6 @@
-"""Which partition a record goes to: where Java's producer would put it, so that a key has one place whoever writes it.
+"""Chooses the partition of each key, as Java's default partitioner does. All producers then agree on the partition.
 
-Kafka's murmur2 (a 32-bit hash over four bytes at a time) for a whole column of keys at once.
+Computes Kafka's murmur2 for a whole column of keys. The 32-bit hash processes four bytes at a time.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ POSITIVE = 0x7FFFFFFF
 
 
 def partitions_of(keys: pa.Array, count: int) -> NDArray[np.int64]:
-    """The partition of each key, for binary keys without nulls and a topic with `count` partitions."""
+    """Returns the partition of each key. Keys are binary without nulls. The topic has `count` partitions."""
     return (murmur2(keys).astype(np.int64) & POSITIVE) % count
 
 
@@ -25,7 +25,7 @@ def murmur2(keys: pa.Array) -> NDArray[np.uint32]:
     starts, lengths = bounds[:-1], np.diff(bounds)
     data = np.frombuffer(wide.buffers()[2], np.uint8) if bounds[-1] else np.zeros(0, np.uint8)
     hashes = np.uint32(SEED) ^ lengths.astype(np.uint32)
-    # Longest keys first: rows with remaining words are then a prefix.
+    # Sort the longest keys first: rows with remaining words are then a prefix.
     order = np.argsort(-lengths, kind="stable")
     words = lengths[order] // 4
     for word in range(int(words[0])):
@@ -44,7 +44,7 @@ def murmur2(keys: pa.Array) -> NDArray[np.uint32]:
 
 
 def _word_at(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Little-endian 32-bit words."""
+    """Reads little-endian 32-bit words."""
     word = np.zeros(len(at), np.uint32)
     for byte in range(4):
         word |= data[at + byte].astype(np.uint32) << np.uint32(8 * byte)

@@ -1,6 +1,6 @@
-"""On the driver: which partitions there are, where each begins and ends, and how that becomes tasks.
+"""Plans the offset ranges of a query on the driver: lists partitions, resolves their start and end, creates tasks.
 
-Shared by the batch and the stream reader. Positions that a user gave are checked against what the brokers have.
+The batch reader and the stream reader share it. It checks the positions of the user against the offsets of the brokers.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -28,7 +28,7 @@ from headgate.spark_udfs.source.topics import Selection
 
 
 async def partitions_and_latest(cluster: Cluster, options: ReadOptions) -> Mark:
-    """All existing partitions with their ends. The plan reports deleted topics as data loss."""
+    """Returns all existing partitions with their ends. The plan reports deleted topics as data loss."""
     places = await cluster.partitions(options.selection, may_miss=not options.is_loss_fatal)
     ids = cluster.topic_ids(places) if options.checks_topic_ids else {}
     return Mark(await cluster.edges(places, LATEST, options.isolation), ids)
@@ -37,7 +37,7 @@ async def partitions_and_latest(cluster: Cluster, options: ReadOptions) -> Mark:
 async def resolved(
     cluster: Cluster, options: ReadOptions, position: Position, edge: Edge, places: Iterable[TopicPartition]
 ) -> Offsets:
-    """Resolve a position to offsets. Raises `BadOption` if it does not fit the partitions, and `DataLost`."""
+    """Resolves a position to offsets. Raises `DataLost`, and `BadOption` if it does not match the partitions."""
     places = list(places)
     if isinstance(position, AtEdge):
         return await cluster.edges(places, position.where, options.isolation)
@@ -47,7 +47,7 @@ async def resolved(
 
 
 async def batch_ranges(cluster: Cluster, options: ReadOptions) -> list[OffsetRange]:
-    """The tasks of a batch query."""
+    """Returns the offset ranges of a batch query."""
     places = await cluster.partitions(options.selection)
     start = await resolved(cluster, options, options.start, Edge.START, places)
     end = await resolved(cluster, options, options.end, Edge.END, places)
@@ -62,7 +62,7 @@ async def batch_ranges(cluster: Cluster, options: ReadOptions) -> list[OffsetRan
 
 
 async def stream_ranges(cluster: Cluster, options: ReadOptions, start: Mark, end: Mark) -> list[OffsetRange]:
-    """The tasks of a micro-batch. Raises `DataLost` if offsets of the checkpoint are missing at the brokers."""
+    """Returns the offset ranges of a micro-batch. Raises `DataLost` if the brokers lack offsets of the checkpoint."""
     check_gone(options, start.offsets.keys() - end.offsets.keys())
     check_anew(options, start, end)
     ends = await _still_there(cluster, options, end)
@@ -88,7 +88,7 @@ async def stream_ranges(cluster: Cluster, options: ReadOptions, start: Mark, end
 
 
 def check_anew(options: ReadOptions, start: Mark, end: Mark) -> None:
-    """Partitions that are not those that were read. Raises `DataLost`."""
+    """Checks that no topic was re-created since it was read. Raises `DataLost`."""
     others = start.other_topics(end)
     for at in sorted(start.made_anew(end)):
         sign, advice = f"now ends at {end.offsets[at]}", ""
@@ -104,8 +104,10 @@ def check_anew(options: ReadOptions, start: Mark, end: Mark) -> None:
 
 
 async def _still_there(cluster: Cluster, options: ReadOptions, end: Mark) -> Offsets:
-    """The ends of a batch without those of topics that were deleted since it was planned, perhaps before a restart.
-    Raises `DataLost`."""
+    """Returns the ends of a batch without topics that were deleted after planning, perhaps before a restart.
+
+    Raises `DataLost`.
+    """
     if not end.offsets:
         return {}
     planned = Selection(assigned=tuple(sorted(end.offsets)))
@@ -126,8 +128,10 @@ async def _still_there(cluster: Cluster, options: ReadOptions, end: Mark) -> Off
 
 
 def check_gone(options: ReadOptions, gone: Set[TopicPartition]) -> None:
-    """Partitions that the checkpoint has and that are not read any more. Raises `DataLost`, or `BadOption` where it was
-    the user who took them away."""
+    """Checks partitions of the checkpoint that the query no longer reads.
+
+    Raises `BadOption` if the options no longer select a partition, and `DataLost` if it no longer exists.
+    """
     unnamed = [at for at in gone if not options.selection.includes(at)]
     if unnamed and options.is_loss_fatal:
         raise BadOption(
@@ -187,7 +191,7 @@ async def _by_time(
     resolved_offsets: Offsets = {}
     for at in places:
         offset = found[at]
-        # A record of an open transaction can be that old, and cannot be read yet.
+        # Clamp the offset: it can belong to a record of an open transaction, which is not readable yet.
         resolved_offsets[at] = last[at] if offset is None else min(offset, last[at])
     return resolved_offsets
 

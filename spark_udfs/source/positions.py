@@ -11,7 +11,7 @@ from headgate.spark_udfs.source.errors import BadOption
 
 EARLIEST = -2
 LATEST = -1
-"""Special offsets in JSON of users and in Kafka's ListOffsets."""
+"""EARLIEST and LATEST are special offsets in Kafka's ListOffsets and in the JSON of users."""
 
 
 class Edge(Enum):
@@ -53,7 +53,7 @@ Position = AtEdge | AtOffsets | AtTimes
 
 
 def read_position(edge: Edge, options: Mapping[str, str], *, is_streaming: bool) -> Position:
-    """From the options by lower-case name. Precedence as in Spark: timestamp, offsets by timestamp, offsets."""
+    """Parses options with lower-case names. Precedence as in Spark: timestamp, offsets by timestamp, offsets."""
     names = {kind: f"{edge.value}{kind}" for kind in ("Timestamp", "OffsetsByTimestamp", "Offsets")}
     found = {kind: options[name.lower()] for kind, name in names.items() if name.lower() in options}
     if edge is Edge.END and is_streaming and found:
@@ -71,7 +71,7 @@ def read_position(edge: Edge, options: Mapping[str, str], *, is_streaming: bool)
 
 
 def name_of(edge: Edge, position: Position) -> str:
-    """The option that a position comes from."""
+    """Returns the name of the option that sets a position."""
     if isinstance(position, AtTimes):
         return f"{edge.value}{'Timestamp' if position.by_partition is None else 'OffsetsByTimestamp'}"
     return f"{edge.value}Offsets"

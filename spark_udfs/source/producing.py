@@ -26,7 +26,7 @@ from headgate.spark_udfs.source.errors import (
 from headgate.spark_udfs.source.options import WriteOptions
 
 BATCHES_UNDER_WAY_MAX = 16
-"""Batches without an acknowledgement. With the default batch size, a task holds 16 MiB."""
+"""Maximum number of unacknowledged batches. With the default batch size, a task holds 16 MiB."""
 
 
 class OpenBatch:
@@ -37,7 +37,7 @@ class OpenBatch:
         self.count = 0
 
     def append(self, *, timestamp: int | None, key: bytes | None, value: bytes | None, headers: Any) -> bool:
-        """False if the record does not fit. The first record always fits."""
+        """Returns False if the record does not fit. The first record always fits."""
         if self.builder.append(self.count, timestamp, key, value, list(headers)) is None:
             return False
         self.count += 1
@@ -45,7 +45,7 @@ class OpenBatch:
 
 
 class TopicProducer:
-    """Used by one task, from `start` to `finish` or `abandon`."""
+    """Producer of one task, from `start` to `finish` or `abandon`."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
@@ -60,7 +60,7 @@ class TopicProducer:
         self._under_way: deque[Batch] = deque()
 
     async def start(self) -> None:
-        """Connect and request a producer id. Raises `BrokerUnreachable`, `NotAuthenticated`, `BadOption`."""
+        """Connects and requests a producer id. Raises `BrokerUnreachable`, `NotAuthenticated`, `BadOption`."""
         deadline = time.monotonic() + min(WORKER_CONNECTION_SECONDS_MAX, self._options.delivery_ms / 1000)
         pause = RETRY_SECONDS
         while True:
@@ -70,7 +70,7 @@ class TopicProducer:
             except (client.BrokerUnavailable, client.RetriableError) as error:
                 if time.monotonic() + pause > deadline:
                     raise await self._unreachable(error) from error
-                # The brokers may have new addresses.
+                # The brokers may have new addresses: re-bootstrap.
                 await self._link.close()
             except client.KafkaClientError as error:
                 raise source_error(error) from error
@@ -100,19 +100,19 @@ class TopicProducer:
         return OpenBatch(self._producer_options)
 
     async def send(self, batch: OpenBatch, topic: str, partition: int) -> None:
-        """Queue a batch. Raises the error of an earlier batch."""
+        """Queues a batch. Raises the error of an earlier batch."""
         while len(self._under_way) >= BATCHES_UNDER_WAY_MAX:
             await self._settle(self._under_way.popleft())
         self._under_way.append(self._producer.enqueue(topic, partition, batch.builder, batch.count))
 
     async def finish(self) -> None:
-        """Return once every record is acknowledged. Raises `SourceError`."""
+        """Returns after every record is acknowledged. Raises `SourceError`."""
         while self._under_way:
             await self._settle(self._under_way.popleft())
         await self._producer.close()
 
     async def abandon(self) -> None:
-        """Close the connections without waiting for acknowledgements."""
+        """Closes the connections without waiting for acknowledgements."""
         self._under_way.clear()
         await self._producer.close()
 

@@ -1,7 +1,7 @@
-"""From where to where: how many records a micro-batch takes, and how they are divided among Spark's tasks. Pure.
+"""Offset ranges: limits the records of a micro-batch and divides them among Spark's tasks. No I/O.
 
-The rules are those of Spark's Kafka source, with one difference: `maxOffsetsPerTrigger` is never exceeded, even where
-there are more partitions than that.
+The rules are those of Spark's Kafka source, with one difference: a batch never exceeds `maxOffsetsPerTrigger`, even if
+there are more partitions than `maxOffsetsPerTrigger`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from aiokafka.structs import TopicPartition
 from headgate.spark_udfs.source.offsets import Offsets
 
 SPLITS_MAX = 100_000
-"""Tasks of one batch. Larger values of minPartitions overload Spark's scheduler."""
+"""Maximum number of ranges that one range is split into. More tasks overload Spark's scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,27 +25,28 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """An upper bound: compaction and transaction markers leave gaps."""
+        """Upper bound for the number of records: compaction and transaction markers leave gaps."""
         return self.end - self.start
 
 
 def limited(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int], records_max: int) -> Offsets:
-    """Where a batch of at most so many records ends: every partition's share is as large as its part of what waits.
+    """Returns the end offsets of a batch with at most `records_max` records.
 
-    Partitions with anything to read come on by at least one record where there is room for that.
+    Each partition gets a share in proportion to its unread records. A partition with unread records gets at least one
+    record if `records_max` allows it.
     """
     waiting = {at: end - start[at] for at, end in latest.items() if at in start and end > start[at]}
     total = sum(waiting.values())
     if total <= records_max:
         return dict(latest)
     shares = {at: records_max * size // total for at, size in waiting.items()}
-    # Partitions without a share first, then the largest remainders. The order is deterministic.
+    # Sort partitions without a share first, then by largest remainder. The order is deterministic.
     eager = sorted(waiting, key=lambda at: (shares[at] > 0, -(records_max * waiting[at] % total), at))
     for at in eager[: records_max - sum(shares.values())]:
         shares[at] += 1
     surplus = [at for at in waiting if shares[at] == 0]
     for at in sorted(surplus, key=lambda at: (-waiting[at], at)):
-        # One record for each small partition, taken from the largest share.
+        # Move one record from the largest share to each partition without a share.
         giver = max(shares, key=lambda other: (shares[other], other))
         if shares[giver] <= 1:
             break
@@ -57,7 +58,7 @@ def limited(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition,
 def divided(
     ranges: Iterable[OffsetRange], partitions_min: int | None = None, records_max: int | None = None
 ) -> list[OffsetRange]:
-    """Drop empty ranges, and split the others into about `partitions_min` ranges of limited size."""
+    """Drops empty ranges, and splits the others into about `partitions_min` ranges of limited size."""
     filled = [one for one in ranges if one.size > 0]
     if records_max is not None:
         filled = [piece for one in filled for piece in _cut(one, -(-one.size // records_max))]

@@ -1,7 +1,7 @@
-"""One task of a read: an offset range as Arrow batches. Runs in an executor's Python worker.
+"""One task of a read: yields an offset range as Arrow batches. Runs in an executor's Python worker.
 
-Every batch has at most `BATCH_ROWS_MAX` rows and, unless a single row is larger, `BATCH_BYTES_MAX` bytes of records:
-both sides of the socket hold one or two of them.
+A batch has at most `BATCH_ROWS_MAX` rows. It has at most `BATCH_BYTES_MAX` bytes of records, unless a single row is
+larger. Both sides of the socket hold one or two batches.
 """
 
 import os
@@ -26,7 +26,7 @@ from headgate.spark_udfs.source.ranges import OffsetRange
 BATCH_ROWS_MAX = 20_000
 """Large enough to amortize the fixed cost of a batch, small enough for the processor's cache."""
 BATCH_BYTES_MAX = 8 * 1024 * 1024
-"""Of keys and values."""
+"""Size of the keys and values of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def read_range(spec: ReadSpec, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
 
 
 def _records(piece: Piece, wanted: OffsetRange) -> Iterator[Scanned]:
-    # The list of aborted transactions applies to all batches of a fetch, so they are scanned together.
+    # Scan all batches of a fetch together if it has aborted transactions: the list applies to all of them.
     together = [memoryview(piece.batches)] if piece.aborted else runs(piece.batches)
     for run in together:
         try:
@@ -77,7 +77,7 @@ def _records(piece: Piece, wanted: OffsetRange) -> Iterator[Scanned]:
 
 
 def shared_cluster(connection: ConnectionOptions) -> Cluster:
-    """The connection of this process. Later tasks and micro-batches reuse it."""
+    """Returns the shared `Cluster` of this process. Later tasks and micro-batches reuse its connections."""
     return _cluster(os.getpid(), connection)
 
 
@@ -87,7 +87,7 @@ def _cluster(_process_id: int, connection: ConnectionOptions) -> Cluster:
 
 
 def parts(records: RecordRows) -> Iterator[RecordRows]:
-    """Slices of the rows within the limits above."""
+    """Yields slices of the rows within `BATCH_ROWS_MAX` and `BATCH_BYTES_MAX`."""
     before = np.zeros(len(records) + 1, np.int64)
     np.cumsum(records.keys.sizes + records.values.sizes, out=before[1:])
     first = 0

@@ -18,5 +18,5 @@ class Block:
         return self._memory.data[:size]
 
     def leave(self) -> None:
-        """Abandon the memory to a response that may still arrive. The next response gets new memory."""
+        """Abandons the memory, because a late response may still write to it. The next response gets new memory."""
         self._memory = np.empty(0, np.uint8)

@@ -1,4 +1,4 @@
-"""Rows of a DataFrame as records. The columns are those of Spark's Kafka sink.
+"""Converts rows of a DataFrame to records. The columns are those of Spark's Kafka sink.
 
 `value` is required. `topic`, `key`, `headers`, `partition` and `timestamp` are optional. Other columns are ignored.
 """
@@ -91,7 +91,7 @@ class Rows:
         return self._batch.column(name).cast(pa.binary()) if name in self._names else None
 
     def _times(self) -> NDArray[np.int64]:
-        """Timestamps in milliseconds. A missing timestamp is the current time."""
+        """Returns timestamps in milliseconds. The current time replaces a missing timestamp."""
         now = int(time.time() * 1000)
         if "timestamp" not in self._names:
             return np.full(len(self._batch), now, np.int64)

@@ -14,7 +14,7 @@ from headgate.spark_udfs.source.records import check_columns
 from headgate.spark_udfs.source.writing import write_batches
 
 ROWS_MAX = 10_000
-"""Rows of one batch, as in Spark."""
+"""Maximum number of rows in one batch, as in Spark."""
 
 _ARROW = {
     "topic": pa.string(),
@@ -42,7 +42,7 @@ class RowStreamWriter(DataSourceStreamWriter):
         if name in ("key", "value"):
             return pa.array([_bytes(cell) for cell in cells], pa.binary())
         if name == "timestamp":
-            # Timestamps without a time zone are in local time, as Spark creates them.
+            # Timestamps without a time zone are in local time, because Spark creates them in local time.
             micros = [None if cell is None else round(cell.timestamp() * 1_000_000) for cell in cells]
             return pa.array(micros, pa.int64()).view(_ARROW[name])
         if name == "headers":

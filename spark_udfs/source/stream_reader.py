@@ -1,8 +1,8 @@
 """Reader of streaming queries: the driver plans offsets of micro-batches, and executors read ranges.
 
-Spark keeps the offsets in its checkpoint and hands them back after a restart; nothing is committed to Kafka, and no
-consumer group is used. From PySpark 4.2 on Spark itself tells how much a batch may take (admission control); before,
-`LegacyStreamReader` counts along.
+Spark stores the offsets in its checkpoint and returns them after a restart. The reader uses no consumer group and
+commits no offsets to Kafka. Since PySpark 4.2, Spark limits the size of a batch (admission control). In earlier
+versions, `LegacyStreamReader` tracks the end of the last batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ OffsetJson = dict[str, Any]
 
 
 class StreamPositions:
-    """Position and limits of a stream. Shared by both readers."""
+    """Position and limits of a stream. Both readers share it."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -33,23 +33,23 @@ class StreamPositions:
         self._begun_at: OffsetJson | None = None
         """The result of `initial`, until the first batch is planned."""
         self._target: Mark | None = None
-        """The end of Trigger.AvailableNow."""
+        """The end offsets of a query with Trigger.AvailableNow."""
         self.latest: Offsets = {}
-        """The ends of the partitions at the last request."""
+        """The ends of the partitions when they were last requested."""
 
     def initial(self) -> OffsetJson:
         self._begun_at = to_json(self._thread.run(self._initial()))
         return self._begun_at
 
     def next(self, start: OffsetJson, records_max: int | None) -> OffsetJson:
-        """The end of a batch that begins at `start`; `start` itself if there are no new records."""
+        """Returns the end of a batch that begins at `start`. Returns `start` if there are no new records."""
         is_first = self._begun_at is not None and start == self._begun_at
         self._begun_at = None
         begin = self._mark(start)
         latest = self._target if self._target is not None else self._thread.run(self._ends())
         self.latest = latest.offsets
         if self._options.is_loss_fatal:
-            # Check before Spark stores the batch in its checkpoint: a stored batch is repeated unchanged.
+            # Check before Spark stores the batch in its checkpoint, because Spark repeats a stored batch unchanged.
             check_gone(self._options, begin.offsets.keys() - latest.offsets.keys())
             check_anew(self._options, begin, latest)
         anew = begin.made_anew(latest)
@@ -68,7 +68,7 @@ class StreamPositions:
         return {**planned, INITIAL: start} if is_first else planned
 
     def aim(self) -> None:
-        """Read up to the current ends only."""
+        """Limits the stream to the current ends."""
         self._target = self._thread.run(self._ends())
 
     def ranges(self, start: OffsetJson, end: OffsetJson) -> list[RangePartition]:
@@ -80,7 +80,7 @@ class StreamPositions:
         self._thread.run(self._cluster.close())
 
     def _is_moving(self) -> bool:
-        """Whether the start position can change. An empty first batch then stores it in the checkpoint."""
+        """Returns whether the start position can change. If so, an empty first batch stores it in the checkpoint."""
         start = self._options.start
         return not isinstance(start, AtOffsets) and start != AtEdge(EARLIEST)
 
@@ -107,7 +107,7 @@ class PositionedReader(DataSourceStreamReader):
 
     @property
     def positions(self) -> StreamPositions:
-        # Created late: the reader is pickled to the executors, which only call `read`.
+        # Create it on first use: the reader is pickled to the executors, which only call `read`.
         if self._positions is None:
             self._positions = StreamPositions(self._options)
         return self._positions
@@ -135,7 +135,8 @@ class PositionedReader(DataSourceStreamReader):
 class LegacyStreamReader(PositionedReader):
     """For PySpark 4.0 and 4.1, which request the latest offset without the end of the last batch.
 
-    The first batch after a restart therefore takes all there is; `maxOffsetsPerTrigger` holds from the next one on.
+    The first batch after a restart therefore reads all available records. `maxOffsetsPerTrigger` applies from the next
+    batch on.
     """
 
     def __init__(self, options: ReadOptions, spec: ReadSpec) -> None:
@@ -146,7 +147,7 @@ class LegacyStreamReader(PositionedReader):
         self._end = super().initialOffset()
         return self._end
 
-    def latestOffset(self) -> OffsetJson:  # type: ignore[override]  # the signature before 4.2, which 4.2 still takes
+    def latestOffset(self) -> OffsetJson:  # type: ignore[override]  # signature before 4.2, which 4.2 still accepts
         if self._end is None:
             self._end = self.positions.next({}, None)
         else:

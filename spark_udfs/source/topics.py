@@ -26,7 +26,7 @@ class Selection:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The topics of the metadata request; None for all topics."""
+        """The topics of the metadata request, or None for all topics."""
         if self.pattern is not None:
             return None
         return self.topics or tuple(sorted({at.topic for at in self.assigned}))
@@ -39,15 +39,15 @@ class Selection:
         return "subscribe" if self.topics else "assign"
 
     def includes(self, at: TopicPartition) -> bool:
-        """Whether the partition is selected, whether it exists or not."""
+        """Returns whether the partition is selected, even if it does not exist."""
         if self.pattern is not None:
             return re.fullmatch(self.pattern, at.topic) is not None
         return at.topic in self.topics or at in self.assigned
 
     def chosen(self, known: Mapping[str, Iterable[int]], *, may_miss: bool = False) -> list[TopicPartition]:
-        """The selected partitions of the cluster. A pattern may match no topic.
+        """Returns the selected partitions of the cluster. A pattern may match no topic.
 
-        Raises `TopicMissing`, unless what is not there may be missed.
+        Raises `TopicMissing` for a missing topic or partition, unless `may_miss`.
         """
         if self.pattern is not None:
             pattern = re.compile(self.pattern)
@@ -72,7 +72,7 @@ class Selection:
 
 
 def read_selection(options: Mapping[str, str]) -> Selection:
-    """From the options by lower-case name."""
+    """Parses options with lower-case names."""
     given = [name for name in NAMES if name.lower() in options]
     if len(given) != 1:
         problem = "which topics to read? Give one of subscribe, subscribePattern and assign"

@@ -1,7 +1,7 @@
 """One task of a write: turns rows into record batches and sends them. Runs in an executor's Python worker.
 
-The task succeeds once every record is acknowledged. A failed task may have written some records, and Spark's retry
-writes them again: delivery is at least once, as with Spark's Kafka sink.
+The task succeeds after every record is acknowledged. A failed task may have written some records, and Spark's retry
+writes them again. Delivery is at-least-once, as with Spark's Kafka sink.
 """
 
 import random
@@ -19,7 +19,7 @@ from headgate.spark_udfs.source.producing import OpenBatch, TopicProducer
 from headgate.spark_udfs.source.records import Record, Rows
 
 RECORD_OVERHEAD_BYTES_MAX = 96
-"""Batch header and record fields, without key, value and headers."""
+"""Size of the batch header and the record fields, without key, value and headers."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class _OpenBatches:
     def add(self, batch: pa.RecordBatch) -> int:
         rows = Rows(batch, self._options.topic)
         places: dict[int, list[int]] = {}
-        """By number of partitions: the partition of each row's key."""
+        """The partition of each row's key, by the number of partitions of the topic."""
         for row, record in enumerate(rows):
             known = self._known(record.topic)
             if record.partition is not None:
@@ -108,7 +108,7 @@ class _OpenBatches:
         return batch.append(timestamp=record.timestamp_ms, key=record.key, value=record.value, headers=record.headers)
 
     def _check_size(self, record: Record, partition: int) -> None:
-        """The first record of a batch always fits, so its size is checked here."""
+        """Checks the size of the first record, because the batch accepts a first record of any size."""
         size = RECORD_OVERHEAD_BYTES_MAX + len(record.key or b"") + len(record.value or b"")
         size += sum(len(name.encode()) + len(value or b"") + 10 for name, value in record.headers)
         if size > self._options.request_bytes_max:
