@@ -22,7 +22,7 @@ CONNECTION_ERRORS: Final = (
     kafka.ProducerClosed,
     OSError,
 )
-"""TimeoutError is an OSError."""
+"""TimeoutError is a subclass of OSError."""
 _CODES: Final = frozenset(code.value for code in ErrorCode)
 
 

@@ -5,16 +5,19 @@ because every 0.x release may change these internals.
 
 - `MetadataClient` overrides `_metadata_update`, `bootstrap`, `add_topic` and `set_topics` of the client. It uses
   `_conns`, `_get_conn`, `_topics`, `_md_update_fut`, `_md_update_waiter` and the attributes of the connection options.
-  Reason: metadata requests must not create topics, and a silent bootstrap address must not delay the others.
-- `adopt_client` assigns `__class__`: consumers and admin clients create their client themselves.
-- `connect_timeout` sets `_request_timeout_ms`: aiokafka has one timeout for connecting and for requests.
+  Reason: metadata requests must not create topics, and an unresponsive bootstrap address must not delay the others.
+- `adopt_client` assigns `__class__`, because consumers and admin clients create their own client.
+- `connect_timeout` sets `_request_timeout_ms`, because aiokafka has one timeout for connecting and for requests.
 - `FetchConnection` overrides `_create_reader_task`. It uses `_requests`, `_correlation_id`, `_protocol`, `_writer` and
   `_handle_frame`. Reason: aiokafka copies every fetched byte three times.
 - `client_of`, `intercept_requests` and `fetch_committed_offsets` use `_client` and `_coordinator` of a consumer, for
   bounded decompression (`kafka_client.consumer`) and for offsets of several partitions in one request.
 
-`kafka_client.producer` replaces aiokafka's producer, which lacks three things: a time limit over all attempts, an error
-that says whether the records may have been written, and batches with a producer id and sequence of the caller.
+`kafka_client.producer` replaces aiokafka's producer, which lacks three features:
+
+- a time limit for all attempts together
+- an error that tells whether the records may have been written
+- batches with a producer id and sequence number of the caller
 """
 
 import asyncio
@@ -35,7 +38,7 @@ SIZE_BYTES: Final = 4
 """Every response starts with its size, a signed 32-bit integer."""
 RESPONSE_BYTES_MAX: Final = 2**31 - 1
 SMALL_FIELD_BYTES_MAX: Final = 4096
-"""Fields up to this size are copied out of a response: names and numbers are, record batches are not."""
+"""Fields up to this size, such as names and numbers, are copied from a response. Record batches are not copied."""
 
 _CONNECTION_OPTIONS: Final = (
     "client_id",
@@ -57,17 +60,17 @@ _Client: Any = AIOKafkaClient
 class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hints
     """aiokafka's client with corrected bootstrap and metadata updates. All connections of all packages use it.
 
-    - Metadata requests never create topics. aiokafka allows auto-creation in every request: a refresh would re-create a
-      deleted topic. Only a produce may create a topic, with an explicit request (`kafka_client.metadata`).
-    - A change of the topics during an update repeats the update at once. aiokafka waits a full `metadata_max_age_ms`.
-    - A bootstrap address that accepts connections and never responds does not delay the others.
+    - Metadata requests never create topics. aiokafka allows auto-creation in every request, so that a refresh would
+      re-create a deleted topic. Only a produce may create a topic, with an explicit request.
+    - If the topics change during an update, the update is repeated at once. aiokafka waits for `metadata_max_age_ms`.
+    - A bootstrap address that accepts connections but never responds does not delay the others.
     """
 
     _topics: set[str]
 
     @property
     def hosts(self) -> list[Any]:
-        """The bootstrap addresses: the last one that responded, then the others in random order."""
+        """The bootstrap addresses: first the last one that responded, then the others in random order."""
         hosts: list[Any] = super().hosts
         return sorted(hosts, key=lambda host: host != getattr(self, "_responding", None))
 
@@ -80,7 +83,7 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
                 raise kafka.KafkaConnectionError(f"Unable to bootstrap from {hosts}: {error}") from error
         await super().bootstrap()
         if self._sasl_mechanism == "OAUTHBEARER" and not self.cluster.brokers():
-            # aiokafka ignores the error of RFC 7628, section 3.2.2. Kafka then sends empty responses.
+            # aiokafka ignores the authentication error of RFC 7628, section 3.2.2. Kafka then sends empty responses.
             raise kafka.SaslAuthenticationFailed("the token is not valid")
 
     async def _handshake(self, address: Any) -> None:
@@ -91,14 +94,14 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
         connection.close()
 
     def force_metadata_update(self) -> Any:
-        # Also while an update is in progress or overdue: aiokafka wakes up the synchronizer only when there is none.
+        # Wake the synchronizer even if an update is in progress or overdue. aiokafka does so only without an update.
         self._wake_synchronizer()
         return super().force_metadata_update()
 
     def add_topic(self, topic: str) -> Any:
         if topic in self._topics:
             return super().add_topic(topic)
-        # A new set, so that the synchronizer sees that an update in progress does not contain the topic.
+        # Assign a new set, so that the synchronizer detects that an update in progress lacks the topic.
         self._topics = {*self._topics, topic}
         return self.force_metadata_update()
 
@@ -132,7 +135,7 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
                 _log.warning("Metadata request to node %s failed: %r", node, error)
                 continue
             if not metadata.brokers:
-                return False  # The node has just started and knows no broker yet.
+                return False  # The node has just started and has no metadata yet.
             cluster_metadata.update_metadata(metadata)
             if _BOOTSTRAP in self._conns and self.cluster.brokers():
                 self._conns.pop(_BOOTSTRAP).close()
@@ -143,19 +146,19 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
 
 
 def client_of(consumer: Any) -> Any:
-    """The client of a consumer or admin client."""
+    """Returns the client of a consumer or admin client."""
     return consumer._client
 
 
 def adopt_client(consumer: Any) -> None:
-    """Make the client of one of aiokafka's consumers or admin clients a MetadataClient."""
+    """Turn the client of an aiokafka consumer or admin client into a MetadataClient."""
     client = client_of(consumer)
     assert type(client) is AIOKafkaClient
     client.__class__ = MetadataClient
 
 
 async def fetch_committed_offsets(consumer: Any, partitions: Collection[Any]) -> Any:
-    """The committed offsets of partitions, assigned or not. The consumer itself asks for one partition at a time."""
+    """Returns committed offsets in one request, even of unassigned partitions. aiokafka sends one per partition."""
     return await consumer._coordinator.fetch_committed_offsets(partitions)
 
 
@@ -191,20 +194,20 @@ class FetchConnection(AIOKafkaConnection):
     def __init__(self, host: str, port: int, **arguments: Any) -> None:
         super().__init__(host, port, **arguments)  # type: ignore[no-untyped-call]
         self._buffers: dict[int | None, ReceiveBuffer] = {}
-        """By the correlation id of the request."""
+        """Buffers by the correlation id of the request."""
 
     @property
     def is_open(self) -> bool:
         return bool(self.connected())  # type: ignore[no-untyped-call]
 
     def fetch(self, request: Any, buffer: ReceiveBuffer) -> Awaitable[Any]:
-        """The response. Its record batches are views of the buffer. Raises aiokafka's errors and TimeoutError."""
+        """Returns the response. Its record batches are views of the buffer. Raises aiokafka's errors, TimeoutError."""
         response = self.send(request)  # type: ignore[no-untyped-call]
         self._buffers[self._correlation_id] = buffer
         return cast(Awaitable[Any], response)
 
     def room(self, size: int) -> memoryview:
-        """Memory for the response that arrives now."""
+        """Returns memory for the current response."""
         if not 0 < size <= RESPONSE_BYTES_MAX:
             raise kafka.KafkaConnectionError(f"{self} sent a response of {size} bytes")
         waiting = self._requests[0][0] if self._requests else 0
@@ -224,11 +227,11 @@ class FetchConnection(AIOKafkaConnection):
         self._requests.popleft()
 
     def end(self, reason: CloseReason | None = None, error: Exception | None = None) -> None:
-        """Close the connection. Requests in flight fail."""
+        """Close the connection. In-flight requests fail."""
         self.close(reason=reason, exc=error)  # type: ignore[no-untyped-call]
 
     def _create_reader_task(self) -> "asyncio.Future[None]":
-        """Called by aiokafka to start receiving."""
+        """Start receiving. aiokafka calls this method after it connects."""
         assert self._protocol is not None
         assert self._writer is not None
         receiver = _Receiver(self, self._protocol)
@@ -237,7 +240,7 @@ class FetchConnection(AIOKafkaConnection):
 
 
 class _Receiver(asyncio.BufferedProtocol):
-    """Splits the byte stream into responses. aiokafka's own protocol handles everything else."""
+    """Splits the byte stream into responses. aiokafka's protocol handles all other callbacks."""
 
     def __init__(self, connection: FetchConnection, stream: asyncio.StreamReaderProtocol) -> None:
         self._connection = connection
@@ -262,7 +265,7 @@ class _Receiver(asyncio.BufferedProtocol):
                 self._target = self._size
                 self._connection.received(target)
         except Exception as error:
-            # A malformed response: the position of the next response is unknown.
+            # The response is malformed, so the position of the next response is unknown.
             self._connection.end(CloseReason.OUT_OF_SYNC, error)
 
     def pause_writing(self) -> None:
@@ -277,7 +280,7 @@ class _Receiver(asyncio.BufferedProtocol):
 
 
 class _FieldReader:
-    """The part of a file object that aiokafka's decoders use. Large fields are not copied."""
+    """Implements the file methods that aiokafka's decoders use. Does not copy large fields."""
 
     def __init__(self, frame: memoryview) -> None:
         self._frame = frame

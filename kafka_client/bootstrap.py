@@ -1,4 +1,4 @@
-"""Chooses the bootstrap address to connect to: the first that responds, however many of the others are silent."""
+"""Selects the first bootstrap address that responds. Unresponsive addresses do not block the others."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 Address = TypeVar("Address")
 
-# How long an address may take before the next one is tried in parallel. `/health` waits 3 s in all.
+# How long to wait for an address before trying the next one in parallel. `/health` waits 3 s in total.
 next_address_seconds: Final = 0.5
 
 
@@ -15,9 +15,10 @@ async def first_responding(
     connect: Callable[[Address], Awaitable[None]],
     next_seconds: float = next_address_seconds,
 ) -> Address:
-    """The first address for which `connect` returns. Raises the last exception if it raises for all of them.
+    """Returns the first address for which `connect` succeeds. Raises the last exception if all addresses fail.
 
-    A staggered race, as in RFC 8305 (Happy Eyeballs). A failed address starts the next attempt at once.
+    Starts the attempts one after the other, as in RFC 8305 (Happy Eyeballs). A failed attempt starts the next one at
+    once.
     """
     attempts: dict[asyncio.Future[None], Address] = {}
     waiting = list(addresses)

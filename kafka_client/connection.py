@@ -1,4 +1,4 @@
-"""Opens connections to a cluster: all clients of all packages start here."""
+"""Opens connections to a cluster for all packages."""
 
 import asyncio
 import contextlib
@@ -13,14 +13,14 @@ from headgate.kafka_client.errors import NotAuthenticated
 from headgate.kafka_client.options import ConnectionOptions
 
 CONNECT_MS_MAX: Final = 10_000
-"""For one address to respond, as `socket.connection.setup.timeout.ms` of the Java client."""
+"""How long one address may take to respond, as `socket.connection.setup.timeout.ms` of the Java client."""
 RETRY_SECONDS: Final = 0.1
 RETRY_SECONDS_MAX: Final = 2.0
 CLOSE_SECONDS_MAX: Final = 5.0
 
 
 async def open_client(options: ConnectionOptions, seconds_max: float = 0.0) -> Any:
-    """A connected `MetadataClient`. Retries for `seconds_max`. Raises BrokerUnavailable, NotAuthenticated."""
+    """Returns a connected `MetadataClient`. Retries for `seconds_max`. Raises BrokerUnavailable, NotAuthenticated."""
     deadline = time.monotonic() + seconds_max
     pause = RETRY_SECONDS
     while True:
@@ -57,12 +57,12 @@ async def open_fetch_connection(host: str, port: int, options: ConnectionOptions
 
 
 async def close_client(client: Any) -> None:
-    """Close all connections. Does not wait longer than `CLOSE_SECONDS_MAX` for buffered data."""
+    """Close all connections. Waits at most `CLOSE_SECONDS_MAX` for buffered data."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(CLOSE_SECONDS_MAX):
             await client.close()
 
 
 def advertised_addresses(client: Any) -> list[str]:
-    """The addresses of the brokers in the cluster's metadata, to which clients connect after the bootstrap."""
+    """Returns the broker addresses in the metadata. Clients connect to them after the bootstrap."""
     return sorted(f"{broker.host}:{broker.port}" for broker in client.cluster.brokers())

@@ -1,9 +1,9 @@
 """aiokafka's consumer with bounded decompression.
 
-aiokafka decompresses every batch as a whole on the event loop. `BoundedConsumer` replaces the batches of each fetch
-response before aiokafka's fetcher sees them: `wire.expansion` decompresses them in a thread, up to
-`FETCH_EXPANDED_BYTES_MAX`. The rest of the response stays compressed and answers the next fetch. Records that cannot be
-delivered arrive as `UnreadableConsumerRecord`.
+aiokafka decompresses each batch completely on the event loop. `BoundedConsumer` replaces the batches of each fetch
+response before aiokafka's fetcher reads them. `wire.expansion` decompresses them in a thread, up to
+`FETCH_EXPANDED_BYTES_MAX`. The rest of the response stays compressed and serves the next fetch. Undeliverable records
+arrive as `UnreadableConsumerRecord`.
 """
 
 import itertools
@@ -25,11 +25,11 @@ from headgate.wire.expansion import Expanded, Unreadable, expand, has_compressed
 from headgate.wire.record_batch import split_batches
 
 FETCH_EXPANDED_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Decompressed at once for one consumer: thousands of consumers must fit into one process."""
+"""Bytes to decompress per fetch of one consumer. One process must have memory for thousands of consumers."""
 PARTITION_EXPANDED_BYTES_MIN: Final = 1024 * 1024
-"""For each partition: batches of usual size are not cut."""
+"""Minimum number of bytes to decompress per partition, so that a batch of usual size is not split."""
 UNREADABLE_MAX: Final = 10_000
-"""Unreadable ranges remembered until their records are returned."""
+"""Maximum number of unreadable ranges to store until their records are returned."""
 REST_SECONDS_MAX: Final = 60.0
 """How long the rest of a response is kept."""
 
@@ -39,7 +39,7 @@ _Row: TypeAlias = tuple[Any, ...]
 
 @dataclass
 class UnreadableConsumerRecord(ConsumerRecord[bytes, bytes]):
-    """Stands for records that cannot be delivered. Key and value are None."""
+    """Replaces undeliverable records. Key and value are None."""
 
     unreadable: Unreadable
 
@@ -57,7 +57,7 @@ class _Rest:
 _Consumer: Any = AIOKafkaConsumer
 
 
-class BoundedConsumer(_Consumer):  # type: ignore[misc]  # aiokafka's consumer carries no types
+class BoundedConsumer(_Consumer):  # type: ignore[misc]  # aiokafka has no type hints
     def __init__(self, decompression: Decompression, connection: ConnectionOptions, **options: Any) -> None:
         super().__init__(**connection.client_arguments(), **options)
         adopt_client(self)
@@ -91,7 +91,7 @@ class BoundedConsumer(_Consumer):  # type: ignore[misc]  # aiokafka's consumer c
         return response
 
     def _from_rests(self, offsets: Mapping[TopicPartition, int]) -> Any:
-        """A response from earlier fetches, or None if the broker has to be asked."""
+        """Return a response from the rests of earlier fetches, or None if a request to the broker is necessary."""
         assigned, now = self.assignment(), time.monotonic()
         for at in [at for at, rest in self._rests.items() if at not in assigned or rest.kept_until < now]:
             del self._rests[at]
@@ -132,7 +132,7 @@ class BoundedConsumer(_Consumer):  # type: ignore[misc]  # aiokafka's consumer c
 
     def _keep(self, at: TopicPartition, offset: int, row: _Row, data: bytes, version: int) -> None:
         has_aborted = version >= 4 and any(isinstance(field, list) and field for field in row[3:-1])
-        if not has_aborted:  # otherwise the broker must say which transactions concern the rest
+        if not has_aborted:  # Otherwise fetch again: the broker must list the aborted transactions.
             self._rests[at] = _Rest(offset, (*row[:-1], data), version, time.monotonic() + REST_SECONDS_MAX)
 
     def _mark(self, at: TopicPartition, unreadable: Unreadable) -> bytes:
@@ -143,11 +143,11 @@ class BoundedConsumer(_Consumer):  # type: ignore[misc]  # aiokafka's consumer c
 
 
 def _expand(data: bytes, offset: int, bytes_max: int, batch_bytes_max: int) -> tuple[Expanded, bytes]:
-    """Uncompressed batches, and the batches that are left. Stops before a batch with a wrong checksum."""
+    """Return uncompressed batches and the remaining batches. Stops before a batch with a wrong checksum."""
     batches = list(split_batches(data))
     sound = list(itertools.takewhile(_is_sound, batches))
     if not sound:
-        return Expanded([data], len(data), None, len(batches)), b""  # aiokafka reports the checksum
+        return Expanded([data], len(data), None, len(batches)), b""  # aiokafka reports the wrong checksum.
     expanded = expand(sound, offset, bytes_max=bytes_max, batch_bytes_max=batch_bytes_max)
     return expanded, b"".join(batches[expanded.consumed :])
 

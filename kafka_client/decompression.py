@@ -1,4 +1,4 @@
-"""Threads that decompress record batches, so that the event loop keeps running."""
+"""Threads that decompress record batches without blocking the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 BATCH_BYTES_MAX: Final = 128 * 1024 * 1024
-"""The embedded broker accepts no batch that decompresses to more."""
+"""Maximum decompressed size of a batch. The embedded broker has the same limit."""
 THREADS: Final = 2
-"""Each may hold a buffer of `batch_bytes_max` bytes, so that their number bounds the memory."""
+"""Each thread may hold a buffer of `batch_bytes_max` bytes, so the number of threads limits the memory."""
 
 Result = TypeVar("Result")
 

@@ -1,6 +1,6 @@
-"""Explains why no connection to a cluster can be opened: aiokafka only reports that no broker was reached.
+"""Explains why a client cannot connect to a cluster. aiokafka only reports that it reached no broker.
 
-After a failure, `diagnose` connects to a few addresses again and looks at the kind of failure:
+After a failure, `diagnose` connects to a few addresses again and classifies the failure:
 
 | client | listener | symptom |
 |---|---|---|
@@ -27,9 +27,9 @@ from headgate.kafka_client.errors import BrokerUnavailable, NotAuthenticated
 from headgate.kafka_client.options import Address, ConnectionOptions, parse_servers
 
 PROBE_SECONDS_MAX: Final = 3.0
-"""For each attempt to an address that has failed already."""
+"""Timeout of one attempt. The address has already failed once."""
 PROBES_MAX: Final = 3
-"""Addresses to probe. The other brokers of a large cluster fail in the same way."""
+"""Maximum number of addresses to probe. The other brokers of a large cluster usually fail in the same way."""
 
 Described = TypeVar("Described", BrokerUnavailable, NotAuthenticated)
 
@@ -45,19 +45,19 @@ _CLOSED: Final = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Why one address does not work."""
+    """The reason why one address does not work."""
 
     address: Address
     reason: str
     advice: str = ""
     is_authentication: bool = False
-    """TLS or SASL rejected one of the two sides. A retry does not help."""
+    """True if TLS or SASL rejected one side. A retry does not help."""
 
 
 async def diagnose(
     options: ConnectionOptions, advertised: Iterable[str] = (), error: BaseException | None = None
 ) -> BrokerUnavailable | NotAuthenticated:
-    """The error to raise after a connection failure. `advertised` are the addresses in the brokers' metadata."""
+    """Returns the error to raise after a connection failure. `advertised` contains the addresses in the metadata."""
     findings = await probe(options, options.servers)
     if not findings and (places := list(advertised)) and (findings := await probe(options, places)):
         reasons = "; ".join(f"{each.address}: {each.reason}" for each in findings)
@@ -94,7 +94,7 @@ def _described(error: Described, options: ConnectionOptions, reason: str, advice
 
 
 async def probe(options: ConnectionOptions, servers: Iterable[str]) -> list[Finding]:
-    """The addresses that do not work. Returns an empty list as soon as one address works."""
+    """Returns the addresses that do not work. Returns an empty list as soon as one address works."""
     addresses = parse_servers(",".join(servers))[:PROBES_MAX]
     findings = await asyncio.gather(*(_probe(options, address) for address in addresses))
     return [] if None in findings else [finding for finding in findings if finding is not None]
@@ -177,7 +177,7 @@ async def _silent(options: ConnectionOptions, address: Address) -> Finding:
 
 
 async def _closed(options: ConnectionOptions, address: Address, error: Exception) -> Finding:
-    """The connection was refused, or closed before the handshake was complete."""
+    """Explains a connection that was refused, or closed before the handshake was complete."""
     security = options.security
     if isinstance(error, OSError) and not isinstance(error, _CLOSED):
         # asyncio's text repeats the address. The numbers of name resolution errors are negative.
@@ -218,7 +218,7 @@ async def _accepts_tls(address: Address) -> bool:
         async with asyncio.timeout(PROBE_SECONDS_MAX):
             _, writer = await asyncio.open_connection(address.host, address.port, ssl=context)
     except ssl.SSLError as error:
-        # An alert is a TLS message. Anything else is not TLS.
+        # An alert is a TLS message. Any other response is not TLS.
         return "ALERT" in (error.reason or "")
     except (TimeoutError, OSError):
         return False

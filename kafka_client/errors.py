@@ -32,7 +32,7 @@ class KafkaClientError(Exception):
     """The root of the tree above. The message is for users."""
 
     subject: str = ""
-    """The resource that a broker reports the error for: `topic orders`."""
+    """The resource to which the error of the broker applies, such as `topic orders`."""
     kafka_code: ErrorCode | None = None
     kafka_message: str | None = None
     """The error message of the broker, if the response contains one."""
@@ -47,7 +47,7 @@ class InvalidProperty(KafkaClientError):
 
 class BrokerUnavailable(KafkaClientError):
     address: str = ""
-    """The bootstrap servers, if no connection exists yet."""
+    """The bootstrap servers, if the client has no connection yet."""
     reason: str = ""
     advice: str = ""
 
@@ -155,7 +155,7 @@ _KINDS: Final[Mapping[ErrorCode, Callable[[str], KafkaClientError]]] = {
 
 
 def broker_error(code: ErrorCode, message: str | None, subject: str) -> KafkaClientError:
-    """The error for a code of a response. Its text is the broker's message, else the subject and the code's name."""
+    """Returns the error for a code. Its text is the broker's message, or the subject and the name of the code."""
     text = message or f"{subject}: {code.name.upper()}"
     error = _KINDS.get(code, RetriableError if code.retriable else BrokerError)(text)
     error.subject, error.kafka_code, error.kafka_message = subject, code, message

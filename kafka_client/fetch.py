@@ -41,7 +41,7 @@ class Fetched:
 def fetch_request(
     positions: Mapping[TopicPartition, int], *, bytes_max: int, wait_ms: int, isolation: Isolation
 ) -> FetchRequest:
-    """One request for partitions with the same leader."""
+    """Return one request for partitions with the same leader."""
     topics: dict[str, list[tuple[int, int, int]]] = {}
     for at, offset in positions.items():
         topics.setdefault(at.topic, []).append((at.partition, offset, bytes_max))
@@ -49,7 +49,7 @@ def fetch_request(
 
 
 def read_fetch(response: Any) -> Iterator[tuple[TopicPartition, Fetched]]:
-    """The partitions of a response. An error of a partition is an exception of aiokafka."""
+    """Yield the partitions of a response. The error of a partition is an exception of aiokafka."""
     version = response.API_VERSION
     for topic, rows in response.topics:
         for partition, code, high_watermark, *rest in rows:
@@ -69,7 +69,7 @@ def read_fetch(response: Any) -> Iterator[tuple[TopicPartition, Fetched]]:
 async def list_offsets(
     client: Any, times: Mapping[TopicPartition, int], leaders: Mapping[TopicPartition, int], isolation: Isolation
 ) -> dict[TopicPartition, int | None]:
-    """The offset for EARLIEST, LATEST or a timestamp in milliseconds. None: all records are older.
+    """Return the offset for EARLIEST, LATEST or a timestamp in milliseconds. None if all records are older.
 
     Raises aiokafka's errors.
     """

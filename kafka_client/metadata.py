@@ -1,6 +1,6 @@
-"""Metadata with topic ids (KIP-516). aiokafka supports the API only up to version 5, which has none.
+"""Metadata with topic ids (KIP-516). aiokafka supports the API only up to version 5, which has no topic ids.
 
-A topic that is deleted and created again keeps its name and gets another id. Brokers before Kafka 2.8 have no ids.
+A re-created topic has the same name but another id. Brokers before Kafka 2.8 have no topic ids.
 """
 
 import base64
@@ -16,13 +16,13 @@ NO_ID: Final = uuid.UUID(int=0)
 
 
 def metadata_request(topics: Sequence[str] | None) -> Request:
-    """For the given topics, or for all topics if None. Never creates a topic."""
+    """Returns a request for the given topics, or for all topics if None. The request never creates a topic."""
     named = None if topics is None else [{"name": topic} for topic in topics]
     return Request(Api.METADATA, {"topics": named, "allow_auto_topic_creation": False})
 
 
 def read_metadata(response: Any) -> tuple[Any, dict[str, str]]:
-    """The response in the form that aiokafka's `ClusterMetadata.update_metadata` accepts, and the topic ids by name."""
+    """Returns the response in the format of aiokafka's `ClusterMetadata.update_metadata`, and the topic ids by name."""
     topics, ids = [], {}
     for topic in response.topics:
         rows = [
@@ -48,5 +48,5 @@ def read_metadata(response: Any) -> tuple[Any, dict[str, str]]:
 
 
 def _text(topic_id: uuid.UUID) -> str:
-    """The text form of Kafka's own tools."""
+    """Returns the text format of Kafka's command-line tools."""
     return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()

@@ -22,7 +22,7 @@ RESPONSE_BYTES_MAX: Final = 1024 * 1024
 LIFETIME_USED: Final = 0.8
 """Request a new token after this share of the lifetime, as Java's `sasl.login.refresh.window.factor`."""
 LIFETIME_SECONDS_DEFAULT: Final = 300.0
-"""For responses without `expires_in`."""
+"""Lifetime of a token if the response has no `expires_in`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class OAuthSettings:
     client_secret: str | None = field(default=None, repr=False)
     scope: str | None = None
     ca_file: str | None = None
-    """The certificate authority of an https endpoint. None: the authorities of the operating system."""
+    """The certificate authority of an https endpoint. None selects the authorities of the operating system."""
     extensions: tuple[tuple[str, str], ...] = ()
 
 
@@ -61,7 +61,7 @@ class TokenProvider(AbstractTokenProvider):
 
 
 def request_token(settings: OAuthSettings) -> tuple[str, float]:
-    """The access token and its lifetime in seconds. Raises SaslAuthenticationFailed."""
+    """Return the access token and its lifetime in seconds. Raises SaslAuthenticationFailed."""
     assert settings.token_endpoint_url is not None
     form = {"grant_type": "client_credentials", **({"scope": settings.scope} if settings.scope else {})}
     user = urllib.parse.quote(settings.client_id or "", safe="")

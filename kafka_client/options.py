@@ -24,7 +24,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """Can be pickled and hashed: equal options can share a connection."""
+    """Can be pickled and hashed. Equal options can share a connection."""
 
     servers: tuple[str, ...]
     security: Security = field(default_factory=Security)
@@ -50,7 +50,7 @@ class ConnectionOptions:
 
 
 def parse_servers(text: str) -> tuple[Address, ...]:
-    """At least one address. The port is 9092 by default. Raises InvalidProperty."""
+    """Return at least one address. The default port is 9092. Raises InvalidProperty."""
     found = []
     for part in text.split(","):
         match = _ADDRESS.fullmatch(part.strip())

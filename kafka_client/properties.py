@@ -1,4 +1,4 @@
-"""Files in Java's properties format, such as `client.properties`, which Kafka's own tools read.
+"""Files in Java's properties format, such as the `client.properties` of Kafka's command-line tools.
 
 Supported: comments (`#`, `!`), the separators `=`, `:` and blank, continuation lines, and the escapes `\\t`, `\\n`,
 `\\r`, `\\f` and `\\uXXXX`. Files are UTF-8.
@@ -11,7 +11,7 @@ from typing import Final
 from headgate.kafka_client.errors import InvalidProperty
 
 file_bytes_max: Final = 1024 * 1024
-"""No configuration file is larger. Protects against a wrong path."""
+"""No configuration file is larger. The limit protects against a wrong path."""
 
 # A key ends at the first separator that is not escaped. An escape is a backslash and any character.
 _LINE: Final = re.compile(r"(?P<key>(?:\\.|[^\\=:\s])*)\s*[=:]?\s*(?P<value>.*)", re.S)

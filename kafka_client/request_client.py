@@ -1,7 +1,7 @@
-"""Sends requests to a cluster: to a given broker, or to any broker that responds.
+"""Sends requests to a given broker, or to any broker that responds.
 
-Connects on first use, and again if the known brokers are gone. Every request ends within `request_timeout_ms`. An
-unreachable broker raises BrokerUnavailable, a missing response RetriableError.
+Connects on first use, and re-bootstraps if the known brokers are unreachable. Every request ends within
+`request_timeout_ms`. An unreachable broker raises BrokerUnavailable. A missing response raises RetriableError.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.requests import Api, Request
 
 NEXT_BROKER_SECONDS: Final = 1.0
-"""How long a broker may take before the request goes to the next one. The last broker gets the remaining time."""
+"""How long to wait for a broker before sending the request to the next one. The last one gets the remaining time."""
 
 
 class RequestClient:
@@ -37,7 +37,7 @@ class RequestClient:
         await self._connected()
 
     async def send(self, api: Api, fields: Mapping[str, object], node: int | None = None) -> Any:
-        """The response of a broker; of any broker if `node` is None. Raises KafkaClientError."""
+        """Returns the response of broker `node`, or of any broker if `node` is None. Raises KafkaClientError."""
         try:
             async with asyncio.timeout(self.request_timeout_ms / 1000):
                 return await self._send(Request(api, fields), node)
@@ -58,7 +58,7 @@ class RequestClient:
         try:
             return await self._send_to_known(client, request, node)
         except (kafka.NodeNotReadyError, kafka.StaleMetadata):
-            # Nothing was sent. The brokers may have new addresses: bootstrap again.
+            # No request was sent. The brokers may have new addresses: re-bootstrap.
             pass
         except kafka.KafkaConnectionError:
             if request.api.changes:
@@ -68,11 +68,11 @@ class RequestClient:
 
     @staticmethod
     async def _send_to_known(client: Any, request: Request, node: int | None) -> Any:
-        """The response of the node, or of the first broker that responds. Raises the error of the last one."""
+        """Returns the response of the node, or of the first broker that responds. Raises the error of the last one."""
         nodes = nodes_to_ask(client) if node is None else [node]
         for chosen in nodes[:-1]:
             try:
-                # A request that changes something is never abandoned: the broker may have processed it.
+                # Never abandon a request that changes state, because the broker may have processed it.
                 async with asyncio.timeout(None if request.api.changes else NEXT_BROKER_SECONDS):
                     return await client.send(chosen, request)
             except kafka.NodeNotReadyError:
@@ -96,7 +96,7 @@ class RequestClient:
 
 
 def nodes_to_ask(client: Any) -> list[int]:
-    """All brokers in random order, those with an open connection first."""
+    """Returns all brokers in random order. Brokers with an open connection are first."""
     nodes = [int(broker.nodeId) for broker in client.cluster.brokers()]
     random.shuffle(nodes)
     connected = client.connected_nodes()

@@ -1,7 +1,8 @@
 """Sends any Kafka request over a connection of aiokafka, with the messages of kio.
 
-aiokafka implements only some APIs and few versions of them; kio has all. `Request` has the interface of aiokafka's own
-requests: the connection calls `prepare` with the broker's API versions, encodes the result, and decodes the response.
+aiokafka implements only some APIs and few versions of them. kio implements all. `Request` has the interface of
+aiokafka's requests: the connection calls `prepare` with the broker's API versions, encodes the result, and decodes the
+response.
 """
 
 import io
@@ -19,7 +20,7 @@ from headgate.kafka_client.errors import ApiUnsupported, ValueTooLong
 from headgate.wire.entities import entity_encoder
 
 STRING_BYTES_MAX: Final = 32_767
-"""Brokers close the connection after a longer string, even where the encoding allows it."""
+"""Brokers close the connection after a longer string, even if the encoding allows it."""
 
 
 class Api(IntEnum):
@@ -49,12 +50,12 @@ class Api(IntEnum):
 
     @property
     def title(self) -> str:
-        """The name in Kafka's documentation: `ListOffsets`."""
+        """The name in Kafka's documentation, such as `ListOffsets`."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
     @property
     def changes(self) -> bool:
-        """True if a repeated request can have another effect or result than the first."""
+        """True if a repeated request can have a different effect or result."""
         return self in _CHANGING
 
 
@@ -73,7 +74,7 @@ _CHANGING: Final = frozenset(
     }
 )
 
-# Later versions have another structure (batches of groups, topic ids) without a benefit for this client.
+# Later versions have another structure (batches of groups, topic ids), which has no benefit for this client.
 _VERSION_MAX: Final[Mapping[Api, int]] = {
     Api.OFFSET_COMMIT: 8,
     Api.OFFSET_FETCH: 7,
@@ -86,7 +87,7 @@ _VERSION_MAX: Final[Mapping[Api, int]] = {
 class Request:
     api: Api
     fields: Mapping[str, object]
-    """With the names of the newest version. Fields that the used version lacks are not sent."""
+    """Fields with the names of the newest version. Fields that the selected version lacks are not sent."""
 
     def prepare(self, offered: Mapping[int, tuple[int, int]]) -> "PreparedRequest":
         """Encode the request in the newest version that both sides support. Raises ApiUnsupported, ValueTooLong."""

@@ -1,4 +1,4 @@
-"""Time slices for long loops: other requests continue between them."""
+"""Time slices for long loops. Other tasks on the event loop run between two slices."""
 
 import asyncio
 import time
@@ -8,13 +8,13 @@ from typing import Final, TypeVar
 Item = TypeVar("Item")
 
 SLICE_SECONDS: Final = 0.005
-"""How long a loop may keep the event loop. The latency of other requests grows by about as much."""
+"""How long a loop may block the event loop. The latency of other requests grows by about this time."""
 CHUNK_ITEMS: Final = 64
-"""Items handled between two looks at the clock."""
+"""Number of items between two clock reads."""
 
 
 async def chunks(items: Sequence[Item]) -> AsyncIterator[tuple[int, Sequence[Item]]]:
-    """Runs of items, each with the index of its first one. Other tasks run when a slice is over."""
+    """Yields chunks of items, each with the index of its first item. Other tasks run at the end of a time slice."""
     ends = time.monotonic() + SLICE_SECONDS
     for start in range(0, len(items), CHUNK_ITEMS):
         if start and time.monotonic() > ends:

@@ -1,1 +1,1 @@
-"""Kafka operations of the command line. Works with any Kafka."""
+"""Kafka operations of the command line. They work with any Kafka broker."""

@@ -13,7 +13,7 @@ from headgate.proxy.admin.cluster import AdminCluster
 
 CLIENT_ID = "headgate"
 
-# A user waits for the command.
+# Short, because a user waits for the command.
 connect_seconds_max = 10.0
 request_timeout_ms = 30_000
 
@@ -29,7 +29,7 @@ def connection_options(bootstrap_server: str, kafka_config: str | None) -> Conne
 @asynccontextmanager
 async def connect(options: ConnectionOptions) -> AsyncIterator[AdminCluster]:
     """Raises BrokerUnavailable, NotAuthenticated, InvalidProperty."""
-    # Every logged error is also raised, and the command prints it.
+    # Disable the log: aiokafka also raises every logged error, and the command prints it.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     cluster = AdminCluster(options)
     try:

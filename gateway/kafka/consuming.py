@@ -21,7 +21,7 @@ poll_records_max = 500
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where to start. Exactly one field is set. `last` is a number of records before the end."""
+    """Start position. Exactly one field is set. `last` is a number of records before the end."""
 
     beginning: bool = False
     end: bool = False
@@ -31,7 +31,7 @@ class Start:
 
 
 async def start_offsets(cluster: AdminCluster, places: Iterable[Place], start: Start) -> dict[Place, int]:
-    """The start offset of each partition, clamped to the partition."""
+    """Returns the start offset of each partition, clamped to the partition."""
     wanted = list(places)
     if start.beginning:
         return await list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
@@ -56,7 +56,7 @@ class Reader:
         self._errors: Any = import_module("aiokafka.errors")
 
     async def poll(self, records_max: int | None) -> list[Record]:
-        """The next records, in order per partition. Empty after `poll_ms`. Raises KafkaClientError."""
+        """Returns the next records, in order per partition. Empty after `poll_ms`. Raises KafkaClientError."""
         limit = poll_records_max if records_max is None else min(records_max, poll_records_max)
         try:
             batches = await self._consumer.getmany(timeout_ms=poll_ms, max_records=limit)
@@ -65,7 +65,7 @@ class Reader:
         return [_record(each) for batch in batches.values() for each in batch]
 
     async def reached(self, ends: Mapping[Place, int]) -> bool:
-        """Whether all assigned partitions are read up to `ends`."""
+        """Returns whether all assigned partitions are read up to `ends`."""
         if not self._ready.is_set():
             return False
         for each in self._consumer.assignment():
@@ -79,7 +79,7 @@ class Reader:
 async def assigned(
     connection: ConnectionOptions, offsets: Mapping[Place, int], *, committed: bool
 ) -> AsyncIterator[Reader]:
-    """A consumer without a group that starts at these offsets."""
+    """Opens a consumer without a group that starts at these offsets."""
     structs: Any = import_module("aiokafka.structs")
     ready = asyncio.Event()
     ready.set()
@@ -95,7 +95,7 @@ async def assigned(
 async def joined(
     connection: ConnectionOptions, group: str, topic: str, *, from_beginning: bool, committed: bool
 ) -> AsyncIterator[Reader]:
-    """A member of a group. Commits the returned records periodically and on leaving."""
+    """Joins a group. Commits the returned records periodically and when it leaves."""
     aiokafka: Any = import_module("aiokafka")
     ready = asyncio.Event()
 

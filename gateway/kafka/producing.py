@@ -19,22 +19,22 @@ from headgate.proxy.admin.cluster import AdminCluster
 from headgate.proxy.admin.refusals import check
 from headgate.proxy.admin.topics import Topic, find_topic, find_topics
 
-# The broker decides what is too large: its error names the limit.
+# Large, so that the broker rejects oversized records. Its error contains the limit.
 record_bytes_max: Final = 128 * 1024 * 1024
 batch_bytes_max: Final = 256 * 1024
 pending_bytes_max: Final = 16 * 1024 * 1024
 unacknowledged_max: Final = 10_000
-# All attempts of a batch together.
+# Limits all attempts of a batch together.
 delivery_timeout_ms: Final = 30_000
 
-# A broker with auto.create.topics.enable creates the topic within moments.
+# A broker with auto.create.topics.enable creates the topic within a short time.
 creation_attempts_max = 20
 creation_retry_seconds = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Where a record is stored. The offset is -1 without an acknowledgement."""
+    """The location of a stored record. The offset is -1 without an acknowledgement."""
 
     topic: str
     partition: int
@@ -43,7 +43,7 @@ class Receipt:
 
 
 async def topic_to_produce_to(cluster: AdminCluster, name: str) -> Topic:
-    """The topic. The broker creates a missing topic if auto.create.topics.enable is set. Raises ProxyError."""
+    """Returns the topic. The broker creates a missing one if auto.create.topics.enable is set. Raises ProxyError."""
     there = await find_topics(cluster, [name], missing_ok=True)
     if there:
         return there[name]
@@ -61,7 +61,7 @@ async def topic_to_produce_to(cluster: AdminCluster, name: str) -> Topic:
 
 
 class Sender:
-    """An async context: leaving it waits for every acknowledgement."""
+    """Async context manager. A normal exit waits for every acknowledgement."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Sender:
         self._producer = Producer(connection, options)
 
     async def send(self, record: NewRecord) -> None:
-        """Queue a record. Raises KafkaClientError, also for an earlier record."""
+        """Queues a record. Raises KafkaClientError, which may belong to an earlier record."""
         if record.partition is not None and record.partition not in self._partitions:
             last = len(self._topic.partitions) - 1
             raise PartitionNotFound(f"topic {self._topic.name} has no partition {record.partition}; it has 0 to {last}")

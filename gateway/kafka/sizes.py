@@ -10,7 +10,7 @@ from headgate.proxy.errors import ApiUnsupported
 
 
 async def partition_sizes(cluster: AdminCluster, topics: Sequence[Topic] | None = None) -> dict[Place, int]:
-    """Bytes of the largest replica of each partition. Empty if the broker does not support the API."""
+    """Returns the bytes of the largest replica of each partition. Empty if the broker does not support the API."""
     wanted = None
     if topics is not None:
         wanted = [{"topic": topic.name, "partitions": [each.index for each in topic.partitions]} for topic in topics]

@@ -1,7 +1,7 @@
 """The connection of a producer: metadata, producer ids and Produce requests.
 
-Opened on first use and again after a failure. While the brokers are away, callers fail at once. The dispatcher decides
-about retries.
+It opens on first use and again after a failure. While the brokers are unavailable, callers fail at once. The dispatcher
+decides about retries.
 """
 
 import asyncio
@@ -25,19 +25,19 @@ from headgate.kafka_client.producer.options import ProducerOptions
 from headgate.kafka_client.producer.records import Batch, ProducerIdentity
 from headgate.kafka_client.producer.response_codes import error_code
 
-# After a failed connection attempt, callers fail at once for this time: they would queue behind each other's attempts.
+# After a failed connection attempt, callers fail at once for this time, so that their attempts do not queue up.
 down_seconds: Final = 0.5
-# A new topic is known to all brokers and has its leaders a moment later.
+# A new topic needs a short time until all brokers know it and its partitions have leaders.
 new_topic_attempts: Final = 8
 new_topic_pause_seconds: Final = 0.1
 identity_pause_seconds: Final = 0.1
-# Topics without a produce leave the metadata requests, as in the Java client.
+# Topics without a produce for this time are removed from metadata requests, as in the Java client.
 topic_idle_seconds: Final = 300.0
 
 # Kafka's rule for topic names.
 _TOPIC_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
 
-# DescribeConfigs: the resource type of a broker, and the config that says whether it creates topics.
+# DescribeConfigs: the resource type of a broker, and the config for automatic topic creation.
 _BROKER: Final = 4
 _AUTO_CREATE: Final = "auto.create.topics.enable"
 
@@ -59,11 +59,11 @@ class ProducerConnection:
         self._opening = asyncio.Lock()
         self._down: tuple[float, KafkaClientError] | None = None
         self._partitions: dict[str, tuple[int, ...]] = {}
-        """Of topics that were used since the last metadata update."""
+        """Partitions of the topics that were used since the last metadata update."""
         self._used: dict[str, float] = {}
 
     def known_partitions(self, topic: str) -> tuple[int, ...] | None:
-        """From the cached metadata."""
+        """Return the partitions in the cached metadata."""
         found = self._partitions.get(topic)
         if found is None and self._client is not None:
             known = self._client.cluster.partitions_for_topic(topic)
@@ -72,7 +72,7 @@ class ProducerConnection:
         return found
 
     async def check_topic(self, topic: str) -> None:
-        """Check that the topic exists or that a produce can create it. Creates nothing.
+        """Check that the topic exists or that a produce can create it. Does not create the topic.
 
         Raises TopicNotFound, NotAuthorized, BrokerUnavailable.
         """
@@ -87,7 +87,7 @@ class ProducerConnection:
             raise TopicNotFound
 
     async def _broker_creates_topics(self, client: Any) -> bool:
-        """`auto.create.topics.enable` of a broker. True if the broker does not tell: the produce finds out."""
+        """Return `auto.create.topics.enable` of a broker. True if the broker does not return this config."""
         node = client.get_random_node()
         try:
             answer = await client.send(node, DescribeConfigsRequest([(_BROKER, str(node), [_AUTO_CREATE])]))
@@ -97,7 +97,7 @@ class ProducerConnection:
         return not any(name == _AUTO_CREATE and value == "false" for name, value, *_ in configs)
 
     async def partitions(self, topic: str) -> tuple[int, ...]:
-        """The partitions of a topic, which is created if it is missing. Raises TopicNotFound, BrokerUnavailable."""
+        """Return the partitions of a topic. May create a missing topic. Raises TopicNotFound, BrokerUnavailable."""
         found = self.known_partitions(topic)
         if found is not None:
             return found
@@ -111,7 +111,7 @@ class ProducerConnection:
             await self._exists(client, topic, creates=True)
         for attempt in range(new_topic_attempts):
             if attempt and not await self._exists(client, topic):
-                # Kafka reports a topic as unknown while it creates it.
+                # Kafka reports a topic as unknown while it creates the topic.
                 await asyncio.sleep(new_topic_pause_seconds)
                 continue
             try:
@@ -160,7 +160,7 @@ class ProducerConnection:
         return None if found == -1 else found
 
     async def refresh(self) -> None:
-        """Update the metadata. Returns after a failure as well."""
+        """Update the metadata. Does not raise if the update fails."""
         if self._client is not None:
             try:
                 async with asyncio.timeout(self._connection.request_timeout_ms / 1000):
@@ -189,9 +189,9 @@ class ProducerConnection:
             await asyncio.sleep(identity_pause_seconds)
 
     async def produce(self, node_id: int, batches: list[Batch]) -> dict[tuple[str, int], Placed]:
-        """Send one request with at most one batch per partition: responses identify batches by their partition.
+        """Send one request with at most one batch per partition. Responses identify batches by their partition.
 
-        A partition that occurs twice in the response is left out, because neither result is certain. Raises aiokafka's
+        Omits a partition that occurs twice in the response, because neither result is certain. Raises aiokafka's
         errors.
         """
         topics: dict[str, dict[int, Any]] = {}
@@ -212,7 +212,7 @@ class ProducerConnection:
             await client.close()
 
     def advertised(self) -> list[str]:
-        """The addresses of the brokers in the metadata; none before the first connection."""
+        """Return the addresses of the brokers in the metadata. Empty before the first connection."""
         return [] if self._client is None else advertised_addresses(self._client)
 
     async def _opened(self) -> Any:
@@ -241,11 +241,11 @@ def _placed(topics: Any) -> dict[tuple[str, int], Placed]:
     found: dict[tuple[str, int], Placed] = {}
     repeated: set[tuple[str, int]] = set()
     for topic, rows in topics:
-        # Versions before 5 have fewer fields, later ones more; these four come first in all of them.
+        # The number of fields depends on the version. All versions start with these four fields.
         for partition, code, base_offset, append_time_ms, *_ in rows:
             if (topic, partition) in found:
                 repeated.add((topic, partition))
-            # -1: the topic uses message.timestamp.type=CreateTime.
+            # -1 means that the topic uses message.timestamp.type=CreateTime.
             append_time = append_time_ms if append_time_ms >= 0 else None
             found[topic, partition] = Placed(error_code(code), base_offset, append_time)
     for key in repeated:

@@ -1,17 +1,17 @@
 """Idempotent producer (KIP-98): sends queued batches with acks=all and retries them with the same sequence number.
 
-Each broker has one request in flight, and each partition one batch. Batches of several partitions of one broker share a
-request. A batch keeps its producer id and sequence number until a broker has answered for it, so it is stored once.
+Each broker has one in-flight request, and each partition has one in-flight batch. Batches for several partitions of one
+broker share a request. A batch keeps its producer id and sequence number until a broker responds, so it is stored once.
 
 Outcomes of a batch:
 
-- A definite response settles it.
-- No response (timeout, lost connection), or an error that may follow the append, leaves it *in doubt*. It is sent again
-  with the same numbers until its deadline. If it is then given up, the error says that the records may have been
-  written, and the shared producer id is abandoned: a later batch with the same sequence number would be dropped as a
-  duplicate.
-- If the broker lost the sequence, the batch is known not to be stored. An unkeyed batch moves to a new producer id. A
-  keyed batch is handed back (`identity_lost`), because its new numbers must be journaled first
+- A definite response settles the batch.
+- A missing response (timeout, lost connection), or an error that may follow the append, leaves the batch *in doubt*.
+  The producer retries it with the same numbers until its deadline. After the deadline, the error says that the records
+  may have been written. The shared producer id is then abandoned: brokers would drop a later batch with the same
+  sequence number as a duplicate.
+- If the broker lost the sequence, it did not store the batch. An unkeyed batch moves to a new producer id. A keyed
+  batch returns to the caller (`identity_lost`), because the caller must journal the new numbers first
   (`proxy.producers.idempotency`).
 """
 
@@ -47,9 +47,9 @@ from headgate.kafka_client.producer.response_codes import (
 
 retry_pause_seconds: Final = 0.05
 retry_pause_max_seconds: Final = 1.0
-# A partition may take long to move. A topic that is still unknown after a few metadata updates does not exist.
+# A topic that is still unknown after this many metadata updates does not exist. Moving a partition may take longer.
 unknown_topic_attempts: Final = 4
-# A broker that rejects this many new producer ids in a row does not recover by another one.
+# After a broker rejects this many producer ids for one batch, another id does not help.
 identities_max: Final = 3
 # Below the brokers' socket.request.max.bytes of 100 MiB.
 request_bytes_max: Final = 32 * 1024 * 1024
@@ -83,7 +83,7 @@ class Dispatcher:
                 asyncio.get_running_loop().call_soon(self._flush)
 
     async def ensure_identity(self) -> None:
-        """Request a shared producer id unless there is one. Raises KafkaClientError."""
+        """Request a shared producer id if none exists. Raises KafkaClientError."""
         if self._identity is None:
             async with self._renewing:
                 if self._identity is None:
@@ -104,7 +104,7 @@ class Dispatcher:
             await asyncio.wait(self._tasks)
 
     def _flush(self) -> None:
-        """Start a request to every broker that has none in flight."""
+        """Start a request to every broker without an in-flight request."""
         self._flush_soon = False
         if not self._ready:
             return
@@ -121,11 +121,11 @@ class Dispatcher:
                 self._start(self._await_leaders(queues))
             elif taken := self._taken(queues):
                 self._busy_nodes.add(node_id)
-                # The batches are settled by the callback: a task that is cancelled before its first step runs nothing.
+                # Settle the batches in a callback: a task that is cancelled before its first step runs no code.
                 self._start(self._send(node_id, taken)).add_done_callback(partial(self._sent, taken))
 
     def _taken(self, queues: list[PartitionQueue]) -> list[tuple[PartitionQueue, Batch]]:
-        """The next batch of each queue, up to the size of a request. Drops batches whose deadline has passed."""
+        """Take the next batch of each queue, up to the size of a request. Drops batches after their deadline."""
         taken: list[tuple[PartitionQueue, Batch]] = []
         size = 0
         now = time.monotonic()
@@ -170,7 +170,7 @@ class Dispatcher:
             is_sent = True
             response = await self._link.produce(node_id, [batch for _, batch in taken])
         except Exception as error:
-            # Without a connection nothing was sent. After any other failure the broker may have the batches.
+            # Without a connection, no batch was sent. After any other failure, the broker may have stored the batches.
             is_sent = is_sent and not isinstance(error, kafka.NodeNotReadyError)
             for queue, batch in taken:
                 batch.in_doubt = batch.in_doubt or is_sent
@@ -180,7 +180,7 @@ class Dispatcher:
                 pauses[queue] = self._conclude(queue, batch, response.get((batch.topic, batch.partition)))
         self._busy_nodes.discard(node_id)
         self._release(queue for queue, pause in pauses.items() if not pause)
-        # A failing partition waits by itself. The other partitions of the broker go on.
+        # Only the failed partitions wait (backoff). The other partitions of the broker continue.
         if delayed := [queue for queue, pause in pauses.items() if pause]:
             await asyncio.sleep(max(pauses.values()))
             await self._link.refresh()
@@ -210,18 +210,18 @@ class Dispatcher:
             if queue.waiting:
                 self._ready[queue] = None
         if self._ready:
-            # Flush now: the records of this event-loop iteration are queued already.
+            # Flush now: the records of this event-loop iteration are already queued.
             self._flush()
 
     def _conclude(self, queue: PartitionQueue, batch: Batch, placed: Placed | None) -> float:
-        """Apply a response. Returns the pause before the next attempt in seconds, 0 for none."""
+        """Apply a response. Returns the backoff before the next attempt in seconds, or 0 without a retry."""
         if placed is None:
             batch.in_doubt = True
             missing = RetriableError("The response does not contain the partition.")
             return self._retry_or_give_up(queue, batch, missing)
         code = placed.error
         if code is ErrorCode.duplicate_sequence_number and not (batch.is_keyed or batch.in_doubt):
-            # First attempt: the duplicate is another batch. This one was not written.
+            # On the first attempt, the duplicate is another batch. This batch was not written.
             code = ErrorCode.out_of_order_sequence_number
         if code is None or code is ErrorCode.duplicate_sequence_number:
             batch.base_offset, batch.append_time_ms = placed.base_offset, placed.append_time_ms
@@ -238,7 +238,7 @@ class Dispatcher:
         return 0.0
 
     def _without_identity(self, queue: PartitionQueue, batch: Batch, error: KafkaClientError) -> float:
-        """The batch is known not to be stored, and cannot be stored under its producer id."""
+        """Handle a batch that is not stored and cannot be stored with its producer id."""
         batch.in_doubt = False
         if batch.is_keyed:
             batch.identity_lost = True
@@ -264,7 +264,7 @@ class Dispatcher:
 
     def _give_up(self, batch: Batch, error: KafkaClientError) -> None:
         if batch.in_doubt:
-            # The broker would reject the next sequence number, or take the next batch for this one and drop it.
+            # The broker would reject the next sequence number, or drop the next batch as a duplicate of this one.
             self._forget(batch.identity)
             if not isinstance(error, (TopicNotFound, PartitionNotFound)):
                 error = possibly_written(error)
@@ -275,7 +275,7 @@ class Dispatcher:
             self.renew_identity()
 
     def _is_overdue(self, batch: Batch, now: float) -> bool:
-        """A batch that was never sent may wait for one request of the batch before it. Longer queues do not hang."""
+        """Return whether the deadline has passed. An unsent batch may wait for one more request before it."""
         grace = 0.0 if batch.attempts else self._request_timeout_ms / 1000
         return now > batch.deadline + grace
 

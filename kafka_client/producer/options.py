@@ -13,17 +13,16 @@ class ProducerOptions:
     """A batch is closed at this size. One record may be larger."""
     record_bytes_max: int = 1_000_000
     pending_bytes_max: int = 64 * 1024 * 1024
-    """Records that wait for an acknowledgement. Beyond it, `place` raises BufferFull."""
+    """Size of the unacknowledged records. At the limit, `place` raises BufferFull."""
     delivery_timeout_ms: int = 120_000
-    """From the first record of a batch to its acknowledgement, including all attempts."""
+    """Time from the first record of a batch to its acknowledgement, including all attempts."""
     close_timeout_ms: int = 10_000
     """How long `close` waits for acknowledgements."""
     acks: int = ACKS_ALL
     """-1 (all) makes the producer idempotent. With 1 or 0, a retry can write records twice."""
     compression: str = "none"
     auto_create_topics: bool = True
-    """Whether a produce to a missing topic asks the broker to create it. The broker decides
-    (`auto.create.topics.enable`)."""
+    """Whether a produce to a missing topic requests its creation. `auto.create.topics.enable` of the broker decides."""
 
     @property
     def is_idempotent(self) -> bool:

@@ -1,11 +1,11 @@
-"""Send queue of one partition. At most one of its batches is in flight, whichever producer id it belongs to.
+"""Send queue of one partition. At most one of its batches is in flight, regardless of the producer id.
 
 Two kinds of batches share the queue, in order of arrival:
 
-- Unkeyed batches carry the shared producer id of this worker. The queue counts its sequence numbers (KIP-98).
-- Keyed batches (`Idempotency-Key`) bring their own producer id and sequence number and keep both.
+- Unkeyed batches have the shared producer id of this worker. The queue assigns their sequence numbers (KIP-98).
+- Keyed batches (`Idempotency-Key`) have a producer id and sequence number of the caller, which never change.
 
-The dispatcher (`kafka_client.producer.dispatcher`) decides when a batch leaves and what a response means.
+The dispatcher (`kafka_client.producer.dispatcher`) sends batches and interprets the responses.
 """
 
 from collections import deque
@@ -29,9 +29,9 @@ class PartitionQueue:
         self.gathering: Batch | None = None
         """The unkeyed batch in `waiting` that still accepts records."""
         self.busy = False
-        """A batch is in flight, or the partition waits for a retry."""
+        """True while a batch is in flight or the partition waits for a retry."""
         self.identity: ProducerIdentity | None = None
-        """The shared producer id that `sequence` counts for."""
+        """The shared producer id to which `sequence` belongs."""
         self.sequence = 0
 
     @property
@@ -39,7 +39,7 @@ class PartitionQueue:
         return not self.busy and not self.waiting
 
     def take(self) -> Batch:
-        """Remove the next batch to send."""
+        """Remove and return the next batch to send."""
         batch = self.waiting.popleft()
         if batch is self.gathering:
             self.gathering = None
@@ -50,7 +50,7 @@ class PartitionQueue:
         self.gathering = None
 
     def seal(self, batch: Batch, shared: ProducerIdentity | None) -> None:
-        """Encode the batch. It keeps its producer id and sequence number until a broker has answered for it."""
+        """Encode the batch. It keeps its producer id and sequence number until a broker responds."""
         if batch.buffer is not None and batch.identity is not None:
             return
         if not batch.is_keyed:

@@ -1,8 +1,8 @@
-"""Admission of records: chooses partitions, checks limits and puts records into the queues of their partitions.
+"""Accepts records: selects partitions, checks limits and adds records to the queues of their partitions.
 
-A broker has one request in flight. Records that arrive meanwhile are batched per partition and leave with the next
-request: a single request is not delayed, and a hundred concurrent requests share a batch. Callers get tickets. There is
-one future per batch, none per record.
+A broker has one in-flight request. Records that arrive meanwhile are batched per partition and sent with the next
+request. A single request is therefore not delayed, and concurrent requests share a batch. Callers get tickets. Each
+batch has one future. Records have none.
 
 `kafka_client.producer.dispatcher` sends the queues with an idempotent producer (KIP-98).
 """
@@ -26,8 +26,8 @@ from headgate.kafka_client.producer.records import Batch, OutgoingRecord, Produc
 from headgate.kafka_client.time_slicing import chunks
 
 records_at_once_max: Final = 1000
-"""Larger requests are placed in time slices: a thousand records take about two milliseconds."""
-# Queues in memory, a few hundred bytes each. Beyond it, idle queues are dropped together with their sequence numbers.
+"""Larger requests are processed in time slices. A thousand records take about two milliseconds."""
+# Maximum number of queues, a few hundred bytes each. At the limit, idle queues are evicted with their sequence numbers.
 partition_queues_max: Final = 20_000
 
 
@@ -52,24 +52,24 @@ class Producer:
         await self._dispatcher.ensure_identity()
 
     async def check_topic(self, topic: str) -> None:
-        """Raise TopicNotFound if the topic is missing and a produce cannot create it. Creates nothing."""
+        """Raise TopicNotFound if the topic is missing and a produce cannot create it. Does not create the topic."""
         await self._link.check_topic(topic)
 
     async def partitions(self, topic: str) -> tuple[int, ...]:
-        """The partitions of a topic, which is created if it is missing. Raises TopicNotFound, BrokerUnavailable."""
+        """Return the partitions of a topic. May create a missing topic. Raises TopicNotFound, BrokerUnavailable."""
         return await self._link.partitions(topic)
 
     def known_partitions(self, topic: str) -> tuple[int, ...] | None:
         return self._link.known_partitions(topic)
 
     async def place(self, topic: str, records: Sequence[OutgoingRecord], *, is_limited: bool = True) -> list[Ticket]:
-        """Put records into batches. Raises before anything is queued if one of the records cannot be placed.
+        """Add records to batches. If one record cannot be placed, raises before it queues any record.
 
-        `is_limited=False` ignores `pending_bytes_max`: the caller limits the buffer.
+        `is_limited=False` ignores `pending_bytes_max`. The caller then limits the buffer.
         """
         partitions = self._link.known_partitions(topic)
         if partitions is None:
-            # A record that is too large does not create the topic.
+            # Check first: a record that is too large must not create the topic.
             self.check_sizes(records)
             partitions = await self._link.partitions(topic)
         if len(records) <= records_at_once_max:
@@ -107,7 +107,7 @@ class Producer:
         *,
         is_limited: bool = True,
     ) -> list[Ticket]:
-        """As `place`, if the partitions are known."""
+        """Same as `place`, if the partitions are known."""
         if self._closed:
             raise ProducerClosed("The producer is closed.")
         total, chosen = self._choose(topic, records, partitions)
@@ -124,7 +124,7 @@ class Producer:
         partitions: tuple[int, ...],
         keyless: int | None = None,
     ) -> tuple[int, list[int]]:
-        """The size of the records and the partition of each. Raises if one of them cannot be placed."""
+        """Return the total size and the partition of each record. Raises if one record cannot be placed."""
         limit = self._options.record_bytes_max
         total = 0
         chosen: list[int] = []
@@ -146,7 +146,7 @@ class Producer:
         return total, chosen
 
     def place_one(self, topic: str, record: OutgoingRecord, partitions: tuple[int, ...], now_ms: int) -> Ticket:
-        """As `place_now`, for a single record: the hot path of streams."""
+        """Same as `place_now` for a single record. This is the hot path of streams."""
         size = record.size()
         if size > self._options.record_bytes_max:
             raise self._too_large(size)
@@ -164,9 +164,9 @@ class Producer:
         return self._put(topic, partition, record, now_ms)
 
     def build(self, topic: str, rows: Sequence[tuple[int, Sequence[OutgoingRecord]]]) -> list[list[Ticket]]:
-        """One keyed batch for each (partition, records). Reserves room for them; nothing is sent yet.
+        """Build one keyed batch for each (partition, records). Reserves buffer memory, but does not send.
 
-        Every batch must end in `send_as` or `discard`. Raises before anything is reserved.
+        Pass every batch to `send_as` or `discard`. Raises before it reserves memory.
         """
         if self._closed:
             raise ProducerClosed("The producer is closed.")
@@ -182,7 +182,7 @@ class Producer:
             for record in records:
                 ticket = self._append(batch, record, now_ms)
                 if ticket is None:
-                    break  # A request may have a hundred thousand records after the one that does not fit.
+                    break  # Stop early: many more records may follow the one that does not fit.
                 tickets.append(ticket)
             if not tickets or len(tickets) < len(records):
                 limit = self._options.batch_bytes_max
@@ -195,10 +195,10 @@ class Producer:
         return built
 
     def send_as(self, identity: ProducerIdentity, sequence: int, batch: Batch, *, may_be_written: bool) -> None:
-        """Queue a keyed batch under a producer id and first sequence number that the caller owns.
+        """Queue a keyed batch with a producer id and first sequence number of the caller.
 
-        A broker that already stored a batch with these numbers does not store it again. `may_be_written`: an earlier
-        attempt of this request, by any worker, may have sent the batch.
+        A broker that already stored a batch with these numbers does not store it again. Set `may_be_written` if an
+        earlier attempt of this request, by any worker, may have sent the batch.
         """
         if self._closed:
             self._settle(batch, ProducerClosed("The producer is closed."))
@@ -209,7 +209,7 @@ class Producer:
         self._dispatcher.make_ready(queue)
 
     def discard(self, batches: Sequence[Batch], error: Exception) -> None:
-        """Release batches that were built and are not sent."""
+        """Release unsent batches."""
         for batch in batches:
             self._settle(batch, error)
 
@@ -263,13 +263,13 @@ class Producer:
         return queue
 
     def _drop_idle_queues(self) -> None:
-        # Without its sequence number a partition must start again at 0, which only a new producer id may do.
+        # A partition without its sequence number restarts at 0. Only a new producer id may do that.
         self._dispatcher.renew_identity()
         self._queues = {key: queue for key, queue in self._queues.items() if not queue.is_idle}
         self._turns.clear()
 
     def _keyless(self, topic: str, partitions: tuple[int, ...]) -> int:
-        """The partition with an open batch, else the next one (round robin)."""
+        """Return a partition with an open batch, or the next partition (round robin)."""
         if len(partitions) == 1:
             return partitions[0]
         for partition in partitions:
@@ -330,7 +330,7 @@ class Producer:
 
 
 def new_builder(options: ProducerOptions) -> Any:
-    """An empty record batch. Its first record may have any size."""
+    """Return an empty record batch. Its first record may have any size."""
     make: Any = DefaultRecordBatchBuilder
     codec = COMPRESSION_CODECS[options.compression]
     return make(2, codec, 0, -1, -1, 0, options.batch_bytes_max)

@@ -10,7 +10,10 @@ Header = tuple[str, bytes | None]
 
 @dataclass(slots=True)
 class OutgoingRecord:
-    """Not frozen: creating frozen dataclasses takes three times as long, and there are 100,000 per second."""
+    """A record to produce, one of up to 100,000 per second.
+
+    Not frozen, because a frozen dataclass takes three times as long to create.
+    """
 
     key: bytes | None
     value: bytes | None
@@ -21,14 +24,14 @@ class OutgoingRecord:
     def size(self) -> int:
         size = 32 + len(self.key or b"") + len(self.value or b"")
         for name, value in self.headers:
-            # A character takes up to four bytes; an upper bound is enough.
+            # A character takes up to four bytes in UTF-8. An upper bound is enough.
             size += 4 * len(name) + len(value or b"") + 10
         return size
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """Where a record is stored. The offset is -1 without an acknowledgement (acks=0)."""
+    """The location of a stored record. The offset is -1 without an acknowledgement (acks=0)."""
 
     partition: int
     offset: int
@@ -48,11 +51,11 @@ class ProducerIdentity:
 
 
 NOT_IDEMPOTENT: Final = ProducerIdentity(-1, -1)
-"""For acks other than all."""
+"""Used with acks other than all."""
 
 
 class Batch:
-    """Records of one partition that leave together. `settled` is set once, with or without `error`."""
+    """Records of one partition that are sent together. `settled` is set once, with or without `error`."""
 
     __slots__ = (
         "append_time_ms",
@@ -91,14 +94,14 @@ class Batch:
         self.identity: ProducerIdentity | None = None
         self.sequence = 0
         self.is_keyed = False
-        """The caller owns the producer id and sequence, and they never change."""
+        """True if the caller owns the producer id and sequence number. They never change."""
         self.attempts = 0
         self.renewals = 0
-        """How often the batch moved to a new shared producer id."""
+        """How many times the batch moved to a new shared producer id."""
         self.in_doubt = False
-        """An attempt ended without a definite response: the broker may have stored the records."""
+        """True if an attempt ended without a definite response. The broker may have stored the records."""
         self.identity_lost = False
-        """A keyed batch was rejected because of its producer id or sequence, and is known not to be stored."""
+        """True if a broker rejected the producer id or sequence number of a keyed batch. The batch is not stored."""
 
     def settle(self, error: Exception | None = None) -> None:
         self.error = error
@@ -119,7 +122,7 @@ class Ticket(NamedTuple):
         return self.batch.partition
 
     def outcome(self) -> Delivered:
-        """Of a settled batch. Raises the error of the batch."""
+        """Returns the result of a settled batch. Raises the error of the batch."""
         batch = self.batch
         if batch.error is not None:
             raise batch.error
@@ -141,5 +144,5 @@ async def settled(tickets: Sequence[Ticket]) -> None:
         if batch is not last:
             last = batch
             if not batch.settled.done():
-                # Not awaited directly: a cancelled request must not cancel a batch that others share.
+                # Do not await the future directly: a cancelled request must not cancel a shared batch.
                 await asyncio.wait((batch.settled,))

@@ -1,4 +1,4 @@
-"""Error codes of a Produce response: which of them prove that the batch was not written."""
+"""Error codes of a Produce response. Distinguishes errors which prove that the batch was not written."""
 
 from typing import Final
 
@@ -6,8 +6,8 @@ from kio.schema.errors import ErrorCode
 
 from headgate.kafka_client.errors import InvalidRequest, KafkaClientError, NotAuthorized, RetriableError, broker_error
 
-# The broker does not know the sequence before this batch. It has not stored the batch either: a stored batch is the
-# last one of its producer id, because one batch per partition is in flight, and a broker recognizes it as a duplicate.
+# The broker does not know the previous sequence number, and it did not store this batch. Only one batch per partition
+# is in flight. A stored batch would be the last one of its producer id, and the broker would detect the duplicate.
 SEQUENCE_LOST: Final = frozenset({ErrorCode.out_of_order_sequence_number, ErrorCode.unknown_producer_id})
 # The producer id is no longer valid. This attempt was not written, but an earlier attempt may have been.
 _IDENTITY_INVALID: Final = frozenset(
@@ -15,8 +15,8 @@ _IDENTITY_INVALID: Final = frozenset(
 )
 IDENTITY_LOST: Final = SEQUENCE_LOST | _IDENTITY_INVALID
 
-# Checked before the append. Every other error may reach the client after it: a leader that steps down while replicas
-# are pending answers NOT_LEADER_OR_FOLLOWER, a failed fsync answers KAFKA_STORAGE_ERROR.
+# Brokers check for these errors before the append. Any other error may follow the append. For example, a leader that
+# steps down while it waits for replicas returns NOT_LEADER_OR_FOLLOWER. A failed fsync returns KAFKA_STORAGE_ERROR.
 _REJECTED_BEFORE_APPEND: Final = IDENTITY_LOST | {
     ErrorCode.cluster_authorization_failed,
     ErrorCode.corrupt_message,
@@ -40,7 +40,7 @@ _UNKNOWN_CODE: Final = ErrorCode.unknown_server_error
 
 
 def error_code(number: int) -> ErrorCode | None:
-    """The error of a Produce response; None for success. Codes of newer brokers count as UNKNOWN_SERVER_ERROR."""
+    """Return the error of a Produce response, or None for success. Unknown codes become UNKNOWN_SERVER_ERROR."""
     if number == 0:
         return None
     try:
@@ -50,12 +50,12 @@ def error_code(number: int) -> ErrorCode | None:
 
 
 def may_be_written(code: ErrorCode) -> bool:
-    """True if the broker may have stored the batch although it reported this error."""
+    """Return True if the broker may have stored the batch although it reported this error."""
     return code not in _REJECTED_BEFORE_APPEND
 
 
 def rejection(code: ErrorCode, topic: str) -> KafkaClientError:
-    """The error for the final response of a broker."""
+    """Return the error for the final response of a broker."""
     subject = f"topic {topic}"
     error = broker_error(code, None, subject)
     text = ""
@@ -80,7 +80,7 @@ def rejection(code: ErrorCode, topic: str) -> KafkaClientError:
 
 
 def possibly_written(error: KafkaClientError) -> KafkaClientError:
-    """The same error, with the remark that the outcome is unknown."""
+    """Return the same error with a note that the outcome is unknown."""
     found = type(error)(f"{error} The records may have been written all the same.")
     found.subject, found.kafka_code, found.kafka_message = error.subject, error.kafka_code, error.kafka_message
     return found
