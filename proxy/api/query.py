@@ -5,6 +5,14 @@ from starlette.requests import HTTPConnection
 from headgate.proxy.errors import BadRequest
 
 
+def check_query_names(request: HTTPConnection, *known: str) -> None:
+    """Reject unknown parameters. Use this where a misspelled parameter would delete data. Raises BadRequest."""
+    for name in request.query_params:
+        if name not in known:
+            accepted = f"The parameters are: {', '.join(known)}." if known else "This request has no parameters."
+            raise BadRequest(f"{name[:40]!r} is not a query parameter of this request. {accepted}")
+
+
 def text_query(request: HTTPConnection, name: str) -> str | None:
     return request.query_params.get(name)
 

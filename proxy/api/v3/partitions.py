@@ -9,7 +9,7 @@ from starlette.responses import Response
 from headgate.proxy.admin.offsets import HIGH_WATERMARK, Place, bounds, purge
 from headgate.proxy.admin.reassignments import Reassignment, list_reassignments
 from headgate.proxy.admin.topics import Partition, find_topic
-from headgate.proxy.api.query import int_query
+from headgate.proxy.api.query import check_query_names, int_query
 from headgate.proxy.api.requests import number_in_path, response_type_v3
 from headgate.proxy.api.v3.resources import V3, Links, Row, respond, v3_of
 from headgate.proxy.errors import BadRequest, ResourceNotFound
@@ -98,8 +98,9 @@ async def get_reassignment(v3: Context, topic_name: str, partition_id: str) -> R
 
 
 @router.delete("/{topic_name}/records")
-async def purge_topic(v3: Context, topic_name: str) -> Response:
+async def purge_topic(v3: Context, topic_name: str, request: Request) -> Response:
     """Deletes all records of a topic. Partitions, configs and offsets stay."""
+    check_query_names(request)
     topic = await find_topic(v3.cluster, topic_name)
     wanted = {Place(topic_name, each.index): HIGH_WATERMARK for each in topic.partitions}
     return await _purged(v3, wanted, ("topics", topic_name, "records"))
@@ -108,6 +109,7 @@ async def purge_topic(v3: Context, topic_name: str) -> Response:
 @router.delete("/{topic_name}/partitions/{partition_id}/records")
 async def purge_partition(v3: Context, topic_name: str, partition_id: str, request: Request) -> Response:
     """Deletes the records of a partition: all, or those before an offset."""
+    check_query_names(request, "before_offset")
     before = int_query(request, "before_offset")
     partition = await _partition(v3, topic_name, partition_id)
     wanted = {Place(topic_name, partition.index): HIGH_WATERMARK if before is None else before}

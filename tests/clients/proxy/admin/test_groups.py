@@ -230,6 +230,9 @@ def test_records_are_purged(any_api: Api, address: str) -> None:
     offsets = any_api.get(f"topics/{topic}/partitions/0/offset")
     assert (offsets["earliest_offset"], offsets["latest_offset"]) == (3, 5)
     assert error_of(any_api.ask("DELETE", f"topics/{topic}/partitions/0/records?before_offset=99")) == (400, 40002)
+    for misspelled in (f"topics/{topic}/records?before_offset=1", f"topics/{topic}/partitions/0/records?before=4"):
+        assert error_of(any_api.ask("DELETE", misspelled)) == (400, 400)
+    assert any_api.get(f"topics/{topic}/partitions/0/offset")["earliest_offset"] == 3
     every = any_api.ask("DELETE", f"topics/{topic}/records")
     assert [(row["partition_id"], row["earliest_offset"]) for row in every.json()["data"]] == [(0, 5), (1, 2)]
     assert error_of(any_api.ask("DELETE", "topics/nowhere/records")) == (404, 40401)
