@@ -5,7 +5,7 @@ As in Kafka, an unknown API or a malformed request closes the connection. The se
 
 import logging
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeAlias
 
 from kio.index import load_request_schema
@@ -14,19 +14,18 @@ from kio.serial import entity_reader
 from kio.serial.errors import DecodeError
 
 from headgate.broker.dispatch.fetch_fast_path import FetchFastPath
-from headgate.broker.dispatch.handler_table import API_VERSIONS, HANDLERS
+from headgate.broker.dispatch.handler_table import API_VERSIONS, HANDLERS, Handler
 from headgate.broker.dispatch.produce_fast_path import ProduceFastPath
 from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import (
-    Answer,
     MalformedRequest,
     read_request,
     response_header_is_flexible,
     response_writer,
 )
-from headgate.broker.protocol.outcomes import Disconnect, NoReply
-from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.outcomes import Answer, Disconnect, NoReply
 from headgate.broker.protocol.request_guard import guarded
+from headgate.broker.protocol.request_shapes import RequestContext
 from headgate.broker.requests.payload import Payload
 from headgate.broker.runtime.deferred import Deferred
 
@@ -46,7 +45,7 @@ Reply = bytes | Payload | NoReply | Disconnect
 
 
 class _Route(NamedTuple):
-    handle: Callable[..., Any]
+    handler: Handler
     read_header: Callable[[bytes | memoryview, int], tuple[Any, int]]
     header_tail: bytes
 
@@ -90,7 +89,9 @@ class Engine:
             return Disconnect(f"malformed request: API {api_key} version {version}: {error}")
         context = RequestContext(version, header.client_id, client_host, connection_id, API_VERSIONS)
         try:
-            outcome = route.handle(self._broker, context, request)
+            outcome = route.handler.handle(self._broker, context, request)
+            if isinstance(outcome, Generator):
+                outcome = self._broker.slices.run(outcome, is_exclusive=route.handler.is_exclusive)
             if api_key == _PRODUCE:
                 self._produce_fast_path.learn(frame, version, request)
             elif api_key == _FETCH:
@@ -100,12 +101,12 @@ class Engine:
         return _answered(outcome, api_key, version, correlation_id, route)
 
     def _find_route(self, api_key: int, version: int) -> _Route | None:
-        versions, handle = HANDLERS.get(api_key, (range(0), None))
-        if handle is None or version not in versions:
+        handler = HANDLERS.get(api_key)
+        if handler is None or version not in handler.versions:
             return None
         header_schema = load_request_schema(api_key, version).__header_schema__
         tail = b"\x00" if response_header_is_flexible(api_key, version) else b""
-        route = _Route(handle, entity_reader(header_schema), tail)
+        route = _Route(handler, entity_reader(header_schema), tail)
         self._routes[api_key, version] = route
         return route
 
@@ -115,7 +116,7 @@ class Engine:
             if known is None:
                 return Disconnect(f"API {api_key} is not supported")
             return Disconnect(
-                f"API {api_key} is supported from version {known[0].start} to {known[0].stop - 1}, not {version}"
+                f"API {api_key} is supported from version {known.versions[0]} to {known.versions[-1]}, not {version}"
             )
         answer: Answer = {
             "error_code": ErrorCode.unsupported_version,

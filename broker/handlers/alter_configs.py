@@ -19,20 +19,16 @@ Deviations:
 
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.config_resources import ResourceChange, change_resources
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.outcomes import Disconnect
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import AlterConfigsRequest
-from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import AlterConfigsRequest, RequestContext
+from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.configs.alterations import Operation
 
 API_KEY = 33
 VERSIONS = range(3)
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: AlterConfigsRequest
-) -> Answer | Deferred[Answer | Disconnect]:
+def handle(broker: Broker, context: RequestContext, request: AlterConfigsRequest) -> Work[Answer]:
     changes = [
         ResourceChange(
             int(resource.resource_type),
@@ -42,4 +38,4 @@ def handle(
         )
         for resource in request.resources
     ]
-    return broker.slices.run(change_resources(broker, changes, validate_only=request.validate_only))
+    return change_resources(broker, changes, validate_only=request.validate_only)

@@ -5,24 +5,15 @@ from collections.abc import Sequence
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.outcomes import Disconnect
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import AlterPartitionReassignmentsRequest
-from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import AlterPartitionReassignmentsRequest, RequestContext
 from headgate.broker.runtime.time_slicing import Work
 
 API_KEY = 45
 VERSIONS = range(2)
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: AlterPartitionReassignmentsRequest
-) -> Answer | Deferred[Answer | Disconnect]:
-    return broker.slices.run(_judge_all(broker, request))
-
-
-def _judge_all(broker: Broker, request: AlterPartitionReassignmentsRequest) -> Work[Answer]:
+def handle(broker: Broker, context: RequestContext, request: AlterPartitionReassignmentsRequest) -> Work[Answer]:
     responses: list[Answer] = []
     for asked in request.topics:
         partitions: list[Answer] = []

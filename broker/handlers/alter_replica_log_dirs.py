@@ -6,9 +6,8 @@ If a partition occurs twice, its last entry applies.
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import AlterReplicaLogDirsRequest
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import AlterReplicaLogDirsRequest, RequestContext
 
 API_KEY = 34
 VERSIONS = range(1, 3)

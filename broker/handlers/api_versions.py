@@ -9,9 +9,9 @@ from functools import lru_cache
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer, ApiVersionRange, response_writer
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import ApiVersionsRequest
+from headgate.broker.protocol.entities import ApiVersionRange, response_writer
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import ApiVersionsRequest, RequestContext
 
 API_KEY = 18
 VERSIONS = range(5)

@@ -12,10 +12,8 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.unsupported_features import Feature
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.group_request_shapes import ConsumerGroupHeartbeatRequest
-from headgate.broker.protocol.messages import clipped
-from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.outcomes import Answer, clipped
+from headgate.broker.protocol.request_shapes import ConsumerGroupHeartbeatRequest, RequestContext
 
 API_KEY = 68
 VERSIONS = range(2)

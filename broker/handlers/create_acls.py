@@ -6,14 +6,19 @@ Deviations:
   Headgate: SECURITY_DISABLED, because there is no authorizer.
 """
 
+from kio.schema.errors import ErrorCode
+
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import CreateAclsRequest
-from headgate.broker.requests.acl_errors import SECURITY_DISABLED
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import CreateAclsRequest, RequestContext
 
 API_KEY = 30
 VERSIONS = range(1, 4)
+
+SECURITY_DISABLED: Answer = {
+    "error_code": ErrorCode.security_disabled,
+    "error_message": "No Authorizer is configured.",
+}
 
 
 def handle(broker: Broker, context: RequestContext, request: CreateAclsRequest) -> Answer:

@@ -20,27 +20,22 @@ from kio.schema.errors import ErrorCode
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import refusal_of
 from headgate.broker.node.topic_creation import TopicCreation
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.messages import clipped
-from headgate.broker.protocol.outcomes import Disconnect
-from headgate.broker.protocol.refusal import Refusal
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import CreatePartitionsRequest, NewPartitions, NewPartitionsAssignment
-from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.protocol.outcomes import Answer, Refusal, clipped
+from headgate.broker.protocol.request_shapes import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    RequestContext,
+)
 from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.assignments import InvalidAssignment, check_replicas
 
 API_KEY = 37
 VERSIONS = range(4)
+IS_EXCLUSIVE = True
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: CreatePartitionsRequest
-) -> Answer | Deferred[Answer | Disconnect]:
-    return broker.slices.run(_grow_all(broker, request), is_exclusive=True)
-
-
-def _grow_all(broker: Broker, request: CreatePartitionsRequest) -> Work[Answer]:
+def handle(broker: Broker, context: RequestContext, request: CreatePartitionsRequest) -> Work[Answer]:
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}
     creation = TopicCreation(broker)
@@ -59,7 +54,7 @@ def _grow_all(broker: Broker, request: CreatePartitionsRequest) -> Work[Answer]:
 
 
 def _growing(
-    broker: Broker, creation: TopicCreation, asked: NewPartitions, *, validate_only: bool
+    broker: Broker, creation: TopicCreation, asked: CreatePartitionsTopic, *, validate_only: bool
 ) -> Generator[None, None, None]:
     topic = broker.topics.find(asked.name)
     if topic is None:
@@ -80,7 +75,7 @@ def _growing(
         yield from creation.adding_partitions(topic, asked.count)
 
 
-def _check_assignments(broker: Broker, assignments: tuple[NewPartitionsAssignment, ...], new: int) -> None:
+def _check_assignments(broker: Broker, assignments: tuple[CreatePartitionsAssignment, ...], new: int) -> None:
     if len(assignments) != new:
         raise Refusal(
             ErrorCode.invalid_replica_assignment,

@@ -17,20 +17,15 @@ Deviations:
 
 import uuid
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable
 
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import refusal_of
 from headgate.broker.node.topic_creation import REQUEST_PARTITIONS_MAX, TopicCreation
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.messages import clipped
-from headgate.broker.protocol.outcomes import Disconnect
-from headgate.broker.protocol.refusal import Refusal
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import CreateTopicsRequest, NewTopic
-from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.protocol.outcomes import Answer, Refusal, clipped
+from headgate.broker.protocol.request_shapes import CreatableTopic, CreateTopicsRequest, RequestContext
 from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.assignments import InvalidAssignment, partition_count_of
 from headgate.broker.state.configs.describing import topic_entries
@@ -39,18 +34,13 @@ from headgate.broker.state.configs.values import InvalidConfig
 
 API_KEY = 19
 VERSIONS = range(2, 8)
+IS_EXCLUSIVE = True
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: CreateTopicsRequest
-) -> Answer | Deferred[Answer | Disconnect]:
-    return broker.slices.run(_create_all(broker, request), is_exclusive=True)
-
-
-def _create_all(broker: Broker, request: CreateTopicsRequest) -> Work[Answer]:
+def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> Work[Answer]:
     times = Counter(topic.name for topic in request.topics)
     distinct = {topic.name: topic for topic in request.topics}
-    excessive = _partitions_asked(broker, distinct) > REQUEST_PARTITIONS_MAX
+    excessive = _partitions_asked(broker, distinct.values()) > REQUEST_PARTITIONS_MAX
     creation = TopicCreation(broker)
     answers: list[dict[str, object]] = []
     for name, topic in distinct.items():
@@ -76,16 +66,16 @@ def _create_all(broker: Broker, request: CreateTopicsRequest) -> Work[Answer]:
     return {"topics": answers}
 
 
-def _partitions_asked(broker: Broker, topics: Mapping[str, NewTopic]) -> int:
+def _partitions_asked(broker: Broker, topics: Iterable[CreatableTopic]) -> int:
     return sum(
         len(topic.assignments)
         or (broker.settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions)
-        for topic in topics.values()
+        for topic in topics
     )
 
 
 def _creating(
-    broker: Broker, creation: TopicCreation, topic: NewTopic, *, validate_only: bool
+    broker: Broker, creation: TopicCreation, topic: CreatableTopic, *, validate_only: bool
 ) -> Generator[None, None, dict[str, object]]:
     name = topic.name
     creation.check_name(name)
@@ -112,14 +102,14 @@ def _creating(
                 "value": overrides.get(entry.definition.name, entry.value),
                 "read_only": entry.read_only,
                 "config_source": entry.source.value,
-                "is_sensitive": entry.definition.sensitive,
+                "is_sensitive": False,
             }
             for entry in topic_entries(broker.settings, overrides)
         ],
     }
 
 
-def _checked_configs(broker: Broker, topic: NewTopic) -> dict[str, str]:
+def _checked_configs(broker: Broker, topic: CreatableTopic) -> dict[str, str]:
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         raise Refusal(ErrorCode.invalid_config, f"Null value not supported for topic configs: {','.join(nulls)}")
@@ -132,7 +122,7 @@ def _checked_configs(broker: Broker, topic: NewTopic) -> dict[str, str]:
     return overrides
 
 
-def _checked_partition_count(broker: Broker, topic: NewTopic) -> int:
+def _checked_partition_count(broker: Broker, topic: CreatableTopic) -> int:
     if topic.assignments:
         for field, value in (("replication factor", topic.replication_factor), ("numPartitions", topic.num_partitions)):
             if value != -1:

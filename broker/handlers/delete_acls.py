@@ -6,11 +6,10 @@ Deviations:
   Headgate: SECURITY_DISABLED, because there is no authorizer.
 """
 
+from headgate.broker.handlers.create_acls import SECURITY_DISABLED
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import DeleteAclsRequest
-from headgate.broker.requests.acl_errors import SECURITY_DISABLED
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import DeleteAclsRequest, RequestContext
 
 API_KEY = 31
 VERSIONS = range(1, 4)

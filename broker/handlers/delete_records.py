@@ -10,11 +10,8 @@ from headgate.broker.log.log_deletion import remove_deleted_tail
 from headgate.broker.log.partition_log import OffsetOutOfRange
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import code_of
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.outcomes import Disconnect
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import DeleteRecordsRequest
-from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import DeleteRecordsRequest, RequestContext
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.topics import Topic
@@ -23,13 +20,7 @@ API_KEY = 21
 VERSIONS = range(3)
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: DeleteRecordsRequest
-) -> Answer | Deferred[Answer | Disconnect]:
-    return broker.slices.run(_delete_all(broker, request))
-
-
-def _delete_all(broker: Broker, request: DeleteRecordsRequest) -> Work[Answer]:
+def handle(broker: Broker, context: RequestContext, request: DeleteRecordsRequest) -> Work[Answer]:
     # Merge duplicates: the last offset of a partition applies, and the response contains each topic once.
     offsets: dict[str, dict[int, int]] = {}
     for asked in request.topics:

@@ -17,31 +17,21 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import refusal_of
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.messages import clipped
-from headgate.broker.protocol.outcomes import Disconnect
-from headgate.broker.protocol.refusal import Refusal
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import DeleteTopicsRequest
-from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.protocol.outcomes import Answer, Refusal, clipped
+from headgate.broker.protocol.request_shapes import DeleteTopicsRequest, RequestContext
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.topics import Topic
 
 API_KEY = 20
 VERSIONS = range(1, 7)
+IS_EXCLUSIVE = True
 
 UNKNOWN_NAME = "This server does not host this topic-partition."
 UNKNOWN_ID = "This server does not host this topic ID."
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: DeleteTopicsRequest
-) -> Answer | Deferred[Answer | Disconnect]:
-    return broker.slices.run(_delete_all(broker, request), is_exclusive=True)
-
-
-def _delete_all(broker: Broker, request: DeleteTopicsRequest) -> Work[Answer]:
+def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> Work[Answer]:
     asked = list(_asked(request))
     names = Counter(name for name, _ in asked if name is not None)
     ids = Counter(topic_id for name, topic_id in asked if name is None and topic_id is not None)

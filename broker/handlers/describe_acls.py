@@ -9,8 +9,8 @@ Deviations:
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import RequestContext
 
 API_KEY = 29
 VERSIONS = range(1, 4)

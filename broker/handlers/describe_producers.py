@@ -13,10 +13,8 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.log.producer_state import ProducerState
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.messages import clipped
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import DescribeProducersRequest
+from headgate.broker.protocol.outcomes import Answer, clipped
+from headgate.broker.protocol.request_shapes import DescribeProducersRequest, RequestContext
 from headgate.broker.state.topic_names import topic_name_fault
 
 API_KEY = 61

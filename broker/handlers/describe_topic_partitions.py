@@ -14,9 +14,8 @@ from collections.abc import Iterable
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import DescribeTopicPartitionsRequest
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import DescribeTopicPartitionsRequest, RequestContext
 from headgate.broker.state.operations import TOPIC_OPERATIONS, UNASKED_OPERATIONS
 from headgate.broker.state.topic_names import topic_name_fault
 from headgate.broker.state.topics import Partition

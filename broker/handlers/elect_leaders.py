@@ -6,11 +6,8 @@ For all partitions (null), the response contains each topic without partitions.
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.outcomes import Disconnect
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import ElectLeadersRequest
-from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import ElectLeadersRequest, RequestContext
 from headgate.broker.runtime.time_slicing import Work
 
 API_KEY = 43
@@ -19,13 +16,7 @@ VERSIONS = range(3)
 _PREFERRED, _UNCLEAN = 0, 1
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: ElectLeadersRequest
-) -> Answer | Deferred[Answer | Disconnect]:
-    return broker.slices.run(_judge_all(broker, request))
-
-
-def _judge_all(broker: Broker, request: ElectLeadersRequest) -> Work[Answer]:
+def handle(broker: Broker, context: RequestContext, request: ElectLeadersRequest) -> Work[Answer]:
     election = request.election_type
     is_known = election in (_PREFERRED, _UNCLEAN)
     wanted = request.topic_partitions

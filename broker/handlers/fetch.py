@@ -41,9 +41,8 @@ from headgate.broker.log.region import Region
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import code_of
 from headgate.broker.protocol.entities import milliseconds
-from headgate.broker.protocol.refusal import Refusal
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import FetchPartition, FetchRequest, FetchTopic
+from headgate.broker.protocol.outcomes import Refusal
+from headgate.broker.protocol.request_shapes import FetchPartition, FetchRequest, FetchTopic, RequestContext
 from headgate.broker.requests.fetch_response import Diverged, FetchLayout, fetch_layout
 from headgate.broker.requests.payload import Chunk, Payload
 from headgate.broker.runtime.clock import Timer

@@ -12,9 +12,8 @@ Deviations:
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.group_request_shapes import FindCoordinatorRequest
-from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import FindCoordinatorRequest, RequestContext
 
 API_KEY = 10
 VERSIONS = range(7)

@@ -1,9 +1,8 @@
 """Heartbeat v0-4: Keeps a member alive. During a rebalance it returns REBALANCE_IN_PROGRESS."""
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.group_request_shapes import HeartbeatRequest
-from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import HeartbeatRequest, RequestContext
 
 API_KEY = 12
 VERSIONS = range(5)

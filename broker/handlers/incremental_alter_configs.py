@@ -29,19 +29,15 @@ Deviations:
 
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.config_resources import ResourceChange, change_resources
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.outcomes import Disconnect
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import IncrementalAlterConfigsRequest
-from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import IncrementalAlterConfigsRequest, RequestContext
+from headgate.broker.runtime.time_slicing import Work
 
 API_KEY = 44
 VERSIONS = range(2)
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
-) -> Answer | Deferred[Answer | Disconnect]:
+def handle(broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest) -> Work[Answer]:
     changes = [
         ResourceChange(
             int(resource.resource_type),
@@ -51,4 +47,4 @@ def handle(
         )
         for resource in request.resources
     ]
-    return broker.slices.run(change_resources(broker, changes, validate_only=request.validate_only))
+    return change_resources(broker, changes, validate_only=request.validate_only)

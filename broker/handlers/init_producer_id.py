@@ -14,10 +14,8 @@ from kio.schema.errors import ErrorCode
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import code_of
 from headgate.broker.node.unsupported_features import Feature
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.messages import clipped
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import InitProducerIdRequest
+from headgate.broker.protocol.outcomes import Answer, clipped
+from headgate.broker.protocol.request_shapes import InitProducerIdRequest, RequestContext
 from headgate.broker.runtime.errors import StorageError
 
 API_KEY = 22

@@ -31,9 +31,9 @@ import uuid
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer, milliseconds
-from headgate.broker.protocol.group_request_shapes import JoinGroupRequest
-from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.entities import milliseconds
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import JoinGroupRequest, RequestContext
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import JoinRequest, JoinResult
 

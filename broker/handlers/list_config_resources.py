@@ -12,9 +12,8 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.config_resources import ResourceType
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import ListConfigResourcesRequest
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import ListConfigResourcesRequest, RequestContext
 
 API_KEY = 74
 VERSIONS = range(2)

@@ -4,9 +4,8 @@ Filters ignore case, and an unknown value matches no group, as in Kafka. All gro
 """
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.group_request_shapes import ListGroupsRequest
-from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import ListGroupsRequest, RequestContext
 
 API_KEY = 16
 VERSIONS = range(6)

@@ -24,10 +24,8 @@ from headgate.broker.log.page_cache import ColdRead
 from headgate.broker.log.partition_log import PartitionLog
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import code_of
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.outcomes import Disconnect
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import ListOffsetsPartition, ListOffsetsRequest
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import ListOffsetsPartition, ListOffsetsRequest, RequestContext
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.runtime.time_slicing import WaitingWork
@@ -53,13 +51,7 @@ _SINCE_VERSION = {
 _UNKNOWN = {"timestamp": -1, "offset": -1, "leader_epoch": -1}
 
 
-def handle(
-    broker: Broker, context: RequestContext, request: ListOffsetsRequest
-) -> Answer | Deferred[Answer | Disconnect]:
-    return broker.slices.run(_find_all(broker, context, request))
-
-
-def _find_all(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> WaitingWork[Answer]:
+def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> WaitingWork[Answer]:
     times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     # The response contains each topic once.
     topics: dict[str, dict[int, Answer]] = {}

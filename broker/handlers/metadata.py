@@ -27,12 +27,8 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.topic_creation import TopicCreation
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.outcomes import Disconnect
-from headgate.broker.protocol.refusal import Refusal
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import MetadataRequest, MetadataTopic
-from headgate.broker.runtime.deferred import Deferred
+from headgate.broker.protocol.outcomes import Answer, Refusal
+from headgate.broker.protocol.request_shapes import MetadataRequest, MetadataRequestTopic, RequestContext
 from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, UNASKED_OPERATIONS
 from headgate.broker.state.topic_names import INTERNAL_TOPICS, topic_name_fault
@@ -40,18 +36,18 @@ from headgate.broker.state.topics import Topic
 
 API_KEY = 3
 VERSIONS = range(14)
-
+IS_EXCLUSIVE = True
 
 IDS_SINCE_VERSION = 12
 
 
-def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> Answer | Deferred[Answer | Disconnect]:
+def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> Answer | Work[Answer]:
     asked = request.topics or ()
     if context.api_version < IDS_SINCE_VERSION and any(_uses_id(wanted) for wanted in asked):
         return _refused(asked)
     missing = _missing_names(broker, request)
     if missing:
-        return broker.slices.run(_create_then_answer(broker, context, request, missing), is_exclusive=True)
+        return _create_then_answer(broker, context, request, missing)
     return _answer(broker, context, request, {})
 
 
@@ -97,11 +93,11 @@ def _answer(
     }
 
 
-def _uses_id(wanted: MetadataTopic) -> bool:
+def _uses_id(wanted: MetadataRequestTopic) -> bool:
     return wanted.name is None or wanted.topic_id is not None
 
 
-def _refused(asked: Iterable[MetadataTopic]) -> Answer:
+def _refused(asked: Iterable[MetadataRequestTopic]) -> Answer:
     """Refuse every topic. Versions 10 and 11 have the field `topic_id`, but do not support lookups by topic id."""
     return {
         "brokers": (),

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer, milliseconds
-from headgate.broker.protocol.group_request_shapes import OffsetCommitRequest
-from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.entities import milliseconds
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import OffsetCommitRequest, RequestContext
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import CommitRequest, PartitionCommit
 

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.group_request_shapes import OffsetDeleteRequest
-from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import OffsetDeleteRequest, RequestContext
 from headgate.broker.runtime.deferred import Deferred
 
 API_KEY = 47

@@ -19,9 +19,13 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.group_request_shapes import OffsetFetchGroup, OffsetFetchRequest, OffsetFetchTopic
-from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import (
+    OffsetFetchGroup,
+    OffsetFetchRequest,
+    OffsetFetchTopic,
+    RequestContext,
+)
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.offsets import OffsetsByTopic
 from headgate.broker.state.groups.records import CommittedOffset

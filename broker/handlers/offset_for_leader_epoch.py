@@ -6,9 +6,12 @@ The leader epoch increases each time the broker starts after a crash.
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.node.broker import Broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import OffsetForLeaderEpochPartition, OffsetForLeaderEpochRequest
+from headgate.broker.protocol.outcomes import Answer
+from headgate.broker.protocol.request_shapes import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    RequestContext,
+)
 
 API_KEY = 23
 VERSIONS = range(2, 5)
@@ -28,7 +31,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetForLeaderEpoc
     }
 
 
-def _answer(broker: Broker, name: str, asked: OffsetForLeaderEpochPartition) -> Answer:
+def _answer(broker: Broker, name: str, asked: OffsetForLeaderPartition) -> Answer:
     topic = broker.topics.find(name)
     if topic is None or not 0 <= asked.partition < len(topic.partitions):
         return {"error_code": ErrorCode.unknown_topic_or_partition, "leader_epoch": -1, "end_offset": -1}

@@ -61,10 +61,8 @@ from kio.schema.errors import ErrorCode
 from headgate.broker.log.producer_state import OutOfOrderSequence, StaleProducerEpoch
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import refusal_of
-from headgate.broker.protocol.outcomes import NO_REPLY, Disconnect, NoReply
-from headgate.broker.protocol.refusal import Refusal
-from headgate.broker.protocol.request_context import RequestContext
-from headgate.broker.protocol.request_shapes import ProduceRequest, ProduceTopic
+from headgate.broker.protocol.outcomes import NO_REPLY, Disconnect, NoReply, Refusal
+from headgate.broker.protocol.request_shapes import ProduceRequest, ProduceTopic, RequestContext
 from headgate.broker.requests.batch_verification import LargeBatch, Verified, verify
 from headgate.broker.requests.produce_response import produce_layout
 from headgate.broker.requests.record_rules import TooLargeInline, inline_records_max

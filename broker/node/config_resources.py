@@ -15,9 +15,7 @@ from headgate.broker.node import loggers
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import code_of, refusal_of
 from headgate.broker.node.topic_creation import report_compaction
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.messages import clipped
-from headgate.broker.protocol.refusal import Refusal
+from headgate.broker.protocol.outcomes import Answer, Refusal, clipped
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.runtime.time_slicing import Work
 from headgate.broker.state.configs.alterations import Alteration, Operation, altered

@@ -6,8 +6,8 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.log.partition_log import OffsetOutOfRange
 from headgate.broker.log.producer_state import OutOfOrderSequence, StaleProducerEpoch
+from headgate.broker.protocol.outcomes import Refusal
 from headgate.broker.protocol.produced_batch import UnsupportedCodec
-from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.runtime.errors import PartitionDeleted, StorageError
 from headgate.broker.state.assignments import InvalidAssignment
 from headgate.broker.state.configs.values import InvalidConfig

@@ -8,7 +8,7 @@ from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import refusal_of
 from headgate.broker.node.topic_store import finish
 from headgate.broker.node.unsupported_features import Feature
-from headgate.broker.protocol.refusal import Refusal
+from headgate.broker.protocol.outcomes import Refusal
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.state.topic_names import INTERNAL_TOPICS, METADATA_TOPIC, TakenNames, topic_name_fault
 from headgate.broker.state.topics import Topic

@@ -1,9 +1,9 @@
 """Requests and responses of the broker's APIs. One handler serves all versions of an API; see `wire.entities`."""
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map, schema_name_map
@@ -11,10 +11,8 @@ from kio.serial import entity_reader
 from kio.serial.errors import DecodeError
 from kio.static.protocol import Entity
 
+from headgate.broker.protocol.outcomes import Answer
 from headgate.wire.entities import entity_encoder, with_fields_of
-
-Answer: TypeAlias = Mapping[str, object]
-"""A response with the field names of the newest version. Nested structures are mappings, arrays are sequences."""
 
 
 class ApiVersionRange(NamedTuple):

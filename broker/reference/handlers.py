@@ -1,16 +1,13 @@
 """Reads API names, versions, summaries and deviations from the handler modules and their docstrings."""
 
-import importlib
 import inspect
-import pkgutil
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kio.index import load_request_schema
 
-from headgate.broker import handlers
+from headgate.broker.dispatch.handler_table import MODULES
 
 _DEVIATIONS = "\nDeviations:\n"
 _DEVIATION = re.compile(r"(?P<input>.*?)\s+Kafka: (?P<kafka>.*?)\s+Headgate: (?P<headgate>.*)", re.DOTALL)
@@ -34,14 +31,7 @@ class ServedApi:
 
 
 def served_apis() -> list[ServedApi]:
-    return sorted((_described(module) for module in _modules()), key=lambda api: api.key)
-
-
-def _modules() -> Iterator[Any]:
-    for found in pkgutil.iter_modules(handlers.__path__):
-        module = importlib.import_module(f"{handlers.__name__}.{found.name}")
-        if hasattr(module, "VERSIONS"):
-            yield module
+    return sorted((_described(module) for module in MODULES), key=lambda api: api.key)
 
 
 def _described(module: Any) -> ServedApi:

@@ -9,8 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.log.topic_settings import TopicSettings
 from headgate.broker.node.error_codes import code_of, refusal_of
+from headgate.broker.protocol.outcomes import Refusal
 from headgate.broker.protocol.produced_batch import UnsupportedCodec, validate_produced
-from headgate.broker.protocol.refusal import Refusal
 from headgate.broker.requests.record_rules import check_records
 from headgate.wire.buffer import Buffer
 from headgate.wire.errors import CorruptBatch, InvalidBatch

@@ -5,8 +5,7 @@ from functools import cache, lru_cache
 from kio.schema.errors import ErrorCode
 
 from headgate.broker.log.region import Region
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.refusal import Refusal
+from headgate.broker.protocol.outcomes import Answer, Refusal
 from headgate.broker.protocol.templates import NumbersTemplate, compact_length
 from headgate.broker.requests.payload import Payload
 from headgate.broker.requests.topics_layout import FieldNames, TopicsLayout

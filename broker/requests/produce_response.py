@@ -4,7 +4,7 @@ from functools import cache, lru_cache
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.refusal import RecordError, Refusal
+from headgate.broker.protocol.outcomes import RecordError, Refusal
 from headgate.broker.protocol.templates import NumbersTemplate
 from headgate.broker.requests.topics_layout import FieldNames, TopicsLayout
 from headgate.broker.state.topics import Partition

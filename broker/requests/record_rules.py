@@ -7,8 +7,8 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.log.topic_settings import TopicSettings
 from headgate.broker.node.error_codes import refusal_of
+from headgate.broker.protocol.outcomes import RecordError, Refusal
 from headgate.broker.protocol.record_walk import records_without_key, walk
-from headgate.broker.protocol.refusal import RecordError, Refusal
 from headgate.wire.buffer import Buffer
 from headgate.wire.compression import DECOMPRESSED_BYTES_MAX
 from headgate.wire.errors import DecompressedTooLarge, InvalidBatch

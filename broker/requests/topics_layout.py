@@ -5,7 +5,7 @@ from uuid import UUID
 
 from kio.index import load_response_schema
 
-from headgate.broker.protocol.entities import Answer
+from headgate.broker.protocol.outcomes import Answer
 from headgate.broker.protocol.templates import ArrayTemplate, item_type
 from headgate.broker.state.topics import Partition, Topic
 from headgate.wire.entities import entity_encoder

@@ -6,7 +6,7 @@ from headgate.kafka_client.requests import Api
 from headgate.proxy.admin.cluster import AdminCluster
 from headgate.proxy.admin.offsets import Place
 from headgate.proxy.admin.topics import Topic, describe_cluster
-from headgate.proxy.errors import ApiUnsupported
+from headgate.proxy.errors import ApiUnsupported, NodeUnavailable
 
 
 async def partition_sizes(cluster: AdminCluster, topics: Sequence[Topic] | None = None) -> dict[Place, int]:
@@ -20,6 +20,8 @@ async def partition_sizes(cluster: AdminCluster, topics: Sequence[Topic] | None 
             answer = await cluster.ask(Api.DESCRIBE_LOG_DIRS, {"topics": wanted}, broker.id)
         except ApiUnsupported:
             return {}
+        except NodeUnavailable:
+            continue  # Another broker has a replica, unless the partition is offline.
         for directory in answer.results:
             for topic in directory.topics:
                 for partition in topic.partitions:

@@ -4,6 +4,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headgate.broker.state.configs.documentation import DOCUMENTATION, WITHOUT_EFFECT
 from headgate.broker.state.configs.values import Check, ConfigType, InvalidConfig, Value, parse
 
 
@@ -14,54 +15,41 @@ class Update(enum.Enum):
     DYNAMIC = "dynamic"
 
 
-class Importance(enum.Enum):
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-
-
 @dataclass(frozen=True, slots=True)
 class Definition:
     name: str
     type: ConfigType
     default: Value
-    documentation: str
     check: Check | None = None
-    importance: Importance = Importance.MEDIUM
     update: Update = Update.READ_ONLY
-    sensitive: bool = False
+    topic_config: str = ""
+    """For broker configs: the topic config whose default this is."""
     broker_names: tuple[str, ...] = ()
     """For topic configs: the broker configs that supply the default. The first one that is set applies."""
     hidden: bool = False
     """An internal config of Kafka. It can be set, but DescribeConfigs does not return it."""
-    without_effect: str = ""
-    """The reason why the broker ignores the config. Empty if the broker uses it."""
 
     @property
     def attribute(self) -> str:
         """The attribute name in typed settings: dots are replaced by underscores."""
         return self.name.replace(".", "_")
 
+    @property
+    def documentation(self) -> str:
+        return (
+            f"The default of the topic config {self.topic_config}." if self.topic_config else DOCUMENTATION[self.name]
+        )
+
+    @property
+    def without_effect(self) -> str:
+        """The reason why the broker ignores the config. Empty if the broker uses it."""
+        return WITHOUT_EFFECT.get(self.topic_config or self.name, "")
+
     def parse(self, text: str) -> Value:
         value = parse(self.name, self.type, text)
         if self.check is not None:
             self.check(self.name, value)
         return value
-
-
-def whole(
-    name: str,
-    default: int | None,
-    documentation: str,
-    check: Check | None = None,
-    *,
-    type: ConfigType = ConfigType.INT,
-    importance: Importance = Importance.MEDIUM,
-    update: Update = Update.READ_ONLY,
-    without_effect: str = "",
-) -> Definition:
-    """An integer config, of type INT by default."""
-    return Definition(name, type, default, documentation, check, importance, update, without_effect=without_effect)
 
 
 def index(*definitions: Definition) -> Mapping[str, Definition]:

@@ -72,8 +72,7 @@ def cluster_entries(settings: BrokerSettings) -> Iterator[ConfigEntry]:
 
 def _entry(definition: Definition, value: Value, synonyms: list[Synonym], read_only: bool) -> ConfigEntry:
     source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
-    shown = None if definition.sensitive else text_of(value)
-    return ConfigEntry(definition, shown, source, read_only, tuple(synonyms))
+    return ConfigEntry(definition, text_of(value), source, read_only, tuple(synonyms))
 
 
 def _broker_synonyms(settings: BrokerSettings, name: str) -> list[Synonym]:
@@ -92,8 +91,7 @@ def _broker_synonyms(settings: BrokerSettings, name: str) -> list[Synonym]:
     for layer, source in layers:
         for synonym in names:
             if synonym in layer:
-                definition = BROKER_CONFIGS[synonym]
-                value = None if definition.sensitive else text_of(definition.parse(layer[synonym]))
+                value = text_of(BROKER_CONFIGS[synonym].parse(layer[synonym]))
                 found.append(Synonym(synonym, value, source))
     found.extend(
         Synonym(synonym, text_of(BROKER_CONFIGS[synonym].default), Source.DEFAULT_CONFIG)

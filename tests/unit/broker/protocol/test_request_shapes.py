@@ -1,8 +1,11 @@
-"""Compares the `Protocol` classes of handler requests with kio's entities for every supported version."""
+"""Compares the declared types of handler requests with kio's entities for every supported version."""
 
+import ast
 import dataclasses
+import inspect
 import typing
 from datetime import timedelta
+from importlib import import_module
 from types import ModuleType, NoneType
 from typing import Any
 from uuid import UUID
@@ -11,6 +14,7 @@ import pytest
 
 from headgate.broker.dispatch.handler_table import MODULES
 from headgate.broker.handlers import fetch, leave_group, metadata, offset_commit, produce
+from headgate.broker.protocol import request_shapes
 from headgate.broker.protocol.entities import read_request, request_type
 from headgate.wire.entities import entity_encoder, shape_of
 
@@ -32,8 +36,21 @@ PYTHON_TYPES = {
 NOT_READ = {f"OffsetFetchRequest v{version}.topics.topic_id does not exist" for version in range(1, 8)}
 
 
+# The kio classes that `request_shapes` imports only for the type checker, by name.
+KIO_TYPES: dict[str, Any] = {
+    name.name: getattr(import_module(node.module), name.name)
+    for node in ast.walk(ast.parse(inspect.getsource(request_shapes)))
+    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kio.schema") and node.module
+    for name in node.names
+}
+
+
 def requested_shape(module: ModuleType) -> Any:
-    return typing.get_type_hints(module.handle, localns={"Broker": object})["request"]
+    (function,) = ast.parse(inspect.getsource(module.handle)).body
+    assert isinstance(function, ast.FunctionDef)
+    annotation = function.args.args[2].annotation
+    assert isinstance(annotation, ast.Name)
+    return KIO_TYPES.get(annotation.id) or getattr(request_shapes, annotation.id)
 
 
 def members_of(hint: object) -> set[object]:
@@ -46,8 +63,10 @@ def mismatches(shape: Any, entity: Any, path: str) -> list[str]:
     found = []
     hints = typing.get_type_hints(entity)
     fields = {field.name: field for field in dataclasses.fields(entity)}
-    for name, hint in typing.get_type_hints(shape).items():
+    for name, hint in typing.get_type_hints(shape, localns=KIO_TYPES).items():
         where = f"{path}.{name}"
+        if name.startswith("__"):
+            continue
         if name not in fields:
             if not hasattr(entity, name):
                 found.append(f"{where} does not exist")
@@ -66,7 +85,11 @@ def mismatches(shape: Any, entity: Any, path: str) -> list[str]:
             continue
         if nested is not None:
             found += mismatches(item, nested, where)
-        elif PYTHON_TYPES[str(fields[name].metadata["kafka_type"])] not in {item, *members_of(hint)}:
+        elif not any(
+            issubclass(each, PYTHON_TYPES[str(fields[name].metadata["kafka_type"])])
+            for each in {item, *members_of(hint)}
+            if isinstance(each, type)
+        ):
             found.append(f"{where} has another type")
     return found
 
