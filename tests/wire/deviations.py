@@ -64,21 +64,23 @@ DEVIATIONS: Mapping[tuple[str, str, str], Deviation] = {
         _ONE_BAD_TOPIC, {**_WHOLE_ANSWER, "error_code": "NONE"}
     ),
     **{
-        ("producing", "broken_batches", f"produce v9: {label}"): Deviation(_NO_INTERNAL_ERROR, _REFUSED)
+        ("rejected_batches", "broken_batches", f"produce v9: {label}"): Deviation(_NO_INTERNAL_ERROR, _REFUSED)
         for label in ("unknown codec 5", "unknown codec 7", *_UNREADABLE)
     },
     **{
-        ("producing", "broken_batches", f"produce v9: {label}"): Deviation(
+        ("rejected_batches", "broken_batches", f"produce v9: {label}"): Deviation(
             _GAPS, {**_REFUSED, f"{_PARTITION}.base_offset": -1}
         )
         for label in ("record offset deltas with a gap", "record offset deltas out of order")
     },
     **{
-        ("producing", "broken_batches", f"list_offsets v7: the end after: {label}"): Deviation(_GAPS, {"offset": 0})
+        ("rejected_batches", "broken_batches", f"list_offsets v7: the end after: {label}"): Deviation(
+            _GAPS, {"offset": 0}
+        )
         for label in ("record offset deltas with a gap", "record offset deltas out of order")
     },
     **{
-        ("producing", "long_batches", f"produce v9: {label}"): Deviation(_NOT_WALKED, _TAKEN)
+        ("rejected_batches", "long_batches", f"produce v9: {label}"): Deviation(_NOT_WALKED, _TAKEN)
         for label in _LONG_AND_TAKEN
     },
     ("producing", "several_batches_and_partitions", "produce v9: the same partition twice"): Deviation(

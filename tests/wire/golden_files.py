@@ -22,10 +22,12 @@ AREAS = (
     "framing",
     "groups",
     "metadata",
+    "offset_lookups",
     "offsets",
     "placement",
     "producers",
     "producing",
+    "rejected_batches",
     "static_members",
     "topics",
 )
