@@ -3,7 +3,7 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.protocol.refusal import Refusal
+from headgate.broker.protocol.outcomes import Refusal
 from headgate.broker.requests import record_rules
 from headgate.broker.requests.record_rules import check_records
 from headgate.broker.state.settings import BrokerSettings

@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -12,7 +12,7 @@ from kio.serial import entity_reader
 from headgate.broker.handlers import create_topics, describe_configs, incremental_alter_configs
 from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import request_type, response_writer
-from headgate.broker.protocol.request_context import RequestContext
+from headgate.broker.protocol.request_shapes import RequestContext
 from headgate.wire.entities import entity_builder
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
@@ -28,6 +28,8 @@ class Admin:
         version = api.VERSIONS[-1] if version is None else version
         request = entity_builder(request_type(api.API_KEY, version))(fields)
         answer = api.handle(self.broker, RequestContext(version, "test", "127.0.0.1", 1), request)
+        if isinstance(answer, Generator):
+            answer = self.broker.slices.run(answer, is_exclusive=True)
         encoded = response_writer(api.API_KEY, version)(answer)
         decoded, length = entity_reader(load_response_schema(api.API_KEY, version))(encoded, 0)
         assert length == len(encoded)

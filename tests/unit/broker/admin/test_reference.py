@@ -20,7 +20,7 @@ def test_generated_page_is_up_to_date(name: str) -> None:
 
 def test_page_lists_every_supported_api() -> None:
     assert {api.key: api.versions for api in served_apis()} == {
-        key: versions for key, (versions, _) in HANDLERS.items()
+        key: handler.versions for key, handler in HANDLERS.items()
     }
 
 

@@ -29,8 +29,8 @@ from headgate.broker.handlers import (
 from headgate.broker.node.broker import Broker
 from headgate.broker.protocol.entities import read_request, response_writer
 from headgate.broker.protocol.outcomes import Disconnect
-from headgate.broker.protocol.request_context import RequestContext
 from headgate.broker.protocol.request_guard import REQUEST_ITEMS_MAX
+from headgate.broker.protocol.request_shapes import RequestContext
 from headgate.broker.runtime.deferred import Deferred
 from headgate.wire.entities import entity_builder
 from tests.unit.broker.groups.driver import Cluster, subscription

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headgate.broker.log.partition_log import PartitionLog
-from headgate.broker.protocol.refusal import Refusal
+from headgate.broker.protocol.outcomes import Refusal
 from headgate.broker.requests.batch_verification import LargeBatch, Verified
 from headgate.broker.requests.record_rules import inline_records_max
 from tests.unit.broker.server.server_thread import SECONDS_MAX, ServerThread, eventually, serving
