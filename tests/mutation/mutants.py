@@ -26,11 +26,14 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd,
 }
+LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "critical", "log"})
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
     line: int
+    statement: range
+    """The lines of the statement, without its body. A test that runs none of them cannot detect the mutant."""
     before: str
     after: str
     text: str
@@ -44,7 +47,7 @@ def mutants_of(source: str) -> Iterator[Mutant]:
     for line in lines:
         starts.append(starts[-1] + len(line))
     encoded = source.encode()
-    for node in _code(ast.parse(source)):
+    for node, statement in _code(ast.parse(source), range(0)):
         changed = _changed(node)
         if changed is None or node.end_lineno is None or node.end_col_offset is None:
             continue
@@ -52,22 +55,46 @@ def mutants_of(source: str) -> Iterator[Mutant]:
         last = starts[node.end_lineno - 1] + node.end_col_offset
         after = f"({ast.unparse(changed)})"
         text = (encoded[:first] + after.encode() + encoded[last:]).decode()
-        yield Mutant(node.lineno, encoded[first:last].decode(), after, text)
+        lines_of_code = range(statement.start, max(statement.stop, node.end_lineno + 1))
+        yield Mutant(node.lineno, lines_of_code, encoded[first:last].decode(), after, text)
 
 
-def _code(node: ast.AST) -> Iterator[ast.expr]:
-    """Expressions that run: no annotations, no parts of f-strings (before Python 3.12 they have no exact position)."""
+def _code(node: ast.AST, statement: range) -> Iterator[tuple[ast.expr, range]]:
+    """Expressions that run, each with the lines of its statement.
+
+    Leaves out annotations, and parts of f-strings: before Python 3.12 they have no exact position.
+    """
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "type_params", "decorator_list"):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if not isinstance(child, ast.AST) or isinstance(child, ast.JoinedStr | ast.Slice):
+            if (
+                not isinstance(child, ast.AST)
+                or isinstance(child, ast.JoinedStr | ast.Slice)
+                or _is_undetectable(child)
+            ):
                 continue
-            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-                continue
+            lines = _lines(child) if isinstance(child, ast.stmt) else statement
             if isinstance(child, ast.expr):
-                yield child
-            yield from _code(child)
+                yield child, lines
+            yield from _code(child, lines)
+
+
+def _is_undetectable(node: ast.AST) -> bool:
+    """Code whose result only a person reads, or that never runs."""
+    if isinstance(node, ast.If):
+        return ast.unparse(node.test) == "TYPE_CHECKING"
+    if isinstance(node, ast.FunctionDef):
+        return node.name == "__repr__"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return ast.unparse(node.func.value) in ("logger", "logging", "self._logger") and node.func.attr in LOG_METHODS
+    return False
+
+
+def _lines(statement: ast.stmt) -> range:
+    body = getattr(statement, "body", None)
+    last = body[0].lineno - 1 if body else statement.end_lineno or statement.lineno
+    return range(statement.lineno, max(last, statement.lineno) + 1)
 
 
 def _changed(node: ast.expr) -> ast.expr | None:

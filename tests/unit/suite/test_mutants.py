@@ -35,7 +35,18 @@ def test_an_expression_is_changed_in_place(source: str, changed: list[str]) -> N
         "if TYPE_CHECKING:\n    x = 1",
         "x = f'{a + b}'",
         "X = int | None",
+        "logger.warning('%d of %d', a + 1, b)",
+        "class A:\n    def __repr__(self) -> str:\n        return str(1 + 2)",
     ],
 )
-def test_annotations_and_strings_are_left_alone(source: str) -> None:
+def test_code_that_no_test_can_check_is_left_alone(source: str) -> None:
     assert list(mutants_of(source)) == []
+
+
+def test_a_mutant_knows_the_lines_of_its_statement() -> None:
+    source = "if a and (\n    b\n):\n    c(\n        1,\n    )\nelse:\n    d = 2\n"
+    assert [(mutant.before, mutant.statement) for mutant in mutants_of(source)] == [
+        ("a and (\n    b\n)", range(1, 4)),
+        ("1", range(4, 7)),
+        ("2", range(8, 9)),
+    ]
