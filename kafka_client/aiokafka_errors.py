@@ -33,7 +33,7 @@ def client_error(error: BaseException) -> KafkaClientError:
     if isinstance(error, REJECTED_CREDENTIALS):
         return NotAuthenticated(text)
     if isinstance(error, CONNECTION_ERRORS):
-        return BrokerUnavailable(f"No broker responded: {text}. Check that the brokers are running.")
+        return BrokerUnavailable(f"No broker responded: {text.rstrip('.')}. Check that the brokers are running.")
     if isinstance(error, kafka.BrokerResponseError) and error.errno in _CODES:
         return broker_error(ErrorCode(error.errno), text, str(error.args[0]) if error.args else "")
     if isinstance(error, kafka.KafkaError) and error.retriable:

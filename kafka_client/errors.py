@@ -3,6 +3,7 @@
 KafkaClientError
 ├── InvalidProperty         a client property has an invalid value
 ├── BrokerUnavailable       no broker responds, or the connection is lost
+│   └── NodeUnavailable     the broker that must process the request does not respond, but others do
 ├── NotAuthenticated        the TLS handshake or the SASL authentication failed
 ├── NotAuthorized           an ACL denies the operation
 ├── TopicNotFound
@@ -50,6 +51,9 @@ class BrokerUnavailable(KafkaClientError):
     """The bootstrap servers, if the client has no connection yet."""
     reason: str = ""
     advice: str = ""
+
+
+class NodeUnavailable(BrokerUnavailable): ...
 
 
 class NotAuthenticated(KafkaClientError):

@@ -1,7 +1,8 @@
 """Sends requests to a given broker, or to any broker that responds.
 
 Connects on first use, and re-bootstraps if the known brokers are unreachable. Every request ends within
-`request_timeout_ms`. An unreachable broker raises BrokerUnavailable. A missing response raises RetriableError.
+`request_timeout_ms`. Raises BrokerUnavailable if no broker is reachable, NodeUnavailable if only the given broker is
+not, and RetriableError if the response is missing.
 """
 
 import asyncio
@@ -13,12 +14,16 @@ from aiokafka import errors as kafka
 
 from headgate.kafka_client.aiokafka_errors import client_error
 from headgate.kafka_client.connection import open_client
-from headgate.kafka_client.errors import RetriableError
+from headgate.kafka_client.errors import NodeUnavailable, RetriableError
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.requests import Api, Request
 
 NEXT_BROKER_SECONDS: Final = 1.0
 """How long to wait for a broker before sending the request to the next one. The last one gets the remaining time."""
+NODE_CHECK_SECONDS: Final = 1.0
+"""How often to check whether a broker that has not responded yet is still a member of the cluster."""
+NODE_ATTEMPTS: Final = 2
+_BROKERS: Final = Request(Api.METADATA, {"topics": [], "allow_auto_topic_creation": False})
 
 
 class RequestClient:
@@ -66,10 +71,51 @@ class RequestClient:
         client = await self._connected(instead_of=client)
         return await self._send_to_known(client, request, node)
 
+    async def _send_to_known(self, client: Any, request: Request, node: int | None) -> Any:
+        if node is None:
+            return await self._send_to_any(client, request)
+        for attempt in range(NODE_ATTEMPTS):
+            try:
+                return await self._send_to_node(client, request, node)
+            except (kafka.NodeNotReadyError, kafka.StaleMetadata):
+                pass  # No request was sent.
+            except kafka.KafkaConnectionError:
+                if request.api.changes:
+                    raise
+            if attempt == 0:
+                await self._update_address(client, node)
+        raise NodeUnavailable(f"Broker {node} does not respond. Check that it is running.")
+
+    async def _update_address(self, client: Any, node: int) -> None:
+        """Ask another broker for the address of the node. Raises aiokafka's errors if no broker responds."""
+        brokers = (await self._send_to_any(client, _BROKERS)).brokers
+        address = next(((broker.host, broker.port) for broker in brokers if broker.node_id == node), None)
+        known = client.cluster.broker_metadata(node)
+        if address is None:
+            raise NodeUnavailable(f"Broker {node} is not a member of the cluster at the moment.")
+        if known is None or address != (known.host, known.port):
+            await client.force_metadata_update()
+
+    async def _send_to_node(self, client: Any, request: Request, node: int) -> Any:
+        """Returns the response of one broker. Stops waiting for a read when the broker leaves the cluster."""
+        if request.api.changes:
+            return await client.send(node, request)
+        sending = asyncio.ensure_future(client.send(node, request))
+        try:
+            while True:
+                done, _ = await asyncio.wait((sending,), timeout=NODE_CHECK_SECONDS)
+                if done:
+                    return sending.result()
+                brokers = (await self._send_to_any(client, _BROKERS)).brokers
+                if all(broker.node_id != node for broker in brokers):
+                    raise NodeUnavailable(f"Broker {node} left the cluster before it responded.")
+        finally:
+            sending.cancel()
+
     @staticmethod
-    async def _send_to_known(client: Any, request: Request, node: int | None) -> Any:
-        """Returns the response of the node, or of the first broker that responds. Raises the error of the last one."""
-        nodes = nodes_to_ask(client) if node is None else [node]
+    async def _send_to_any(client: Any, request: Request) -> Any:
+        """Returns the response of the first broker that responds. Raises the error of the last one."""
+        nodes = nodes_to_ask(client)
         for chosen in nodes[:-1]:
             try:
                 # Never abandon a request that changes state, because the broker may have processed it.
@@ -80,10 +126,7 @@ class RequestClient:
             except (kafka.KafkaConnectionError, kafka.RequestTimedOutError, TimeoutError):
                 if request.api.changes:
                     raise
-        last = nodes[-1]
-        if client.cluster.broker_metadata(last) is None:
-            await client.force_metadata_update()
-        return await client.send(last, request)
+        return await client.send(nodes[-1], request)
 
     async def _connected(self, instead_of: Any = None) -> Any:
         async with self._connecting:

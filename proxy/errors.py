@@ -160,5 +160,9 @@ class BrokerUnavailable(ProxyError):
     """No broker is available."""
 
 
+class NodeUnavailable(BrokerUnavailable):
+    """The broker that must process the request does not respond, but others do. It never processed the request."""
+
+
 class ShuttingDown(ProxyError):
     """The proxy is stopping. The client may retry later or with another worker."""

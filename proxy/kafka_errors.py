@@ -13,6 +13,7 @@ from headgate.proxy.errors import ProxyError
 _TABLE: Final[Mapping[type[client.KafkaClientError], Callable[[str], ProxyError]]] = {
     client.InvalidProperty: proxy.BrokerUnavailable,
     client.BrokerUnavailable: proxy.BrokerUnavailable,
+    client.NodeUnavailable: proxy.NodeUnavailable,
     client.NotAuthenticated: proxy.NotAuthenticated,
     client.NotAuthorized: proxy.NotAuthorized,
     client.TopicNotFound: lambda _: proxy.TopicNotFound(),

@@ -1,6 +1,7 @@
 """Sends the requests of the admin operations and raises the errors of the proxy."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -9,11 +10,14 @@ from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.request_client import RequestClient
 from headgate.kafka_client.requests import Api
 from headgate.proxy.admin.refusals import check
-from headgate.proxy.errors import LeaderNotFound, Unsettled
+from headgate.proxy.errors import LeaderNotFound, NodeUnavailable, Unsettled
 from headgate.proxy.kafka_errors import proxy_error
 
-# Electing a coordinator or leader takes a short time. Kafka's command-line tools retry in the same way.
-settling_attempts_max: Final = 16
+# A cluster replaces a failed broker after `broker.session.timeout.ms` (9 s by default), and the new coordinator loads
+# its groups. Kafka's command-line tools retry in the same way.
+settling_seconds_max: Final = 30.0
+# The election of a leader is a matter of milliseconds if a replica is in sync. Otherwise the partition stays offline.
+electing_seconds_max: Final = 4.0
 settling_pause_seconds: Final = 0.25
 
 Result = TypeVar("Result")
@@ -53,10 +57,16 @@ class AdminCluster:
 
 
 async def settled(ask: Callable[[], Awaitable[Result]]) -> Result:
-    """Retry while a coordinator or leader is being elected. The last attempt raises."""
-    for _ in range(settling_attempts_max - 1):
+    """Retry while the cluster replaces a coordinator or leader. Raises the last error when the time is over.
+
+    `ask` finds the broker in each attempt. If it sends a change, no broker has applied the change when it is retried.
+    """
+    started = time.monotonic()
+    while True:
         try:
             return await ask()
-        except (Unsettled, LeaderNotFound):
+        except (Unsettled, LeaderNotFound, NodeUnavailable) as error:
+            seconds_max = electing_seconds_max if isinstance(error, LeaderNotFound) else settling_seconds_max
+            if time.monotonic() - started >= seconds_max:
+                raise
             await asyncio.sleep(settling_pause_seconds)
-    return await ask()

@@ -18,9 +18,9 @@ from kio.serial.errors import DecodeError
 
 from headgate.kafka_client.requests import Api
 from headgate.proxy.admin.cluster import AdminCluster, settled
+from headgate.proxy.admin.coordinators import check_loaded, find_coordinators
 from headgate.proxy.admin.offsets import Place
 from headgate.proxy.admin.refusals import check, refusal
-from headgate.proxy.admin.topics import describe_cluster
 from headgate.proxy.errors import ApiUnsupported, ProxyError, ResourceNotFound
 
 CLASSIC: Final = "CLASSIC"
@@ -77,18 +77,21 @@ class ListedGroup:
 
 
 async def list_any_groups(cluster: AdminCluster) -> list[ListedGroup]:
-    """Returns all groups of all brokers. Retries while coordinators move between brokers."""
+    """Returns all groups of all coordinators. Retries while coordinators move between brokers."""
     return await settled(lambda: _list_any_groups(cluster))
 
 
 async def _list_any_groups(cluster: AdminCluster) -> list[ListedGroup]:
     groups: list[ListedGroup] = []
-    for broker in (await describe_cluster(cluster)).brokers:
-        answer = await cluster.ask(Api.LIST_GROUPS, {}, broker.id)
-        check(answer.error_code, None, f"groups of broker {broker.id}")
+    for coordinator in await find_coordinators(cluster):
+        # The list is complete only if the broker coordinates all of its partitions before and after the request.
+        await check_loaded(cluster, coordinator)
+        answer = await cluster.ask(Api.LIST_GROUPS, {}, coordinator.node)
+        check(answer.error_code, None, f"groups of broker {coordinator.node}")
+        await check_loaded(cluster, coordinator)
         for row in answer.groups:
             state, kind = getattr(row, "group_state", None), getattr(row, "group_type", None)
-            groups.append(ListedGroup(row.group_id, row.protocol_type, state, kind, broker.id))
+            groups.append(ListedGroup(row.group_id, row.protocol_type, state, kind, coordinator.node))
     return sorted(groups, key=lambda group: group.id)
 
 
@@ -153,24 +156,23 @@ async def commit_offsets(cluster: AdminCluster, group_id: str, offsets: Mapping[
         "member_id": "",
         "topics": [{"name": name, "partitions": rows} for name, rows in topics.items()],
     }
-    node = await cluster.coordinator(group_id)
-    answer = await cluster.ask(Api.OFFSET_COMMIT, request, node)
-    for topic in answer.topics:
-        for row in topic.partitions:
-            check(row.error_code, None, f"group {group_id}, {Place(topic.name, row.partition_index)}")
+    await settled(lambda: _change_offsets(cluster, Api.OFFSET_COMMIT, request))
 
 
 async def delete_group(cluster: AdminCluster, group_id: str) -> None:
     """Delete the group and its committed offsets. Raises GroupNotFound, IllegalState."""
-    node = await cluster.coordinator(group_id)
-    answer = await cluster.ask(Api.DELETE_GROUPS, {"groups_names": [group_id]}, node)
-    for result in answer.results:
-        if result.error_code is ErrorCode.group_id_not_found:
-            raise _no_group(group_id)
-        message = None
-        if result.error_code is ErrorCode.non_empty_group:
-            message = f"Consumer Group {group_id} has members; stop them first."
-        check(result.error_code, message, f"group {group_id}")
+
+    async def delete() -> None:
+        answer = await cluster.ask(Api.DELETE_GROUPS, {"groups_names": [group_id]}, await cluster.coordinator(group_id))
+        for result in answer.results:
+            if result.error_code is ErrorCode.group_id_not_found:
+                raise _no_group(group_id)
+            message = None
+            if result.error_code is ErrorCode.non_empty_group:
+                message = f"Consumer Group {group_id} has members; stop them first."
+            check(result.error_code, message, f"group {group_id}")
+
+    await settled(delete)
 
 
 async def delete_offsets(cluster: AdminCluster, group_id: str, places: Iterable[Place]) -> None:
@@ -178,13 +180,17 @@ async def delete_offsets(cluster: AdminCluster, group_id: str, places: Iterable[
     topics: dict[str, list[Mapping[str, object]]] = defaultdict(list)
     for place in places:
         topics[place.topic].append({"partition_index": place.partition})
-    node = await cluster.coordinator(group_id)
     request = {
         "group_id": group_id,
         "topics": [{"name": name, "partitions": rows} for name, rows in topics.items()],
     }
-    answer = await cluster.ask(Api.OFFSET_DELETE, request, node)
-    check(answer.error_code, None, f"group {group_id}")
+    await settled(lambda: _change_offsets(cluster, Api.OFFSET_DELETE, request))
+
+
+async def _change_offsets(cluster: AdminCluster, api: Api, request: Mapping[str, object]) -> None:
+    group_id = str(request["group_id"])
+    answer = await cluster.ask(api, request, await cluster.coordinator(group_id))
+    check(getattr(answer, "error_code", ErrorCode.none), None, f"group {group_id}")
     for topic in answer.topics:
         for row in topic.partitions:
             check(row.error_code, None, f"group {group_id}, {Place(topic.name, row.partition_index)}")

@@ -9,25 +9,39 @@ import pytest
 from aiokafka import errors as kafka
 
 from headgate.kafka_client import request_client
-from headgate.kafka_client.errors import BrokerUnavailable
+from headgate.kafka_client.errors import BrokerUnavailable, NodeUnavailable
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.request_client import RequestClient
 from headgate.kafka_client.requests import Api
 
 
 class FakeClient:
-    """Three brokers, some of which fail in the way told."""
+    """Three brokers. The brokers in `failures` raise an error, or never respond (None). Others are `members`."""
 
-    def __init__(self, failures: dict[int, Exception | None]) -> None:
+    def __init__(self, failures: dict[int, Exception | None], members: tuple[int, ...] = (1, 2, 3)) -> None:
         self._failures = failures
         self.asked: list[int] = []
+        """The brokers that got a request, except for requests of the client itself."""
+        self.updates = 0
+        self.addresses = {node: ("127.0.0.1", 9000 + node) for node in (1, 2, 3)}
+        self._members = members
         brokers = [SimpleNamespace(nodeId=node) for node in (1, 2, 3)]
-        self.cluster: Any = SimpleNamespace(brokers=lambda: brokers, broker_metadata=lambda node: node)
+        known = {node: SimpleNamespace(host=host, port=port) for node, (host, port) in self.addresses.items()}
+        self.cluster: Any = SimpleNamespace(brokers=lambda: brokers, broker_metadata=known.get)
 
     def connected_nodes(self) -> set[int]:
         return set()
 
-    async def send(self, node: int, question: object) -> str:
+    async def force_metadata_update(self) -> None:
+        self.updates += 1
+        self._failures = {}
+
+    async def send(self, node: int, request: Any) -> Any:
+        if request.fields:
+            if node in self._failures:
+                raise kafka.NodeNotReadyError
+            rows = [(member, *self.addresses[member]) for member in self._members]
+            return SimpleNamespace(brokers=[SimpleNamespace(node_id=n, host=host, port=port) for n, host, port in rows])
         self.asked.append(node)
         if node in self._failures:
             failure = self._failures[node]
@@ -69,8 +83,41 @@ def test_a_change_that_may_have_arrived_is_not_sent_to_another_broker() -> None:
     assert len(client.asked) == 1
 
 
-def test_a_broker_that_is_named_is_the_only_one_asked() -> None:
-    client = FakeClient({2: kafka.NodeNotReadyError()})
-    with pytest.raises(BrokerUnavailable):
+@pytest.mark.parametrize("failure", [kafka.NodeNotReadyError(), kafka.KafkaConnectionError()])
+def test_a_broker_that_is_named_is_the_only_one_asked(failure: Exception) -> None:
+    client = FakeClient({2: failure})
+    with pytest.raises(NodeUnavailable, match="Broker 2 does not respond"):
         ask(client, node=2)
     assert set(client.asked) == {2}
+
+
+def test_a_broker_with_a_new_address_is_asked_there() -> None:
+    client = FakeClient({2: kafka.NodeNotReadyError()})
+    client.addresses[2] = ("127.0.0.1", 9999)
+    assert ask(client, node=2) == "answer of 2"
+    assert client.updates == 1
+
+
+def test_a_broker_outside_the_cluster_is_unavailable() -> None:
+    with pytest.raises(NodeUnavailable, match="Broker 2 is not a member"):
+        ask(FakeClient({2: kafka.NodeNotReadyError()}, members=(1, 3)), node=2)
+
+
+def test_a_read_ends_when_the_broker_leaves_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_client, "NODE_CHECK_SECONDS", 0.01)
+    with pytest.raises(NodeUnavailable, match="Broker 2 left the cluster"):
+        ask(FakeClient({2: None}, members=(1, 3)), node=2)
+
+
+def test_a_change_that_may_have_arrived_is_not_repeated() -> None:
+    client = FakeClient({2: kafka.KafkaConnectionError()})
+    with pytest.raises(BrokerUnavailable) as raised:
+        ask(client, Api.DELETE_GROUPS, node=2)
+    assert not isinstance(raised.value, NodeUnavailable)
+    assert client.asked == [2]
+
+
+def test_no_broker_at_all_is_not_an_unavailable_node() -> None:
+    with pytest.raises(BrokerUnavailable) as raised:
+        ask(FakeClient(dict.fromkeys((1, 2, 3), kafka.NodeNotReadyError())), node=2)
+    assert not isinstance(raised.value, NodeUnavailable)
