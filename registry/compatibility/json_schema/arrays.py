@@ -9,8 +9,14 @@ from dataclasses import dataclass
 
 from headgate.registry.compatibility.json_schema.comparison import PairComparison
 from headgate.registry.compatibility.json_schema.kinds import Difference
-from headgate.registry.compatibility.json_schema.objects import compare_rest, covering, is_open
-from headgate.registry.compatibility.json_schema.scalars import lower_limit, upper_limit
+from headgate.registry.compatibility.json_schema.objects import (
+    compare_added,
+    compare_removed,
+    compare_rest,
+    covering,
+    is_open,
+)
+from headgate.registry.compatibility.json_schema.scalars import compare_limit, compare_limits
 from headgate.registry.compatibility.json_schema.shapes import Kind, Shape
 from headgate.registry.formats.json_schema.drafts import Draft
 from headgate.registry.formats.json_schema.subschema import Subschema
@@ -32,22 +38,8 @@ def compare_arrays(pair: PairComparison, original: Shape, update: Shape) -> None
         else:
             pair.compare("/items", before.every, after.every)
     _compare_tuples(pair, before, after)
-    compare_rest(
-        pair,
-        "additionalItems",
-        before.rest,
-        after.rest,
-        Difference.ADDITIONAL_ITEMS_REMOVED,
-        Difference.ADDITIONAL_ITEMS_NARROWED,
-    )
-    compare_rest(
-        pair,
-        "unevaluatedItems",
-        before.unevaluated,
-        after.unevaluated,
-        Difference.UNEVALUATED_ITEMS_REMOVED,
-        Difference.UNEVALUATED_ITEMS_NARROWED,
-    )
+    compare_rest(pair, "additionalItems", before.rest, after.rest)
+    compare_rest(pair, "unevaluatedItems", before.unevaluated, after.unevaluated)
     _compare_counts(pair, original, update)
 
 
@@ -84,16 +76,8 @@ def _compare_tuples(pair: PairComparison, before: _Items, after: _Items) -> None
 
 
 def _compare_removed(pair: PairComparison, update: _Items, index: int, schema: Subschema) -> None:
-    if is_open(pair, update.rest, update.unevaluated):
-        return
-    path = f"/items/{index}"
-    cover = covering(pair, update.rest, update.unevaluated)
-    if cover is not None:
-        if not pair.compare(path, schema, cover):
-            kind = Difference.ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL
-            pair.difference(kind, path, schema.value, cover.value)
-    elif pair.shapes.of(schema).kind is not Kind.FALSE:
-        pair.difference(Difference.ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL, path, schema.value, None)
+    if not is_open(pair, update.rest, update.unevaluated):
+        compare_removed(pair, "item", f"/items/{index}", schema, covering(pair, update.rest, update.unevaluated))
 
 
 def _compare_added(pair: PairComparison, original: _Items, index: int, schema: Subschema) -> None:
@@ -102,35 +86,17 @@ def _compare_added(pair: PairComparison, original: _Items, index: int, schema: S
         if pair.shapes.of(schema).kind is not Kind.EMPTY:
             pair.difference(Difference.ITEM_ADDED_TO_OPEN_CONTENT_MODEL, path, None, schema.value)
         return
-    cover = covering(pair, original.rest, original.unevaluated)
-    if cover is not None and not pair.compare(path, cover, schema):
-        kind = Difference.ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL
-        pair.difference(kind, path, cover.value, schema.value)
+    compare_added(pair, "item", path, schema, covering(pair, original.rest, original.unevaluated))
 
 
 def _compare_counts(pair: PairComparison, original: Shape, update: Shape) -> None:
-    upper_limit(
-        pair,
-        "maxItems",
-        original.get("maxItems"),
-        update.get("maxItems"),
-        Difference.MAX_ITEMS_ADDED,
-        Difference.MAX_ITEMS_DECREASED,
-    )
-    lower_limit(
-        pair,
-        "minItems",
-        original.get("minItems"),
-        update.get("minItems"),
-        Difference.MIN_ITEMS_ADDED,
-        Difference.MIN_ITEMS_INCREASED,
-    )
+    compare_limits(pair, original, update, "maxItems", "minItems")
     if update.get("uniqueItems") and not original.get("uniqueItems"):
         pair.difference(Difference.UNIQUE_ITEMS_ADDED, "/uniqueItems", None, True)
     least, most = _contained(original)
     new_least, new_most = _contained(update)
-    upper_limit(pair, "maxContains", most, new_most, Difference.MAX_CONTAINS_ADDED, Difference.MAX_CONTAINS_DECREASED)
-    lower_limit(pair, "minContains", least, new_least, Difference.MIN_CONTAINS_ADDED, Difference.MIN_CONTAINS_INCREASED)
+    compare_limit(pair, "maxContains", most, new_most)
+    compare_limit(pair, "minContains", least, new_least)
 
 
 def _contained(shape: Shape) -> tuple[int | None, int | None]:

@@ -9,6 +9,22 @@ _TIGHTER: Final = "The reader schema restricts {keyword} more than the writer sc
 _DROP: Final = "Remove {keyword}, or set it so that it accepts everything that the writer schema allows."
 _LOOSEN: Final = "Set {keyword} to the writer's value or a less strict one."
 
+
+def _of_rest(rest: str) -> dict[Difference, tuple[str, str]]:
+    """The explanations for the keyword of `rest`, for example additionalItems."""
+    name = rest.replace(" ", "_").upper()
+    return {
+        Difference[f"{name}_REMOVED"]: (
+            f"The reader schema allows no {rest}; the writer schema does",
+            f"Keep allowing {rest}.",
+        ),
+        Difference[f"{name}_NARROWED"]: (
+            f"The reader schema restricts {rest}; the writer schema does not",
+            f"Keep {rest} unrestricted.",
+        ),
+    }
+
+
 _SPECIAL: dict[Difference, tuple[str, str]] = {
     Difference.SCHEMA_ADDED: (
         "The reader schema restricts the items; the writer schema does not",
@@ -66,22 +82,6 @@ _SPECIAL: dict[Difference, tuple[str, str]] = {
         "The new property does not accept all additional properties that the writer schema allows with its name",
         "Extend the schema of the property to accept those values, or choose another name.",
     ),
-    Difference.ADDITIONAL_PROPERTIES_REMOVED: (
-        "The reader schema allows no additional properties; the writer schema does",
-        "Keep allowing additional properties.",
-    ),
-    Difference.ADDITIONAL_PROPERTIES_NARROWED: (
-        "The reader schema restricts additional properties; the writer schema does not",
-        "Keep additional properties unrestricted.",
-    ),
-    Difference.UNEVALUATED_PROPERTIES_REMOVED: (
-        "The reader schema allows no unevaluated properties; the writer schema does",
-        "Keep allowing unevaluated properties.",
-    ),
-    Difference.UNEVALUATED_PROPERTIES_NARROWED: (
-        "The reader schema restricts unevaluated properties; the writer schema does not",
-        "Keep unevaluated properties unrestricted.",
-    ),
     Difference.DEPENDENCY_ARRAY_EXTENDED: (
         "The reader schema requires more properties with this one than the writer schema",
         "Do not require more properties.",
@@ -89,30 +89,6 @@ _SPECIAL: dict[Difference, tuple[str, str]] = {
     Difference.DEPENDENCY_ARRAY_CHANGED: (
         "The reader schema requires other properties with this one than the writer schema",
         "Require only properties that were required before.",
-    ),
-    Difference.RESERVED_PROPERTY_REMOVED: (
-        "The earlier version reserves the property, and this one does not",
-        "Keep the name in the metadata property confluent:reserved.",
-    ),
-    Difference.RESERVED_PROPERTY_CONFLICTS_WITH_PROPERTY: (
-        "The schema uses a property name that its metadata reserves",
-        "Choose another name for the property.",
-    ),
-    Difference.ADDITIONAL_ITEMS_REMOVED: (
-        "The reader schema allows no additional items; the writer schema does",
-        "Keep allowing additional items.",
-    ),
-    Difference.ADDITIONAL_ITEMS_NARROWED: (
-        "The reader schema restricts additional items; the writer schema does not",
-        "Keep additional items unrestricted.",
-    ),
-    Difference.UNEVALUATED_ITEMS_REMOVED: (
-        "The reader schema allows no unevaluated items; the writer schema does",
-        "Keep allowing unevaluated items.",
-    ),
-    Difference.UNEVALUATED_ITEMS_NARROWED: (
-        "The reader schema restricts unevaluated items; the writer schema does not",
-        "Keep unevaluated items unrestricted.",
     ),
     Difference.ITEM_ADDED_TO_OPEN_CONTENT_MODEL: (
         "The writer schema allows any value at the position of this new item",
@@ -162,6 +138,10 @@ _SPECIAL: dict[Difference, tuple[str, str]] = {
         "The schemas are too complex to be compared within the limits, so compatibility is unknown",
         "Give the members of large combinations distinct types, or split the schema.",
     ),
+    **_of_rest("additional properties"),
+    **_of_rest("unevaluated properties"),
+    **_of_rest("additional items"),
+    **_of_rest("unevaluated items"),
 }
 
 

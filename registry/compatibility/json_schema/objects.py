@@ -11,7 +11,7 @@ An added property is checked against the writer's model, a removed property agai
 
 from headgate.registry.compatibility.json_schema.comparison import PairComparison
 from headgate.registry.compatibility.json_schema.kinds import Difference
-from headgate.registry.compatibility.json_schema.scalars import lower_limit, upper_limit
+from headgate.registry.compatibility.json_schema.scalars import compare_limits, difference_of
 from headgate.registry.compatibility.json_schema.shapes import Kind, Shape
 from headgate.registry.formats.json_schema.drafts import Draft
 from headgate.registry.formats.json_schema.subschema import Subschema
@@ -21,48 +21,12 @@ def compare_objects(pair: PairComparison, original: Shape, update: Shape) -> Non
     _compare_required(pair, original, update)
     _compare_properties(pair, original, update)
     _compare_dependencies(pair, original, update)
-    compare_rest(
-        pair,
-        "additionalProperties",
-        original.source.one("additionalProperties"),
-        update.source.one("additionalProperties"),
-        Difference.ADDITIONAL_PROPERTIES_REMOVED,
-        Difference.ADDITIONAL_PROPERTIES_NARROWED,
-    )
-    compare_rest(
-        pair,
-        "unevaluatedProperties",
-        original.source.one("unevaluatedProperties"),
-        update.source.one("unevaluatedProperties"),
-        Difference.UNEVALUATED_PROPERTIES_REMOVED,
-        Difference.UNEVALUATED_PROPERTIES_NARROWED,
-    )
-    upper_limit(
-        pair,
-        "maxProperties",
-        original.get("maxProperties"),
-        update.get("maxProperties"),
-        Difference.MAX_PROPERTIES_ADDED,
-        Difference.MAX_PROPERTIES_DECREASED,
-    )
-    lower_limit(
-        pair,
-        "minProperties",
-        original.get("minProperties"),
-        update.get("minProperties"),
-        Difference.MIN_PROPERTIES_ADDED,
-        Difference.MIN_PROPERTIES_INCREASED,
-    )
+    for keyword in ("additionalProperties", "unevaluatedProperties"):
+        compare_rest(pair, keyword, original.source.one(keyword), update.source.one(keyword))
+    compare_limits(pair, original, update, "maxProperties", "minProperties")
 
 
-def compare_rest(
-    pair: PairComparison,
-    keyword: str,
-    original: Subschema | None,
-    update: Subschema | None,
-    removed: Difference,
-    narrowed: Difference,
-) -> None:
+def compare_rest(pair: PairComparison, keyword: str, original: Subschema | None, update: Subschema | None) -> None:
     """The keywords for other names: `additional…` and `unevaluated…`. Absent means that everything is allowed."""
     after = pair.shapes.of(update) if update is not None else None
     if update is None or after is None or after.kind is Kind.EMPTY:
@@ -72,9 +36,9 @@ def compare_rest(
         return
     written = original.value if original is not None else None
     if after.kind is Kind.FALSE:
-        pair.difference(removed, f"/{keyword}", written, False)
+        pair.difference(difference_of(keyword, "REMOVED"), f"/{keyword}", written, False)
     elif original is None or before is None or before.kind is Kind.EMPTY:
-        pair.difference(narrowed, f"/{keyword}", written, update.value)
+        pair.difference(difference_of(keyword, "NARROWED"), f"/{keyword}", written, update.value)
     else:
         pair.compare(f"/{keyword}", original, update)
 
@@ -132,16 +96,25 @@ def _compare_properties(pair: PairComparison, original: Shape, update: Shape) ->
 
 
 def _compare_removed(pair: PairComparison, update: Shape, name: str, schema: Subschema) -> None:
-    if _is_open_object(pair, update):
-        return
-    path = f"/properties/{name}"
-    cover = _covering_schema(pair, update, name)
+    if not _is_open_object(pair, update):
+        compare_removed(pair, "property", f"/properties/{name}", schema, _covering_schema(pair, update, name))
+
+
+def compare_removed(pair: PairComparison, what: str, path: str, schema: Subschema, cover: Subschema | None) -> None:
+    """Compare a removed property or item with the reader's schema for other names, if it has one."""
     if cover is not None:
         if not pair.compare(path, schema, cover):
-            kind = Difference.PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL
+            kind = difference_of(what, "REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
             pair.difference(kind, path, schema.value, cover.value)
     elif pair.shapes.of(schema).kind is not Kind.FALSE:
-        pair.difference(Difference.PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL, path, schema.value, None)
+        pair.difference(difference_of(what, "REMOVED_FROM_CLOSED_CONTENT_MODEL"), path, schema.value, None)
+
+
+def compare_added(pair: PairComparison, what: str, path: str, schema: Subschema, cover: Subschema | None) -> None:
+    """Compare an added property or item with the writer's schema for other names, if it has one."""
+    if cover is not None and not pair.compare(path, cover, schema):
+        kind = difference_of(what, "ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
+        pair.difference(kind, path, cover.value, schema.value)
 
 
 def _compare_added(pair: PairComparison, original: Shape, name: str, schema: Subschema, *, required: bool) -> None:
@@ -158,10 +131,7 @@ def _compare_added(pair: PairComparison, original: Shape, name: str, schema: Sub
             kind = Difference.OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL
         pair.difference(kind, path, None, schema.value)
         return
-    cover = _covering_schema(pair, original, name)
-    if cover is not None and not pair.compare(path, cover, schema):
-        kind = Difference.PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL
-        pair.difference(kind, path, cover.value, schema.value)
+    compare_added(pair, "property", path, schema, _covering_schema(pair, original, name))
     if demanded:
         kind = Difference.REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL
         pair.difference(kind, path, None, schema.value)

@@ -1,53 +1,41 @@
 """Compares strings, numbers, enums and constants, keyword by keyword."""
 
+import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from headgate.registry.compatibility.json_schema.comparison import PairComparison
 from headgate.registry.compatibility.json_schema.kinds import Difference
 from headgate.registry.compatibility.json_schema.shapes import Shape, limits
 
+_CAPITAL: Final = re.compile(r"(?=[A-Z])")
 
-def upper_limit(
-    pair: PairComparison, keyword: str, original: Any, update: Any, added: Difference, decreased: Difference
-) -> None:
+
+def difference_of(keyword: str, change: str) -> Difference:
+    """The name of a changed keyword: `maxLength` and `ADDED` become MAX_LENGTH_ADDED."""
+    return Difference[f"{_CAPITAL.sub('_', keyword).upper()}_{change}"]
+
+
+def compare_limit(pair: PairComparison, keyword: str, original: Any, update: Any) -> None:
+    """Compare an upper limit (`max` in its name) or a lower limit."""
     if update is None:
         return
+    is_upper = "max" in keyword.lower()
     if original is None:
-        pair.difference(added, f"/{keyword}", None, update)
-    elif update < original:
-        pair.difference(decreased, f"/{keyword}", original, update)
+        pair.difference(difference_of(keyword, "ADDED"), f"/{keyword}", None, update)
+    elif update < original if is_upper else update > original:
+        change = "DECREASED" if is_upper else "INCREASED"
+        pair.difference(difference_of(keyword, change), f"/{keyword}", original, update)
 
 
-def lower_limit(
-    pair: PairComparison, keyword: str, original: Any, update: Any, added: Difference, increased: Difference
-) -> None:
-    if update is None:
-        return
-    if original is None:
-        pair.difference(added, f"/{keyword}", None, update)
-    elif update > original:
-        pair.difference(increased, f"/{keyword}", original, update)
+def compare_limits(pair: PairComparison, original: Shape, update: Shape, *keywords: str) -> None:
+    for keyword in keywords:
+        compare_limit(pair, keyword, original.get(keyword), update.get(keyword))
 
 
 def compare_strings(pair: PairComparison, original: Shape, update: Shape) -> None:
-    upper_limit(
-        pair,
-        "maxLength",
-        original.get("maxLength"),
-        update.get("maxLength"),
-        Difference.MAX_LENGTH_ADDED,
-        Difference.MAX_LENGTH_DECREASED,
-    )
-    lower_limit(
-        pair,
-        "minLength",
-        original.get("minLength"),
-        update.get("minLength"),
-        Difference.MIN_LENGTH_ADDED,
-        Difference.MIN_LENGTH_INCREASED,
-    )
+    compare_limits(pair, original, update, "maxLength", "minLength")
     before, after = original.get("pattern"), update.get("pattern")
     if after is not None and before != after:
         kind = Difference.PATTERN_ADDED if before is None else Difference.PATTERN_CHANGED
@@ -57,22 +45,10 @@ def compare_strings(pair: PairComparison, original: Shape, update: Shape) -> Non
 def compare_numbers(pair: PairComparison, original: Shape, update: Shape) -> None:
     maximum, exclusive_maximum = zip(limits(original, "maximum"), limits(update, "maximum"), strict=True)
     minimum, exclusive_minimum = zip(limits(original, "minimum"), limits(update, "minimum"), strict=True)
-    upper_limit(pair, "maximum", *maximum, Difference.MAXIMUM_ADDED, Difference.MAXIMUM_DECREASED)
-    lower_limit(pair, "minimum", *minimum, Difference.MINIMUM_ADDED, Difference.MINIMUM_INCREASED)
-    upper_limit(
-        pair,
-        "exclusiveMaximum",
-        *exclusive_maximum,
-        Difference.EXCLUSIVE_MAXIMUM_ADDED,
-        Difference.EXCLUSIVE_MAXIMUM_DECREASED,
-    )
-    lower_limit(
-        pair,
-        "exclusiveMinimum",
-        *exclusive_minimum,
-        Difference.EXCLUSIVE_MINIMUM_ADDED,
-        Difference.EXCLUSIVE_MINIMUM_INCREASED,
-    )
+    compare_limit(pair, "maximum", *maximum)
+    compare_limit(pair, "minimum", *minimum)
+    compare_limit(pair, "exclusiveMaximum", *exclusive_maximum)
+    compare_limit(pair, "exclusiveMinimum", *exclusive_minimum)
     _compare_multiples(pair, original.get("multipleOf"), update.get("multipleOf"))
     if update.integer and not original.integer:
         pair.difference(Difference.TYPE_NARROWED)

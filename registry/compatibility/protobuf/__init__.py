@@ -1,5 +1,5 @@
 """Compatibility of Protobuf schemas, by the rules of Confluent's registry."""
 
-from headgate.registry.compatibility.protobuf.check import check, check_reserved, differences
+from headgate.registry.compatibility.protobuf.check import check, differences
 
-__all__ = ["check", "check_reserved", "differences"]
+__all__ = ["check", "differences"]

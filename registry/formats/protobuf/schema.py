@@ -12,7 +12,6 @@ from headgate.registry.formats.protobuf.files import Linked, load
 from headgate.registry.formats.protobuf.normalizer import normalize
 from headgate.registry.formats.protobuf.printer import print_file
 from headgate.registry.formats.protobuf.serialized_form import without_derived_json_names
-from headgate.registry.formats.protobuf.without_extensions import without_extensions
 from headgate.registry.model import SchemaType
 
 
@@ -41,10 +40,6 @@ class ProtobufSchema:
         """Base64 of the FileDescriptorProto (`format=serialized` of Confluent's API)."""
         proto = without_derived_json_names(self.main.proto, self._tree())
         return base64.b64encode(proto.SerializeToString(deterministic=True)).decode("ascii")
-
-    def without_extensions(self) -> str:
-        """The text without extensions (`format=ignore_extensions` of Confluent's API)."""
-        return print_file(without_extensions(self._tree()))
 
     def _tree(self) -> tree.File:
         assert self.main.tree is not None

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -15,6 +15,7 @@ from headgate.registry.errors import DamagedRow, StoreFailed
 from headgate.registry.model import Config, Content, Level, Metadata, Mode, Reference, SchemaType
 from headgate.registry.storage.base import Deleted, Operation, Selection, StoredVersion, StoreReader, StoreWriter
 from headgate.registry.storage.sqlite import SqliteStore
+from headgate.registry.storage.sqlite import store as sqlite_store
 from headgate.registry.subjects import Subject
 
 SUBJECTS = [Subject(".", f"subject-{number}") for number in range(20)]
@@ -49,14 +50,26 @@ def configuring(scope: Subject) -> Operation:
     return configure
 
 
-def filled(path: Path) -> SqliteStore:
-    store = SqliteStore(path, lambda: 7)
+Filled: TypeAlias = Callable[[Path], SqliteStore]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
+    """Return a function that opens a store with content. Each store is a copy of one file, to save 60 commits."""
+    template = tmp_path_factory.mktemp("filled") / "registry.db"
+    store = SqliteStore(template, lambda: 7)
     for index, subject in enumerate(SUBJECTS):
         for number in (1, 2):
             put = version(subject, number, 2 * index + number, deleted=number == 1 and index % 4 == 0)
             store.apply([putting(put)])
         store.apply([configuring(subject)])
-    return store
+    store.close()
+
+    def copied(path: Path) -> SqliteStore:
+        shutil.copyfile(template, path)
+        return SqliteStore(path, lambda: 7)
+
+    return copied
 
 
 QUESTIONS: list[Callable[[StoreReader], Any]] = [
@@ -93,7 +106,11 @@ def missing(answer: Any, expected: Any) -> bool:
     return answer is None
 
 
-def test_no_flipped_bit_changes_a_response(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_flipped_bit_changes_a_response(
+    tmp_path: Path, filled: Filled, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Some flipped bits make a file look locked. No other process has it open, so a longer wait changes nothing.
+    monkeypatch.setattr(sqlite_store, "_BUSY_SECONDS", 0.1)
     store = filled(tmp_path / "registry.db")
     expected = answers(store)
     assert not any(isinstance(answer, StoreFailed) for answer in expected)
@@ -146,6 +163,7 @@ def test_no_flipped_bit_changes_a_response(tmp_path: Path, caplog: pytest.LogCap
 )
 def test_a_changed_row_is_reported_and_named(
     tmp_path: Path,
+    filled: Filled,
     statement: str,
     question: Callable[[StoreReader], Any],
     caplog: pytest.LogCaptureFixture,
@@ -167,7 +185,7 @@ def test_a_changed_row_is_reported_and_named(
         store.close()
 
 
-def test_a_damaged_context_assigns_no_id_twice(tmp_path: Path) -> None:
+def test_a_damaged_context_assigns_no_id_twice(tmp_path: Path, filled: Filled) -> None:
     path = tmp_path / "registry.db"
     filled(path).close()
     with sqlite3.connect(path) as connection:
@@ -180,7 +198,7 @@ def test_a_damaged_context_assigns_no_id_twice(tmp_path: Path) -> None:
     store.close()
 
 
-def test_an_export_can_skip_damaged_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_export_can_skip_damaged_rows(tmp_path: Path, filled: Filled, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "registry.db"
     filled(path).close()
     with sqlite3.connect(path) as connection:
@@ -196,7 +214,7 @@ def test_an_export_can_skip_damaged_rows(tmp_path: Path, caplog: pytest.LogCaptu
     store.close()
 
 
-def test_a_damaged_index_is_rebuilt(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_index_is_rebuilt(tmp_path: Path, filled: Filled, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "registry.db"
     filled(path).close()
     whole = path.read_bytes()
@@ -259,7 +277,7 @@ def test_a_file_without_checksums_gets_them(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_references_are_restored_at_the_start(
-    tmp_path: Path, statement: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, filled: Filled, statement: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "registry.db"
     store = filled(path)
@@ -280,7 +298,7 @@ def test_damaged_references_are_restored_at_the_start(
     assert not caplog.records
 
 
-def test_a_reference_that_is_damaged_while_the_registry_runs_is_reported(tmp_path: Path) -> None:
+def test_a_reference_that_is_damaged_while_the_registry_runs_is_reported(tmp_path: Path, filled: Filled) -> None:
     path = tmp_path / "registry.db"
     store = filled(path)
     with sqlite3.connect(path) as connection:
@@ -296,7 +314,7 @@ def test_a_reference_that_is_damaged_while_the_registry_runs_is_reported(tmp_pat
     ["subject = 'subject-x'", "kind = 'version-removed'", "version = 9", "id = 9", "at_ms = 8", "sequence = 999"],
 )
 def test_a_damaged_change_is_skipped_and_reported(
-    tmp_path: Path, change: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, filled: Filled, change: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "registry.db"
     store = filled(path)
@@ -317,7 +335,7 @@ def test_a_damaged_change_is_skipped_and_reported(
 
 
 def test_references_and_changes_of_a_file_without_checksums_get_them(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, filled: Filled, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "registry.db"
     store = filled(path)

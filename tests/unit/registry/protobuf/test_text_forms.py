@@ -272,16 +272,6 @@ def test_bytes_that_are_not_utf_8_are_printed_as_octal() -> None:
     assert parse(schema.canonical, {}).main.proto == schema.main.proto
 
 
-def test_extensions_can_be_removed() -> None:
-    text = FILES["custom_options.proto"]
-    stripped = parse(text, FILES).without_extensions()
-    assert "extend" not in stripped
-    assert "rules)" not in stripped
-    assert '(confluent.file_meta).doc = "all of it"' in stripped
-    assert "string a = 1 [deprecated = true];" in stripped
-    assert parse(stripped, FILES).without_extensions() == stripped
-
-
 ENUMS = {
     "negative": 'syntax = "proto3"; enum E { ZERO = 0; ONE = 1; LOW = -2147483648; NEG = -1; HEX = -0x10; }',
     "aliased": (
