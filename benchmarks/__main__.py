@@ -8,8 +8,8 @@ from pathlib import Path
 
 # Shared modules, which are not benchmarks.
 PARTS = frozenset({
-    "__init__", "__main__", "cold_load", "greedy_load", "harness", "http_load", "raw_load", "rdkafka_load",
-    "spark_contenders", "spark_data",
+    "__init__", "__main__", "cold_load", "greedy_load", "harness", "http_load", "proxy_load", "raw_load",
+    "rdkafka_load", "spark_contenders", "spark_data",
 })  # fmt: skip
 
 

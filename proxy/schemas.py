@@ -34,7 +34,7 @@ from headgate.serdes import (
     topic_record_strategy,
     topic_strategy,
 )
-from headgate.serdes.avro import JsonEncoding, parse
+from headgate.serdes.avro import JsonEncoding, JsonToBinary, parse
 from headgate.serdes.client.cache import BoundedCache
 from headgate.serdes.framing import frame
 from headgate.serdes.naming import NoRecordName, SubjectStrategy
@@ -156,16 +156,30 @@ def _strategy(choice: SchemaChoice) -> SubjectStrategy:
 def _encoder(prepared: PreparedSchema) -> Encode:
     """Encodes JSON documents as framed payloads."""
     schema_id, write = prepared.registered.id or 0, prepared.writer.write
-    from_json: Callable[[object], object] | None = None
+    from_json: Callable[[object], object] = _unchanged
+    fast: Callable[[object], bytes | bytearray | None] = _none
     if prepared.registered.definition.type.value == "AVRO":
         parsed = parse(prepared.schema.definition.text, prepared.schema.texts)
         from_json = JsonEncoding(parsed, tag_unions=True).from_json
+        fast = JsonToBinary(parsed).encode
+    start = frame(schema_id, b"")
 
     def encode(document: object) -> bytes | None:
+        content = fast(document)
+        if content is not None:
+            return start + content
         try:
-            body = write(document if from_json is None else from_json(document))
+            body = write(from_json(document))
         except EncodeError as error:
             raise ConversionFailed(f"The data does not fit schema {schema_id}: {error}") from error
-        return frame(schema_id, body.path + body.content)
+        return start + body.path + body.content
 
     return encode
+
+
+def _unchanged(document: object) -> object:
+    return document
+
+
+def _none(_: object) -> None:
+    """Other languages have no fast path."""
