@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from google.protobuf.message import Message
 
+from headgate.serdes.avro.column_size import ColumnLimits
 from headgate.serdes.framing import Frame
 from headgate.serdes.outcome import Poison
 
@@ -54,6 +55,8 @@ class WriteOptions:
 class ReadOptions:
     tag_unions: bool = False
     """Avro: return a non-null union value as `(branch name, value)`."""
+    columns: ColumnLimits | None = None
+    """Avro: reject values that are too large as columns, as the columnar decoder does."""
     validate_json: bool = True
     protobuf_as_dict: bool = False
     protobuf_json_names: bool = False

@@ -101,6 +101,12 @@ class Reason(IntEnum):
         "the schema has rules that must run on read (`ENCRYPT`, CEL, migrations); Headgate does not execute rules",
         "read the record with a client that executes rules",
     )
+    TOO_LARGE = (
+        13,
+        "the value is too large as columns",
+        "the value is valid, but as columns it exceeds the limit of one row (256 MiB by default)",
+        "select fewer fields, or write smaller arrays and maps",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from headgate.spark_udfs.driver.reader_choice import ReaderError, RegistryNotRea
 from headgate.spark_udfs.driver.restarts import run_restarting
 from headgate.spark_udfs.driver.session_settings import FAST_SETTINGS
 from headgate.spark_udfs.extra import MissingExtra
-from headgate.spark_udfs.frame import FrameError, decode_frame, decode_topic, part
+from headgate.spark_udfs.frame import FrameError, decode_frame, decode_topic, part, poison_counts
 from headgate.spark_udfs.functions import from_registry_avro, poison_reason, schema_id, to_registry_avro
 from headgate.spark_udfs.spec.policy import NewVersionError, OnNewVersion, OnPoison, PolicyError
 from headgate.spark_udfs.spec.registry_options import OptionError, RegistryOptions
@@ -38,6 +38,7 @@ __all__ = [
     "from_registry_avro",
     "install",
     "part",
+    "poison_counts",
     "poison_reason",
     "register_function",
     "run_restarting",

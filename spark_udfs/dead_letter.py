@@ -8,6 +8,7 @@ original row can be found. The record headers are those of `serdes.dead_letter`,
 from typing import TYPE_CHECKING
 
 from headgate.serdes import dead_letter as layout
+from headgate.spark_udfs.driver.laziness import is_lazy
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -34,7 +35,11 @@ def dead_letters(decoded: "DataFrame") -> "DataFrame":
     """The dead-letter table: the bad rows of a decoded DataFrame."""
     from pyspark.sql import functions as f
 
+    from headgate.spark_udfs.driver.lazy_frame import with_leading
+
     poison = decoded.where("reason IS NOT NULL")
+    if is_lazy(decoded):
+        return with_leading(poison, {name: _default(name, kind) for name, kind in COLUMNS.items()}, COLUMNS, _REMOVED)
     names = set(decoded.columns)
     head = [
         (f.col(name).cast(kind) if name in names else _default(name, kind)).alias(name)

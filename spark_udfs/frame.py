@@ -2,12 +2,16 @@
 
 Only the payloads and the kept columns travel to Python and back, in Arrow batches. The session settings affect the
 speed (`spark_udfs.driver.session_settings`).
+
+`mapInArrow` needs the types of all columns. With Spark Connect they are not known without a call to the server, so
+`spark_udfs.driver.lazy_frame` decodes with a column function instead. No function of this module triggers analysis.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.serdes import SchemaDefinition
+from headgate.spark_udfs.driver.laziness import is_lazy, quoted
 from headgate.spark_udfs.extra import need_spark
 
 if TYPE_CHECKING:
@@ -58,7 +62,6 @@ def decode_frame(
     from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
 
     choice = choice_of(subject, version, schema_id, schema, fields)
-    _check_binary(df, column)
     decoding = plan_decoding(choice, registry, df=df, column=column, on_poison=on_poison, on_new_version=on_new_version)
     return apply_decoding(df, decoding, column=column, keep=keep, details=details, flat=flat)
 
@@ -75,8 +78,12 @@ def apply_decoding(
     """`decode_frame` for a planned decoding."""
     from pyspark.sql.types import StructType
 
+    from headgate.spark_udfs.driver.lazy_frame import decode_lazily
     from headgate.spark_udfs.executor.arrow_functions import DecodeFrame
 
+    if is_lazy(df):
+        _outcome_fields(decoding, details=details, flat=flat)
+        return decode_lazily(df, decoding, column=column, keep=keep, details=details, flat=flat)
     _check_binary(df, column)
     kept = [name for name in df.columns if name != column] if keep is None else list(keep)
     added = _outcome_fields(decoding, details=details, flat=flat)
@@ -118,10 +125,12 @@ def decode_topic(
 
     `good` has the columns of the DataFrame with the decoded `value`, and `schema_id`. `poison` is the dead-letter table
     (`spark_udfs.dead_letter`). Each row is in exactly one of them. A DataFrame that the data source has decoded is only
-    split. Both results share one lazy plan: to use both, call `decode_frame`, `persist()` and `part`, which read once.
+    split; with Spark Connect, omit the subject then. Both results share one lazy plan: to use both, call
+    `decode_frame`, `persist()` and `part`, which read once.
     """
     need_spark()
-    if is_decoded(df):
+    is_chosen = any(given is not None for given in (subject, schema, schema_id))
+    if (not is_chosen) if is_lazy(df) else is_decoded(df):
         return part(df)
     return part(
         decode_frame(
@@ -139,18 +148,25 @@ def is_decoded(df: "DataFrame") -> bool:
 def part(decoded: "DataFrame") -> SplitFrame:
     """Split a decoded DataFrame by its reasons."""
     from headgate.spark_udfs.dead_letter import dead_letters
+    from headgate.spark_udfs.driver.lazy_frame import without
 
-    if not is_decoded(decoded):
+    if not is_lazy(decoded) and not is_decoded(decoded):
         raise FrameError(
             f"a decoded DataFrame has the columns {', '.join(OUTCOME)}; this one has {', '.join(decoded.columns)}"
         )
-    good = decoded.where("reason IS NULL").drop("reason", "raw", "detail")
-    return SplitFrame(good, dead_letters(decoded))
+    good = decoded.where("reason IS NULL")
+    removed = ("reason", "raw", "detail")
+    return SplitFrame(without(good, *removed) if is_lazy(decoded) else good.drop(*removed), dead_letters(decoded))
 
 
-def quoted(name: str) -> str:
-    """The column name as a quoted SQL identifier."""
-    return "`" + name.replace("`", "``") + "`"
+def poison_counts(rows: "DataFrame") -> "DataFrame":
+    """The number of rows per reason, as columns `reason` and `rows`. Lazy, like any aggregation.
+
+    Takes a decoded DataFrame, where a null reason counts the good rows, or the dead letters.
+    """
+    from pyspark.sql import functions as f
+
+    return rows.groupBy("reason").agg(f.count("*").alias("rows"))
 
 
 def _check_binary(df: "DataFrame", column: str) -> None:

@@ -2,8 +2,8 @@
 
 They work on any DataFrame with a binary column: Spark's Kafka source, Parquet, Delta. To decode a whole DataFrame,
 `spark_udfs.frame` is faster, because Spark does not join the results to their rows. The driver fetches the schemas when
-the column is created. `spark_udfs.spec.policy` explains schema evolution. The first column also disables a session
-setting that would double the cost (`spark_udfs.driver.session_settings`).
+the column is created. `spark_udfs.spec.policy` explains schema evolution. The functions change nothing in the
+session. `spark_udfs.driver.session_settings` lists settings that make them faster.
 """
 
 from collections.abc import Sequence

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headgate.serdes import SchemaDefinition
-from headgate.spark_udfs.driver.session_settings import disable_columnar_input
 from headgate.spark_udfs.extra import need_spark
 from headgate.spark_udfs.frame import FrameError
 
@@ -74,7 +73,6 @@ def register_function(
     choice = choice_of(subject, version, schema_id, schema, fields)
     options = resolve(registry, None, spark)
     decoding = plan_decoding(choice, options, on_poison=on_poison, on_new_version=on_new_version)
-    disable_columnar_input(spark)
     spark.udf.register(name, decoding_function(decoding))
 
 

@@ -4,6 +4,7 @@ from headgate.serdes.avro.binary import Fault
 from headgate.serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX, Decoder, decode
 from headgate.serdes.avro.encoder import Encoder
 from headgate.serdes.avro.json_encoding import JsonEncoding
+from headgate.serdes.avro.json_to_binary import JsonToBinary
 from headgate.serdes.avro.logical import Duration, Nanoseconds
 from headgate.serdes.avro.resolution import resolve
 from headgate.serdes.avro.schema import Schema, parse
@@ -18,6 +19,7 @@ __all__ = [
     "Encoder",
     "Fault",
     "JsonEncoding",
+    "JsonToBinary",
     "Nanoseconds",
     "Schema",
     "decode",

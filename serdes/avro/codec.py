@@ -40,7 +40,7 @@ class AvroReader:
     __slots__ = ("_decoder", "_raw")
 
     def __init__(self, writer: Schema, reader: Schema | None, options: ReadOptions) -> None:
-        self._decoder = Decoder(writer, reader, tag_unions=options.tag_unions)
+        self._decoder = Decoder(writer, reader, tag_unions=options.tag_unions, columns=options.columns)
         self._raw = is_raw(writer)
 
     def read(self, frame: Frame) -> object | Poison:

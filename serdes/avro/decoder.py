@@ -17,6 +17,14 @@ from headgate.serdes.avro.binary import (
     skip_bytes,
     truncated,
 )
+from headgate.serdes.avro.column_size import (
+    UUID_CHARS,
+    ColumnLimits,
+    default_bytes,
+    entry_bytes,
+    is_text,
+    item_bytes,
+)
 from headgate.serdes.avro.defaults import default_value
 from headgate.serdes.avro.logical import reader_of
 from headgate.serdes.avro.resolution import (
@@ -45,11 +53,12 @@ ZERO_SIZE_ITEMS_MAX: Final = 4096
 class State:
     """The limits that one body has used so far."""
 
-    __slots__ = ("depth", "zero_size_items")
+    __slots__ = ("bytes_left", "depth", "zero_size_items")
 
-    def __init__(self) -> None:
+    def __init__(self, bytes_left: int) -> None:
         self.depth = 0
         self.zero_size_items = 0
+        self.bytes_left = bytes_left
 
 
 Read: TypeAlias = Callable[[bytes, int, State], tuple[Any, int]]
@@ -58,19 +67,33 @@ Read: TypeAlias = Callable[[bytes, int, State], tuple[Any, int]]
 class Decoder:
     """Decodes bodies of one writer schema to values of one reader schema. Immutable, so that threads can share it."""
 
-    __slots__ = ("_read", "plan")
+    __slots__ = ("_bytes_left", "_read", "plan")
 
-    def __init__(self, writer: Schema, reader: Schema | None = None, *, tag_unions: bool = False) -> None:
-        """`tag_unions` returns a non-null union value as `(branch name, value)`, which the encoder accepts."""
-        self.plan = resolve(writer, writer if reader is None else reader)
-        self._read = _Compiler(tag_unions).compile(self.plan)
+    def __init__(
+        self,
+        writer: Schema,
+        reader: Schema | None = None,
+        *,
+        tag_unions: bool = False,
+        columns: ColumnLimits | None = None,
+    ) -> None:
+        """`tag_unions` returns a non-null union value as `(branch name, value)`, which the encoder accepts.
+
+        With `columns`, a value that is too large as columns is TOO_LARGE, as in the columnar decoder.
+        """
+        reader = writer if reader is None else reader
+        self.plan = resolve(writer, reader)
+        self._read = _Compiler(tag_unions, columns).compile(self.plan)
+        self._bytes_left = 0 if columns is None else columns.row_bytes_max - item_bytes(reader, columns.recursion_max)
 
     def decode(self, body: bytes) -> object | Poison:
         """The value, or the poison. Never raises."""
         try:
             if isinstance(self.plan, Unresolvable):
                 raise Fault(Reason.UNRESOLVABLE, self.plan.detail)
-            value, end = self._read(body, 0, State())
+            if self._bytes_left < 0:
+                raise _too_large()
+            value, end = self._read(body, 0, State(self._bytes_left))
         except Fault as fault:
             return Poison(fault.reason, fault.describe(), body)
         except RecursionError:
@@ -88,8 +111,9 @@ def decode(body: bytes, writer: Schema, reader: Schema | None = None) -> object 
 class _Compiler:
     """Records are compiled from a work list, because chains of named types can exceed the stack."""
 
-    def __init__(self, tag_unions: bool) -> None:
+    def __init__(self, tag_unions: bool, columns: ColumnLimits | None) -> None:
         self._tag_unions = tag_unions
+        self._columns = columns
         self._records: dict[object, Read] = {}
         self._work: list[Callable[[], None]] = []
 
@@ -101,15 +125,15 @@ class _Compiler:
 
     def _reader(self, plan: Plan) -> Read:
         if isinstance(plan, ScalarPlan):
-            return _scalar(plan)
+            return self._text(Primitive(plan.reader, plan.logical), _scalar(plan))
         if isinstance(plan, FixedPlan):
-            return _converted(_fixed(plan.size), plan.logical)
+            return self._text(Fixed("", plan.size, (), plan.logical), _converted(_fixed(plan.size), plan.logical))
         if isinstance(plan, EnumPlan):
-            return _enum(plan)
+            return self._text(plan.reader, _enum(plan))
         if isinstance(plan, ArrayPlan):
-            return _array(self._reader(plan.items), plan.zero_size)
+            return _array(self._reader(plan.items), plan.zero_size, self._entry_bytes(plan.reader))
         if isinstance(plan, MapPlan):
-            return _map(self._reader(plan.values))
+            return _map(self._reader(plan.values), self._key(), self._entry_bytes(plan.reader))
         if isinstance(plan, UnionPlan):
             return _union([self._reader(branch) for branch in plan.branches])
         if isinstance(plan, IntoUnion):
@@ -118,6 +142,19 @@ class _Compiler:
         if isinstance(plan, RecordPlan) and plan.error is None:
             return self._record(plan)
         return _unresolvable(plan.detail if isinstance(plan, Unresolvable) else str(plan.error))
+
+    def _entry_bytes(self, reader: Array | Map) -> int:
+        return 0 if self._columns is None else entry_bytes(reader, self._columns.recursion_max)
+
+    def _text(self, reader: Primitive | Fixed | Enum, read: Read) -> Read:
+        if self._columns is None or not is_text(reader):
+            return read
+        if isinstance(reader, Primitive):
+            return _counted(read, None)
+        return _counted(read, UUID_CHARS if isinstance(reader, Fixed) else 0)
+
+    def _key(self) -> Read:
+        return read_string if self._columns is None else _counted(read_string, None)
 
     def _record(self, plan: RecordPlan) -> Read:
         if plan in self._records:
@@ -131,7 +168,12 @@ class _Compiler:
             constants[field.name] = value = default_value(field.schema, field.default)
             if isinstance(value, (list, dict)):
                 makers.append((field.name, _default_maker(field.schema, field.default)))
-        read = self._records[plan] = _record(steps, constants, makers)
+        size = 0
+        if self._columns is not None:
+            recursion_max = self._columns.recursion_max
+            defaulted = [fields[index] for index in plan.defaulted]
+            size = sum(default_bytes(field.schema, field.default, recursion_max) for field in defaulted)
+        read = self._records[plan] = _record(steps, constants, makers, size)
 
         def fill() -> None:
             for step in plan.steps:
@@ -151,9 +193,9 @@ class _Compiler:
         if isinstance(schema, Enum):
             return _skip_enum(len(schema.symbols))
         if isinstance(schema, Array):
-            return _array(self._skipper(schema.items), is_zero_size(schema.items))
+            return _array(self._skipper(schema.items), is_zero_size(schema.items), 0)
         if isinstance(schema, Map):
-            return _map(self._skipper(schema.values), skip_bytes)
+            return _map(self._skipper(schema.values), skip_bytes, 0)
         if isinstance(schema, Union):
             return _union([self._skipper(branch) for branch in schema.branches])
         return self._skip_record(schema)
@@ -162,7 +204,7 @@ class _Compiler:
         if schema in self._records:
             return self._records[schema]
         steps: list[tuple[str | None, str, Read]] = []
-        read = self._records[schema] = _record(steps, {}, [])
+        read = self._records[schema] = _record(steps, {}, [], 0)
 
         def fill() -> None:
             steps.extend((None, field.name, self._skipper(field.schema)) for field in schema.fields)
@@ -270,6 +312,23 @@ def _union(branches: list[Read]) -> Read:
     return read
 
 
+def _counted(read: Read, size: int | None) -> Read:
+    """Count a text: of a fixed size, of its encoded length (None), or of its symbol (0)."""
+
+    def counted(data: bytes, pos: int, state: State) -> tuple[Any, int]:
+        value, end = read(data, pos, state)
+        state.bytes_left -= size or (read_long(data, pos)[0] if size is None else len(value.encode()))
+        if state.bytes_left < 0:
+            raise _too_large()
+        return value, end
+
+    return counted
+
+
+def _too_large() -> Fault:
+    return Fault(Reason.TOO_LARGE, "too large as columns")
+
+
 def _too_deep() -> Fault:
     return Fault(Reason.TOO_DEEP, f"nested more than {DEPTH_MAX} levels deep")
 
@@ -278,6 +337,7 @@ def _record(
     steps: list[tuple[str | None, str, Read]],
     constants: dict[str, Any],
     makers: list[tuple[str, Callable[[], object]]],
+    default_size: int,
 ) -> Read:
     def read(data: bytes, pos: int, state: State) -> tuple[Any, int]:
         if state.depth >= DEPTH_MAX:
@@ -293,6 +353,10 @@ def _record(
         except Fault as fault:
             fault.path.append(f".{name}")
             raise
+        if default_size:
+            state.bytes_left -= default_size
+            if state.bytes_left < 0:
+                raise _too_large()
         for made, make in makers:
             out[made] = make()
         state.depth -= 1
@@ -301,31 +365,35 @@ def _record(
     return read
 
 
-def _block(data: bytes, pos: int, state: State, zero_size: bool) -> tuple[int, int, int | None]:
+def _block(data: bytes, pos: int, state: State, zero_size: bool, size: int) -> tuple[int, int, int | None]:
     """The count of a block, the position of its items, and its end if it has a byte size.
 
-    Count 0 ends the array or map.
+    Count 0 ends the array or map. `size` is the size of an item as columns, or 0 without a limit.
     """
     count, at = read_long(data, pos)
     end = None
     if count < 0:
         count = -count
-        size, at = read_long(data, at)
-        if size < 0:
-            raise corrupt(f"a block of {size} bytes", pos)
-        if size > len(data) - at:
-            raise truncated(f"a block of {size} bytes", pos)
-        end = at + size
+        block_size, at = read_long(data, at)
+        if block_size < 0:
+            raise corrupt(f"a block of {block_size} bytes", pos)
+        if block_size > len(data) - at:
+            raise truncated(f"a block of {block_size} bytes", pos)
+        end = at + block_size
     if zero_size:
         state.zero_size_items += count
         if state.zero_size_items > ZERO_SIZE_ITEMS_MAX:
             raise Fault(Reason.INVALID_VALUE, f"more than {ZERO_SIZE_ITEMS_MAX} items of no bytes at {pos}")
     elif count > len(data) - at:
         raise truncated(f"a block of {count} items", pos)
+    if size:
+        state.bytes_left -= count * size
+        if state.bytes_left < 0:
+            raise _too_large()
     return count, at, end
 
 
-def _array(item: Read, zero_size: bool) -> Read:
+def _array(item: Read, zero_size: bool, size: int) -> Read:
     def read(data: bytes, pos: int, state: State) -> tuple[Any, int]:
         if state.depth >= DEPTH_MAX:
             raise _too_deep()
@@ -334,7 +402,7 @@ def _array(item: Read, zero_size: bool) -> Read:
         append = out.append
         try:
             while True:
-                count, pos, end = _block(data, pos, state, zero_size)
+                count, pos, end = _block(data, pos, state, zero_size, size)
                 if count == 0:
                     break
                 for _ in range(count):
@@ -351,7 +419,7 @@ def _array(item: Read, zero_size: bool) -> Read:
     return read
 
 
-def _map(item: Read, read_key: Callable[[bytes, int], tuple[Any, int]] = read_string) -> Read:
+def _map(item: Read, read_key: Read, size: int) -> Read:
     def read(data: bytes, pos: int, state: State) -> tuple[Any, int]:
         if state.depth >= DEPTH_MAX:
             raise _too_deep()
@@ -361,12 +429,12 @@ def _map(item: Read, read_key: Callable[[bytes, int], tuple[Any, int]] = read_st
         try:
             while True:
                 key = None
-                count, pos, end = _block(data, pos, state, False)
+                count, pos, end = _block(data, pos, state, False, size)
                 if count == 0:
                     break
                 for _ in range(count):
                     key = None
-                    key, pos = read_key(data, pos)
+                    key, pos = read_key(data, pos, state)
                     out[key], pos = item(data, pos, state)
                 if end is not None and pos != end:
                     raise corrupt("a block that does not end where it says", pos)

@@ -29,6 +29,17 @@ def default_value(schema: Schema, json_value: object) -> object:
     return _Defaults().value(schema, json_value, 0)
 
 
+def default_branch(union: Union, json_value: object) -> int:
+    """The branch of a valid default."""
+    for index, branch in enumerate(union.branches):
+        try:
+            default_value(branch, json_value)
+        except ValueError:
+            continue
+        return index
+    raise AssertionError("resolution rejects a default that matches no branch")
+
+
 class _Defaults:
     def __init__(self) -> None:
         self._values = 0

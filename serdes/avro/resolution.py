@@ -65,6 +65,7 @@ class EnumPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayPlan:
+    reader: Array
     items: "Plan"
     zero_size: bool
     """Whether the writer's items take zero bytes, so that their count needs a limit."""
@@ -72,6 +73,7 @@ class ArrayPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapPlan:
+    reader: Map
     values: "Plan"
 
 
@@ -148,9 +150,9 @@ class _Resolver:
         if isinstance(writer, Primitive) and isinstance(reader, Primitive):
             return _scalar(writer, reader)
         if isinstance(writer, Array) and isinstance(reader, Array):
-            return ArrayPlan(self.pair(writer.items, reader.items), is_zero_size(writer.items))
+            return ArrayPlan(reader, self.pair(writer.items, reader.items), is_zero_size(writer.items))
         if isinstance(writer, Map) and isinstance(reader, Map):
-            return MapPlan(self.pair(writer.values, reader.values))
+            return MapPlan(reader, self.pair(writer.values, reader.values))
         if isinstance(writer, Record) and isinstance(reader, Record):
             return self._record(writer, reader)
         if isinstance(writer, Enum) and isinstance(reader, Enum):
@@ -226,9 +228,9 @@ class _Resolver:
         if isinstance(plan, UnionPlan):
             return UnionPlan(tuple(self.settled(branch) for branch in plan.branches))
         if isinstance(plan, ArrayPlan):
-            return ArrayPlan(self.settled(plan.items), plan.zero_size)
+            return ArrayPlan(plan.reader, self.settled(plan.items), plan.zero_size)
         if isinstance(plan, MapPlan):
-            return MapPlan(self.settled(plan.values))
+            return MapPlan(plan.reader, self.settled(plan.values))
         if isinstance(plan, IntoUnion):
             return IntoUnion(plan.branch, plan.name, self.settled(plan.plan))
         return plan

@@ -4,6 +4,7 @@ from typing import Final
 
 from pyarrow import lib as pa
 
+from headgate.serdes.avro.column_size import DECIMAL_128_PRECISION_MAX, DECIMAL_COLUMN_PRECISION_MAX
 from headgate.serdes.avro.logical import (
     DATE_DAYS_MAX,
     DATE_DAYS_MIN,
@@ -13,9 +14,8 @@ from headgate.serdes.avro.logical import (
 )
 from headgate.serdes.avro.schema import Fixed, Logical, Primitive
 
-ARROW_PRECISION_MAX: Final = 76
+ARROW_PRECISION_MAX: Final = DECIMAL_COLUMN_PRECISION_MAX
 """Digits of decimal256. A decimal with more digits stays binary."""
-DECIMAL_128_PRECISION_MAX: Final = 38
 DURATION_PARTS: Final = ("months", "days", "milliseconds")
 
 _PLAIN: dict[str, pa.DataType] = {

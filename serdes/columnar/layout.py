@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 
 from pyarrow import lib as pa
 
+from headgate.serdes.avro.column_size import COLUMNS_MAX, RECURSION_MAX_DEFAULT
 from headgate.serdes.avro.decoder import DEPTH_MAX
 from headgate.serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union
 from headgate.serdes.columnar.arrow_types import DURATION_PARTS, is_arrow_decimal, scalar_type
@@ -27,12 +28,6 @@ from headgate.serdes.columnar.errors import SchemaTooLarge
 
 ROWS: Final = 0
 """The scope of the batch."""
-
-COLUMNS_MAX: Final = 20_000
-"""Columns of one reader schema. Records that refer to each other in pairs double with each level."""
-
-RECURSION_MAX_DEFAULT: Final = 4
-"""How often a record type may contain itself."""
 
 
 class Role(PlainEnum):
@@ -114,6 +109,7 @@ class Layout:
     root: Node
     buffers: tuple[Buffer, ...]
     scopes: int
+    recursion_max: int
 
 
 def lay_out(reader: Schema, recursion_max: int = RECURSION_MAX_DEFAULT) -> Layout:
@@ -121,7 +117,7 @@ def lay_out(reader: Schema, recursion_max: int = RECURSION_MAX_DEFAULT) -> Layou
     builder = _Builder(recursion_max)
     root = builder.node(reader, ROWS, (), nullable=False)
     assert root is not None, "the outermost record is not inside itself"
-    return Layout(root, tuple(builder.buffers), builder.scopes)
+    return Layout(root, tuple(builder.buffers), builder.scopes, recursion_max)
 
 
 def widened(union: Union) -> Schema | None:

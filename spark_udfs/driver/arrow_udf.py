@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyarrow import lib as pa
 
-from headgate.spark_udfs.driver.session_settings import disable_columnar_input
-
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
@@ -24,14 +22,24 @@ def arrow_function(function: Callable[[Iterator[pa.Array]], Iterator[pa.Array]],
         from headgate.spark_udfs.executor.pandas_bridge import pandas_function
 
         return pandas_function(function, kind)
-    from pyspark.sql import SparkSession
     from pyspark.sql.pandas.functions import arrow_udf
-
-    disable_columnar_input(SparkSession.getActiveSession())
 
     # PySpark reads the kind of function from the annotations.
     def call(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
         yield from function(arrays)
+
+    make: Any = arrow_udf
+    return make(call, returnType=kind)
+
+
+def arrow_function_of_pairs(
+    function: Callable[[Iterator[tuple[pa.Array, pa.Array]]], Iterator[pa.Array]], kind: "DataType"
+) -> Any:
+    """A column function of two columns. Needs PySpark 4.1."""
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    def call(pairs: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+        yield from function(pairs)
 
     make: Any = arrow_udf
     return make(call, returnType=kind)

@@ -31,8 +31,12 @@ def outcome_fields(decoding: Decoding, *, details: bool = False) -> "list[Struct
         "raw": spark.BinaryType(),
         DETAIL: spark.StringType(),
     }
-    names = (*decoding.outcome_names[1:], *((DETAIL,) if details else ()))
-    return [spark.StructField(name, kinds[name]) for name in names]
+    return [spark.StructField(name, kinds[name]) for name in outcome_names(decoding, details=details)]
+
+
+def outcome_names(decoding: Decoding, *, details: bool = False) -> tuple[str, ...]:
+    """The names of the columns after the value."""
+    return (*decoding.outcome_names[1:], *((DETAIL,) if details else ()))
 
 
 def spark_value_type(decoding: Decoding) -> "DataType":

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from headgate.serdes import SchemaDefinition
+from headgate.serdes.avro.column_size import RECURSION_MAX_DEFAULT
 from headgate.serdes.columnar import ColumnarError
-from headgate.serdes.columnar.layout import RECURSION_MAX_DEFAULT
 from headgate.spark_udfs.driver.reader_choice import ReaderChoice, ReaderError
 from headgate.spark_udfs.driver.registry_resolution import resolve
 from headgate.spark_udfs.executor.decoding import Decoding

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from headgate.spark_udfs.driver.laziness import is_lazy
 from headgate.spark_udfs.spec.registry_options import METADATA_URL, OPTION_NAMES, RegistryOptions
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def _session_of(df: "DataFrame | None") -> "SparkSession | None":
 
 
 def _url_of(df: "DataFrame | None", column: str) -> str | None:
-    if df is None or column not in df.columns:
+    # The metadata of a Spark Connect DataFrame needs a call to the server.
+    if df is None or is_lazy(df) or column not in df.columns:
         return None
     url = df.schema[column].metadata.get(METADATA_URL)
     return url if isinstance(url, str) else None

@@ -10,10 +10,6 @@ know.
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 COLUMNAR_INPUT = "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled"
 """Enabled by default since Spark 4.2: an Arrow function reads columnar input if the scan is columnar. For columns other
@@ -39,9 +35,3 @@ FAST_SETTINGS: Mapping[str, str] = MappingProxyType(
         COLUMNAR_INPUT: "false",
     }
 )
-
-
-def disable_columnar_input(session: "SparkSession | None") -> None:
-    """Disable `COLUMNAR_INPUT` in a running session, unless it is set explicitly."""
-    if session is not None and COLUMNAR_INPUT not in session.conf.getAll:
-        session.conf.set(COLUMNAR_INPUT, "false")

@@ -25,6 +25,36 @@ class DecodeColumn:
                 yield pa.StructArray.from_arrays([with_type(value, self._value_type), *others], names=names)
 
 
+class DecodePairs:
+    """Pairs of payloads and record headers to structs of the outcome. Headers of another type are ignored."""
+
+    def __init__(self, decoding: Decoding, details: bool) -> None:
+        self._decoding = decoding
+        self._details = details
+
+    def __call__(self, pairs: Iterator[tuple[pa.Array, pa.Array]]) -> Iterator[pa.Array]:
+        names = [*self._decoding.outcome_names, *((DETAIL,) if self._details else ())]
+        for payloads, given in pairs:
+            headers = given if is_header_type(given.type) else None
+            for start, columns in self._decoding.in_pieces(payloads, headers):
+                rows = len(columns.reasons)
+                outcome = self._decoding.outcome(
+                    columns,
+                    payloads.slice(start, rows),
+                    None if headers is None else headers.slice(start, rows),
+                    details=self._details,
+                )
+                yield pa.StructArray.from_arrays(list(outcome), names=names)
+
+
+def is_header_type(kind: pa.DataType) -> bool:
+    """Whether this is the Arrow type of record headers, as in Spark's Kafka source."""
+    if not isinstance(kind, pa.ListType) or not isinstance(kind.value_type, pa.StructType):
+        return False
+    entry = kind.value_type
+    return [field.name for field in entry] == ["key", "value"] and entry[0].type == pa.string()
+
+
 class DecodeReason:
     """Payloads to poison reasons."""
 

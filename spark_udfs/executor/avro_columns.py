@@ -5,8 +5,9 @@ from pyarrow import lib as pa
 
 from headgate.serdes import Poison, Reason
 from headgate.serdes.avro import Schema, parse
-from headgate.serdes.columnar import ColumnarDecoder, Spans, project
-from headgate.spark_udfs.executor.decoding import Columns, Decoding, reason_names
+from headgate.serdes.avro.column_size import ColumnLimits
+from headgate.serdes.columnar import BatchTooLarge, ColumnarDecoder, Spans, project
+from headgate.spark_udfs.executor.decoding import PIECE_OUTPUT_BYTES_MAX, Columns, Decoding, reason_names
 from headgate.spark_udfs.executor.row_reading import Headers, RowReader
 from headgate.spark_udfs.executor.schema_id_headers import HeaderSchemas, header_schemas
 from headgate.spark_udfs.executor.spark_types import spark_arrow_type, to_spark
@@ -24,13 +25,19 @@ class AvroColumns:
     def __init__(self, spec: Decoding) -> None:
         schema = reader_schema(spec.reader)
         self._writers = WriterSchemas(spec.reader, spec.registry, spec.on_new_version)
-        self._decoder = ColumnarDecoder(schema, self._writers, recursion_max=spec.recursion_max)
-        self._rows = RowReader(spec.reader, self._writers, schema)
+        self._decoder = ColumnarDecoder(
+            schema,
+            self._writers,
+            recursion_max=spec.recursion_max,
+            row_bytes_max=spec.row_bytes_max,
+            batch_bytes_max=PIECE_OUTPUT_BYTES_MAX,
+        )
+        self._rows = RowReader(spec.reader, self._writers, schema, ColumnLimits(spec.row_bytes_max, spec.recursion_max))
         self.type = spark_arrow_type(self._decoder.type)
 
     def explain(self, payload: bytes | None, headers: Headers) -> str:
         outcome = self._rows.read(payload, headers)
-        # The columnar decoder has limits that the row reader does not have. Then there is no specific message.
+        # The row reader does not know the depth at which columns of a recursive record end. Then there is no message.
         return outcome.detail if isinstance(outcome, Poison) else ""
 
     def decode(self, payloads: pa.Array | Spans, headers: pa.Array | None = None) -> Columns:
@@ -50,6 +57,12 @@ class AvroColumns:
             pa.array([in_headers.numbers[at] for at in named], pa.int64()),
         )
         framed = self._decoder.decode(payloads.take(pa.array(without)))
+        if len(bodies.reasons) < len(named) or len(framed.reasons) < len(without):
+            raise BatchTooLarge("rows with and without header schemas together fill more than one batch")
+        if len(payloads) == 1 and not faulty:
+            # A single row can be large, so do not copy it.
+            only = bodies if named else framed
+            return self._columns(only.values, only.reasons, pa.array(in_headers.schema_ids or [None], pa.int64()))
         is_there = payloads.is_valid().to_numpy(zero_copy_only=False)[in_headers.rows[faulty]]
         # A null payload is NULL, regardless of its header.
         reasons = [in_headers.numbers[at] if there else Reason.NULL for at, there in zip(faulty, is_there, strict=True)]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pyarrow import lib as pa
 
 from headgate.serdes import Poison, PoisonError, Reason
+from headgate.serdes.avro.column_size import RECURSION_MAX_DEFAULT, ROW_BYTES_MAX
 from headgate.serdes.columnar import BatchTooLarge, Spans
-from headgate.serdes.columnar.layout import RECURSION_MAX_DEFAULT
 from headgate.spark_udfs.executor.worker_memory import freeze_loaded_objects, keep_freed_buffers
 from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison
 from headgate.spark_udfs.spec.reader import Reader
@@ -27,8 +27,11 @@ DECODERS_MAX = 32
 """Decoders that one Python worker caches, for that many queries."""
 
 PIECE_BYTES_MAX = 8 * 1024 * 1024
-"""Payload bytes that are decoded at once. The result can be a hundred times larger: a null in a list is one byte, and a
-slot in every nested column."""
+"""Payload bytes that are decoded at once."""
+
+PIECE_OUTPUT_BYTES_MAX = 32 * 1024 * 1024
+"""Size of one Arrow batch of decoded values (`serdes.avro.column_size`). One row may be larger, up to `row_bytes_max`.
+Payloads can be a hundred times smaller: a null in a list is one byte, and a cell in every nested column."""
 
 JOINED_BYTES_MAX = 2**31 - 1
 """Size limit of one Arrow array with 32-bit offsets."""
@@ -65,8 +68,8 @@ class Decoder(Protocol):
     def decode(self, payloads: pa.Array | Spans, headers: pa.Array | None = None) -> Columns:
         """`headers` are lists of key and value; a record header can contain the schema id.
 
-        No payload raises an exception. Raises `BatchTooLarge` if the rows must be split, and `NewVersionError` if the
-        policy requires it.
+        Returns fewer rows, at least one, if the first rows fill a batch (`PIECE_OUTPUT_BYTES_MAX`). No payload raises
+        an exception. Raises `BatchTooLarge` if the rows must be split, and `NewVersionError` if the policy requires it.
         """
         ...
 
@@ -84,6 +87,8 @@ class Decoding:
     on_poison: OnPoison = OnPoison.DEAD_LETTER
     on_new_version: OnNewVersion = OnNewVersion.KEEP
     recursion_max: int = RECURSION_MAX_DEFAULT
+    row_bytes_max: int = ROW_BYTES_MAX
+    """Rows that are larger as columns are TOO_LARGE."""
 
     def decoder(self) -> Decoder:
         """The cached decoder of this process."""
@@ -94,7 +99,7 @@ class Decoding:
     ) -> Columns:
         """Decode all rows into one array per column, in any mode. No payload raises an exception.
 
-        Rows beyond two gigabytes of values, the limit of an Arrow array, are INVALID_VALUE. `in_pieces` has no limit.
+        Rows beyond two gigabytes of values, the limit of an Arrow array, are TOO_LARGE. `in_pieces` has no limit.
         """
         parts: list[Columns] = []
         size = 0
@@ -106,12 +111,15 @@ class Decoding:
     def in_pieces(
         self, payloads: pa.Array | pa.ChunkedArray, headers: pa.Array | pa.ChunkedArray | None = None
     ) -> Iterator[tuple[int, Columns]]:
-        """The columns of consecutive slices, each with the index of its first row."""
+        """The columns of consecutive slices, each with the index of its first row.
+
+        Input and output limit the size of a slice (`PIECE_BYTES_MAX`, `PIECE_OUTPUT_BYTES_MAX`).
+        """
         payloads = _one_array(payloads)
         headers = None if headers is None else _one_array(headers)
         for start, rows in pieces(payloads):
             taken = None if headers is None else headers.slice(start, rows)
-            yield from self._decode_halves(start, payloads.slice(start, rows), taken)
+            yield from self._decode_parts(start, payloads.slice(start, rows), taken)
 
     @property
     def is_in_place(self) -> bool:
@@ -120,9 +128,9 @@ class Decoding:
 
     def in_place(self, payloads: Spans) -> Iterator[tuple[int, Columns]]:
         """Like `in_pieces`, for payloads in a fetch buffer of limited size."""
-        return self._decode_halves(0, payloads, None)
+        return self._decode_parts(0, payloads, None)
 
-    def _decode_halves(
+    def _decode_parts(
         self, start: int, payloads: pa.Array | Spans, headers: pa.Array | None
     ) -> Iterator[tuple[int, Columns]]:
         pending = [(start, payloads, headers)]
@@ -133,13 +141,17 @@ class Decoding:
             except BatchTooLarge:
                 half = len(payloads) // 2
                 if half == 0:
-                    yield start, _all_invalid(payloads, self.decoder().type)
+                    yield start, _all_too_large(payloads, self.decoder().type)
                     continue
                 for at, rows in ((half, len(payloads) - half), (0, half)):
                     taken = None if headers is None else headers.slice(at, rows)
                     pending.append((start + at, payloads.slice(at, rows), taken))
-            else:
-                yield start, columns
+                continue
+            yield start, columns
+            done, rows = len(columns.reasons), len(payloads)
+            if done < rows:
+                rest = None if headers is None else headers.slice(done, rows - done)
+                pending.append((start + done, payloads.slice(done, rows - done), rest))
 
     @property
     def outcome_names(self) -> tuple[str, ...]:
@@ -285,13 +297,13 @@ def _concatenated(parts: list[Columns], kind: pa.DataType) -> Columns:
 
 def _all_poison(part: Columns) -> Columns:
     """The part with every good row marked as poison."""
-    reasons = part.reasons.fill_null(Reason.INVALID_VALUE.name)
+    reasons = part.reasons.fill_null(Reason.TOO_LARGE.name)
     return Columns(pa.nulls(len(reasons), part.values.type), reasons, part.schema_ids)
 
 
-def _all_invalid(payloads: pa.Array | Spans, kind: pa.DataType) -> Columns:
+def _all_too_large(payloads: pa.Array | Spans, kind: pa.DataType) -> Columns:
     rows = len(payloads)
-    reasons = pa.array([Reason.INVALID_VALUE.name] * rows, pa.string())
+    reasons = pa.array([Reason.TOO_LARGE.name] * rows, pa.string())
     return Columns(pa.nulls(rows, kind), reasons, pa.nulls(rows, pa.int64()))
 
 

@@ -7,11 +7,12 @@ from pyarrow import lib as pa
 from headgate.serdes import Poison, Reason
 from headgate.serdes.protobuf.messages import Messages
 from headgate.spark_udfs.executor.column_converter import ColumnConverter, ConversionError
-from headgate.spark_udfs.executor.decoding import Columns, Decoding, header_pairs
+from headgate.spark_udfs.executor.decoding import PIECE_OUTPUT_BYTES_MAX, Columns, Decoding, header_pairs
 from headgate.spark_udfs.executor.json_schema_columns import json_schema_converter
 from headgate.spark_udfs.executor.protobuf_columns import protobuf_converter
 from headgate.spark_udfs.executor.row_reading import Headers, RowReader
 from headgate.spark_udfs.executor.spark_types import spark_arrow_type, to_spark
+from headgate.spark_udfs.executor.value_size import value_bytes
 from headgate.spark_udfs.executor.writer_schemas import WriterSchemas
 from headgate.spark_udfs.spec.reader import Reader
 
@@ -23,6 +24,7 @@ class RowColumns:
     def __init__(self, spec: Decoding) -> None:
         """Raises `InvalidSchema`."""
         self._rows = RowReader(spec.reader, WriterSchemas(spec.reader, spec.registry, spec.on_new_version))
+        self._row_bytes_max = spec.row_bytes_max
         self._converter, self._message = _converter_of(spec.reader)
         self.type = spark_arrow_type(self._converter.arrow_type)
 
@@ -35,8 +37,12 @@ class RowColumns:
         reasons: list[str | None] = []
         schema_ids: list[int | None] = []
         rows = payloads.to_pylist()
+        size = 0
         for payload, carried in zip(rows, _headers(headers, len(rows)), strict=True):
             outcome = self._outcome(payload, carried)
+            size += 0 if isinstance(outcome, Poison) else value_bytes(outcome[0], self._converter.arrow_type)
+            if size > PIECE_OUTPUT_BYTES_MAX and values:
+                break
             value, reason, schema_id = (
                 (None, outcome.reason.name, outcome.schema_id)
                 if isinstance(outcome, Poison)
@@ -60,9 +66,14 @@ class RowColumns:
             detail = f"the message is {value.DESCRIPTOR.full_name}, and the columns are those of {self._message}"
             return Poison(Reason.UNRESOLVABLE, detail, payload, outcome.schema_id, outcome.schema_guid)
         try:
-            return (None if value is None else self._converter.convert(value)), outcome.schema_id
+            converted = None if value is None else self._converter.convert(value)
         except (ConversionError, RecursionError) as error:
             return Poison(Reason.INVALID_VALUE, str(error), payload, outcome.schema_id, outcome.schema_guid)
+        size = value_bytes(converted, self._converter.arrow_type)
+        if size > self._row_bytes_max:
+            detail = f"{size} bytes as columns; row_bytes_max is {self._row_bytes_max}"
+            return Poison(Reason.TOO_LARGE, detail, payload, outcome.schema_id, outcome.schema_guid)
+        return converted, outcome.schema_id
 
 
 def _converter_of(reader: Reader) -> tuple[ColumnConverter, str]:

@@ -2,6 +2,7 @@
 
 from headgate.serdes import Decoded, InvalidSchema, Poison, ReadOptions, Reason
 from headgate.serdes.avro.codec import AvroReader
+from headgate.serdes.avro.column_size import ColumnLimits
 from headgate.serdes.avro.schema import Schema
 from headgate.serdes.avro.schema import parse as parse_avro
 from headgate.serdes.codec import BodyReader
@@ -15,12 +16,15 @@ Headers = list[tuple[str, bytes | None]]
 
 
 class RowReader:
-    """Caches a body reader per writer schema. `avro` is the projected reader schema of Avro."""
+    """Caches a body reader per writer schema. `avro` is the projected reader schema of Avro, with its limits."""
 
-    def __init__(self, reader: Reader, writers: WriterSchemas, avro: Schema | None = None) -> None:
+    def __init__(
+        self, reader: Reader, writers: WriterSchemas, avro: Schema | None = None, columns: ColumnLimits | None = None
+    ) -> None:
         self._reader = reader
         self._writers = writers
         self._avro = avro
+        self._options = ReadOptions(columns=columns)
         self._readers: dict[int, BodyReader | str] = {}
 
     def read(self, payload: bytes | None, headers: Headers, *, is_key: bool = False) -> Decoded | Poison:
@@ -51,9 +55,9 @@ class RowReader:
             if writer.language != self._reader.language:
                 made: BodyReader | str = f"{writer.language} payloads cannot be read as {self._reader.language}"
             elif self._avro is not None:
-                made = AvroReader(parse_avro(writer.text, dict(writer.references)), self._avro, ReadOptions())
+                made = AvroReader(parse_avro(writer.text, dict(writer.references)), self._avro, self._options)
             else:
-                made = reader_of(writer.whole(), self._reader.schema.whole(), ReadOptions())
+                made = reader_of(writer.whole(), self._reader.schema.whole(), self._options)
         except InvalidSchema as error:
             made = str(error)
         self._readers[number] = made

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headgate.spark_udfs.driver.session_settings import COLUMNAR_INPUT
 from headgate.spark_udfs.extra import need_spark
 from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import Pipeline
@@ -28,6 +29,7 @@ _DEFAULTS = {
     # The command prints errors itself. Spark would add long stack traces.
     "spark.log.level": "FATAL",
     "spark.python.daemon.module": "headgate.spark_udfs.daemon",
+    COLUMNAR_INPUT: "false",
 }
 
 

@@ -19,10 +19,6 @@ from headgate.serdes.columnar.memory import ALIGNMENT_BYTES
 OFFSET_MAX: Final = 2**31 - 1
 """The maximum of 32-bit offsets, in items or bytes."""
 
-ROW_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Limit of one row in one list or text column. A null in a list takes one byte of payload and a cell in each column
-below it, so a payload of a megabyte could need gigabytes. A row above the limit is INVALID_VALUE."""
-
 HEADROOM: Final = 1.25
 """The reserve of a buffer above the current rate."""
 FIRST_ITEMS_PER_ROW: Final = 2
@@ -53,19 +49,19 @@ class Rates:
     def of(used: Room, rows: int) -> "Rates":
         return Rates(used.scopes / max(rows, 1), used.bytes / max(rows, 1))
 
-    def room(self, rows: int, payload_bytes: int) -> Room:
+    def room(self, rows: int, payload_bytes: int, scope_widths: NDArray[np.int64], bytes_max: int) -> Room:
         """The capacity for a number of rows.
 
-        An item or byte needs about one byte of payload, so one huge row has little effect.
+        An item or byte needs about one byte of payload, so one huge row has little effect. An estimate above
+        `bytes_max` is scaled down, because the batch ends at that size.
         """
-        most = min(payload_bytes + 64, OFFSET_MAX)
-
-        def wanted(rates: NDArray[np.float64]) -> NDArray[np.int64]:
-            return np.minimum(rates * (rows * HEADROOM) + 64, most).astype(np.int64)
-
-        scopes = wanted(self.scopes)
+        most = min(payload_bytes, OFFSET_MAX - 64)
+        items = np.minimum(self.scopes * (rows * HEADROOM), most)
+        text = np.minimum(self.bytes * (rows * HEADROOM), most)
+        share = min(1.0, bytes_max / max(float(items @ scope_widths + text.sum()), 1.0))
+        scopes = (items * share).astype(np.int64) + 64
         scopes[ROWS] = rows
-        return Room(scopes, wanted(self.bytes))
+        return Room(scopes, (text * share).astype(np.int64) + 64)
 
 
 class Arena:
@@ -135,6 +131,15 @@ def measure(arena: Arena, root: Node, rows: int) -> Room:
     return Room(scopes, sizes)
 
 
+def scope_widths(buffers: Sequence[Buffer], scopes: int) -> NDArray[np.int64]:
+    """The bytes of one item of each scope below the rows, without text."""
+    widths = np.zeros(scopes, np.int64)
+    for buffer in buffers:
+        if buffer.role is not Role.BYTES and buffer.scope != ROWS:
+            widths[buffer.scope] += buffer.width
+    return widths
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """A missing capacity: `number` of the scope or text buffer, and its required size in items or bytes."""
@@ -143,19 +148,12 @@ class Demand:
     number: int
     needed: int
 
-    def is_excessive(self, buffers: Sequence[Buffer], used: Room) -> bool:
-        """Whether a single row exceeds the limit of one row."""
-        before = used.scopes[self.number] if self.is_scope else used.bytes[self.number]
-        width = sum(buffer.width for buffer in buffers if buffer.scope == self.number) if self.is_scope else 1
-        return (self.needed - int(before)) * max(width, 1) > ROW_BYTES_MAX
-
-    def enlarged(self, room: Room, rates: Rates, rows: int, payload_bytes: int) -> Room:
-        """The capacity for this demand and the remaining rows. Raises `BatchTooLarge`."""
+    def enlarged(self, room: Room, wanted: Room) -> Room:
+        """The capacity for this demand and the estimate `wanted` of all rows. Raises `BatchTooLarge`."""
         if self.needed > OFFSET_MAX:
             raise BatchTooLarge(
                 f"a column of this batch would need {self.needed} items or bytes; Arrow's offsets have 32 bits"
             )
-        wanted = rates.room(rows, payload_bytes)
         scopes = np.maximum(room.scopes, wanted.scopes)
         sizes = np.maximum(room.bytes, wanted.bytes)
         grown = scopes if self.is_scope else sizes

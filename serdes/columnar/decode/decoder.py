@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pyarrow import lib as pa
 
+from headgate.serdes.avro.column_size import RECURSION_MAX_DEFAULT, ROW_BYTES_MAX, item_bytes
 from headgate.serdes.avro.resolution import Plan, Unresolvable, resolve
 from headgate.serdes.avro.schema import Schema
-from headgate.serdes.columnar.decode.arena import Arena, Demand, Rates, measure
+from headgate.serdes.columnar.decode.arena import Arena, Demand, Rates, Room, measure, scope_widths
 from headgate.serdes.columnar.decode.arrays import assemble
 from headgate.serdes.columnar.decode.planner import compile_plan
 from headgate.serdes.columnar.decode.program import Program
@@ -22,10 +23,13 @@ from headgate.serdes.columnar.engine import Engine, default_engine
 from headgate.serdes.columnar.errors import SchemaTooLarge
 from headgate.serdes.columnar.kernels import decode_rows
 from headgate.serdes.columnar.kernels.frames import FRAME_BYTES
-from headgate.serdes.columnar.layout import RECURSION_MAX_DEFAULT, lay_out
+from headgate.serdes.columnar.layout import lay_out
 from headgate.serdes.columnar.memory import empty
 from headgate.serdes.columnar.spans import Spans, spans_of
 from headgate.serdes.outcome import Reason
+
+UNLIMITED_BYTES: Final = 2**62
+"""Decode all rows at once. Arrow's offsets still limit a batch (`BatchTooLarge`)."""
 
 DISTINCT_IDS_FEW: Final = 500
 """The first estimate of distinct schema ids in a batch. In corrupt data, each row can have another id."""
@@ -49,12 +53,22 @@ class ColumnarDecoder:
         source: SchemaSource,
         *,
         recursion_max: int = RECURSION_MAX_DEFAULT,
+        row_bytes_max: int = ROW_BYTES_MAX,
+        batch_bytes_max: int = UNLIMITED_BYTES,
         engine: Engine | None = None,
     ) -> None:
+        """A row above `row_bytes_max` is TOO_LARGE. A batch ends before the row that would exceed `batch_bytes_max`.
+
+        `serdes.avro.column_size` defines the size of a row.
+        """
         self._reader = reader
         self._source = source
         self._engine = engine or default_engine()
         self._layout = lay_out(reader, recursion_max)
+        self._row_bytes = item_bytes(reader, recursion_max)
+        self._batch_bytes_max = batch_bytes_max
+        self._limits = np.array([self._row_bytes, row_bytes_max, batch_bytes_max], np.int64)
+        self._scope_widths = scope_widths(self._layout.buffers, self._layout.scopes)
         self._program = Program(self._layout)
         self._entries: dict[int, int] = {}
         self._lock = Lock()
@@ -66,8 +80,11 @@ class ColumnarDecoder:
         return self._layout.root.arrow
 
     def decode(self, payloads: pa.Array | pa.ChunkedArray | Spans) -> Batch:
-        """Decode framed payloads: an array (binary or large_binary; slices, chunks and nulls are allowed) or spans."""
-        spans = spans_of(payloads)
+        """Decode framed payloads: an array (binary or large_binary; slices, chunks and nulls are allowed) or spans.
+
+        The batch has fewer rows than the payloads if it ends at `batch_bytes_max`. It has at least one row.
+        """
+        spans = self._head(spans_of(payloads))
         rows = len(spans.starts)
         ids = empty(rows, np.int64)
         slots = empty(rows, np.int64)
@@ -79,7 +96,8 @@ class ColumnarDecoder:
 
         A null body is NULL. A body with a null id is UNKNOWN_SCHEMA.
         """
-        spans = spans_of(bodies)
+        spans = self._head(spans_of(bodies))
+        schema_ids = schema_ids.slice(0, len(spans))
         known = schema_ids.is_valid().to_numpy(zero_copy_only=False)
         ids = schema_ids.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         distinct, places = np.unique(ids, return_inverse=True)
@@ -87,6 +105,11 @@ class ColumnarDecoder:
         if len(spans.present):
             slots[spans.present == 0] = -int(Reason.NULL)
         return self._run(spans, 0, slots, distinct, schema_ids.cast(pa.int64()))
+
+    def _head(self, spans: Spans) -> Spans:
+        """The rows that fit a batch even if each is as small as possible."""
+        rows = max(self._batch_bytes_max // max(self._row_bytes, 1), 1)
+        return spans if len(spans) <= rows else spans.slice(0, rows)
 
     def _scan(self, spans: Spans, ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """Parse the frames. Returns the distinct ids."""
@@ -129,26 +152,28 @@ class ColumnarDecoder:
         with self._lock:
             program, constants = self._program.arrays()
         payload_bytes = int((spans.ends - spans.starts).sum())
-        arena = Arena(self._layout.buffers, self._rates.room(rows, payload_bytes))
+        arena = Arena(self._layout.buffers, self._room(self._rates, rows, payload_bytes))
         reasons = empty(rows, np.uint8)
         stack = np.zeros(decode_rows.FRAMES * decode_rows.FRAME, np.int64)
-        progress = np.zeros(3, np.int64)
+        progress = np.zeros(4, np.int64)
         while True:
             status = self._engine.decode_rows(
                 spans.data, spans.starts, spans.ends, skip, slots, entries, program, constants,
                 arena.base, arena.room.scopes, arena.room.bytes, arena.u8, arena.i32, arena.i64, arena.f32, arena.f64,
-                reasons, stack, progress,
+                self._limits, reasons, stack, progress,
             )  # fmt: skip
-            row, number, needed = (int(word) for word in progress)
-            used = measure(arena, self._layout.root, row)
-            if status == decode_rows.DONE:
+            done, number, needed, _ = (int(word) for word in progress)
+            used = measure(arena, self._layout.root, done)
+            if status in (decode_rows.DONE, decode_rows.FULL):
                 break
             demand = Demand(status == decode_rows.GROW_SCOPE, number, needed)
-            if demand.is_excessive(self._layout.buffers, used):
-                slots[row] = -Reason.INVALID_VALUE
-            else:
-                arena = arena.moved(demand.enlarged(arena.room, Rates.of(used, row), rows, payload_bytes))
-        if rows:
-            self._rates = Rates.of(used, rows)
-        values = assemble(arena, self._layout.root, rows, reasons == 0)
-        return Batch(values, pa.array(reasons, pa.uint8()), ids)
+            wanted = self._room(Rates.of(used, done), rows, payload_bytes)
+            arena = arena.moved(demand.enlarged(arena.room, wanted))
+        if done:
+            self._rates = Rates.of(used, done)
+        reasons = reasons[:done]
+        values = assemble(arena, self._layout.root, done, reasons == 0)
+        return Batch(values, pa.array(reasons, pa.uint8()), ids.slice(0, done))
+
+    def _room(self, rates: Rates, rows: int, payload_bytes: int) -> Room:
+        return rates.room(rows, payload_bytes, self._scope_widths, self._batch_bytes_max)

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from headgate.serdes.avro.defaults import default_value
+from headgate.serdes.avro.column_size import entry_bytes
+from headgate.serdes.avro.defaults import default_branch
 from headgate.serdes.avro.schema import Array, Fixed, Map, Primitive, Record, Schema, Union
 from headgate.serdes.columnar.decode.program import Program
 from headgate.serdes.columnar.kernels import decode_opcodes as op
@@ -18,7 +19,7 @@ from headgate.serdes.outcome import Reason
 
 def write_default(program: Program, schema: Schema, default: Any, node: Node | None) -> None:
     if isinstance(schema, Union):
-        index = _branch_of(schema, default)
+        index = default_branch(schema, default)
         place = program.take_branch(schema, index, node)
         if not is_null(schema.branches[index]):
             write_default(program, schema.branches[index], default, place)
@@ -30,9 +31,9 @@ def write_default(program: Program, schema: Schema, default: Any, node: Node | N
         for field, child in zip(schema.fields, node.children, strict=True):
             write_default(program, field.schema, default.get(field.name, field.default), child)
     elif isinstance(schema, Array):
-        _write_list(program, node, None, schema.items, default)
+        _write_list(program, node, None, schema, default)
     elif isinstance(schema, Map):
-        _write_list(program, node, list(default), schema.values, default.values())
+        _write_list(program, node, list(default), schema, default.values())
     elif isinstance(node, Text):
         text = _text(schema, default)
         program.code += [op.SET_BYTES, node.offsets, node.data, program.constants.place(text), len(text)]
@@ -40,25 +41,19 @@ def write_default(program: Program, schema: Schema, default: Any, node: Node | N
         _write_cells(program, schema, default, node)
 
 
-def _branch_of(union: Union, default: object) -> int:
-    for index, branch in enumerate(union.branches):
-        try:
-            default_value(branch, default)
-        except ValueError:
-            continue
-        return index
-    raise AssertionError("resolution rejects a default that matches no branch")
-
-
-def _write_list(program: Program, node: Node, keys: list[str] | None, schema: Schema, values: Iterable[object]) -> None:
+def _write_list(
+    program: Program, node: Node, keys: list[str] | None, schema: Array | Map, values: Iterable[object]
+) -> None:
     assert isinstance(node, List)
     items = list(values)
-    program.code += [op.OPEN_LIST, node.offsets, node.scope, len(items)]
+    size = len(items) * entry_bytes(schema, program.recursion_max)
+    item_schema = schema.items if isinstance(schema, Array) else schema.values
+    program.code += [op.OPEN_LIST, node.offsets, node.scope, len(items), size]
     for index, item in enumerate(items):
         if node.keys is not None and keys is not None:
             key = keys[index].encode()
             program.code += [op.SET_BYTES, node.keys.offsets, node.keys.data, program.constants.place(key), len(key)]
-        write_default(program, schema, item, node.items)
+        write_default(program, item_schema, item, node.items)
         program.code.append(op.NEXT_ITEM)
     program.code.append(op.CLOSE_LIST)
 

@@ -7,6 +7,7 @@ fields that the reader does not have, `defaults` for reader fields that the writ
 from functools import partial
 from typing import Final
 
+from headgate.serdes.avro.column_size import entry_bytes
 from headgate.serdes.avro.resolution import (
     ArrayPlan,
     EnumPlan,
@@ -87,11 +88,11 @@ class _Emitter:
         elif isinstance(plan, ArrayPlan):
             assert isinstance(writer, Array)
             assert isinstance(reader, Array)
-            self._list(plan.items, writer.items, reader.items, node, depth, plan.zero_size)
+            self._list(plan.items, writer.items, reader, reader.items, node, depth, plan.zero_size)
         else:
             assert isinstance(writer, Map)
             assert isinstance(reader, Map)
-            self._list(plan.values, writer.values, reader.values, node, depth, zero_size=False)
+            self._list(plan.values, writer.values, reader, reader.values, node, depth, zero_size=False)
 
     def _record(self, plan: RecordPlan, node: Node, depth: int) -> None:
         assert isinstance(node, Struct)
@@ -109,16 +110,19 @@ class _Emitter:
         for index in plan.defaulted:
             write_default(self._program, fields[index].schema, fields[index].default, node.children[index])
 
-    def _list(self, plan: Plan, writer: Schema, reader: Schema, node: Node, depth: int, zero_size: bool) -> None:
+    def _list(
+        self, plan: Plan, writer: Schema, around: Array | Map, reader: Schema, node: Node, depth: int, zero_size: bool
+    ) -> None:
         assert isinstance(node, List)
         self._skipper.enter(depth)
         opening = len(self._code)
-        self._code += [op.LIST, node.offsets, node.scope, int(zero_size), 0]
+        size = entry_bytes(around, self._program.recursion_max)
+        self._code += [op.LIST, node.offsets, node.scope, size, int(zero_size), 0]
         if node.keys is not None:
             self._code += [op.STRING, node.keys.offsets, node.keys.data]
         self._value(plan, writer, reader, node.items, depth + 1)
         self._code.append(op.NEXT)
-        self._code[opening + 4] = len(self._code)
+        self._code[opening + 5] = len(self._code)
 
     def _writer_union(self, plan: UnionPlan, writer: Union, reader: Schema, node: Node | None, depth: int) -> None:
         null = _plain_null(plan, reader)

@@ -19,6 +19,7 @@ class Program:
         self.constants = Constants()
         self._tables: dict[Node, int] = {}
         self.root = layout.root
+        self.recursion_max = layout.recursion_max
         self.code[0] = self._null_table(layout.root)
         self._prepare_tables(layout.root)
         self._arrays = (np.zeros(0, np.int64), np.zeros(1, np.uint8))

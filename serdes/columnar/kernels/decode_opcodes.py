@@ -70,7 +70,8 @@ VALID: Final = 27
 NULLS: Final = 28
 """position of a null table: the value at idx is null"""
 LIST: Final = 29
-"""offsets buffer, scope of the items, 1 if items take zero bytes, target after the list; the body ends with NEXT"""
+"""offsets buffer, scope of the items, size of an item as columns, 1 if items take zero bytes, target after the list;
+the body ends with NEXT"""
 NEXT: Final = 30
 
 SKIP_INT: Final = 31
@@ -98,7 +99,7 @@ SET_FIXED: Final = 41
 SET_BYTES: Final = 42
 """offsets buffer, data buffer, position in the constants, length"""
 OPEN_LIST: Final = 43
-"""offsets buffer, scope of the items, number of items; the items follow"""
+"""offsets buffer, scope of the items, number of items, their size as columns; the items follow"""
 NEXT_ITEM: Final = 44
 CLOSE_LIST: Final = 45
 

@@ -10,6 +10,7 @@ program. It checks every byte of the data.
 
 from typing import Final
 
+from headgate.serdes.avro.column_size import UUID_CHARS
 from headgate.serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX
 from headgate.serdes.avro.defaults import DEFAULT_DEPTH_MAX
 from headgate.serdes.columnar.kernels import decode_opcodes as op
@@ -19,6 +20,7 @@ from headgate.serdes.columnar.kernels.primitives import (
     INVALID_VALUE,
     LOW_63,
     TOO_DEEP,
+    TOO_LARGE,
     TRAILING_BYTES,
     TRUNCATED,
     Cells,
@@ -48,8 +50,15 @@ SKIPPED: Final = -1
 NO_END: Final = -1
 
 DONE: Final = 0
-GROW_SCOPE: Final = 1
-GROW_BYTES: Final = 2
+GROW_SCOPE: Final = 101
+GROW_BYTES: Final = 102
+FULL: Final = 103
+"""The other results. They differ from all reasons, because the loop over one row ends with either."""
+
+ROW_BYTES: Final = 0
+ROW_BYTES_MAX: Final = 1
+BATCH_BYTES_MAX: Final = 2
+"""Positions in `limits`: the size of a row without lists and text, and the largest row and batch, as columns."""
 
 
 @jitable
@@ -119,16 +128,22 @@ def decode_rows(
     i64: Cells,
     f32: Floats,
     f64: Floats,
+    limits: Cells,
     reasons: Cells,
     stack: Cells,
     progress: Cells,
 ) -> int:
     """Decode the rows from `progress[0]`. Each body starts `skip` bytes after the row's start.
 
-    `slots` maps rows to `entries`, and `entries` contains program positions. Both may contain minus a reason. Returns
-    DONE, or GROW_…: then `progress` contains the row, the scope or buffer that is too small, and the required size.
+    `slots` maps rows to `entries`, and `entries` contains program positions. Both may contain minus a reason.
+
+    Returns DONE; FULL if the next row would exceed the limit of the batch; or GROW_… if a buffer is too small. Then
+    `progress` contains the row, the scope or buffer that is too small, its required size, and the bytes of all rows
+    before.
     """
     root_nulls = program[0]
+    row_max = limits[ROW_BYTES_MAX]
+    total = progress[3]
     rows = len(slots)
     for row in range(progress[0], rows):
         pc = slots[row]
@@ -142,8 +157,13 @@ def decode_rows(
         level = 0
         whole = False
         budget = ZERO_SIZE_ITEMS_MAX
+        missing = 0
+        needed = 0
+        out = limits[ROW_BYTES]
         if pc < 0:
             failure = -pc
+        elif out > row_max:
+            failure = TOO_LARGE
         while failure == 0:
             code = program[pc]
             if code == op.LONG:
@@ -170,15 +190,19 @@ def decode_rows(
                 at = i32[slot]
                 room = byte_room[buffer]
                 if at + size > room:
-                    progress[0] = row
-                    progress[1] = buffer
-                    progress[2] = at + size
-                    return GROW_BYTES
+                    failure = GROW_BYTES
+                    missing = buffer
+                    needed = at + size
+                    break
                 bytes_at = base[buffer]
                 if not append_text(u8, bytes_at + at, bytes_at + room, data, pos, size):
                     failure = CORRUPT
                     break
                 i32[slot + 1] = at + size
+                out += size
+                if out > row_max:
+                    failure = TOO_LARGE
+                    break
                 pos += size
                 pc += 3
             elif code == op.NULLABLE:
@@ -232,13 +256,17 @@ def decode_rows(
                 at = i32[slot]
                 room = byte_room[buffer]
                 if at + size > room:
-                    progress[0] = row
-                    progress[1] = buffer
-                    progress[2] = at + size
-                    return GROW_BYTES
+                    failure = GROW_BYTES
+                    missing = buffer
+                    needed = at + size
+                    break
                 bytes_at = base[buffer]
                 append_bytes(u8, bytes_at + at, bytes_at + room, constants, symbol, size)
                 i32[slot + 1] = at + size
+                out += size
+                if out > row_max:
+                    failure = TOO_LARGE
+                    break
                 pc += 4 + 2 * symbols
             elif code == op.LONG_IN:
                 if program[pc + 4]:
@@ -316,10 +344,12 @@ def decode_rows(
                 stack[frame] = idx
                 stack[frame + 3] = pc
                 scope = SKIPPED
+                item_bytes = 0
                 if code == op.LIST:
                     scope = program[pc + 2]
                     idx = i32[base[program[pc + 1]] + idx]
-                    pc += 2
+                    item_bytes = program[pc + 3]
+                    pc += 3
                 stack[frame + 4] = scope
                 zero_size = program[pc + 1]
                 count, pos, block_end = read_block(data, pos, end, zero_size, budget)
@@ -333,11 +363,15 @@ def decode_rows(
                         i32[slot + 1] = idx
                         idx = stack[frame]
                 else:
+                    out += count * item_bytes
+                    if out > row_max:
+                        failure = TOO_LARGE
+                        break
                     if scope != SKIPPED and idx + count > scope_room[scope]:
-                        progress[0] = row
-                        progress[1] = scope
-                        progress[2] = idx + count
-                        return GROW_SCOPE
+                        failure = GROW_SCOPE
+                        missing = scope
+                        needed = idx + count
+                        break
                     budget -= count * zero_size
                     stack[frame + 1] = count
                     stack[frame + 2] = block_end
@@ -348,9 +382,11 @@ def decode_rows(
                 scope = stack[frame + 4]
                 opening = stack[frame + 3]
                 operands = opening
+                item_bytes = 0
                 if scope != SKIPPED:
                     idx += 1
-                    operands += 2
+                    item_bytes = program[opening + 3]
+                    operands += 3
                 left = stack[frame + 1] - 1
                 if left == 0:
                     block_end = stack[frame + 2]
@@ -362,11 +398,15 @@ def decode_rows(
                     if pos < 0:
                         failure = -pos
                         break
+                    out += left * item_bytes
+                    if out > row_max:
+                        failure = TOO_LARGE
+                        break
                     if scope != SKIPPED and idx + left > scope_room[scope]:
-                        progress[0] = row
-                        progress[1] = scope
-                        progress[2] = idx + left
-                        return GROW_SCOPE
+                        failure = GROW_SCOPE
+                        missing = scope
+                        needed = idx + left
+                        break
                     budget -= left * zero_size
                     stack[frame + 2] = block_end
                 stack[frame + 1] = left
@@ -424,13 +464,17 @@ def decode_rows(
                 at = i32[slot]
                 room = byte_room[buffer]
                 if at + size > room:
-                    progress[0] = row
-                    progress[1] = buffer
-                    progress[2] = at + size
-                    return GROW_BYTES
+                    failure = GROW_BYTES
+                    missing = buffer
+                    needed = at + size
+                    break
                 bytes_at = base[buffer]
                 append_bytes(u8, bytes_at + at, bytes_at + room, data, pos, size)
                 i32[slot + 1] = at + size
+                out += size
+                if out > row_max:
+                    failure = TOO_LARGE
+                    break
                 pos += size
                 pc += 5 if code == op.DECIMAL_BYTES else 3
             elif code == op.FIXED:
@@ -523,13 +567,17 @@ def decode_rows(
                 slot = base[program[pc + 1]] + idx
                 buffer = program[pc + 2]
                 at = i32[slot]
-                if at + 36 > byte_room[buffer]:
-                    progress[0] = row
-                    progress[1] = buffer
-                    progress[2] = at + 36
-                    return GROW_BYTES
+                if at + UUID_CHARS > byte_room[buffer]:
+                    failure = GROW_BYTES
+                    missing = buffer
+                    needed = at + UUID_CHARS
+                    break
                 put_uuid(u8, base[buffer] + at, data, pos)
-                i32[slot + 1] = at + 36
+                i32[slot + 1] = at + UUID_CHARS
+                out += UUID_CHARS
+                if out > row_max:
+                    failure = TOO_LARGE
+                    break
                 pos += 16
                 pc += 3
             elif code == op.DURATION:
@@ -560,28 +608,36 @@ def decode_rows(
                 at = i32[slot]
                 room = byte_room[buffer]
                 if at + size > room:
-                    progress[0] = row
-                    progress[1] = buffer
-                    progress[2] = at + size
-                    return GROW_BYTES
+                    failure = GROW_BYTES
+                    missing = buffer
+                    needed = at + size
+                    break
                 bytes_at = base[buffer]
                 append_bytes(u8, bytes_at + at, bytes_at + room, constants, program[pc + 3], size)
                 i32[slot + 1] = at + size
+                out += size
+                if out > row_max:
+                    failure = TOO_LARGE
+                    break
                 pc += 5
             elif code == op.OPEN_LIST:
                 buffer = program[pc + 1]
                 first = i32[base[buffer] + idx]
                 count = program[pc + 3]
+                out += program[pc + 4]
+                if out > row_max:
+                    failure = TOO_LARGE
+                    break
                 if first + count > scope_room[program[pc + 2]]:
-                    progress[0] = row
-                    progress[1] = program[pc + 2]
-                    progress[2] = first + count
-                    return GROW_SCOPE
+                    failure = GROW_SCOPE
+                    missing = program[pc + 2]
+                    needed = first + count
+                    break
                 i32[base[buffer] + idx + 1] = first + count
                 stack[depth * FRAME] = idx
                 depth += 1
                 idx = first
-                pc += 4
+                pc += 5
             elif code == op.NEXT_ITEM:
                 idx += 1
                 pc += 1
@@ -607,6 +663,17 @@ def decode_rows(
             else:
                 # FAIL. An unknown opcode would also end here, without a valid reason.
                 failure = program[pc + 1]
+        if failure != 0 and failure < GROW_SCOPE:
+            out = limits[ROW_BYTES]
+        if total + out > limits[BATCH_BYTES_MAX] and row > 0:
+            failure = FULL
+        if failure >= GROW_SCOPE:
+            progress[0] = row
+            progress[1] = missing
+            progress[2] = needed
+            progress[3] = total
+            return failure
+        total += out
         reasons[row] = failure
         if failure != 0:
             write_nulls(program, root_nulls, base, u8, i32, i64, row)

@@ -17,6 +17,7 @@ CORRUPT: Final = int(Reason.CORRUPT)
 TRAILING_BYTES: Final = int(Reason.TRAILING_BYTES)
 INVALID_VALUE: Final = int(Reason.INVALID_VALUE)
 TOO_DEEP: Final = int(Reason.TOO_DEEP)
+TOO_LARGE: Final = int(Reason.TOO_LARGE)
 
 INT_MAX: Final = 2**31 - 1
 LOW_63: Final = 2**63 - 1

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 from numba import extending, njit, types
 
-from headgate.serdes.avro import decoder, defaults
+from headgate.serdes.avro import column_size, decoder, defaults
 from headgate.serdes.columnar.kernels import (
     decode_opcodes,
     decode_rows,
@@ -29,8 +29,8 @@ from headgate.serdes.columnar.native import intrinsics, word_overloads
 from headgate.serdes.columnar.native.intrinsics import CellsType
 
 SOURCES: Final[tuple[ModuleType, ...]] = (
-    decoder, defaults, decode_opcodes, decode_rows, encode_opcodes, encode_rows, frames, intrinsics, primitives,
-    records, word_overloads, sys.modules[__name__],
+    column_size, decoder, defaults, decode_opcodes, decode_rows, encode_opcodes, encode_rows, frames, intrinsics,
+    primitives, records, word_overloads, sys.modules[__name__],
 )  # fmt: skip
 """All modules that contribute to the compiled code."""
 
@@ -46,7 +46,7 @@ DECODE_ROWS: Final = types.int64(
     BYTES_IN, LONGS_IN, LONGS_IN, types.int64, LONGS_IN, LONGS_IN,  # data, starts, ends, skip, slots, entries
     LONGS_IN, BYTES_IN, LONGS_IN, LONGS_IN, LONGS_IN,  # program, constants, base, room of scopes, room of bytes
     U8, I32, I64, F32, F64,  # the arena
-    U8, I64, I64,  # reasons, stack, progress
+    LONGS_IN, U8, I64, I64,  # limits, reasons, stack, progress
 )  # fmt: skip
 SCAN_RECORDS: Final = types.int64(
     BYTES_IN, LONGS_IN, types.int64, I64, I64, U8,  # data, sections, first offset, offsets, timestamps, their types

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from headgate.spark_udfs.frame import quoted
+from headgate.spark_udfs.driver.laziness import quoted
 from headgate.spark_udfs.pipeline.checks import fields
 from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import Mode, Options

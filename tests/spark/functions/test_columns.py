@@ -1,7 +1,6 @@
 """`from_registry_avro`, `poison_reason` and `schema_id` in a Spark session."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from headgate.spark_udfs import (
     RegistryNotReady,
     from_registry_avro,
     poison_reason,
+    register_function,
     schema_id,
 )
 from headgate.spark_udfs.driver.session_settings import COLUMNAR_INPUT
@@ -154,44 +154,39 @@ def test_poison_reason_returns_only_the_reason(
     assert [row.r for row in found] == [None, "TRUNCATED", "TOO_SHORT", None]
 
 
-@pytest.fixture
-def unset(spark: "SparkSession") -> Iterator[None]:
-    """A session without an explicit setting of the columnar input."""
-    before = spark.conf.getAll.get(COLUMNAR_INPUT)
-    spark.conf.unset(COLUMNAR_INPUT)
-    yield
-    if before is None:
-        spark.conf.unset(COLUMNAR_INPUT)
-    else:
-        spark.conf.set(COLUMNAR_INPUT, before)
-
-
 def stored(spark: "SparkSession", folder: Path, payloads: list[bytes]) -> "DataFrame":
     frame_of(spark, payloads).write.parquet(str(folder / "stored"))
     return spark.read.parquet(str(folder / "stored"))
 
 
-@pytest.mark.usefixtures("unset")
-def test_parquet_columns_are_converted_to_rows_once(
-    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int], tmp_path: Path
+def test_the_functions_change_no_setting_of_the_session(
+    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int]
 ) -> None:
-    df = stored(spark, tmp_path, customers(ids))
-    decoded = df.select("n", from_registry_avro("value", "columns-value", registry=registry.url).alias("d"))
-    plan = decoded.select("d.value.*")._jdf.queryExecution().executedPlan().toString()
-    assert plan.count("ArrowEvalPython") == 1, "all fields come from one call"
-    assert "ColumnarToRow" in plan.partition("ArrowEvalPython")[2], "the input is converted to rows once"
-    assert [row["value"]["id"] for row in structs_of(decoded)] == [1, 2**40, 3]
+    before = dict(spark.conf.getAll)
+    df = frame_of(spark, customers(ids))
+    df.select(from_registry_avro("value", "columns-value", registry=registry.url), schema_id("value"))
+    df.select(poison_reason("value", "columns-value", registry=registry.url))
+    register_function(spark, "decode_columns", "columns-value", registry=registry.url)
+    assert dict(spark.conf.getAll) == before
 
 
-@pytest.mark.usefixtures("unset")
-def test_an_explicit_columnar_input_setting_is_kept(
-    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int], tmp_path: Path
+@pytest.mark.parametrize("is_columnar", ["true", "false"])
+def test_parquet_columns_are_decoded_once_per_row(
+    spark: "SparkSession", registry: HeadgateRegistry, ids: list[int], tmp_path: Path, is_columnar: str
 ) -> None:
-    spark.conf.set(COLUMNAR_INPUT, "true")
-    column = from_registry_avro("value", "columns-value", registry=registry.url)
-    assert spark.conf.get(COLUMNAR_INPUT) == "true"
-    decoded = stored(spark, tmp_path, customers(ids)).select("n", column.alias("d"))
-    assert [row["value"]["id"] for row in structs_of(decoded)] == [1, 2**40, 3]
+    before = spark.conf.get(COLUMNAR_INPUT, None)
+    spark.conf.set(COLUMNAR_INPUT, is_columnar)
+    try:
+        df = stored(spark, tmp_path, customers(ids))
+        decoded = df.select("n", from_registry_avro("value", "columns-value", registry=registry.url).alias("d"))
+        plan = decoded.select("d.value.*")._jdf.queryExecution().executedPlan().toString()
+        assert plan.count("ArrowEvalPython") == 1, "all fields come from one call"
+        assert [row["value"]["id"] for row in structs_of(decoded)] == [1, 2**40, 3]
+    finally:
+        if before is None:
+            spark.conf.unset(COLUMNAR_INPUT)
+        else:
+            spark.conf.set(COLUMNAR_INPUT, before)
 
 
 def test_the_registry_address_comes_from_the_spark_configuration(

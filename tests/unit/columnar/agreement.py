@@ -13,6 +13,7 @@ from pyarrow import lib as pa
 
 from headgate.registry.errors import InvalidSchema
 from headgate.serdes.avro import Decoder, Schema, parse
+from headgate.serdes.avro.column_size import ROW_BYTES_MAX, ColumnLimits
 from headgate.serdes.avro.schema import Primitive
 from headgate.serdes.columnar.decode.decoder import Batch, ColumnarDecoder
 from headgate.serdes.columnar.decode.schema_source import FixedSchemas
@@ -76,9 +77,11 @@ def payloads_of(rng: Random, writer: Any, count: int, damage: float) -> list[byt
     return out
 
 
-def check(batch: Batch, payloads: Sequence[bytes | None], writer: Schema, reader: Schema, recursion_max: int) -> Any:
+def check(
+    batch: Batch, payloads: Sequence[bytes | None], writer: Schema, reader: Schema, limits: ColumnLimits
+) -> Counter[int]:
     """Assert that all rows agree. Returns the number of rows per reason."""
-    decoders = {1: Decoder(writer, reader)}
+    decoders = {1: Decoder(writer, reader, columns=limits)}
     whole = isinstance(writer, Primitive) and writer.kind == "bytes"
     batch.values.validate(full=True)
     assert len(batch.values) == len(batch.reasons) == len(batch.schema_ids) == len(payloads)
@@ -93,7 +96,7 @@ def check(batch: Batch, payloads: Sequence[bytes | None], writer: Schema, reader
         met[ours] += 1
         if ours == Reason.TOO_DEEP and reason != Reason.TOO_DEEP:
             # The columns of a recursive record end at a depth. Errors after that are not reached.
-            assert reason != 0 or too_deep(reader, value, recursion_max), (row, payload)
+            assert reason != 0 or too_deep(reader, value, limits.recursion_max), (row, payload)
         else:
             assert ours == reason, (row, payload, ours, reason)
             assert ours != 0 or same(values[row], value), (row, payload, values[row], value)
@@ -113,15 +116,19 @@ def run(rng: Random, engines: Sequence[Engine | None] = (None,), rows: int = 30,
         payloads = payloads_of(rng, made[0], rows, damage)
     except RecursionError:  # a record that contains itself too often
         return Counter()
-    recursion_max = rng.choice((0, 1))
+    limits = ColumnLimits(rng.choice((ROW_BYTES_MAX, 100, 300, 1000)), rng.choice((0, 1)))
     met: Counter[int] = Counter()
     for engine in engines:
         try:
             decoder = ColumnarDecoder(
-                reader, FixedSchemas({1: json.dumps(made[0])}), recursion_max=recursion_max, engine=engine
+                reader,
+                FixedSchemas({1: json.dumps(made[0])}),
+                recursion_max=limits.recursion_max,
+                row_bytes_max=limits.row_bytes_max,
+                engine=engine,
             )
         except SchemaTooLarge:
             return Counter()
         batch = decoder.decode(pa.array(payloads, pa.binary()))
-        met += check(batch, payloads, writer, reader, recursion_max)
+        met += check(batch, payloads, writer, reader, limits)
     return met

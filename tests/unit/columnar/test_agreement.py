@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import lib as pa
 
 from headgate.serdes.avro import Encoder, parse
+from headgate.serdes.avro.column_size import ColumnLimits
 from headgate.serdes.columnar import ColumnarDecoder, ColumnarEncoder, Engine, FixedSchemas, Plain
 from tests.unit.columnar.agreement import FRAME, check, is_whole, payloads_of, round_of, run
 from tests.unit.columnar.checked import Checked
@@ -117,5 +118,5 @@ def test_columns_are_encoded_and_decoded_again(engine: Engine | None) -> None:
         assert second.values.equals(batch.values.take(pa.array(good, pa.int64()))) or all(
             map(same, rows_of(second.values, reader), [rows_of(batch.values, reader)[row] for row in good])
         )
-        check(second, again.to_pylist(), reader, reader, 1)
+        check(second, again.to_pylist(), reader, reader, ColumnLimits(recursion_max=1))
     assert rounds > 30

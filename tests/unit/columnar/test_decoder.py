@@ -14,7 +14,6 @@ from pyarrow import lib as pa
 
 from headgate.serdes.avro import Encoder, Schema, parse
 from headgate.serdes.columnar import ColumnarDecoder, Engine, FixedSchemas, NotBinary, Plain
-from headgate.serdes.columnar.decode import arena as arenas
 from headgate.serdes.columnar.engine import default_engine
 from headgate.serdes.columnar.kernels import frames
 from headgate.serdes.columnar.native import compiled
@@ -136,15 +135,14 @@ def test_columns_grow_on_demand(engine: Engine | None) -> None:
     assert batch.values.to_pylist() == rows
 
 
-def test_a_row_that_needs_too_much_memory_is_poison_and_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_needs_too_much_memory_is_poison_and_others_are_not() -> None:
     """A null takes one byte of payload, and a cell in each of a hundred columns."""
-    monkeypatch.setattr(arenas, "ROW_BYTES_MAX", 1_000_000)
     wide = {"type": "record", "name": "W", "fields": [{"name": f"f{n}", "type": "double"} for n in range(100)]}
     schema = {"type": "array", "items": ["null", wide]}
     bomb, small = b"\0\0\0\0\1\xc0\xb8\x02" + b"\0" * 20_001, b"\0\0\0\0\1\x02\0\0"
-    reader = ColumnarDecoder(parse(json.dumps(schema)), FixedSchemas({1: json.dumps(schema)}))
+    reader = ColumnarDecoder(parse(json.dumps(schema)), FixedSchemas({1: json.dumps(schema)}), row_bytes_max=1_000_000)
     batch = reader.decode(pa.array([small, bomb, small], pa.binary()))
-    assert batch.reasons.to_pylist() == [0, Reason.INVALID_VALUE, 0]
+    assert batch.reasons.to_pylist() == [0, Reason.TOO_LARGE, 0]
     assert batch.values.to_pylist() == [[None], None, [None]]
 
 

@@ -183,7 +183,7 @@ def test_a_batch_that_is_too_large_is_split(monkeypatch: pytest.MonkeyPatch) -> 
     assert [start for start, _ in found] == sorted(start for start, _ in found)
     columns = spec.decode(binary(rows))
     assert [value and value["id"] for value in columns.values.to_pylist()] == [*range(10), None]
-    assert columns.reasons.to_pylist() == [*[None] * 10, "INVALID_VALUE"]
+    assert columns.reasons.to_pylist() == [*[None] * 10, "TOO_LARGE"]
 
 
 def test_a_payload_with_gigabytes_of_nulls_is_limited() -> None:
