@@ -10,7 +10,12 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 SPARK_SESSION = "tests/spark/"
-WITHOUT_SESSION = ("tests/spark/faults/test_driver_kill.py", "tests/spark/source/", "tests/spark/test_demo.py")
+WITHOUT_SESSION = (
+    "tests/spark/deployment/",
+    "tests/spark/faults/test_driver_kill.py",
+    "tests/spark/source/",
+    "tests/spark/test_demo.py",
+)
 """Tests in `tests/spark` that do not use the shared session. Another worker runs them in parallel."""
 SESSION_OF_SOURCE = "tests/spark/source/test_spark.py"
 

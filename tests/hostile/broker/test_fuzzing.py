@@ -35,7 +35,7 @@ def test_random_requests_are_answered_or_refused(attacked: HeadgateBroker) -> No
             renew_topics(attacked, fuzzer)
         rounds += 1
         met |= one_connection(attacked, fuzzer, f"seed {SEED}, round {rounds}")
-    advertised = {(api_key, version) for api_key, (versions, _) in HANDLERS.items() for version in versions}
+    advertised = {(api_key, version) for api_key, handler in HANDLERS.items() for version in handler.versions}
     assert len(met) > len(advertised) * 0.6, f"{rounds} connections met {len(met)} of {len(advertised)} versions"
 
 

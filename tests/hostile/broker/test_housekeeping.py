@@ -12,8 +12,7 @@ from headgate.broker.engine import Engine
 from headgate.broker.log.checked_file import read_checked
 from headgate.broker.log.producer_state import ProducerStates, producers_max
 from headgate.broker.node.opening import open_broker
-from headgate.broker.protocol.entities import Answer
-from headgate.broker.protocol.outcomes import Disconnect
+from headgate.broker.protocol.outcomes import Answer, Disconnect
 from headgate.broker.runtime import clock as clocks
 from headgate.broker.runtime.clock import ManualClock, Timers
 from headgate.broker.runtime.deferred import Deferred

@@ -13,7 +13,7 @@ from tests.hostile.broker.request_fuzzing import RequestFuzzer
 from tests.wire.entities import encode_request
 from tests.wire.raw_client import request_header
 
-ADVERTISED = [(api_key, version) for api_key, (versions, _) in sorted(HANDLERS.items()) for version in versions]
+ADVERTISED = [(api_key, version) for api_key, handler in sorted(HANDLERS.items()) for version in handler.versions]
 
 
 @pytest.mark.parametrize(("api_key", "version"), ADVERTISED)
