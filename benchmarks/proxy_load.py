@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import httptools
 import httpx
 import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -80,6 +81,20 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)] * 1000
 
 
+class StreamedBody:
+    """Collects the body of a chunked response. A report may span two chunks."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.complete = False
+
+    def on_body(self, data: bytes) -> None:
+        self.parts.append(data)
+
+    def on_message_complete(self) -> None:
+        self.complete = True
+
+
 def stream(url: str, path: str, lines: list[bytes]) -> None:
     """Send one v3 request: write records in chunks while reading the reports. Every report must be a success."""
     host, _, port = url.removeprefix("http://").rpartition(":")
@@ -97,13 +112,13 @@ def stream(url: str, path: str, lines: list[bytes]) -> None:
 
     sending = threading.Thread(target=send)
     sending.start()
-    good, tail = 0, b""
-    while not tail.endswith(b"0\r\n\r\n"):
-        data = tail[-30:] + _more(connection)
-        good += data.count(b'"error_code":200,') - tail[-30:].count(b'"error_code":200,')
-        tail = data
+    response = StreamedBody()
+    parser = httptools.HttpResponseParser(response)
+    while not response.complete:
+        parser.feed_data(_more(connection))
     sending.join()
     connection.close()
+    good = b"".join(response.parts).count(b'"error_code":200,')
     assert good == len(lines), f"{good} of {len(lines)} reports were good"
 
 
