@@ -6,7 +6,7 @@ because every 0.x release may change these internals.
 - `MetadataClient` overrides `_metadata_update`, `bootstrap`, `add_topic` and `set_topics` of the client. It uses
   `_conns`, `_get_conn`, `_topics`, `_md_update_fut`, `_md_update_waiter` and the attributes of the connection options.
   Reason: metadata requests must not create topics, and an unresponsive bootstrap address must not delay the others.
-- `adopt_client` assigns `__class__`, because consumers and admin clients create their own client.
+- `adopt_client` assigns `__class__`, because consumers create their own client.
 - `connect_timeout` sets `_request_timeout_ms`, because aiokafka has one timeout for connecting and for requests.
 - `FetchConnection` overrides `_create_reader_task`. It uses `_requests`, `_correlation_id`, `_protocol`, `_writer` and
   `_handle_frame`. Reason: aiokafka copies every fetched byte three times.
@@ -146,12 +146,12 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
 
 
 def client_of(consumer: Any) -> Any:
-    """Returns the client of a consumer or admin client."""
+    """Returns the client of a consumer."""
     return consumer._client
 
 
 def adopt_client(consumer: Any) -> None:
-    """Turn the client of an aiokafka consumer or admin client into a MetadataClient."""
+    """Turn the client of an aiokafka consumer into a MetadataClient."""
     client = client_of(consumer)
     assert type(client) is AIOKafkaClient
     client.__class__ = MetadataClient

@@ -14,7 +14,8 @@ KafkaClientError
 ├── GroupNotEmpty           the group has members, or the member is not in the group
 ├── InvalidRequest          the broker rejects the request
 │   ├── ApiUnsupported      the broker does not support the API
-│   └── ValueTooLong        a string exceeds the protocol's limit
+│   ├── ValueTooLong        a string exceeds the protocol's limit
+│   └── NothingCommitted    a relative offset, but the group has no committed offset
 ├── RecordTooLarge          a record or its batch exceeds a limit of this client
 ├── BufferFull              the producer's buffer is full, or a broker enforces a quota
 ├── ProducerClosed
@@ -94,6 +95,9 @@ class ApiUnsupported(InvalidRequest): ...
 
 
 class ValueTooLong(InvalidRequest): ...
+
+
+class NothingCommitted(InvalidRequest): ...
 
 
 class RecordTooLarge(KafkaClientError): ...

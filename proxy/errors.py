@@ -32,10 +32,6 @@ class KafkaBadRequest(ProxyError):
     """The broker rejects the request as invalid."""
 
 
-class ApiUnsupported(KafkaBadRequest):
-    """The broker does not support the API."""
-
-
 class NotAuthenticated(ProxyError): ...
 
 
@@ -152,16 +148,8 @@ class KafkaRetriable(ProxyError):
     """The broker failed, and a retry may help."""
 
 
-class Unsettled(KafkaRetriable):
-    """A coordinator or leader is being elected."""
-
-
 class BrokerUnavailable(ProxyError):
     """No broker is available."""
-
-
-class NodeUnavailable(BrokerUnavailable):
-    """The broker that must process the request does not respond, but others do. It never processed the request."""
 
 
 class ShuttingDown(ProxyError):

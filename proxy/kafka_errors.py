@@ -13,7 +13,6 @@ from headgate.proxy.errors import ProxyError
 _TABLE: Final[Mapping[type[client.KafkaClientError], Callable[[str], ProxyError]]] = {
     client.InvalidProperty: proxy.BrokerUnavailable,
     client.BrokerUnavailable: proxy.BrokerUnavailable,
-    client.NodeUnavailable: proxy.NodeUnavailable,
     client.NotAuthenticated: proxy.NotAuthenticated,
     client.NotAuthorized: proxy.NotAuthorized,
     client.TopicNotFound: lambda _: proxy.TopicNotFound(),
@@ -23,13 +22,12 @@ _TABLE: Final[Mapping[type[client.KafkaClientError], Callable[[str], ProxyError]
     client.ResourceNotFound: proxy.ResourceNotFound,
     client.GroupNotEmpty: proxy.IllegalState,
     client.InvalidRequest: proxy.KafkaBadRequest,
-    client.ApiUnsupported: proxy.ApiUnsupported,
     client.ValueTooLong: proxy.BadRequest,
+    client.NothingCommitted: proxy.BadRequest,
     client.RecordTooLarge: proxy.InvalidPayload,
     client.BufferFull: proxy.TooManyRequests,
     client.ProducerClosed: proxy.ShuttingDown,
     client.RetriableError: proxy.KafkaRetriable,
-    client.NotReady: proxy.Unsettled,
     client.BrokerError: proxy.KafkaFailed,
 }
 

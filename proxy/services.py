@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.identity import ClusterIdentity
+from headgate.kafka_client.request_client import RequestClient
+from headgate.proxy.cluster_identity import ClusterIdentity
 from headgate.proxy.consumers.group_stream import GroupStreams
 from headgate.proxy.consumers.instances import ConsumerInstances
 from headgate.proxy.consumers.ownership import Ownership
@@ -37,7 +37,7 @@ class Services:
     peers: httpx.AsyncClient
     consumers: ConsumerInstances
     group_streams: GroupStreams
-    admin: AdminCluster
+    admin: RequestClient
     once: OnceOnly
     reports: ReportMemory
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -87,7 +87,7 @@ def open_services(settings: ProxySettings) -> Services:
         open_peers(),
         ConsumerInstances(settings, ownership, cluster),
         GroupStreams(settings, ownership, readers),
-        AdminCluster(settings.connection),
+        RequestClient(settings.connection),
         OnceOnly(sender, OutcomeLog(settings, sender)),
         ReportMemory(settings.produce_reports_bytes_max),
     )

@@ -42,7 +42,7 @@ PACKAGES: dict[str, Package] = {
         layers=(
             ("errors",),
             ("settings", "formats", "kafka_errors", "log_rate_limit", "peers"),
-            ("admin", "producers", "schemas"),
+            ("cluster_identity", "producers", "schemas"),
             ("reading",),
             ("consumers",),
             ("services",),
@@ -93,7 +93,7 @@ PACKAGES: dict[str, Package] = {
         independent=("reference",),
     ),
     "kafka_client": Package(
-        "connections to any Kafka: security, metadata, requests, produce, fetch",
+        "connections to any Kafka: security, metadata, requests, produce, fetch, administration",
         ("wire",),
         layers=(
             ("errors", "time_slicing"),
@@ -104,6 +104,7 @@ PACKAGES: dict[str, Package] = {
             ("aiokafka_internals", "aiokafka_errors", "requests"),
             ("connection", "metadata"),
             ("request_client", "consumer", "producer"),
+            ("admin",),
         ),
     ),
     "broker": Package(

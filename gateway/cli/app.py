@@ -147,9 +147,8 @@ def _report_parser_error(error: typer.TyperException) -> int:
 def _report_fault(error: Exception) -> int:
     from headgate.gateway.cli.faults import explained
     from headgate.kafka_client.errors import KafkaClientError
-    from headgate.proxy.errors import ProxyError
 
-    if isinstance(error, (KafkaClientError, ProxyError)):
+    if isinstance(error, KafkaClientError):
         return _report(explained(error))
     if isinstance(error, OSError):
         return _report(CommandError(str(error.strerror or error), why=str(error.filename or "")))

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from headgate.proxy.admin.cluster import AdminCluster
+    from headgate.kafka_client.request_client import RequestClient
 
 T = TypeVar("T")
 
 
-def with_cluster(bootstrap_server: str, kafka_config: str | None, work: "Callable[[AdminCluster], Awaitable[T]]") -> T:
-    """Connect, run `work`, disconnect. Raises KafkaClientError, ProxyError."""
+def with_cluster(bootstrap_server: str, kafka_config: str | None, work: "Callable[[RequestClient], Awaitable[T]]") -> T:
+    """Connect, run `work`, disconnect. Raises KafkaClientError."""
     import asyncio
 
     from headgate.gateway.kafka.cluster import connect, connection_options

@@ -6,46 +6,45 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from headgate.proxy.admin.cluster import AdminCluster
+    from headgate.kafka_client.request_client import RequestClient
 
 # The shell blocks during completion.
 completion_seconds_max = 1.5
 
 
 def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
-    from headgate.proxy.admin.topics import list_topics
+    from headgate.kafka_client.admin.topics import list_topics
 
-    async def names(cluster: "AdminCluster") -> list[str]:
+    async def names(cluster: "RequestClient") -> list[str]:
         return [topic.name for topic in await list_topics(cluster)]
 
     return _starting_with(incomplete, context, names)
 
 
 def complete_group(context: typer.Context, incomplete: str) -> list[str]:
-    from headgate.proxy.admin.groups import list_any_groups
+    from headgate.kafka_client.admin.groups import list_any_groups
 
-    async def names(cluster: "AdminCluster") -> list[str]:
+    async def names(cluster: "RequestClient") -> list[str]:
         return [group.id for group in await list_any_groups(cluster)]
 
     return _starting_with(incomplete, context, names)
 
 
 def _starting_with(
-    incomplete: str, context: typer.Context, ask: "Callable[[AdminCluster], Awaitable[list[str]]]"
+    incomplete: str, context: typer.Context, ask: "Callable[[RequestClient], Awaitable[list[str]]]"
 ) -> list[str]:
     import asyncio
 
     from headgate.gateway.cli.cluster import with_cluster
     from headgate.kafka_client.errors import KafkaClientError
-    from headgate.proxy.errors import ProxyError
 
-    async def in_time(cluster: "AdminCluster") -> list[str]:
+    async def in_time(cluster: "RequestClient") -> list[str]:
         async with asyncio.timeout(completion_seconds_max):
             return await ask(cluster)
 
     try:
         params = context.params
         names = with_cluster(str(params["bootstrap_server"]), params.get("kafka_config"), in_time)
-    except (KafkaClientError, ProxyError, TimeoutError, KeyError):
+    except (KafkaClientError, TimeoutError, KeyError):
         return []
     return [name for name in names if name.startswith(incomplete)]

@@ -9,9 +9,9 @@ from headgate.gateway.cli.output import say
 from headgate.gateway.kafka.cluster import connect
 from headgate.gateway.kafka.consuming import Reader, Start, assigned, joined, start_offsets
 from headgate.gateway.records.record import Record
+from headgate.kafka_client.admin.offsets import LATEST, Place, list_offsets, places_of
+from headgate.kafka_client.admin.topics import find_topic
 from headgate.kafka_client.options import ConnectionOptions
-from headgate.proxy.admin.offsets import LATEST, Place, list_offsets, places_of
-from headgate.proxy.admin.topics import find_topic
 
 
 class ConsumeLoop:

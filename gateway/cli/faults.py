@@ -3,14 +3,14 @@
 from kio.schema.errors import ErrorCode
 
 from headgate.gateway.cli.errors import AnswerIsNo, CommandError, Unreachable, UsageError
-from headgate.kafka_client import errors as client
-from headgate.kafka_client.errors import KafkaClientError
-from headgate.proxy.errors import (
+from headgate.kafka_client.errors import (
     ApiUnsupported,
     BrokerUnavailable,
     GroupNotFound,
+    InvalidProperty,
+    KafkaClientError,
+    NotAuthenticated,
     PartitionNotFound,
-    ProxyError,
     TopicNotFound,
 )
 
@@ -32,37 +32,37 @@ _NEXT_STEP = {
 }
 
 
-def explained(fault: KafkaClientError | ProxyError) -> CommandError:
+def explained(fault: KafkaClientError) -> CommandError:
     match fault:
-        case client.BrokerUnavailable(address=address) if address:
+        case BrokerUnavailable(address=address) if address:
             what = f"no Kafka broker responded at {address}"
             return Unreachable(what, why=fault.reason, next_step=_lowered(fault.advice) or _START_ONE)
-        case client.NotAuthenticated():
+        case NotAuthenticated():
             what = f"the authentication at {fault.address or 'the cluster'} failed"
             return Unreachable(what, why=fault.reason or str(fault), next_step=_lowered(fault.advice) or _USE_CONFIG)
-        case BrokerUnavailable() | client.BrokerUnavailable():
+        case BrokerUnavailable():
             return Unreachable("the Kafka brokers stopped responding", why=str(fault), next_step=_START_ONE)
-        case client.InvalidProperty(name="bootstrap.servers"):
+        case InvalidProperty(name="bootstrap.servers"):
             return UsageError("-b is not an address", why=fault.problem, next_step="-b 127.0.0.1:9092")
-        case client.InvalidProperty():
+        case InvalidProperty():
             return UsageError(f"invalid Kafka client property {fault.name}", why=fault.problem, next_step=_USE_CONFIG)
-        case TopicNotFound():
+        case TopicNotFound() if fault.subject:
             return AnswerIsNo(f"there is no {fault.subject}", next_step="headgate topic list shows all topics")
-        case GroupNotFound():
+        case GroupNotFound() if fault.subject:
             return AnswerIsNo(f"there is no {fault.subject}", next_step="headgate group list shows all groups")
-        case PartitionNotFound():
+        case PartitionNotFound() if fault.subject:
             return CommandError(
                 f"there is no {fault.subject}", next_step="headgate topic describe TOPIC shows its partitions"
             )
         case ApiUnsupported():
             return CommandError(str(fault), next_step="use a newer broker version")
-        case ProxyError() | KafkaClientError() if fault.kafka_code is not None:
+        case _ if fault.kafka_code is not None:
             return _refused(fault.subject, fault.kafka_code, fault.kafka_message or "")
         case _:
             return CommandError(str(fault))
 
 
-def too_many_replicas(fault: ProxyError, brokers: int) -> CommandError:
+def too_many_replicas(fault: KafkaClientError, brokers: int) -> CommandError:
     """The replication factor does not fit a cluster with so many brokers."""
     error = explained(fault)
     noun = "broker" if brokers == 1 else "brokers"

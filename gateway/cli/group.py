@@ -12,10 +12,10 @@ from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServ
 from headgate.gateway.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
-    from headgate.proxy.admin.cluster import AdminCluster
-    from headgate.proxy.admin.groups import Group, ListedGroup
-    from headgate.proxy.admin.offsets import Place
-    from headgate.proxy.admin.reset import Move, Target
+    from headgate.kafka_client.admin.groups import Group, ListedGroup
+    from headgate.kafka_client.admin.offsets import Place
+    from headgate.kafka_client.admin.reset import Move, Target
+    from headgate.kafka_client.request_client import RequestClient
 
 app = typer.Typer(help="Consumer groups: list, describe, reset, delete.", no_args_is_help=True)
 
@@ -28,9 +28,9 @@ def list_(
     json: Json = False,
 ) -> None:
     """List groups and their states."""
-    from headgate.proxy.admin.groups import list_any_groups
+    from headgate.kafka_client.admin.groups import list_any_groups
 
-    async def ask(cluster: "AdminCluster") -> "list[ListedGroup]":
+    async def ask(cluster: "RequestClient") -> "list[ListedGroup]":
         return await list_any_groups(cluster)
 
     groups = [
@@ -55,10 +55,10 @@ def describe(
     json: Json = False,
 ) -> None:
     """Show a group's state, members, and lag per partition."""
-    from headgate.proxy.admin.groups import committed_offsets, find_group
-    from headgate.proxy.admin.offsets import LATEST, list_offsets, still_there
+    from headgate.kafka_client.admin.groups import committed_offsets, find_group
+    from headgate.kafka_client.admin.offsets import LATEST, list_offsets, still_there
 
-    async def ask(cluster: "AdminCluster") -> "tuple[Group, dict[Place, int], dict[Place, int]]":
+    async def ask(cluster: "RequestClient") -> "tuple[Group, dict[Place, int], dict[Place, int]]":
         found = await find_group(cluster, group)
         committed = await committed_offsets(cluster, group)
         # A topic with committed offsets may have been deleted.
@@ -163,13 +163,13 @@ def reset(
     json: Json = False,
 ) -> None:
     """Move a group's offsets. Shows before and after; changes nothing without --execute."""
-    from headgate.proxy.admin.reset import NothingCommitted, reset_offsets
-    from headgate.proxy.errors import ResourceNotFound
+    from headgate.kafka_client.admin.reset import reset_offsets
+    from headgate.kafka_client.errors import NothingCommitted, ResourceNotFound
 
     target = _target(to_earliest, to_latest, to_offset, to_datetime, shift_by, by_duration)
     wanted = places_by_topic(topic or [])
 
-    async def work(cluster: "AdminCluster") -> "list[Move]":
+    async def work(cluster: "RequestClient") -> "list[Move]":
         await _check_unused(cluster, group, is_new_welcome=bool(wanted))
         return await reset_offsets(cluster, group, target, wanted, validate_only=not execute)
 
@@ -226,15 +226,15 @@ def delete(
 ) -> None:
     """Delete groups with the offsets they have committed."""
     from headgate.gateway.cli.confirmation import confirm
-    from headgate.proxy.admin.groups import delete_group, list_any_groups
+    from headgate.kafka_client.admin.groups import delete_group, list_any_groups
 
-    async def look(cluster: "AdminCluster") -> None:
+    async def look(cluster: "RequestClient") -> None:
         there = {group.id for group in await list_any_groups(cluster)}
         for name in groups:
             if name not in there:
                 raise AnswerIsNo(f"there is no group {name}", next_step="headgate group list shows all groups")
 
-    async def work(cluster: "AdminCluster") -> None:
+    async def work(cluster: "RequestClient") -> None:
         for name in groups:
             await delete_group(cluster, name)
             say(f"group {name} deleted")
@@ -247,10 +247,10 @@ def delete(
         print_json([{"name": name, "deleted": True} for name in groups])
 
 
-async def _check_unused(cluster: "AdminCluster", group: str, *, is_new_welcome: bool) -> None:
+async def _check_unused(cluster: "RequestClient", group: str, *, is_new_welcome: bool) -> None:
     """Raises CommandError if the group has members, GroupNotFound if it is missing and `is_new_welcome` is false."""
-    from headgate.proxy.admin.groups import find_group
-    from headgate.proxy.errors import GroupNotFound
+    from headgate.kafka_client.admin.groups import find_group
+    from headgate.kafka_client.errors import GroupNotFound
 
     try:
         found = await find_group(cluster, group)
@@ -286,7 +286,7 @@ def _target(
     by_duration: str | None,
 ) -> "Target":
     from headgate.gateway.timestamps import InvalidTimestamp, parse_duration, parse_timestamp
-    from headgate.proxy.admin.reset import Aim, Target
+    from headgate.kafka_client.admin.reset import Aim, Target
 
     now_ms = time.time_ns() // 1_000_000
     targets = []

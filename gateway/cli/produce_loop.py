@@ -14,7 +14,6 @@ from headgate.gateway.records.input import LineFormat, Lines
 from headgate.gateway.records.json_lines import BadRecord
 from headgate.kafka_client.errors import KafkaClientError, PartitionNotFound
 from headgate.kafka_client.options import ConnectionOptions
-from headgate.proxy.errors import ProxyError
 
 
 class ProduceLoop:
@@ -58,7 +57,7 @@ class ProduceLoop:
                         await sender.flush()
                         where = "the record" if value is not None else f"line {line_number}"
                         raise CommandError(f"{where} cannot be sent", why=str(error)) from error
-        except (CommandError, KafkaClientError, ProxyError):
+        except (CommandError, KafkaClientError):
             say(f"{self._sent} records were sent before the failure")
             raise
         if sys.stderr.isatty():

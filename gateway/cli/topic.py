@@ -10,10 +10,10 @@ from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServ
 from headgate.gateway.cli.output import print_json, print_table, say, size_text
 
 if TYPE_CHECKING:
-    from headgate.proxy.admin.cluster import AdminCluster
-    from headgate.proxy.admin.configs import Config
-    from headgate.proxy.admin.offsets import Place
-    from headgate.proxy.admin.topics import Topic
+    from headgate.kafka_client.admin.configs import Config
+    from headgate.kafka_client.admin.offsets import Place
+    from headgate.kafka_client.admin.topics import Topic
+    from headgate.kafka_client.request_client import RequestClient
 
 app = typer.Typer(help="Topics: list, create, describe, alter, delete.", no_args_is_help=True)
 
@@ -28,11 +28,11 @@ def list_(
     json: Json = False,
 ) -> None:
     """List topics with their partitions and sizes."""
-    from headgate.gateway.kafka.sizes import partition_sizes
-    from headgate.proxy.admin.offsets import places_of
-    from headgate.proxy.admin.topics import list_topics
+    from headgate.kafka_client.admin.offsets import places_of
+    from headgate.kafka_client.admin.sizes import partition_sizes
+    from headgate.kafka_client.admin.topics import list_topics
 
-    async def ask(cluster: "AdminCluster") -> "tuple[list[Topic], dict[Place, int]]":
+    async def ask(cluster: "RequestClient") -> "tuple[list[Topic], dict[Place, int]]":
         return await list_topics(cluster), await partition_sizes(cluster)
 
     topics, sizes = with_cluster(bootstrap_server, kafka_config, ask)
@@ -82,20 +82,20 @@ def create(
     from kio.schema.errors import ErrorCode
 
     from headgate.gateway.cli.faults import too_many_replicas
-    from headgate.proxy.admin.topics import NewTopic, create_topic, describe_cluster
-    from headgate.proxy.errors import KafkaBadRequest
+    from headgate.kafka_client.admin.topics import NewTopic, create_topic, describe_cluster
+    from headgate.kafka_client.errors import InvalidRequest
 
     configs = dict(_pair(pair, "--config") for pair in config or [])
     created: dict[str, bool] = {}
 
-    async def work(cluster: "AdminCluster") -> None:
+    async def work(cluster: "RequestClient") -> None:
         for name in topics:
             try:
                 wanted = NewTopic(name, partitions, replicas, configs=configs)
                 await create_topic(cluster, wanted, validate_only=validate_only)
                 created[name] = not validate_only
                 say(f"topic {name} {'could be created' if validate_only else 'created'}")
-            except KafkaBadRequest as error:
+            except InvalidRequest as error:
                 if error.kafka_code is ErrorCode.invalid_replication_factor:
                     raise too_many_replicas(error, len((await describe_cluster(cluster)).brokers)) from error
                 if not if_not_exists or error.kafka_code is not ErrorCode.topic_already_exists:
@@ -119,13 +119,13 @@ def describe(
     json: Json = False,
 ) -> None:
     """Show a topic's partitions, offsets, sizes and configs."""
-    from headgate.gateway.kafka.sizes import partition_sizes
-    from headgate.proxy.admin.configs import Resource, ResourceType, describe_one
-    from headgate.proxy.admin.offsets import Place, bounds, places_of
-    from headgate.proxy.admin.topics import find_topic
+    from headgate.kafka_client.admin.configs import Resource, ResourceType, describe_one
+    from headgate.kafka_client.admin.offsets import Place, bounds, places_of
+    from headgate.kafka_client.admin.sizes import partition_sizes
+    from headgate.kafka_client.admin.topics import find_topic
 
     async def ask(
-        cluster: "AdminCluster",
+        cluster: "RequestClient",
     ) -> "tuple[Topic, list[Config], dict[Place, tuple[int, int]], dict[Place, int]]":
         found = await find_topic(cluster, topic)
         return (
@@ -220,9 +220,9 @@ def alter(
     json: Json = False,
 ) -> None:
     """Add partitions to a topic, or change its configs."""
-    from headgate.proxy.admin.configs import Change, Operation, Resource, ResourceType
-    from headgate.proxy.admin.configs import alter as alter_configs
-    from headgate.proxy.admin.topics import add_partitions, find_topic
+    from headgate.kafka_client.admin.configs import Change, Operation, Resource, ResourceType
+    from headgate.kafka_client.admin.configs import alter as alter_configs
+    from headgate.kafka_client.admin.topics import add_partitions, find_topic
 
     changes: list[Change] = []
     for option, operation, pairs in (
@@ -235,7 +235,7 @@ def alter(
     if partitions is None and not changes:
         raise UsageError("nothing to change", next_step="give --partitions, --config, --append, --subtract or -d")
 
-    async def work(cluster: "AdminCluster") -> None:
+    async def work(cluster: "RequestClient") -> None:
         await find_topic(cluster, topic)
         # Configs first: they are validated together, and added partitions cannot be removed.
         if changes:
@@ -259,12 +259,12 @@ def delete(
 ) -> None:
     """Delete topics with all their records."""
     from headgate.gateway.cli.confirmation import confirm
-    from headgate.proxy.admin.topics import delete_topic, find_topics
+    from headgate.kafka_client.admin.topics import delete_topic, find_topics
 
-    async def look(cluster: "AdminCluster") -> None:
+    async def look(cluster: "RequestClient") -> None:
         await find_topics(cluster, topics)
 
-    async def work(cluster: "AdminCluster") -> None:
+    async def work(cluster: "RequestClient") -> None:
         for name in topics:
             await delete_topic(cluster, name)
             say(f"topic {name} deleted")

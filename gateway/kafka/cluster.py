@@ -1,4 +1,4 @@
-"""The connection of one command to a cluster. `proxy.admin` sends requests over it."""
+"""The connection of one command to a cluster. `kafka_client.admin` sends requests over it."""
 
 import asyncio
 import logging
@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from headgate.kafka_client.errors import BrokerUnavailable
 from headgate.kafka_client.options import ConnectionOptions, parse_servers
 from headgate.kafka_client.properties import load_properties
+from headgate.kafka_client.request_client import RequestClient
 from headgate.kafka_client.security import check_names, read_security
-from headgate.proxy.admin.cluster import AdminCluster
 
 CLIENT_ID = "headgate"
 
@@ -27,11 +27,11 @@ def connection_options(bootstrap_server: str, kafka_config: str | None) -> Conne
 
 
 @asynccontextmanager
-async def connect(options: ConnectionOptions) -> AsyncIterator[AdminCluster]:
+async def connect(options: ConnectionOptions) -> AsyncIterator[RequestClient]:
     """Raises BrokerUnavailable, NotAuthenticated, InvalidProperty."""
     # Disable the log: aiokafka also raises every logged error, and the command prints it.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    cluster = AdminCluster(options)
+    cluster = RequestClient(options)
     try:
         try:
             async with asyncio.timeout(connect_seconds_max):

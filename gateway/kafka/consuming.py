@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import Any
 
 from headgate.gateway.records.record import Record
+from headgate.kafka_client.admin.offsets import EARLIEST, LATEST, Place, bounds, list_offsets
 from headgate.kafka_client.aiokafka_errors import client_error
 from headgate.kafka_client.decompression import Decompression
 from headgate.kafka_client.options import ConnectionOptions
-from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.offsets import EARLIEST, LATEST, Place, bounds, list_offsets
+from headgate.kafka_client.request_client import RequestClient
 
 # How long one poll waits for records before the end offsets are checked again.
 poll_ms = 250
@@ -30,7 +30,7 @@ class Start:
     timestamp_ms: int | None = None
 
 
-async def start_offsets(cluster: AdminCluster, places: Iterable[Place], start: Start) -> dict[Place, int]:
+async def start_offsets(cluster: RequestClient, places: Iterable[Place], start: Start) -> dict[Place, int]:
     """Returns the start offset of each partition, clamped to the partition."""
     wanted = list(places)
     if start.beginning:

@@ -9,15 +9,14 @@ from types import TracebackType
 from typing import Final, Self
 
 from headgate.gateway.records.record import NewRecord
-from headgate.kafka_client.errors import PartitionNotFound
+from headgate.kafka_client.admin.topics import Topic, find_topic, find_topics
+from headgate.kafka_client.errors import PartitionNotFound, check
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.producer.options import ACKS_ALL, ProducerOptions
 from headgate.kafka_client.producer.producer import Producer
 from headgate.kafka_client.producer.records import OutgoingRecord, Ticket
+from headgate.kafka_client.request_client import RequestClient
 from headgate.kafka_client.requests import Api
-from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.refusals import check
-from headgate.proxy.admin.topics import Topic, find_topic, find_topics
 
 # Large, so that the broker rejects oversized records. Its error contains the limit.
 record_bytes_max: Final = 128 * 1024 * 1024
@@ -42,12 +41,12 @@ class Receipt:
     timestamp_ms: int
 
 
-async def topic_to_produce_to(cluster: AdminCluster, name: str) -> Topic:
-    """Returns the topic. The broker creates a missing one if auto.create.topics.enable is set. Raises ProxyError."""
+async def topic_to_produce_to(cluster: RequestClient, name: str) -> Topic:
+    """The broker creates a missing topic if auto.create.topics.enable is set. Raises KafkaClientError."""
     there = await find_topics(cluster, [name], missing_ok=True)
     if there:
         return there[name]
-    answer = await cluster.ask(Api.METADATA, {"topics": [{"name": name}], "allow_auto_topic_creation": True})
+    answer = await cluster.send(Api.METADATA, {"topics": [{"name": name}], "allow_auto_topic_creation": True})
     (created,) = answer.topics
     if not created.error_code.retriable:
         check(created.error_code, None, f"topic {name}")

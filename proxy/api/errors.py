@@ -2,9 +2,11 @@
 
 from typing import Final
 
+from headgate.kafka_client.errors import KafkaClientError
 from headgate.openapi.media_types import JSON, KAFKA_V2
 from headgate.proxy import errors
 from headgate.proxy.errors import BodyTimedOut, ProxyError, TooManyRequests
+from headgate.proxy.kafka_errors import proxy_error
 from headgate.web import responses
 from headgate.web.asgi import Scope, Send
 from headgate.web.errors import ErrorStatus, ErrorTable
@@ -50,12 +52,13 @@ ERROR_TABLE: Final = ErrorTable(
 )
 
 
-def status_of(error: ProxyError) -> ErrorStatus:
-    return ERROR_TABLE.status_of(error)
+def status_of(error: ProxyError | KafkaClientError) -> ErrorStatus:
+    return ERROR_TABLE.status_of(proxy_error(error))
 
 
-def error_headers(error: ProxyError) -> list[tuple[bytes, bytes]]:
+def error_headers(error: ProxyError | KafkaClientError) -> list[tuple[bytes, bytes]]:
     """Response headers that an error adds."""
+    error = proxy_error(error)
     if isinstance(error, TooManyRequests):
         return [(b"retry-after", str(error.retry_after_seconds).encode())]
     if isinstance(error, BodyTimedOut):

@@ -9,10 +9,11 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headgate.kafka_client.admin.topics import describe_cluster
+from headgate.kafka_client.errors import KafkaClientError
 from headgate.openapi.media_types import JSON
-from headgate.proxy.admin.topics import describe_cluster
 from headgate.proxy.api.requests import services_of
-from headgate.proxy.errors import BrokerUnavailable, ProxyError
+from headgate.proxy.errors import BrokerUnavailable
 
 router = APIRouter()
 
@@ -51,7 +52,7 @@ async def _kafka(request: Request) -> dict[str, object]:
     try:
         async with asyncio.timeout(HEALTH_SECONDS_MAX):
             view = await describe_cluster(services_of(request).admin)
-    except ProxyError as error:
+    except KafkaClientError as error:
         return {"status": "DOWN", "message": str(error)}
     except TimeoutError:
         return {"status": "DOWN", "message": f"No broker responded within {HEALTH_SECONDS_MAX:.0f} s."}

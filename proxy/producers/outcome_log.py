@@ -20,13 +20,14 @@ from typing import Any, Final
 
 import msgspec
 from aiokafka import TopicPartition
-from aiokafka import errors as kafka
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from kio.schema.errors import ErrorCode
 
-from headgate.kafka_client.aiokafka_internals import adopt_client
+from headgate.kafka_client.admin.topics import NewTopic, create_topic, describe_cluster, find_topics
 from headgate.kafka_client.consumer import BoundedConsumer
 from headgate.kafka_client.decompression import Decompression
+from headgate.kafka_client.errors import KafkaClientError
 from headgate.kafka_client.producer.records import OutgoingRecord, ProducerIdentity
+from headgate.kafka_client.request_client import RequestClient
 from headgate.proxy.errors import BrokerUnavailable, TopicNotFound
 from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.producers.sender import Sender
@@ -216,28 +217,23 @@ class OutcomeLog:
     async def _create(self) -> None:
         """Creates the topic if it is missing."""
         topic = self._settings.idempotency_topic
-        make: Any = AIOKafkaAdminClient
-        admin = make(**self._settings.connection.client_arguments())
-        adopt_client(admin)
+        client = RequestClient(self._settings.connection)
         try:
-            await admin.start()
-            if topic not in await admin.list_topics():
+            if not await find_topics(client, [topic], missing_ok=True):
                 # A segment spans a quarter of the window, so that retention deletes expired entries soon.
                 configs = {
                     "cleanup.policy": "delete",
                     "retention.ms": str(self._settings.idempotency_window_ms),
                     "segment.ms": str(max(self._settings.idempotency_window_ms // 4, 60_000)),
                 }
-                brokers = len((await admin.describe_cluster())["brokers"])
-                new_topic: Any = NewTopic
-                wanted = new_topic(topic, 1, min(brokers, replicas_max), topic_configs=configs)
-                for _, code, *_ in (await admin.create_topics([wanted])).topic_errors:
-                    if code not in (kafka.NoError.errno, kafka.TopicAlreadyExistsError.errno):
-                        raise kafka.for_code(code)(topic)
-        except Exception as error:
-            raise proxy_error(error) from error
+                brokers = len((await describe_cluster(client)).brokers)
+                wanted = NewTopic(topic, 1, min(brokers, replicas_max), configs=configs)
+                await create_topic(client, wanted, validate_only=False)
+        except KafkaClientError as error:
+            if error.kafka_code is not ErrorCode.topic_already_exists:
+                raise proxy_error(error) from error
         finally:
-            await admin.close()
+            await client.close()
         try:
             await self._sender.partitions(topic)
         except TopicNotFound:

@@ -8,10 +8,17 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.proxy.admin import configs
-from headgate.proxy.admin.configs import Resource, ResourceType
-from headgate.proxy.admin.offsets import Place, bounds
-from headgate.proxy.admin.topics import NewTopic, Partition, create_topic, describe_cluster, find_topic, list_topics
+from headgate.kafka_client.admin import configs
+from headgate.kafka_client.admin.configs import Resource, ResourceType
+from headgate.kafka_client.admin.offsets import Place, bounds
+from headgate.kafka_client.admin.topics import (
+    NewTopic,
+    Partition,
+    create_topic,
+    describe_cluster,
+    find_topic,
+    list_topics,
+)
 from headgate.proxy.api.requests import Body, body_v2, number_in_path, response_type_v2, services_of
 from headgate.proxy.api.v3.topics import Int16, Int32, NewConfig
 

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.proxy.admin import acls
-from headgate.proxy.admin.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+from headgate.kafka_client.admin import acls
+from headgate.kafka_client.admin.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from headgate.proxy.api.requests import Body, body_v3, response_type_v3
 from headgate.proxy.api.v3.resources import V3, Links, Row, no_content, respond, v3_of
 from headgate.proxy.errors import BadRequest, InvalidPayload

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
-from headgate.proxy.admin.topics import Broker, describe_cluster, list_topics
+from headgate.kafka_client.admin.topics import Broker, describe_cluster, list_topics
 from headgate.proxy.api.requests import number_in_path, response_type_v3
 from headgate.proxy.api.v3.partitions import replica_row
 from headgate.proxy.api.v3.resources import V3, Links, Row, respond, v3_of

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.proxy.admin.topics import ClusterView, describe_cluster
+from headgate.kafka_client.admin.topics import ClusterView, describe_cluster
 from headgate.proxy.api.addresses import base_url
 from headgate.proxy.api.requests import response_type_v3, services_of
 from headgate.proxy.api.v3.resources import V3, Links, Row, respond, v3_of

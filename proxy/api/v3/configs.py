@@ -1,19 +1,19 @@
 """Configs of the cluster (`broker-configs`), of one broker, of one topic, of all topics."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.proxy.admin import configs
-from headgate.proxy.admin.configs import Change, Config, Operation, Resource, ResourceType
-from headgate.proxy.admin.topics import describe_cluster, find_topic, find_topics, list_topics
+from headgate.kafka_client.admin import configs
+from headgate.kafka_client.admin.configs import Change, Config, Operation, Resource, ResourceType
+from headgate.kafka_client.admin.topics import describe_cluster, find_topic, find_topics, list_topics
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.requests import Body, body_v3, number_in_path, response_type_v3
 from headgate.proxy.api.v3.resources import V3, Links, Row, no_content, respond, v3_of
-from headgate.proxy.errors import BadRequest
+from headgate.proxy.errors import BadRequest, ResourceNotFound
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", dependencies=[Depends(response_type_v3)])
 Context = Annotated[V3, Depends(v3_of)]
@@ -96,7 +96,7 @@ async def alter_configs_of_topics(v3: Context, request: Request) -> Response:
     if not wanted:
         return no_content()
     await find_topics(v3.cluster, sorted(resource.name for resource in wanted))
-    await configs.check_all_names(v3.cluster, v3.links.cluster_id, wanted)
+    await _check_names(v3, wanted)
     refused = await configs.alter_all(v3.cluster, wanted, validate_only=bool(body.validate_only))
     if not refused:
         return no_content()
@@ -127,7 +127,7 @@ async def alter_configs(v3: Context, resource: Found, request: Request) -> Respo
 @router.get("/brokers/{broker_id}/configs/{name}")
 @router.get("/topics/{topic_name}/configs/{name}")
 async def get_config(v3: Context, resource: Found, name: str) -> Response:
-    return respond(_row(v3.links, resource, await configs.find(v3.cluster, v3.links.cluster_id, resource, name)))
+    return respond(_row(v3.links, resource, await _find(v3, resource, name)))
 
 
 @router.put("/broker-configs/{name}")
@@ -148,9 +148,31 @@ async def reset_config(v3: Context, resource: Found, name: str) -> Response:
 async def _change(v3: V3, resource: Resource, changes: list[Change], *, validate_only: bool = False) -> Response:
     # Kafka lists only the cluster-wide configs that are set, so a name that is not listed may be valid.
     if resource != _CLUSTER:
-        await configs.check_names(v3.cluster, v3.links.cluster_id, resource, changes)
+        await _check_names(v3, {resource: changes})
     await configs.alter(v3.cluster, resource, changes, validate_only=validate_only)
     return no_content()
+
+
+async def _find(v3: V3, resource: Resource, name: str) -> Config:
+    """Raises ResourceNotFound if the resource has no config with this name."""
+    for config in await configs.describe_one(v3.cluster, resource):
+        if config.name == name:
+            return config
+    raise _unknown_config(v3, resource, name)
+
+
+async def _check_names(v3: V3, changes: Mapping[Resource, Sequence[Change]]) -> None:
+    """Raises ResourceNotFound for the first change of an unknown config. Sends one request to each node."""
+    found = await configs.describe(v3.cluster, list(changes))
+    for resource, wanted in changes.items():
+        there = {config.name for config in found.get(resource, ())}
+        for change in wanted:
+            if change.name not in there:
+                raise _unknown_config(v3, resource, change.name)
+
+
+def _unknown_config(v3: V3, resource: Resource, name: str) -> ResourceNotFound:
+    return ResourceNotFound(f"Config {name} cannot be found for {resource} in cluster {v3.links.cluster_id}.")
 
 
 def _broker_resource(broker_id: int) -> Resource:

@@ -7,11 +7,11 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.proxy.admin import groups
-from headgate.proxy.admin.groups import Consumer, Group, find_group
-from headgate.proxy.admin.lags import Lag, list_lags
-from headgate.proxy.admin.offsets import Place
-from headgate.proxy.admin.reset import Aim, Move, Target, reset_offsets
+from headgate.kafka_client.admin import groups
+from headgate.kafka_client.admin.groups import Consumer, Group, find_group
+from headgate.kafka_client.admin.lags import Lag, list_lags
+from headgate.kafka_client.admin.offsets import Place
+from headgate.kafka_client.admin.reset import Aim, Move, Target, reset_offsets
 from headgate.proxy.api.query import int_query
 from headgate.proxy.api.record_fields import TIMESTAMP_MAX, timestamp_ms
 from headgate.proxy.api.requests import INT32_MAX, Body, body_v3, number_in_path, response_type_v3

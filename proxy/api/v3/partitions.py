@@ -6,9 +6,9 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.proxy.admin.offsets import HIGH_WATERMARK, Place, bounds, purge
-from headgate.proxy.admin.reassignments import Reassignment, list_reassignments
-from headgate.proxy.admin.topics import Partition, find_topic
+from headgate.kafka_client.admin.offsets import HIGH_WATERMARK, Place, bounds, purge
+from headgate.kafka_client.admin.reassignments import Reassignment, list_reassignments
+from headgate.kafka_client.admin.topics import Partition, find_topic
 from headgate.proxy.api.query import check_query_names, int_query
 from headgate.proxy.api.requests import number_in_path, response_type_v3
 from headgate.proxy.api.v3.resources import V3, Links, Row, respond, v3_of

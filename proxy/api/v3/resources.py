@@ -9,8 +9,8 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headgate.kafka_client.request_client import RequestClient
 from headgate.openapi.media_types import JSON
-from headgate.proxy.admin.cluster import AdminCluster
 from headgate.proxy.api.addresses import base_url
 from headgate.proxy.api.requests import services_of
 
@@ -54,7 +54,7 @@ class V3:
 
     request: Request
     links: Links
-    cluster: AdminCluster
+    cluster: RequestClient
 
 
 async def v3_of(request: Request, cluster_id: str) -> V3:

@@ -7,8 +7,8 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.proxy.admin.acls import Operation
-from headgate.proxy.admin.topics import (
+from headgate.kafka_client.admin.acls import Operation
+from headgate.kafka_client.admin.topics import (
     NewTopic,
     Topic,
     add_partitions,

@@ -101,7 +101,7 @@ def main_loop() -> None:
     import headgate.gateway.cli.consume_loop
     import headgate.gateway.cli.foreground
     import headgate.gateway.cli.produce_loop
-    import headgate.proxy.admin.reset  # noqa: F401
+    import headgate.kafka_client.admin.reset  # noqa: F401
 
     for line in sys.stdin:
         print(launch(json.loads(line)), flush=True)

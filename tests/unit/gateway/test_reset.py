@@ -2,8 +2,8 @@ import pytest
 
 from headgate.gateway.cli.errors import UsageError
 from headgate.gateway.cli.group import note_on, parse_places, places_by_topic
-from headgate.proxy.admin.offsets import Place
-from headgate.proxy.admin.reset import Aim, Target, plan
+from headgate.kafka_client.admin.offsets import Place
+from headgate.kafka_client.admin.reset import Aim, Target, plan
 
 A, B = Place("t", 0), Place("t", 1)
 BOUNDS = {A: (10, 100), B: (0, 0)}

@@ -14,9 +14,6 @@ from headgate.kafka_client.errors import TopicNotFound
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.producer.connection import ProducerConnection
 from headgate.kafka_client.producer.options import ProducerOptions
-from headgate.proxy.admin import identity
-from headgate.proxy.admin.identity import ClusterIdentity
-from headgate.proxy.settings import ProxySettings
 
 CONNECTION = ConnectionOptions(("127.0.0.1:9092",), request_timeout_ms=2000)
 FOR_EVER_MS = 10_000_000
@@ -171,23 +168,5 @@ def test_a_topic_that_was_idle_does_not_hold_up_the_next_produce(monkeypatch: py
         monkeypatch.setattr("headgate.kafka_client.producer.connection.topic_idle_seconds", 300.0)
         assert await link.partitions("b") == (0,)
         await link.close()
-
-    run(scenario)
-
-
-def test_a_cluster_that_was_replaced_is_found_under_its_new_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        found = ClusterIdentity(ProxySettings())
-        current = ["old"]
-
-        async def ask() -> str:
-            return current[0]
-
-        monkeypatch.setattr(found, "_ask", ask)
-        monkeypatch.setattr(identity, "recheck_seconds", 0.0)
-        await found.check("old")
-        current[0] = "new"
-        await found.check("new")
-        assert await found.cluster_id() == "new"
 
     run(scenario)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from headgate.proxy.admin.offsets import Place
-from headgate.proxy.admin.reset import Aim, Target, plan
-from headgate.proxy.errors import BadRequest
+from headgate.kafka_client.admin.offsets import Place
+from headgate.kafka_client.admin.reset import Aim, Target, plan
+from headgate.kafka_client.errors import NothingCommitted
 
 AT = Place("orders", 0)
 
@@ -30,7 +30,7 @@ def test_the_target_offset_is_clamped_to_the_partition(target: Target, at_time: 
 
 
 def test_shift_by_requires_a_committed_offset() -> None:
-    with pytest.raises(BadRequest, match="partition 0 of topic orders"):
+    with pytest.raises(NothingCommitted, match="partition 0 of topic orders"):
         plan(Target(Aim.SHIFT, 1), [AT], {}, {AT: (0, 1)}, {})
     (move,) = plan(Target(Aim.LATEST), [AT], {}, {AT: (0, 1)}, {})
     assert move.before is None

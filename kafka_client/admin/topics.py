@@ -11,10 +11,9 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.errors import KafkaClientError, PartitionNotFound, ResourceNotFound, broker_error, check
+from headgate.kafka_client.request_client import RequestClient
 from headgate.kafka_client.requests import Api
-from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.refusals import check, refusal
-from headgate.proxy.errors import PartitionNotFound, ProxyError, ResourceNotFound
 
 # Kafka's limit for topic names.
 name_characters_max: Final = 249
@@ -86,15 +85,15 @@ class NewTopic:
     configs: Mapping[str, str | None] | None = None
 
 
-async def describe_cluster(cluster: AdminCluster) -> ClusterView:
-    answer = await cluster.ask(Api.METADATA, {"topics": [], "allow_auto_topic_creation": False})
+async def describe_cluster(client: RequestClient) -> ClusterView:
+    answer = await client.send(Api.METADATA, {"topics": [], "allow_auto_topic_creation": False})
     brokers = [Broker(each.node_id, each.host, each.port, each.rack) for each in answer.brokers]
     controller = None if answer.controller_id < 0 else int(answer.controller_id)
     return ClusterView(answer.cluster_id or "", controller, tuple(sorted(brokers, key=lambda each: each.id)))
 
 
-async def list_topics(cluster: AdminCluster, *, with_operations: bool = False) -> list[Topic]:
-    answer = await cluster.ask(
+async def list_topics(client: RequestClient, *, with_operations: bool = False) -> list[Topic]:
+    answer = await client.send(
         Api.METADATA,
         {
             "topics": None,
@@ -105,13 +104,13 @@ async def list_topics(cluster: AdminCluster, *, with_operations: bool = False) -
     return sorted((_topic(topic) for topic in answer.topics), key=lambda topic: topic.name)
 
 
-async def find_topic(cluster: AdminCluster, name: str, *, with_operations: bool = False) -> Topic:
+async def find_topic(client: RequestClient, name: str, *, with_operations: bool = False) -> Topic:
     """Never creates a topic. Raises TopicNotFound."""
-    return (await find_topics(cluster, [name], with_operations=with_operations))[name]
+    return (await find_topics(client, [name], with_operations=with_operations))[name]
 
 
 async def find_topics(
-    cluster: AdminCluster, names: Sequence[str], *, with_operations: bool = False, missing_ok: bool = False
+    client: RequestClient, names: Sequence[str], *, with_operations: bool = False, missing_ok: bool = False
 ) -> dict[str, Topic]:
     """Raises TopicNotFound unless `missing_ok`."""
     if not names:
@@ -119,7 +118,7 @@ async def find_topics(
     for name in names:
         if not missing_ok and not 0 < len(name) <= name_characters_max:
             raise _no_topic(name)
-    answer = await cluster.ask(
+    answer = await client.send(
         Api.METADATA,
         {
             "topics": [{"name": name} for name in names],
@@ -141,7 +140,7 @@ async def find_topics(
     return found
 
 
-async def create_topic(cluster: AdminCluster, wanted: NewTopic, *, validate_only: bool) -> tuple[int, int]:
+async def create_topic(client: RequestClient, wanted: NewTopic, *, validate_only: bool) -> tuple[int, int]:
     """Returns the partition count and the replication factor of the topic. Both are 0 if an old broker omits them."""
     request = {
         "name": wanted.name,
@@ -153,59 +152,59 @@ async def create_topic(cluster: AdminCluster, wanted: NewTopic, *, validate_only
         ],
         "configs": [{"name": name, "value": value} for name, value in (wanted.configs or {}).items()],
     }
-    answer = await cluster.ask(
+    answer = await client.send(
         Api.CREATE_TOPICS,
-        {"topics": [request], "timeout": cluster.request_timeout_ms, "validate_only": validate_only},
+        {"topics": [request], "timeout": client.request_timeout_ms, "validate_only": validate_only},
     )
     (result,) = answer.topics
     if result.error_code is ErrorCode.topic_already_exists:
         check(result.error_code, f"Topic '{wanted.name}' already exists.", f"topic {wanted.name}")
     check(result.error_code, result.error_message, f"topic {wanted.name}")
     if not validate_only:
-        await _propagated(cluster, wanted.name, 1)
+        await _propagated(client, wanted.name, 1)
     return max(getattr(result, "num_partitions", 0), 0), max(getattr(result, "replication_factor", 0), 0)
 
 
-async def delete_topic(cluster: AdminCluster, name: str) -> None:
+async def delete_topic(client: RequestClient, name: str) -> None:
     """Raises TopicNotFound."""
     if len(name) > name_characters_max:
         raise _no_topic(name)
-    answer = await cluster.ask(Api.DELETE_TOPICS, {"topic_names": [name], "timeout": cluster.request_timeout_ms})
+    answer = await client.send(Api.DELETE_TOPICS, {"topic_names": [name], "timeout": client.request_timeout_ms})
     for result in answer.responses:
         if result.error_code is ErrorCode.invalid_topic_exception:
             raise _no_topic(name)
         check(result.error_code, getattr(result, "error_message", None), f"topic {name}")
-    await _propagated(cluster, name, 0)
+    await _propagated(client, name, 0)
 
 
-async def add_partitions(cluster: AdminCluster, name: str, total: int, *, validate_only: bool = False) -> None:
-    """Raises TopicNotFound, KafkaBadRequest."""
-    answer = await cluster.ask(
+async def add_partitions(client: RequestClient, name: str, total: int, *, validate_only: bool = False) -> None:
+    """Raises TopicNotFound, InvalidRequest."""
+    answer = await client.send(
         Api.CREATE_PARTITIONS,
         {
             "topics": [{"name": name, "count": total, "assignments": None}],
-            "timeout": cluster.request_timeout_ms,
+            "timeout": client.request_timeout_ms,
             "validate_only": validate_only,
         },
     )
     for result in answer.results:
         check(result.error_code, result.error_message, f"topic {name}")
     if not validate_only:
-        await _propagated(cluster, name, total)
+        await _propagated(client, name, total)
 
 
-async def _propagated(cluster: AdminCluster, name: str, partitions: int) -> None:
+async def _propagated(client: RequestClient, name: str, partitions: int) -> None:
     """Waits until a broker reports this number of partitions with leaders. 0 waits until the topic is deleted."""
     for _ in range(propagation_attempts_max):
-        topic = (await find_topics(cluster, [name], missing_ok=True)).get(name)
+        topic = (await find_topics(client, [name], missing_ok=True)).get(name)
         led = 0 if topic is None else sum(partition.leader >= 0 for partition in topic.partitions)
         if topic is None if partitions == 0 else topic is not None and led == max(len(topic.partitions), partitions):
             return
         await asyncio.sleep(propagation_pause_seconds)
 
 
-def _no_topic(name: str) -> ProxyError:
-    return refusal(ErrorCode.unknown_topic_or_partition, None, f"topic {name}")
+def _no_topic(name: str) -> KafkaClientError:
+    return broker_error(ErrorCode.unknown_topic_or_partition, None, f"topic {name}")
 
 
 def _topic(topic: Any) -> Topic:

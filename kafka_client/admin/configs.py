@@ -1,16 +1,15 @@
 """Configs of topics, of one broker and of all brokers (DescribeConfigs, IncrementalAlterConfigs)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.errors import KafkaClientError, broker_error, check
+from headgate.kafka_client.request_client import RequestClient
 from headgate.kafka_client.requests import Api
-from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.refusals import check, refusal
-from headgate.proxy.errors import ProxyError, ResourceNotFound
 
 
 class ResourceType(IntEnum):
@@ -88,7 +87,7 @@ class Change:
     value: str | None
 
 
-async def describe(cluster: AdminCluster, resources: Sequence[Resource]) -> dict[Resource, list[Config]]:
+async def describe(client: RequestClient, resources: Sequence[Resource]) -> dict[Resource, list[Config]]:
     """Raises TopicNotFound, ResourceNotFound."""
     found: dict[Resource, list[Config]] = {}
     for node in {resource.node for resource in resources}:
@@ -97,7 +96,7 @@ async def describe(cluster: AdminCluster, resources: Sequence[Resource]) -> dict
             {"resource_type": int(resource.type), "resource_name": resource.name, "configuration_keys": None}
             for resource in asked
         ]
-        answer = await cluster.ask(Api.DESCRIBE_CONFIGS, {"resources": request, "include_synonyms": True}, node)
+        answer = await client.send(Api.DESCRIBE_CONFIGS, {"resources": request, "include_synonyms": True}, node)
         for result in answer.results:
             resource = Resource(ResourceType(result.resource_type), result.resource_name)
             check(result.error_code, result.error_message, resource.subject)
@@ -105,47 +104,20 @@ async def describe(cluster: AdminCluster, resources: Sequence[Resource]) -> dict
     return found
 
 
-async def describe_one(cluster: AdminCluster, resource: Resource) -> list[Config]:
-    return (await describe(cluster, [resource])).get(resource, [])
+async def describe_one(client: RequestClient, resource: Resource) -> list[Config]:
+    return (await describe(client, [resource])).get(resource, [])
 
 
-async def find(cluster: AdminCluster, cluster_id: str, resource: Resource, name: str) -> Config:
-    """Raises ResourceNotFound if the resource has no config with this name."""
-    for config in await describe_one(cluster, resource):
-        if config.name == name:
-            return config
-    raise unknown_config(name, resource, cluster_id)
-
-
-def unknown_config(name: str, resource: Resource, cluster_id: str) -> ResourceNotFound:
-    return ResourceNotFound(f"Config {name} cannot be found for {resource} in cluster {cluster_id}.")
-
-
-async def check_names(cluster: AdminCluster, cluster_id: str, resource: Resource, changes: Sequence[Change]) -> None:
-    """Raises ResourceNotFound for the first change that names an unknown config."""
-    await check_all_names(cluster, cluster_id, {resource: changes})
-
-
-async def check_all_names(cluster: AdminCluster, cluster_id: str, changes: Mapping[Resource, Sequence[Change]]) -> None:
-    """Same as `check_names` for several resources. Sends one request to each node."""
-    found = await describe(cluster, list(changes))
-    for resource, wanted in changes.items():
-        there = {config.name for config in found.get(resource, ())}
-        for change in wanted:
-            if change.name not in there:
-                raise unknown_config(change.name, resource, cluster_id)
-
-
-async def alter(cluster: AdminCluster, resource: Resource, changes: Sequence[Change], *, validate_only: bool) -> None:
-    for error in (await alter_all(cluster, {resource: changes}, validate_only=validate_only)).values():
+async def alter(client: RequestClient, resource: Resource, changes: Sequence[Change], *, validate_only: bool) -> None:
+    for error in (await alter_all(client, {resource: changes}, validate_only=validate_only)).values():
         raise error
 
 
 async def alter_all(
-    cluster: AdminCluster, changes: dict[Resource, Sequence[Change]], *, validate_only: bool
-) -> dict[Resource, ProxyError]:
+    client: RequestClient, changes: dict[Resource, Sequence[Change]], *, validate_only: bool
+) -> dict[Resource, KafkaClientError]:
     """Alters each resource atomically. Returns the errors by resource."""
-    refused: dict[Resource, ProxyError] = {}
+    refused: dict[Resource, KafkaClientError] = {}
     for node in {resource.node for resource in changes}:
         request = [
             {
@@ -158,13 +130,13 @@ async def alter_all(
             for resource, wanted in changes.items()
             if resource.node == node
         ]
-        answer = await cluster.ask(
+        answer = await client.send(
             Api.INCREMENTAL_ALTER_CONFIGS, {"resources": request, "validate_only": validate_only}, node
         )
         for result in answer.responses:
             resource = Resource(ResourceType(result.resource_type), result.resource_name)
             if result.error_code is not ErrorCode.none:
-                refused[resource] = refusal(result.error_code, result.error_message, resource.subject)
+                refused[resource] = broker_error(result.error_code, result.error_message, resource.subject)
     return refused
 
 

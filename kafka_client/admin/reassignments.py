@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from headgate.kafka_client.admin.topics import Topic
+from headgate.kafka_client.errors import check
+from headgate.kafka_client.request_client import RequestClient
 from headgate.kafka_client.requests import Api
-from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.refusals import check
-from headgate.proxy.admin.topics import Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +16,13 @@ class Reassignment:
     removing: tuple[int, ...]
 
 
-async def list_reassignments(cluster: AdminCluster, topic: Topic | None = None) -> list[Reassignment]:
+async def list_reassignments(client: RequestClient, topic: Topic | None = None) -> list[Reassignment]:
     """Returns the reassignments of one topic, or of all topics."""
     wanted = None
     if topic is not None:
         wanted = [{"name": topic.name, "partition_indexes": [each.index for each in topic.partitions]}]
-    answer = await cluster.ask(
-        Api.LIST_PARTITION_REASSIGNMENTS, {"timeout": cluster.request_timeout_ms, "topics": wanted}
+    answer = await client.send(
+        Api.LIST_PARTITION_REASSIGNMENTS, {"timeout": client.request_timeout_ms, "topics": wanted}
     )
     check(answer.error_code, answer.error_message, "reassignments")
     found = [

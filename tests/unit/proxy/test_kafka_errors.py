@@ -3,13 +3,14 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from headgate.proxy.admin.refusals import check, refusal
+from headgate.kafka_client.errors import broker_error, check
 from headgate.proxy.api.errors import ERROR_TABLE, status_of
+from headgate.proxy.kafka_errors import proxy_error
 
 
 @pytest.mark.parametrize("code", [code for code in ErrorCode if code is not ErrorCode.none], ids=lambda code: code.name)
 def test_every_code_has_an_entry_in_the_error_table(code: ErrorCode) -> None:
-    error = refusal(code, None, "topic orders")
+    error = proxy_error(broker_error(code, None, "topic orders"))
     assert any(kind in ERROR_TABLE for kind in type(error).__mro__)
     assert str(error)
 
@@ -30,7 +31,7 @@ def test_every_code_has_an_entry_in_the_error_table(code: ErrorCode) -> None:
     ],
 )
 def test_error_codes_are_those_of_confluent(code: ErrorCode, expected: int) -> None:
-    assert status_of(refusal(code, "why", "what")).error_code == expected
+    assert status_of(broker_error(code, "why", "what")).error_code == expected
 
 
 def test_the_code_none_raises_nothing() -> None:

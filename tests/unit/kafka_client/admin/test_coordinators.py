@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.admin import retries
+from headgate.kafka_client.admin.coordinators import OFFSETS_TOPIC, offsets_partition, partitions_checked_max, probe_ids
+from headgate.kafka_client.admin.groups import delete_group, find_group, list_any_groups
+from headgate.kafka_client.errors import BrokerUnavailable, NodeUnavailable, NotReady
+from headgate.kafka_client.request_client import RequestClient
 from headgate.kafka_client.requests import Api
-from headgate.proxy.admin import cluster as admin_cluster
-from headgate.proxy.admin.coordinators import OFFSETS_TOPIC, offsets_partition, partitions_checked_max, probe_ids
-from headgate.proxy.admin.groups import delete_group, find_group, list_any_groups
-from headgate.proxy.errors import BrokerUnavailable, NodeUnavailable, Unsettled
 
 
-class FakeCluster(admin_cluster.AdminCluster):
+class FakeCluster(RequestClient):
     """Two brokers. Broker 1 leads partition 0 of the offsets topic, broker 2 leads partition 1 after `loading`."""
 
     def __init__(self, *, loading: int = 0, down: int = 0, offsets_topic: bool = True) -> None:
@@ -25,10 +26,7 @@ class FakeCluster(admin_cluster.AdminCluster):
         self.offsets_topic = offsets_topic
         self.asked: list[tuple[Api, int | None]] = []
 
-    async def coordinator(self, group: str) -> int:
-        return 2
-
-    async def ask(self, api: Api, fields: Any, node: int | None = None) -> Any:
+    async def send(self, api: Api, fields: Any, node: int | None = None) -> Any:
         self.asked.append((api, node))
         if node == 2 and self.down:
             self.down -= 1
@@ -37,6 +35,8 @@ class FakeCluster(admin_cluster.AdminCluster):
         if node == 2 and self.loading:
             self.loading -= 1
         match api:
+            case Api.FIND_COORDINATOR:
+                return SimpleNamespace(error_code=ErrorCode.none, error_message=None, node_id=2)
             case Api.METADATA:
                 return self._metadata()
             case Api.LIST_GROUPS:
@@ -81,7 +81,7 @@ class FakeCluster(admin_cluster.AdminCluster):
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admin_cluster, "settling_pause_seconds", 0.0)
+    monkeypatch.setattr(retries, "settling_pause_seconds", 0.0)
 
 
 def listed(cluster: FakeCluster) -> list[str]:
@@ -116,19 +116,19 @@ def test_a_deletion_is_sent_again_after_the_coordinator_has_loaded_the_group() -
 
 
 @pytest.mark.parametrize(
-    ("cluster", "kind"), [(FakeCluster(down=10**9), NodeUnavailable), (FakeCluster(loading=10**9), Unsettled)]
+    ("cluster", "kind"), [(FakeCluster(down=10**9), NodeUnavailable), (FakeCluster(loading=10**9), NotReady)]
 )
 def test_waiting_ends_with_the_last_error(
     cluster: FakeCluster, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admin_cluster, "settling_seconds_max", 0.01)
+    monkeypatch.setattr(retries, "settling_seconds_max", 0.01)
     with pytest.raises(kind):
         listed(cluster)
 
 
 def test_an_outage_of_all_brokers_is_reported_at_once() -> None:
     class Down(FakeCluster):
-        async def ask(self, api: Api, fields: Any, node: int | None = None) -> Any:
+        async def send(self, api: Api, fields: Any, node: int | None = None) -> Any:
             self.asked.append((api, node))
             raise BrokerUnavailable("No broker responded.")
 

@@ -16,12 +16,12 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 from kio.serial.errors import DecodeError
 
+from headgate.kafka_client.admin.coordinators import check_loaded, find_coordinator, find_coordinators
+from headgate.kafka_client.admin.offsets import Place
+from headgate.kafka_client.admin.retries import settled
+from headgate.kafka_client.errors import ApiUnsupported, KafkaClientError, ResourceNotFound, broker_error, check
+from headgate.kafka_client.request_client import RequestClient
 from headgate.kafka_client.requests import Api
-from headgate.proxy.admin.cluster import AdminCluster, settled
-from headgate.proxy.admin.coordinators import check_loaded, find_coordinators
-from headgate.proxy.admin.offsets import Place
-from headgate.proxy.admin.refusals import check, refusal
-from headgate.proxy.errors import ApiUnsupported, ProxyError, ResourceNotFound
 
 CLASSIC: Final = "CLASSIC"
 CONSUMER: Final = "CONSUMER"
@@ -76,60 +76,60 @@ class ListedGroup:
     coordinator: int
 
 
-async def list_any_groups(cluster: AdminCluster) -> list[ListedGroup]:
+async def list_any_groups(client: RequestClient) -> list[ListedGroup]:
     """Returns all groups of all coordinators. Retries while coordinators move between brokers."""
-    return await settled(lambda: _list_any_groups(cluster))
+    return await settled(lambda: _list_any_groups(client))
 
 
-async def _list_any_groups(cluster: AdminCluster) -> list[ListedGroup]:
+async def _list_any_groups(client: RequestClient) -> list[ListedGroup]:
     groups: list[ListedGroup] = []
-    for coordinator in await find_coordinators(cluster):
+    for coordinator in await find_coordinators(client):
         # The list is complete only if the broker coordinates all of its partitions before and after the request.
-        await check_loaded(cluster, coordinator)
-        answer = await cluster.ask(Api.LIST_GROUPS, {}, coordinator.node)
+        await check_loaded(client, coordinator)
+        answer = await client.send(Api.LIST_GROUPS, {}, coordinator.node)
         check(answer.error_code, None, f"groups of broker {coordinator.node}")
-        await check_loaded(cluster, coordinator)
+        await check_loaded(client, coordinator)
         for row in answer.groups:
             state, kind = getattr(row, "group_state", None), getattr(row, "group_type", None)
             groups.append(ListedGroup(row.group_id, row.protocol_type, state, kind, coordinator.node))
     return sorted(groups, key=lambda group: group.id)
 
 
-async def list_groups(cluster: AdminCluster) -> list[Group]:
+async def list_groups(client: RequestClient) -> list[Group]:
     """Returns the consumer groups of all brokers. Retries while coordinators move between brokers."""
-    return await settled(lambda: _list_groups(cluster))
+    return await settled(lambda: _list_groups(client))
 
 
-async def _list_groups(cluster: AdminCluster) -> list[Group]:
+async def _list_groups(client: RequestClient) -> list[Group]:
     ids: dict[int, list[str]] = defaultdict(list)
-    for listed in await _list_any_groups(cluster):
+    for listed in await _list_any_groups(client):
         # Share and streams groups are not consumer groups.
         if listed.protocol_type in _CONSUMERS and (listed.type or CLASSIC).upper() in (CLASSIC, CONSUMER):
             ids[listed.coordinator].append(listed.id)
     groups: list[Group] = []
     for node, wanted in ids.items():
         for start in range(0, len(wanted), groups_per_question_max):
-            groups += await _describe(cluster, wanted[start : start + groups_per_question_max], node)
+            groups += await _describe(client, wanted[start : start + groups_per_question_max], node)
     return sorted(groups, key=lambda group: group.id)
 
 
-async def find_group(cluster: AdminCluster, group_id: str) -> Group:
+async def find_group(client: RequestClient, group_id: str) -> Group:
     """Raises GroupNotFound."""
 
     async def find() -> list[Group]:
-        return await _describe(cluster, [group_id], await cluster.coordinator(group_id))
+        return await _describe(client, [group_id], await find_coordinator(client, group_id))
 
     for group in await settled(find):
         return group
     raise _no_group(group_id)
 
 
-async def committed_offsets(cluster: AdminCluster, group_id: str) -> dict[Place, int]:
+async def committed_offsets(client: RequestClient, group_id: str) -> dict[Place, int]:
     """Returns all committed offsets of the group."""
 
     async def ask() -> Any:
-        node = await cluster.coordinator(group_id)
-        answer = await cluster.ask(Api.OFFSET_FETCH, {"group_id": group_id, "topics": None}, node)
+        node = await find_coordinator(client, group_id)
+        answer = await client.send(Api.OFFSET_FETCH, {"group_id": group_id, "topics": None}, node)
         check(answer.error_code, None, f"group {group_id}")
         return answer
 
@@ -143,8 +143,8 @@ async def committed_offsets(cluster: AdminCluster, group_id: str) -> dict[Place,
     return found
 
 
-async def commit_offsets(cluster: AdminCluster, group_id: str, offsets: Mapping[Place, int]) -> None:
-    """Commit offsets for a group without members. Raises IllegalState if it has members."""
+async def commit_offsets(client: RequestClient, group_id: str, offsets: Mapping[Place, int]) -> None:
+    """Commit offsets for a group without members. Raises GroupNotEmpty if it has members."""
     topics: dict[str, list[Mapping[str, object]]] = defaultdict(list)
     for place, offset in offsets.items():
         topics[place.topic].append(
@@ -156,14 +156,15 @@ async def commit_offsets(cluster: AdminCluster, group_id: str, offsets: Mapping[
         "member_id": "",
         "topics": [{"name": name, "partitions": rows} for name, rows in topics.items()],
     }
-    await settled(lambda: _change_offsets(cluster, Api.OFFSET_COMMIT, request))
+    await settled(lambda: _change_offsets(client, Api.OFFSET_COMMIT, request))
 
 
-async def delete_group(cluster: AdminCluster, group_id: str) -> None:
-    """Delete the group and its committed offsets. Raises GroupNotFound, IllegalState."""
+async def delete_group(client: RequestClient, group_id: str) -> None:
+    """Delete the group and its committed offsets. Raises GroupNotFound, GroupNotEmpty."""
 
     async def delete() -> None:
-        answer = await cluster.ask(Api.DELETE_GROUPS, {"groups_names": [group_id]}, await cluster.coordinator(group_id))
+        node = await find_coordinator(client, group_id)
+        answer = await client.send(Api.DELETE_GROUPS, {"groups_names": [group_id]}, node)
         for result in answer.results:
             if result.error_code is ErrorCode.group_id_not_found:
                 raise _no_group(group_id)
@@ -175,8 +176,8 @@ async def delete_group(cluster: AdminCluster, group_id: str) -> None:
     await settled(delete)
 
 
-async def delete_offsets(cluster: AdminCluster, group_id: str, places: Iterable[Place]) -> None:
-    """Delete committed offsets. Raises GroupNotFound, and IllegalState while members subscribe to the topic."""
+async def delete_offsets(client: RequestClient, group_id: str, places: Iterable[Place]) -> None:
+    """Delete committed offsets. Raises GroupNotFound, and GroupNotEmpty while members subscribe to the topic."""
     topics: dict[str, list[Mapping[str, object]]] = defaultdict(list)
     for place in places:
         topics[place.topic].append({"partition_index": place.partition})
@@ -184,23 +185,23 @@ async def delete_offsets(cluster: AdminCluster, group_id: str, places: Iterable[
         "group_id": group_id,
         "topics": [{"name": name, "partitions": rows} for name, rows in topics.items()],
     }
-    await settled(lambda: _change_offsets(cluster, Api.OFFSET_DELETE, request))
+    await settled(lambda: _change_offsets(client, Api.OFFSET_DELETE, request))
 
 
-async def _change_offsets(cluster: AdminCluster, api: Api, request: Mapping[str, object]) -> None:
+async def _change_offsets(client: RequestClient, api: Api, request: Mapping[str, object]) -> None:
     group_id = str(request["group_id"])
-    answer = await cluster.ask(api, request, await cluster.coordinator(group_id))
+    answer = await client.send(api, request, await find_coordinator(client, group_id))
     check(getattr(answer, "error_code", ErrorCode.none), None, f"group {group_id}")
     for topic in answer.topics:
         for row in topic.partitions:
             check(row.error_code, None, f"group {group_id}, {Place(topic.name, row.partition_index)}")
 
 
-async def _describe(cluster: AdminCluster, ids: list[str], node: int) -> list[Group]:
+async def _describe(client: RequestClient, ids: list[str], node: int) -> list[Group]:
     """Returns the consumer groups with the given ids on one node."""
-    groups, classic = await _describe_new(cluster, ids, node)
+    groups, classic = await _describe_new(client, ids, node)
     if classic:
-        answer = await cluster.ask(Api.DESCRIBE_GROUPS, {"groups": classic}, node)
+        answer = await client.send(Api.DESCRIBE_GROUPS, {"groups": classic}, node)
         for row in answer.groups:
             if row.error_code is ErrorCode.group_id_not_found:
                 continue
@@ -212,10 +213,10 @@ async def _describe(cluster: AdminCluster, ids: list[str], node: int) -> list[Gr
     return groups
 
 
-async def _describe_new(cluster: AdminCluster, ids: list[str], node: int) -> tuple[list[Group], list[str]]:
+async def _describe_new(client: RequestClient, ids: list[str], node: int) -> tuple[list[Group], list[str]]:
     """Returns the groups of the consumer protocol, and the ids of all other groups."""
     try:
-        answer = await cluster.ask(Api.CONSUMER_GROUP_DESCRIBE, {"group_ids": ids}, node)
+        answer = await client.send(Api.CONSUMER_GROUP_DESCRIBE, {"group_ids": ids}, node)
     except ApiUnsupported:
         return [], ids
     groups: list[Group] = []
@@ -265,9 +266,9 @@ def _classic_group(row: Any, node: int) -> Group:
     )
 
 
-def _no_group(group_id: str) -> ProxyError:
+def _no_group(group_id: str) -> KafkaClientError:
     message = f"Consumer Group {group_id} could not be found."
-    return refusal(ErrorCode.group_id_not_found, message, f"group {group_id}")
+    return broker_error(ErrorCode.group_id_not_found, message, f"group {group_id}")
 
 
 def _state(name: str) -> str:

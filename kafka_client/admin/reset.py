@@ -7,18 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.groups import commit_offsets, committed_offsets, find_group
-from headgate.proxy.admin.offsets import Place, bounds, list_offsets, still_there
-from headgate.proxy.admin.topics import find_topics
-from headgate.proxy.errors import BadRequest, GroupNotFound, IllegalState, ResourceNotFound
-
-
-class NothingCommitted(BadRequest):
-    """A shift requires a committed offset."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__(f"The group has committed nothing for {place}, so there is nothing to shift from.")
+from headgate.kafka_client.admin.groups import commit_offsets, committed_offsets, find_group
+from headgate.kafka_client.admin.offsets import Place, bounds, list_offsets, still_there
+from headgate.kafka_client.admin.topics import find_topics
+from headgate.kafka_client.errors import GroupNotEmpty, GroupNotFound, NothingCommitted, ResourceNotFound
+from headgate.kafka_client.request_client import RequestClient
 
 
 class Aim(StrEnum):
@@ -74,43 +67,43 @@ def _move(target: Target, place: Place, before: int | None, limits: tuple[int, i
             wanted = None if at_time < 0 else at_time
         case Aim.SHIFT:
             if before is None:
-                raise NothingCommitted(place)
+                raise NothingCommitted(f"The group has no committed offset for {place} to shift from.")
             wanted = before + target.number
     return Move(place, before, wanted, end if wanted is None else min(max(wanted, start), end), end)
 
 
 async def reset_offsets(
-    cluster: AdminCluster, group_id: str, target: Target, wanted: Mapping[str, Sequence[int]], *, validate_only: bool
+    client: RequestClient, group_id: str, target: Target, wanted: Mapping[str, Sequence[int]], *, validate_only: bool
 ) -> list[Move]:
     """Resets the given partitions.
 
     Without partitions, resets all partitions of the topic. Without a topic, resets all committed partitions.
-    Creates a missing group. Raises IllegalState while the group has members.
+    Creates a missing group. Raises GroupNotEmpty while the group has members.
     """
     try:
-        group = await find_group(cluster, group_id)
+        group = await find_group(client, group_id)
     except GroupNotFound:
         if not wanted:
             raise
     else:
         if group.consumers:
-            raise IllegalState(f"Consumer Group {group_id} has {len(group.consumers)} members; stop them first.")
-    committed = await committed_offsets(cluster, group_id)
-    places = await _places(cluster, wanted) if wanted else await still_there(cluster, committed)
+            raise GroupNotEmpty(f"Consumer Group {group_id} has {len(group.consumers)} members; stop them first.")
+    committed = await committed_offsets(client, group_id)
+    places = await _places(client, wanted) if wanted else await still_there(client, committed)
     if not places:
         raise ResourceNotFound("Consumer group offsets could not be found.")
-    limits = await bounds(cluster, places)
+    limits = await bounds(client, places)
     at_time: dict[Place, int] = {}
     if target.aim is Aim.TIMESTAMP:
-        at_time = await list_offsets(cluster, dict.fromkeys(places, target.number))
+        at_time = await list_offsets(client, dict.fromkeys(places, target.number))
     moves = plan(target, places, committed, limits, at_time)
     if not validate_only:
-        await commit_offsets(cluster, group_id, {move.place: move.after for move in moves})
+        await commit_offsets(client, group_id, {move.place: move.after for move in moves})
     return moves
 
 
-async def _places(cluster: AdminCluster, wanted: Mapping[str, Sequence[int]]) -> list[Place]:
-    topics = await find_topics(cluster, sorted(wanted))
+async def _places(client: RequestClient, wanted: Mapping[str, Sequence[int]]) -> list[Place]:
+    topics = await find_topics(client, sorted(wanted))
     places: set[Place] = set()
     for name, partitions in wanted.items():
         named = [topics[name].partition(index) for index in partitions]

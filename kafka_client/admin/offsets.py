@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from headgate.kafka_client.admin.retries import settled
+from headgate.kafka_client.admin.topics import Topic, find_topics
+from headgate.kafka_client.errors import LeaderNotFound, check
+from headgate.kafka_client.request_client import RequestClient
 from headgate.kafka_client.requests import Api
-from headgate.proxy.admin.cluster import AdminCluster, settled
-from headgate.proxy.admin.refusals import check
-from headgate.proxy.admin.topics import Topic, find_topics
-from headgate.proxy.errors import LeaderNotFound
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -27,7 +27,7 @@ class Place:
 
 
 async def list_offsets(
-    cluster: AdminCluster, times: Mapping[Place, int], *, committed: bool = False
+    client: RequestClient, times: Mapping[Place, int], *, committed: bool = False
 ) -> dict[Place, int]:
     """Returns the offset for LATEST, EARLIEST or a timestamp.
 
@@ -37,7 +37,7 @@ async def list_offsets(
     """
 
     async def ask() -> dict[Place, int]:
-        topics = await find_topics(cluster, sorted({place.topic for place in times}))
+        topics = await find_topics(client, sorted({place.topic for place in times}))
         by_leader: dict[int, dict[str, list[Mapping[str, object]]]] = defaultdict(lambda: defaultdict(list))
         for place, when in times.items():
             asked = {"partition_index": place.partition, "current_leader_epoch": -1, "timestamp": when}
@@ -49,7 +49,7 @@ async def list_offsets(
                 "isolation_level": int(committed),
                 "topics": [{"name": name, "partitions": rows} for name, rows in asked_topics.items()],
             }
-            answer = await cluster.ask(Api.LIST_OFFSETS, request, leader)
+            answer = await client.send(Api.LIST_OFFSETS, request, leader)
             for topic in answer.topics:
                 for row in topic.partitions:
                     place = Place(topic.name, row.partition_index)
@@ -60,17 +60,17 @@ async def list_offsets(
     return await settled(ask) if times else {}
 
 
-async def bounds(cluster: AdminCluster, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
+async def bounds(client: RequestClient, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
     """Returns the first offset and the next offset of each partition."""
     wanted = list(places)
-    start = await list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
-    end = await list_offsets(cluster, dict.fromkeys(wanted, LATEST))
+    start = await list_offsets(client, dict.fromkeys(wanted, EARLIEST))
+    end = await list_offsets(client, dict.fromkeys(wanted, LATEST))
     return {place: (start[place], end[place]) for place in wanted}
 
 
-async def purge(cluster: AdminCluster, before: Mapping[Place, int]) -> dict[Place, int]:
+async def purge(client: RequestClient, before: Mapping[Place, int]) -> dict[Place, int]:
     """Deletes the records before an offset (HIGH_WATERMARK: all records). Returns the new first offsets."""
-    topics = await find_topics(cluster, sorted({place.topic for place in before}))
+    topics = await find_topics(client, sorted({place.topic for place in before}))
     by_leader: dict[int, dict[str, list[Mapping[str, object]]]] = defaultdict(lambda: defaultdict(list))
     for place, offset in before.items():
         leader = leader_of(topics[place.topic], place)
@@ -79,9 +79,9 @@ async def purge(cluster: AdminCluster, before: Mapping[Place, int]) -> dict[Plac
     for leader, asked in by_leader.items():
         request = {
             "topics": [{"name": name, "partitions": rows} for name, rows in asked.items()],
-            "timeout": cluster.request_timeout_ms,
+            "timeout": client.request_timeout_ms,
         }
-        answer = await cluster.ask(Api.DELETE_RECORDS, request, leader)
+        answer = await client.send(Api.DELETE_RECORDS, request, leader)
         for topic in answer.topics:
             for row in topic.partitions:
                 place = Place(topic.name, row.partition_index)
@@ -94,10 +94,10 @@ def places_of(topic: Topic) -> list[Place]:
     return [Place(topic.name, each.index) for each in topic.partitions]
 
 
-async def still_there(cluster: AdminCluster, places: Iterable[Place]) -> list[Place]:
+async def still_there(client: RequestClient, places: Iterable[Place]) -> list[Place]:
     """Returns the partitions that still exist and have a leader."""
     wanted = sorted(places)
-    topics = await find_topics(cluster, sorted({place.topic for place in wanted}), missing_ok=True)
+    topics = await find_topics(client, sorted({place.topic for place in wanted}), missing_ok=True)
     there = {
         Place(topic.name, each.index) for topic in topics.values() for each in topic.partitions if each.leader >= 0
     }

@@ -2,22 +2,22 @@
 
 from collections.abc import Sequence
 
+from headgate.kafka_client.admin.offsets import Place
+from headgate.kafka_client.admin.topics import Topic, describe_cluster
+from headgate.kafka_client.errors import ApiUnsupported, NodeUnavailable
+from headgate.kafka_client.request_client import RequestClient
 from headgate.kafka_client.requests import Api
-from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.offsets import Place
-from headgate.proxy.admin.topics import Topic, describe_cluster
-from headgate.proxy.errors import ApiUnsupported, NodeUnavailable
 
 
-async def partition_sizes(cluster: AdminCluster, topics: Sequence[Topic] | None = None) -> dict[Place, int]:
+async def partition_sizes(client: RequestClient, topics: Sequence[Topic] | None = None) -> dict[Place, int]:
     """Returns the bytes of the largest replica of each partition. Empty if the broker does not support the API."""
     wanted = None
     if topics is not None:
         wanted = [{"topic": topic.name, "partitions": [each.index for each in topic.partitions]} for topic in topics]
     sizes: dict[Place, int] = {}
-    for broker in (await describe_cluster(cluster)).brokers:
+    for broker in (await describe_cluster(client)).brokers:
         try:
-            answer = await cluster.ask(Api.DESCRIBE_LOG_DIRS, {"topics": wanted}, broker.id)
+            answer = await client.send(Api.DESCRIBE_LOG_DIRS, {"topics": wanted}, broker.id)
         except ApiUnsupported:
             return {}
         except NodeUnavailable:

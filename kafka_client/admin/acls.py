@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from headgate.kafka_client.errors import ApiUnsupported, InvalidRequest, check
+from headgate.kafka_client.request_client import RequestClient
 from headgate.kafka_client.requests import Api
-from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.refusals import check
-from headgate.proxy.errors import ApiUnsupported, KafkaBadRequest
 
 
 class ResourceType(IntEnum):
@@ -80,18 +79,18 @@ class Acl:
     permission: Permission
 
 
-async def search(cluster: AdminCluster, wanted: AclFilter) -> list[Acl]:
-    """Raises KafkaBadRequest if the broker has no authorizer."""
+async def search(client: RequestClient, wanted: AclFilter) -> list[Acl]:
+    """Raises InvalidRequest if the broker has no authorizer."""
     try:
-        answer = await cluster.ask(Api.DESCRIBE_ACLS, _filter(wanted))
+        answer = await client.send(Api.DESCRIBE_ACLS, _filter(wanted))
     except ApiUnsupported as error:
-        raise KafkaBadRequest("No Authorizer is configured on the broker") from error
+        raise InvalidRequest("No Authorizer is configured on the broker") from error
     check(answer.error_code, answer.error_message, "ACLs")
     found = [_acl(resource, resource.pattern_type, row) for resource in answer.resources for row in resource.acls]
     return sorted(found)
 
 
-async def create(cluster: AdminCluster, acls: Sequence[Acl]) -> None:
+async def create(client: RequestClient, acls: Sequence[Acl]) -> None:
     request = [
         {
             "resource_type": int(acl.resource_type),
@@ -105,19 +104,19 @@ async def create(cluster: AdminCluster, acls: Sequence[Acl]) -> None:
         for acl in acls
     ]
     try:
-        answer = await cluster.ask(Api.CREATE_ACLS, {"creations": request})
+        answer = await client.send(Api.CREATE_ACLS, {"creations": request})
     except ApiUnsupported as error:
-        raise KafkaBadRequest("No Authorizer is configured.") from error
+        raise InvalidRequest("No Authorizer is configured.") from error
     for result in answer.results:
         check(result.error_code, result.error_message, "ACL")
 
 
-async def delete(cluster: AdminCluster, wanted: AclFilter) -> list[Acl]:
+async def delete(client: RequestClient, wanted: AclFilter) -> list[Acl]:
     """Returns the deleted ACLs."""
     try:
-        answer = await cluster.ask(Api.DELETE_ACLS, {"filters": [_filter(wanted)]})
+        answer = await client.send(Api.DELETE_ACLS, {"filters": [_filter(wanted)]})
     except ApiUnsupported as error:
-        raise KafkaBadRequest("No Authorizer is configured.") from error
+        raise InvalidRequest("No Authorizer is configured.") from error
     deleted: list[Acl] = []
     for result in answer.filter_results:
         check(result.error_code, result.error_message, "ACLs")

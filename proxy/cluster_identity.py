@@ -4,9 +4,11 @@ import asyncio
 import time
 from typing import Final
 
-from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.topics import describe_cluster
+from headgate.kafka_client.admin.topics import describe_cluster
+from headgate.kafka_client.errors import KafkaClientError
+from headgate.kafka_client.request_client import RequestClient
 from headgate.proxy.errors import ResourceNotFound
+from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.settings import ProxySettings
 
 # Minimum time between two requests for the cluster id.
@@ -46,8 +48,10 @@ class ClusterIdentity:
 
     async def _ask(self) -> str:
         # Use a new client: it connects to the bootstrap addresses, which may now belong to another cluster.
-        cluster = AdminCluster(self._settings.connection)
+        cluster = RequestClient(self._settings.connection)
         try:
             return (await describe_cluster(cluster)).cluster_id
+        except KafkaClientError as error:
+            raise proxy_error(error) from error
         finally:
             await cluster.close()

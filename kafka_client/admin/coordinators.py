@@ -12,11 +12,11 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
+from headgate.kafka_client.admin.retries import settled
+from headgate.kafka_client.admin.topics import describe_cluster, find_topics
+from headgate.kafka_client.errors import NotAuthorized, check
+from headgate.kafka_client.request_client import RequestClient
 from headgate.kafka_client.requests import Api
-from headgate.proxy.admin.cluster import AdminCluster
-from headgate.proxy.admin.refusals import check
-from headgate.proxy.admin.topics import describe_cluster, find_topics
-from headgate.proxy.errors import NotAuthorized
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 # Kafka's default is 50. A larger topic is checked in its first partitions only.
@@ -35,14 +35,25 @@ class Coordinator:
     """One group id for each partition that the broker leads. Such groups need not exist."""
 
 
-async def find_coordinators(cluster: AdminCluster) -> list[Coordinator]:
+async def find_coordinator(client: RequestClient, group: str) -> int:
+    """Returns the node id of the group's coordinator."""
+
+    async def find() -> int:
+        found = await client.send(Api.FIND_COORDINATOR, {"key": group, "key_type": 0})
+        check(found.error_code, found.error_message, f"coordinator of group {group}")
+        return int(found.node_id)
+
+    return await settled(find)
+
+
+async def find_coordinators(client: RequestClient) -> list[Coordinator]:
     """Returns the leaders of the offsets topic. Returns all brokers, without probes, if the topic is not visible."""
     try:
-        topic = (await find_topics(cluster, [OFFSETS_TOPIC], missing_ok=True)).get(OFFSETS_TOPIC)
+        topic = (await find_topics(client, [OFFSETS_TOPIC], missing_ok=True)).get(OFFSETS_TOPIC)
     except NotAuthorized:
         topic = None
     if topic is None or not topic.partitions:
-        return [Coordinator(broker.id, ()) for broker in (await describe_cluster(cluster)).brokers]
+        return [Coordinator(broker.id, ()) for broker in (await describe_cluster(client)).brokers]
     ids = probe_ids(len(topic.partitions))
     probes: dict[int, list[str]] = defaultdict(list)
     for partition in topic.partitions:
@@ -52,11 +63,11 @@ async def find_coordinators(cluster: AdminCluster) -> list[Coordinator]:
     return [Coordinator(node, tuple(found)) for node, found in sorted(probes.items())]
 
 
-async def check_loaded(cluster: AdminCluster, coordinator: Coordinator) -> None:
-    """Raises Unsettled if the broker does not coordinate all groups in the partitions that it leads."""
+async def check_loaded(client: RequestClient, coordinator: Coordinator) -> None:
+    """Raises NotReady if the broker does not coordinate all groups in the partitions that it leads."""
     if not coordinator.probes:
         return
-    answer = await cluster.ask(Api.DESCRIBE_GROUPS, {"groups": list(coordinator.probes)}, coordinator.node)
+    answer = await client.send(Api.DESCRIBE_GROUPS, {"groups": list(coordinator.probes)}, coordinator.node)
     for row in answer.groups:
         if row.error_code in _NOT_LOADED:
             check(row.error_code, None, f"groups of broker {coordinator.node}")
