@@ -118,8 +118,7 @@ class BoundedConsumer(_Consumer):  # type: ignore[misc]  # aiokafka has no type 
                     self._keep(at, offsets[at], row, data, response.API_VERSION)
                 else:
                     wanted = max(left, PARTITION_EXPANDED_BYTES_MIN)
-                    limit = self._decompression.batch_bytes_max
-                    work = partial(_expand, data, offsets[at], wanted, limit)
+                    work = partial(_expand, data, offsets[at], wanted, self._decompression)
                     expanded, rest = await self._decompression.run(work)
                     left -= expanded.size
                     made = [part if isinstance(part, bytes) else self._mark(at, part) for part in expanded.parts]
@@ -142,13 +141,19 @@ class BoundedConsumer(_Consumer):  # type: ignore[misc]  # aiokafka has no type 
         return marker_batch(unreadable)
 
 
-def _expand(data: bytes, offset: int, bytes_max: int, batch_bytes_max: int) -> tuple[Expanded, bytes]:
+def _expand(data: bytes, offset: int, bytes_max: int, limits: Decompression) -> tuple[Expanded, bytes]:
     """Return uncompressed batches and the remaining batches. Stops before a batch with a wrong checksum."""
     batches = list(split_batches(data))
     sound = list(itertools.takewhile(_is_sound, batches))
     if not sound:
         return Expanded([data], len(data), None, len(batches)), b""  # aiokafka reports the wrong checksum.
-    expanded = expand(sound, offset, bytes_max=bytes_max, batch_bytes_max=batch_bytes_max)
+    expanded = expand(
+        sound,
+        offset,
+        bytes_max=bytes_max,
+        batch_bytes_max=limits.batch_bytes_max,
+        record_bytes_max=limits.record_bytes_max,
+    )
     return expanded, b"".join(batches[expanded.consumed :])
 
 

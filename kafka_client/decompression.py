@@ -14,8 +14,10 @@ Result = TypeVar("Result")
 
 
 class Decompression:
-    def __init__(self, batch_bytes_max: int = BATCH_BYTES_MAX) -> None:
+    def __init__(self, batch_bytes_max: int = BATCH_BYTES_MAX, record_bytes_max: int | None = None) -> None:
+        """`record_bytes_max` limits each record of a compressed batch. None allows up to `batch_bytes_max`."""
         self.batch_bytes_max = batch_bytes_max
+        self.record_bytes_max = record_bytes_max
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="decompression")
 
     async def run(self, work: Callable[[], Result]) -> Result:

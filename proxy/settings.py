@@ -99,6 +99,9 @@ class ProxySettings:
     are forwarded to it, and only to URLs in this list."""
     fetch_batch_decompressed_bytes_max: int = 128 * 1024 * 1024
     """Decompressed size of one record batch. Records beyond it are returned as poison."""
+    fetch_record_decompressed_bytes_max: int = 16 * 1024 * 1024
+    """Size of one record of a compressed batch. A larger record is returned as poison. A response needs several times
+    the memory of its largest record, and the event loop renders a record in one step."""
     read_streams_max: int = 10_000
     streams_bytes_max: int = 256 * 1024 * 1024
     """Memory of all streams and pages. Beyond it new reads wait, pages end early, and clients that read nothing for

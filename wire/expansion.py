@@ -3,7 +3,7 @@
 aiokafka decompresses a batch as a whole, whatever its size, on the event loop. Clients therefore pass the batches of a
 fetch response through `expand` first, in a thread. `expand` returns uncompressed batches of about the requested size.
 It splits a larger batch between two records, and the next call continues there. Records beyond `batch_bytes_max`, and
-records that cannot be decompressed, become one `Unreadable`.
+records that cannot be decompressed, become one `Unreadable`. A record above `record_bytes_max` becomes one too.
 """
 
 import struct
@@ -50,6 +50,8 @@ class UnreadableReason(Enum):
     CORRUPT = auto()
     TOO_LARGE = auto()
     """The records decompress to more than `batch_bytes_max`."""
+    RECORD_TOO_LARGE = auto()
+    """The record is larger than `record_bytes_max`."""
     LIMIT_EXCEEDED = auto()
     """The batch exceeds a fixed limit of this module."""
 
@@ -112,11 +114,19 @@ def next_offset_of(batch: bytes) -> int:
     return _last_offset(read_header(batch)) + 1
 
 
-def expand(batches: Iterable[bytes], first_offset: int, *, bytes_max: int, batch_bytes_max: int) -> Expanded:
+def expand(
+    batches: Iterable[bytes],
+    first_offset: int,
+    *,
+    bytes_max: int,
+    batch_bytes_max: int,
+    record_bytes_max: int | None = None,
+) -> Expanded:
     """Uncompressed batches with records from `first_offset` on.
 
-    Stops after about `bytes_max` bytes. The first record is returned whatever its size, up to `batch_bytes_max`.
+    Stops after about `bytes_max` bytes. The first record is returned whatever its size, up to `record_bytes_max`.
     """
+    limits = _Limits(batch_bytes_max, batch_bytes_max if record_bytes_max is None else record_bytes_max)
     parts: list[Part] = []
     size = 0
     position: int | None = None
@@ -130,7 +140,7 @@ def expand(batches: Iterable[bytes], first_offset: int, *, bytes_max: int, batch
             if batch[MAGIC_AT] < MAGIC:
                 part = _legacy(batch, start, batch_bytes_max)
             else:
-                part, reached = _expand_batch(batch, start, bytes_max - size, batch_bytes_max)
+                part, reached = _expand_batch(batch, start, bytes_max - size, limits)
                 if reached < after:
                     if not parts:
                         return Expanded([part], 0 if isinstance(part, Unreadable) else len(part), reached, 0)
@@ -159,7 +169,13 @@ def _unreadable(header: BatchHeader, first: int, reason: UnreadableReason, detai
     return Unreadable(min(first, last), last, header.max_timestamp, reason, detail)
 
 
-def _expand_batch(batch: bytes, first_offset: int, wanted: int, bytes_max: int) -> tuple[Part, int]:
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    batch_bytes: int
+    record_bytes: int
+
+
+def _expand_batch(batch: bytes, first_offset: int, wanted: int, limits: _Limits) -> tuple[Part, int]:
     """The batch without compression, or a part of it from `first_offset` on, and the offset after it."""
     header = read_header(batch)
     after = _last_offset(header) + 1
@@ -167,16 +183,16 @@ def _expand_batch(batch: bytes, first_offset: int, wanted: int, bytes_max: int) 
     if not 0 <= header.records_count <= BATCH_RECORDS_MAX:
         detail = f"the batch header claims {header.records_count} records; the limit is {BATCH_RECORDS_MAX}"
         return _unreadable(header, first, UnreadableReason.LIMIT_EXCEEDED, detail), after
-    body = _Body(batch, header, bytes_max)
+    body = _Body(batch, header, limits.batch_bytes)
     try:
         enough = max(wanted, EXPANDED_BYTES_MIN)
         room = min(enough, GUESS_RATIO * len(batch) + EXPANDED_BYTES_MIN)
         # Batches that fit are returned as a whole, even if the guess was too small: splitting costs time per record.
         while body.grow(room) and not body.is_whole and body.size < enough:
             room = min(enough, GROWTH_FACTOR * room)
-        if body.is_whole and body.size <= enough:
+        if body.is_whole and body.size <= min(enough, limits.record_bytes):
             return body.batch(), after
-        return _split(header, body, first, wanted)
+        return _split(header, body, first, wanted, limits.record_bytes)
     except DecompressionFailed as error:
         detail = f"the batch at offset {header.base_offset} cannot be decompressed: {error}"
         return _unreadable(header, first, UnreadableReason.CORRUPT, detail), after
@@ -243,7 +259,7 @@ class _Broken(Exception):
         self.detail = detail
 
 
-def _split(header: BatchHeader, body: _Body, first_offset: int, wanted: int) -> tuple[Part, int]:
+def _split(header: BatchHeader, body: _Body, first_offset: int, wanted: int, record_bytes_max: int) -> tuple[Part, int]:
     """At least one record from `first_offset` on, more up to `wanted` bytes, and the offset after them."""
     start = end = HEADER_BYTES
     kept, last_delta = 0, -1
@@ -255,10 +271,15 @@ def _split(header: BatchHeader, body: _Body, first_offset: int, wanted: int) -> 
                 break
             first = max(first_offset, header.base_offset + last_delta + 1)
             return _unreadable(header, first, broken.reason, broken.detail), _last_offset(header) + 1
-        if header.base_offset + delta < first_offset:
+        offset, size = header.base_offset + delta, record_end - end
+        if offset < first_offset:
             start = record_end
-        elif kept and record_end - start > wanted:
+        elif kept and (record_end - start > wanted or size > record_bytes_max):
             break
+        elif size > record_bytes_max:
+            detail = f"the record at offset {offset} has {size} bytes; the limit is {record_bytes_max}"
+            reason = UnreadableReason.RECORD_TOO_LARGE
+            return Unreadable(offset, offset, header.max_timestamp, reason, detail), offset + 1
         else:
             kept += 1
         end, last_delta = record_end, delta

@@ -119,7 +119,9 @@ class OutcomeLog:
         self._answers: OrderedDict[int, bytes] = OrderedDict()
         self._answers_bytes = 0
         self._consumer: Any = None
-        self._decompression = Decompression(settings.fetch_batch_decompressed_bytes_max)
+        self._decompression = Decompression(
+            settings.fetch_batch_decompressed_bytes_max, settings.fetch_record_decompressed_bytes_max
+        )
         self._position = 0
         self._moved = asyncio.Event()
         self._opening = asyncio.Lock()

@@ -65,7 +65,13 @@ async def read_chunk(
 ) -> Chunk:
     """Same as `parse`, but in a thread if a batch is compressed."""
     work = partial(
-        parse, fetched, offset, isolation, bytes_max=bytes_max, batch_bytes_max=decompression.batch_bytes_max
+        parse,
+        fetched,
+        offset,
+        isolation,
+        bytes_max=bytes_max,
+        batch_bytes_max=decompression.batch_bytes_max,
+        record_bytes_max=decompression.record_bytes_max,
     )
     return await decompression.run(work) if has_compressed(bytes(fetched.batches)) else work()
 
@@ -77,6 +83,7 @@ def parse(
     *,
     bytes_max: int = EXPANDED_BYTES_MAX,
     batch_bytes_max: int = BATCH_BYTES_MAX,
+    record_bytes_max: int | None = None,
 ) -> Chunk:
     """Returns up to `bytes_max` uncompressed bytes of visible records.
 
@@ -97,7 +104,9 @@ def parse(
         if raw[MAGIC_AT] < MAGIC or _is_visible(transactions, raw):
             batches.append(raw)
         position = max(position, batch.next_offset)
-    expanded = expand(batches, offset, bytes_max=bytes_max, batch_bytes_max=batch_bytes_max)
+    expanded = expand(
+        batches, offset, bytes_max=bytes_max, batch_bytes_max=batch_bytes_max, record_bytes_max=record_bytes_max
+    )
     if expanded.consumed < len(batches):
         position = max(offset, expanded.next_offset or 0)
     return Chunk(offset, position, expanded.parts, expanded.size)

@@ -47,7 +47,9 @@ class Lane:
 class Cluster:
     def __init__(self, settings: ProxySettings) -> None:
         self._settings = settings
-        self.decompression = Decompression(settings.fetch_batch_decompressed_bytes_max)
+        self.decompression = Decompression(
+            settings.fetch_batch_decompressed_bytes_max, settings.fetch_record_decompressed_bytes_max
+        )
         self._client: Any = None
         self._connecting = asyncio.Lock()
         self._updated = 0.0

@@ -68,10 +68,15 @@ class UnreadableRecord:
     headers: Sequence[Header] = ()
 
 
+_SETTINGS: Final[Mapping[UnreadableReason, str]] = {
+    UnreadableReason.TOO_LARGE: " (fetch.batch.decompressed.bytes.max)",
+    UnreadableReason.RECORD_TOO_LARGE: " (fetch.record.decompressed.bytes.max)",
+}
+
+
 def unreadable_poison(unreadable: Unreadable) -> Poison:
     is_corrupt = unreadable.reason is UnreadableReason.CORRUPT
-    is_too_large = unreadable.reason is UnreadableReason.TOO_LARGE
-    detail = unreadable.description + " (fetch.batch.decompressed.bytes.max)" * is_too_large
+    detail = unreadable.description + _SETTINGS.get(unreadable.reason, "")
     return Poison(Reason.CORRUPT if is_corrupt else Reason.INVALID_VALUE, detail, None)
 
 

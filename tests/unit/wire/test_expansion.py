@@ -3,6 +3,7 @@
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -88,6 +89,26 @@ def test_a_large_batch_is_read_in_pieces_without_gaps(codec: int) -> None:
 def test_a_record_that_is_larger_than_what_is_wanted_comes_whole() -> None:
     made = expand([many_records(ZSTD, *values(3 * MIB, 5))], 0, bytes_max=64 * 1024, batch_bytes_max=LIMIT)
     assert (offsets(made), made.next_offset, made.consumed) == ([0], 1, 0)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("wanted", [64 * 1024, 8 * MIB])
+def test_a_record_above_the_limit_is_named_and_all_others_are_kept(codec: int, wanted: int) -> None:
+    mixed = many_records(codec, *values(1000, 3 * MIB, 10, 2 * MIB), base=10)
+    good = many_records(codec, *values(5, 5), base=14)
+    found: list[int] = []
+    lost: list[Unreadable] = []
+    position = 10
+    while position < 16:
+        made = expand([mixed, good], position, bytes_max=wanted, batch_bytes_max=LIMIT, record_bytes_max=MIB)
+        assert made.next_offset is not None
+        assert made.next_offset > position
+        lost += [part for part in made.parts if isinstance(part, Unreadable)]
+        found += offsets(replace(made, parts=[part for part in made.parts if isinstance(part, bytes)]))
+        position = made.next_offset
+    assert found == [10, 12, 14, 15]
+    assert [(part.first_offset, part.last_offset) for part in lost] == [(11, 11), (13, 13)]
+    assert {part.reason for part in lost} == {UnreadableReason.RECORD_TOO_LARGE}
 
 
 @pytest.mark.parametrize("codec", CODECS)

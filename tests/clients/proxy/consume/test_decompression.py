@@ -21,6 +21,7 @@ from tests.live.installation import ROOT
 
 GROWTH_KIB_MAX = 100 * 1024
 LIMIT_MIB = 8
+RECORD_LIMIT_MIB = 2
 
 
 class Measured:
@@ -40,7 +41,10 @@ class Measured:
 
 @pytest.fixture(scope="module")
 def measured(headgate_broker: HeadgateBroker, registry_url: str, running_proxy: RunningProxy) -> Iterator[Measured]:
-    settings = {"fetch.batch.decompressed.bytes.max": str(LIMIT_MIB << 20)}
+    settings = {
+        "fetch.batch.decompressed.bytes.max": str(LIMIT_MIB << 20),
+        "fetch.record.decompressed.bytes.max": str(RECORD_LIMIT_MIB << 20),
+    }
     with running_proxy(headgate_broker.address, registry_url, settings) as proxy:
         api = Api(proxy.url, headgate_broker.address, registry_url)
         yield Measured(proxy, api)
@@ -108,6 +112,22 @@ def test_a_consumer_instance_continues_after_them_and_commits(measured: Measured
 def test_a_group_stream_continues_after_them(measured: Measured, bombs: str) -> None:
     with measured.api.stream(group_path(measured.api.group(), bombs)) as answer:
         check(take(objects(answer), 12), measured)
+
+
+@pytest.mark.parametrize("way", ["page", "instance", "group stream"])
+def test_only_a_record_above_the_limit_is_poison(measured: Measured, way: str) -> None:
+    topic, api = measured.api.topic(), measured.api
+    batch = many_records(ZSTD, b"before", bytes((RECORD_LIMIT_MIB + 1) << 20), b"after")
+    asyncio.run(_produce(api.broker, topic, [batch]))
+    if way == "page":
+        rows = api.page(topic)["data"]
+    elif way == "instance":
+        rows = api.instance(accept=BINARY, format="binary").subscribe(topic).read(3)
+    else:
+        with api.stream(group_path(api.group(), topic)) as answer:
+            rows = take(objects(answer), 3)
+    assert [(row["offset"], row["value"] is None) for row in rows] == [(0, False), (1, True), (2, False)]
+    assert "fetch.record.decompressed.bytes.max" in rows[1]["poison"]["detail"]
 
 
 def test_the_command_line_reports_them_and_continues(measured: Measured) -> None:

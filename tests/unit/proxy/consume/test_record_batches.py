@@ -24,18 +24,18 @@ WAIT_SECONDS_MAX = 30.0
 
 
 @pytest.mark.parametrize(
-    ("reason", "expected", "names_the_setting"),
+    ("reason", "expected", "setting"),
     [
-        (UnreadableReason.CORRUPT, Reason.CORRUPT, False),
-        (UnreadableReason.TOO_LARGE, Reason.INVALID_VALUE, True),
-        (UnreadableReason.LIMIT_EXCEEDED, Reason.INVALID_VALUE, False),
+        (UnreadableReason.CORRUPT, Reason.CORRUPT, ""),
+        (UnreadableReason.TOO_LARGE, Reason.INVALID_VALUE, " (fetch.batch.decompressed.bytes.max)"),
+        (UnreadableReason.RECORD_TOO_LARGE, Reason.INVALID_VALUE, " (fetch.record.decompressed.bytes.max)"),
+        (UnreadableReason.LIMIT_EXCEEDED, Reason.INVALID_VALUE, ""),
     ],
 )
-def test_unreadable_records_become_poison(reason: UnreadableReason, expected: Reason, names_the_setting: bool) -> None:
+def test_unreadable_records_become_poison(reason: UnreadableReason, expected: Reason, setting: str) -> None:
     poison = unreadable_poison(Unreadable(5, 9, 3, reason, "because"))
     assert (poison.reason, poison.schema_id) == (expected, None)
-    assert poison.detail.startswith("because; this concerns offsets 5 to 9")
-    assert ("fetch.batch.decompressed.bytes.max" in poison.detail) == names_the_setting
+    assert poison.detail == f"because; this concerns offsets 5 to 9{setting}"
 
 
 def test_malformed_records_become_poison_after_the_good_ones() -> None:
