@@ -3,9 +3,10 @@
 aiokafka provides connections, TLS, SASL, metadata and the consumer group protocol. pyproject.toml limits its version,
 because every 0.x release may change these internals.
 
-- `MetadataClient` overrides `_metadata_update`, `bootstrap`, `add_topic` and `set_topics` of the client. It uses
-  `_conns`, `_get_conn`, `_topics`, `_md_update_fut`, `_md_update_waiter` and the attributes of the connection options.
-  Reason: metadata requests must not create topics, and an unresponsive bootstrap address must not delay the others.
+- `MetadataClient` overrides `_metadata_update`, `_get_conn`, `bootstrap`, `add_topic` and `set_topics` of the client.
+  It uses `_conns`, `_topics`, `_md_update_fut`, `_md_update_waiter`, the attributes of the connection options, and
+  `_writer` of a connection. Reason: metadata requests must not create topics, an unresponsive bootstrap address must
+  not delay the others, and a connection that was reset must not raise RuntimeError.
 - `adopt_client` assigns `__class__`, because consumers create their own client.
 - `connect_timeout` sets `_request_timeout_ms`, because aiokafka has one timeout for connecting and for requests.
 - `FetchConnection` overrides `_create_reader_task`. It uses `_requests`, `_correlation_id`, `_protocol`, `_writer` and
@@ -114,6 +115,16 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
     def connected_nodes(self) -> set[int]:
         """The brokers with an open connection."""
         return {key[0] for key, connection in self._conns.items() if connection.connected()}
+
+    async def _get_conn(
+        self, node_id: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT, no_hint: bool = False
+    ) -> Any:
+        connection = self._conns.get((node_id, group))
+        if connection is not None and connection.connected() and connection._writer.transport.is_closing():
+            # The broker reset the connection, and aiokafka's reader has not run since. A write to the closed transport
+            # raises RuntimeError in uvloop.
+            connection.close(reason=CloseReason.CONNECTION_BROKEN)
+        return await super()._get_conn(node_id, group=group, no_hint=no_hint)
 
     def _wake_synchronizer(self) -> None:
         if not self._md_update_waiter.done():
