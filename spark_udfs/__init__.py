@@ -15,7 +15,14 @@ from headgate.spark_udfs.driver.session_settings import FAST_SETTINGS
 from headgate.spark_udfs.extra import MissingExtra
 from headgate.spark_udfs.frame import FrameError, decode_frame, decode_topic, part, poison_counts
 from headgate.spark_udfs.functions import from_registry_avro, poison_reason, schema_id, to_registry_avro
-from headgate.spark_udfs.spec.policy import NewVersionError, OnNewVersion, OnPoison, PolicyError
+from headgate.spark_udfs.spec.policy import (
+    NewVersionError,
+    OnNewVersion,
+    OnPoison,
+    OnRegistryDown,
+    PolicyError,
+    RegistryDownError,
+)
 from headgate.spark_udfs.spec.registry_options import OptionError, RegistryOptions
 from headgate.spark_udfs.sql import install, register_function
 
@@ -26,9 +33,11 @@ __all__ = [
     "NewVersionError",
     "OnNewVersion",
     "OnPoison",
+    "OnRegistryDown",
     "OptionError",
     "PolicyError",
     "ReaderError",
+    "RegistryDownError",
     "RegistryNotReady",
     "RegistryOptions",
     "dead_letters",

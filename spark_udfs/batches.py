@@ -28,6 +28,7 @@ def decode_each_batch(
     schema_id: int | None = None,
     schema: str | SchemaDefinition | None = None,
     on_new_version: str = "KEEP",
+    on_registry_down: str = "WAIT",
 ) -> "Callable[[DataFrame, int], None]":
     """A function for `writeStream.foreachBatch(…)` that calls `handle(good, poison, batch_id)` for each micro-batch.
 
@@ -44,7 +45,9 @@ def decode_each_batch(
     policy = OnNewVersion.of(on_new_version)
     # The reader schema is refreshed before each batch, so executors need not check for new versions.
     executor_policy = OnNewVersion.KEEP if policy is OnNewVersion.RESTART else policy
-    decoding = plan_decoding(choice, registry, column=column, on_new_version=executor_policy)
+    decoding = plan_decoding(
+        choice, registry, column=column, on_new_version=executor_policy, on_registry_down=on_registry_down
+    )
 
     def each(batch: "DataFrame", batch_id: int) -> None:
         nonlocal decoding

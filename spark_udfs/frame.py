@@ -48,6 +48,7 @@ def decode_frame(
     fields: Sequence[str] | None = None,
     on_poison: str = "DEAD_LETTER",
     on_new_version: str = "KEEP",
+    on_registry_down: str = "WAIT",
     details: bool = False,
     flat: bool = False,
 ) -> "DataFrame":
@@ -62,7 +63,10 @@ def decode_frame(
     from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
 
     choice = choice_of(subject, version, schema_id, schema, fields)
-    decoding = plan_decoding(choice, registry, df=df, column=column, on_poison=on_poison, on_new_version=on_new_version)
+    decoding = plan_decoding(
+        choice, registry, df=df, column=column, on_poison=on_poison, on_new_version=on_new_version,
+        on_registry_down=on_registry_down,
+    )  # fmt: skip
     return apply_decoding(df, decoding, column=column, keep=keep, details=details, flat=flat)
 
 
@@ -120,6 +124,7 @@ def decode_topic(
     schema: str | SchemaDefinition | None = None,
     fields: Sequence[str] | None = None,
     on_new_version: str = "KEEP",
+    on_registry_down: str = "WAIT",
 ) -> SplitFrame:
     """Split a topic into good rows and dead letters: `good, poison = decode_topic(df, subject="orders-value")`.
 
@@ -135,7 +140,7 @@ def decode_topic(
     return part(
         decode_frame(
             df, subject, column=column, registry=registry, version=version, schema_id=schema_id, schema=schema,
-            fields=fields, on_new_version=on_new_version, details=True,
+            fields=fields, on_new_version=on_new_version, on_registry_down=on_registry_down, details=True,
         )
     )  # fmt: skip
 

@@ -30,19 +30,22 @@ def from_registry_avro(
     fields: Sequence[str] | None = None,
     on_poison: str = "DEAD_LETTER",
     on_new_version: str = "KEEP",
+    on_registry_down: str = "WAIT",
 ) -> "Column":
     """Decode payloads to a struct of `value`, `reason` (null if good), `schema_id` and, in DEAD_LETTER, `raw`.
 
     The reader schema is the latest version of the subject, a `version`, a `schema_id`, or an explicit `schema`.
     `fields` selects some of its fields (`["id", "customer.name"]`), which is faster. `on_poison` is the result of a bad
-    row: reason and raw bytes (DEAD_LETTER), only the reason (NULL), or a failed task (FAIL). JSON Schema and Protobuf
-    payloads are decoded row by row.
+    row: reason and raw bytes (DEAD_LETTER), only the reason (NULL), or a failed task (FAIL). `on_registry_down` is the
+    reaction to a registry outage: WAIT, FAIL or DEAD_LETTER. JSON Schema and Protobuf payloads are decoded row by row.
     """
     need_spark()
     from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
 
     choice = choice_of(subject, version, schema_id, schema, fields)
-    decoding = plan_decoding(choice, registry, on_poison=on_poison, on_new_version=on_new_version)
+    decoding = plan_decoding(
+        choice, registry, on_poison=on_poison, on_new_version=on_new_version, on_registry_down=on_registry_down
+    )
     called: Column = decoding_function(decoding)(column)
     return called
 
@@ -56,6 +59,7 @@ def poison_reason(
     schema_id: int | None = None,
     schema: str | SchemaDefinition | None = None,
     on_new_version: str = "KEEP",
+    on_registry_down: str = "WAIT",
 ) -> "Column":
     """The reason why a payload cannot be decoded, or null. Returns nothing else, so it is cheaper than the value."""
     need_spark()
@@ -66,7 +70,9 @@ def poison_reason(
     from headgate.spark_udfs.executor.arrow_functions import DecodeReason
 
     choice = choice_of(subject, version, schema_id, schema)
-    decoding = plan_decoding(choice, registry, on_poison="NULL", on_new_version=on_new_version)
+    decoding = plan_decoding(
+        choice, registry, on_poison="NULL", on_new_version=on_new_version, on_registry_down=on_registry_down
+    )
     called: Column = arrow_function(DecodeReason(decoding), StringType())(column)
     return called
 

@@ -28,15 +28,18 @@ SCHEMA_ID_FUNCTION = "headgate_schema_id"
 DECODE_FUNCTION = "headgate_decode"
 
 
-def install(spark: "SparkSession | None" = None, *, registry: "Registry" = None) -> None:
+def install(
+    spark: "SparkSession | None" = None, *, registry: "Registry" = None, on_registry_down: str = "WAIT"
+) -> None:
     """Register the SQL functions and the data source `headgate` in a session, by default the active one.
 
-    `headgate_decode` uses `registry`, by default the one of the current Spark configuration.
+    `headgate_decode` uses `registry`, by default the one of the current Spark configuration, and `on_registry_down`.
     """
     need_spark()
     from pyspark.sql import SparkSession as Session
 
     from headgate.spark_udfs.driver.registry_resolution import resolve
+    from headgate.spark_udfs.spec.policy import OnRegistryDown
     from headgate.spark_udfs.table_function import decode_table_function
 
     session = spark if spark is not None else Session.getActiveSession()
@@ -48,7 +51,8 @@ def install(spark: "SparkSession | None" = None, *, registry: "Registry" = None)
         "CASE WHEN octet_length(payload) >= 5 AND substring(payload, 1, 1) = X'00' "
         "THEN CAST(conv(hex(substring(payload, 2, 4)), 16, 10) AS BIGINT) END"
     )
-    session.udtf.register(DECODE_FUNCTION, decode_table_function(resolve(registry, None, session)))
+    function = decode_table_function(resolve(registry, None, session), OnRegistryDown.of(on_registry_down))
+    session.udtf.register(DECODE_FUNCTION, function)
 
 
 def register_function(
@@ -63,6 +67,7 @@ def register_function(
     fields: Sequence[str] | None = None,
     on_poison: str = "DEAD_LETTER",
     on_new_version: str = "KEEP",
+    on_registry_down: str = "WAIT",
 ) -> None:
     """Register `from_registry_avro` for one subject as a SQL function."""
     need_spark()
@@ -72,7 +77,9 @@ def register_function(
 
     choice = choice_of(subject, version, schema_id, schema, fields)
     options = resolve(registry, None, spark)
-    decoding = plan_decoding(choice, options, on_poison=on_poison, on_new_version=on_new_version)
+    decoding = plan_decoding(
+        choice, options, on_poison=on_poison, on_new_version=on_new_version, on_registry_down=on_registry_down
+    )
     spark.udf.register(name, decoding_function(decoding))
 
 

@@ -14,6 +14,7 @@ from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
 from headgate.spark_udfs.executor.decoding import Decoding
 from headgate.spark_udfs.executor.python_values import python_value
 from headgate.spark_udfs.frame import FrameError
+from headgate.spark_udfs.spec.policy import OnRegistryDown
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 BATCH_ROWS = 2000
 
 
-def decode_table_function(options: RegistryOptions) -> Any:
+def decode_table_function(options: RegistryOptions, on_registry_down: OnRegistryDown) -> Any:
     """The table function for one registry. Spark analyzes each call in a separate process."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import Row, StructType
@@ -49,7 +50,7 @@ def decode_table_function(options: RegistryOptions) -> Any:
             column, others = payload_column(table)
             wanted = None if fields is None else [name.strip() for name in constant(fields, "fields").split(",")]
             choice = choice_of(constant(subject, "the subject"), fields=wanted)
-            decoding = plan_decoding(choice, options)
+            decoding = plan_decoding(choice, options, on_registry_down=on_registry_down)
             assert isinstance(table.dataType, StructType)
             kept = [table.dataType[name] for name in others]
             outcome = outcome_type(decoding, spark_value_type(decoding))
@@ -78,7 +79,8 @@ def decode_table_function(options: RegistryOptions) -> Any:
                 )
 
     make: Any = f.udtf
-    return make(HeadgateDecode)
+    # Spark 4.0 converts the results of Arrow table functions with pandas, which treats NaN as null.
+    return make(HeadgateDecode, useArrow=False)
 
 
 def payload_column(table: "AnalyzeArgument") -> tuple[str, tuple[str, ...]]:

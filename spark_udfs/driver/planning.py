@@ -10,7 +10,7 @@ from headgate.serdes.columnar import ColumnarError
 from headgate.spark_udfs.driver.reader_choice import ReaderChoice, ReaderError
 from headgate.spark_udfs.driver.registry_resolution import resolve
 from headgate.spark_udfs.executor.decoding import Decoding
-from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison
+from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison, OnRegistryDown
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def plan_decoding(
     column: str = "value",
     on_poison: str = OnPoison.DEAD_LETTER,
     on_new_version: str = OnNewVersion.KEEP,
+    on_registry_down: str = OnRegistryDown.WAIT,
     recursion_max: int = RECURSION_MAX_DEFAULT,
 ) -> Decoding:
     """Fetch the reader schema, and check that it can be represented as columns.
@@ -52,10 +53,11 @@ def plan_decoding(
     if not 0 <= recursion_max <= RECURSION_MAX_LIMIT:
         raise ReaderError(f"recursion_max must be between 0 and {RECURSION_MAX_LIMIT}, not {recursion_max}")
     poison, new_version = OnPoison.for_columns(on_poison), OnNewVersion.of(on_new_version)
+    registry_down = OnRegistryDown.of(on_registry_down)
     options = resolve(registry, df, column=column)
     with options.client() as client:
         reader = choice.resolve(client)
-    decoding = Decoding(reader, options, poison, new_version, recursion_max)
+    decoding = Decoding(reader, options, poison, new_version, registry_down, recursion_max)
     try:
         decoding.decoder()
     except ColumnarError as error:

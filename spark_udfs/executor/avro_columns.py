@@ -24,7 +24,7 @@ def reader_schema(reader: Reader) -> Schema:
 class AvroColumns:
     def __init__(self, spec: Decoding) -> None:
         schema = reader_schema(spec.reader)
-        self._writers = WriterSchemas(spec.reader, spec.registry, spec.on_new_version)
+        self._writers = WriterSchemas(spec.reader, spec.registry, spec.on_new_version, spec.on_registry_down)
         self._decoder = ColumnarDecoder(
             schema,
             self._writers,

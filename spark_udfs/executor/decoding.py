@@ -19,7 +19,7 @@ from headgate.serdes import Poison, PoisonError, Reason
 from headgate.serdes.avro.column_size import RECURSION_MAX_DEFAULT, ROW_BYTES_MAX
 from headgate.serdes.columnar import BatchTooLarge, Spans
 from headgate.spark_udfs.executor.worker_memory import freeze_loaded_objects, keep_freed_buffers
-from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison
+from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison, OnRegistryDown
 from headgate.spark_udfs.spec.reader import Reader
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
@@ -69,7 +69,8 @@ class Decoder(Protocol):
         """`headers` are lists of key and value; a record header can contain the schema id.
 
         Returns fewer rows, at least one, if the first rows fill a batch (`PIECE_OUTPUT_BYTES_MAX`). No payload raises
-        an exception. Raises `BatchTooLarge` if the rows must be split, and `NewVersionError` if the policy requires it.
+        an exception. Raises `BatchTooLarge` if the rows must be split, and `NewVersionError` or `RegistryDownError` if
+        a policy requires it.
         """
         ...
 
@@ -86,6 +87,7 @@ class Decoding:
     registry: RegistryOptions
     on_poison: OnPoison = OnPoison.DEAD_LETTER
     on_new_version: OnNewVersion = OnNewVersion.KEEP
+    on_registry_down: OnRegistryDown = OnRegistryDown.WAIT
     recursion_max: int = RECURSION_MAX_DEFAULT
     row_bytes_max: int = ROW_BYTES_MAX
     """Rows that are larger as columns are TOO_LARGE."""

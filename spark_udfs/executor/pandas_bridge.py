@@ -1,10 +1,11 @@
 """Column functions for PySpark 4.0, which supports pandas but not Arrow arrays.
 
-pandas series can contain Arrow arrays (`ArrowDtype`), which PySpark unwraps again. Structs, lists and maps are
-converted to Python values. This is much slower than `spark_udfs.frame`, which does not need pandas in any version.
+pandas series can contain Arrow arrays (`ArrowDtype`), which PySpark unwraps again. Values must stay in Arrow: pandas
+treats NaN as null, also inside lists, maps and structs.
 """
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,23 +13,33 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 
+@cache
+def _unconverted_array() -> Any:
+    """An Arrow array for pandas. PySpark maps a Python function over nested values; the result is the unchanged array.
+
+    PySpark would convert maps to lists of pairs and timestamps to UTC, which Arrow arrays do not need.
+    """
+    import pandas as pd
+
+    class UnconvertedArray(pd.arrays.ArrowExtensionArray):
+        def map(self, mapper: object, na_action: object = None) -> "UnconvertedArray":
+            return self
+
+    return UnconvertedArray
+
+
 def pandas_function(function: "Callable[[Iterator[pa.Array]], Iterator[pa.Array]]", kind: "DataType") -> Any:
     import pandas as pd
-    import pyarrow.types as kinds
     from pyarrow import lib as pa
     from pyspark.sql.pandas.functions import pandas_udf
     from pyspark.sql.types import StructType
-
-    from headgate.spark_udfs.executor.python_values import python_value
 
     def arrays_of(series: Iterator[pd.Series]) -> Iterator[pa.Array]:
         for one in series:
             yield pa.array(one, pa.binary(), from_pandas=True)
 
     def wrapped(array: pa.Array) -> pd.Series:
-        if kinds.is_nested(array.type):
-            return pd.Series([python_value(value, array.type) for value in array.to_pylist()], dtype=object)
-        return pd.Series(pd.arrays.ArrowExtensionArray(array))
+        return pd.Series(_unconverted_array()(array))
 
     make: Any = pandas_udf
     if not isinstance(kind, StructType):

@@ -23,7 +23,8 @@ NO_MESSAGE = ""
 class RowColumns:
     def __init__(self, spec: Decoding) -> None:
         """Raises `InvalidSchema`."""
-        self._rows = RowReader(spec.reader, WriterSchemas(spec.reader, spec.registry, spec.on_new_version))
+        writers = WriterSchemas(spec.reader, spec.registry, spec.on_new_version, spec.on_registry_down)
+        self._rows = RowReader(spec.reader, writers)
         self._row_bytes_max = spec.row_bytes_max
         self._converter, self._message = _converter_of(spec.reader)
         self.type = spark_arrow_type(self._converter.arrow_type)

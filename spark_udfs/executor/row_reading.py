@@ -28,7 +28,7 @@ class RowReader:
         self._readers: dict[int, BodyReader | str] = {}
 
     def read(self, payload: bytes | None, headers: Headers, *, is_key: bool = False) -> Decoded | Poison:
-        """Decode a payload. Raises only `NewVersionError`."""
+        """Decode a payload. Raises only `NewVersionError` and `RegistryDownError`."""
         frame = unframe_record(payload, headers, is_key)
         if isinstance(frame, Poison):
             return frame

@@ -11,7 +11,8 @@ from headgate.serdes.avro import Schema, parse
 from headgate.serdes.client import RegistryClient, RegistryClientError, UnknownSchema
 from headgate.serdes.framing import Frame
 from headgate.serdes.outcome import Reason
-from headgate.spark_udfs.spec.policy import NewVersionError, OnNewVersion
+from headgate.spark_udfs.executor.registry_outage import RegistryOutage
+from headgate.spark_udfs.spec.policy import NewVersionError, OnNewVersion, OnRegistryDown
 from headgate.spark_udfs.spec.reader import Reader, SchemaText
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
@@ -32,13 +33,18 @@ class WriterSchemas:
     """
 
     def __init__(
-        self, reader: Reader, registry: RegistryOptions, on_new_version: OnNewVersion = OnNewVersion.KEEP
+        self,
+        reader: Reader,
+        registry: RegistryOptions,
+        on_new_version: OnNewVersion = OnNewVersion.KEEP,
+        on_registry_down: OnRegistryDown = OnRegistryDown.WAIT,
     ) -> None:
         self._reader = reader
         self._known = dict(reader.writers)
         self._numbers: dict[UUID, int] = {}
         self._registry = registry
         self._on_new_version = on_new_version
+        self._outage = RegistryOutage(on_registry_down, registry.wait_seconds_max)
         self._unknown_ids: set[int] = set()
         self._unknown_guids: list[float] = []
 
@@ -50,12 +56,14 @@ class WriterSchemas:
         return client
 
     def text(self, schema_id: int) -> SchemaText | Reason:
-        """The schema, or a reason. Raises only `NewVersionError`, if the policy requires it."""
+        """The schema, or a reason. Raises only `NewVersionError` and `RegistryDownError`, if a policy requires it."""
         known = self._known.get(schema_id)
         if known is not None:
             return self._checked(known)
         try:
-            fetched = self._fetched(self.client.schema_by_id(schema_id), f"id {schema_id}")
+            fetched = self._outage.request(
+                schema_id, lambda: self._fetched(self.client.schema_by_id(schema_id), f"id {schema_id}")
+            )
         except UnknownSchema:
             self._count_unknown(schema_id)
             return Reason.UNKNOWN_SCHEMA
@@ -98,7 +106,9 @@ class WriterSchemas:
         if len(self._unknown_guids) >= UNKNOWN_GUIDS_MAX:
             return Reason.REGISTRY_UNAVAILABLE
         try:
-            fetched = self._fetched(self.client.schema_by_guid(guid), f"guid {guid}")
+            fetched = self._outage.request(
+                guid, lambda: self._fetched(self.client.schema_by_guid(guid), f"guid {guid}")
+            )
         except UnknownSchema:
             self._unknown_guids.append(now)
             return Reason.UNKNOWN_SCHEMA

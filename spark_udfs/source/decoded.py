@@ -8,7 +8,7 @@ from headgate.spark_udfs.driver.planning import plan_decoding
 from headgate.spark_udfs.driver.reader_choice import ReaderChoice, ReaderError
 from headgate.spark_udfs.executor.decoding import Decoding
 from headgate.spark_udfs.source.errors import BadOption
-from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison
+from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison, OnRegistryDown
 from headgate.spark_udfs.spec.registry_options import OptionError, RegistryOptions
 
 DECODING_OPTIONS = (
@@ -20,6 +20,7 @@ DECODING_OPTIONS = (
     "fields",
     "on_poison",
     "on_new_version",
+    "on_registry_down",
 )
 SCHEMA_ID_MAX = 2**32 - 1
 
@@ -29,6 +30,7 @@ class DecodingOptions:
     choice: ReaderChoice
     on_poison: OnPoison = OnPoison.DEAD_LETTER
     on_new_version: OnNewVersion = OnNewVersion.KEEP
+    on_registry_down: OnRegistryDown = OnRegistryDown.WAIT
 
     def planned(self, registry: tuple[tuple[str, str], ...]) -> Decoding:
         """Fetches the reader schema from the registry, on the driver. Raises `BadOption`, `ReaderError`."""
@@ -38,6 +40,7 @@ class DecodingOptions:
                 dict(registry) or None,
                 on_poison=self.on_poison,
                 on_new_version=self.on_new_version,
+                on_registry_down=self.on_registry_down,
             )
         except OptionError as error:
             raise BadOption("registry.*", str(error)) from None
@@ -74,6 +77,7 @@ def read_decoding_options(options: Mapping[str, str]) -> DecodingOptions | None:
         choice,
         OnPoison(_word(options, "on_poison", tuple(OnPoison), OnPoison.DEAD_LETTER)),
         OnNewVersion(_word(options, "on_new_version", tuple(OnNewVersion), OnNewVersion.KEEP)),
+        OnRegistryDown(_word(options, "on_registry_down", tuple(OnRegistryDown), OnRegistryDown.WAIT)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Policies for poison payloads and for new schema versions that appear while a stream runs.
+"""Policies for poison payloads, new schema versions that appear while a stream runs, and registry outages.
 
 Schema evolution in short:
 
@@ -58,6 +58,37 @@ class OnNewVersion(StrEnum):
     def of(cls, text: str) -> "OnNewVersion":
         """Parse a mode; upper and lower case are equal. Raises `PolicyError`."""
         return _parse("on_new_version", text, cls)
+
+
+class OnRegistryDown(StrEnum):
+    """The reaction to a payload with an unknown schema id while the registry does not respond."""
+
+    WAIT = "WAIT"
+    """Wait for the registry, with backoff, up to `registry.wait.ms`. Then continue as DEAD_LETTER."""
+    FAIL = "FAIL"
+    """Fail the task. The checkpoint does not move past the payload."""
+    DEAD_LETTER = "DEAD_LETTER"
+    """The payload is poison with the reason REGISTRY_UNAVAILABLE."""
+
+    @classmethod
+    def of(cls, text: str) -> "OnRegistryDown":
+        """Parse a mode; upper and lower case are equal. Raises `PolicyError`."""
+        return _parse("on_registry_down", text, cls)
+
+
+class RegistryDownError(RuntimeError):
+    """The registry did not return a schema, and the policy is FAIL."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(error)
+        self.error = error
+
+    def __str__(self) -> str:
+        return (
+            f"The schema registry did not return a schema: {self.error}. Nothing was written past the last checkpoint. "
+            "Restart the query when the registry is available. on_registry_down='WAIT' waits for it instead; "
+            "on_registry_down='DEAD_LETTER' continues and makes the payloads dead letters."
+        )
 
 
 class NewVersionError(RuntimeError):

@@ -22,6 +22,9 @@ ATTEMPTS_MAX_DEFAULT = 3
 MILLISECONDS_MAX = 3_600_000
 """One hour. A longer timeout for one request is a mistake."""
 RETRIES_MAX = 100
+WAIT_SECONDS_MAX_DEFAULT = 300.0
+"""Longer than a restart or a deployment of a registry, and shorter than the ten minutes after which a broker closes the
+idle connection of a task that waits."""
 
 _TEXTS = {
     "registry.url": "urls",
@@ -37,6 +40,7 @@ _TEXTS = {
 _NUMBERS = {
     "registry.timeout.ms": ("timeout_seconds", MILLISECONDS_MAX),
     "registry.retries": ("attempts_max", RETRIES_MAX),
+    "registry.wait.ms": ("wait_seconds_max", MILLISECONDS_MAX),
 }
 OPTION_NAMES = (*_TEXTS, *_NUMBERS)
 """All supported options."""
@@ -62,6 +66,8 @@ class RegistryOptions:
     timeout_seconds: float = TIMEOUT_SECONDS_DEFAULT
     attempts_max: int = ATTEMPTS_MAX_DEFAULT
     """Attempts, each over all addresses, including the first."""
+    wait_seconds_max: float = WAIT_SECONDS_MAX_DEFAULT
+    """How long an executor waits for a registry that does not respond (`OnRegistryDown.WAIT`)."""
     rules: str = RulePolicy.FAIL.value
     """`fail` or `ignore`: how to treat schemas with rules, which are not executed."""
 
@@ -96,7 +102,7 @@ class RegistryOptions:
             elif name in _NUMBERS:
                 attribute, most = _NUMBERS[name]
                 number = _whole_number(name, text, most)
-                changes[attribute] = number / 1000 if name == "registry.timeout.ms" else number + 1
+                changes[attribute] = number / 1000 if name.endswith(".ms") else number + 1
         return replace(self, **changes)  # type: ignore[arg-type]  # the table names the fields, each with its own type
 
     def settings(self) -> RegistrySettings:

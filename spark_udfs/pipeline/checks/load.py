@@ -18,7 +18,7 @@ from headgate.spark_udfs.pipeline.errors import Mistake, PipelineMistakes, did_y
 from headgate.spark_udfs.pipeline.model import PIPELINE_POLICIES, Pipeline, Transform
 from headgate.spark_udfs.pipeline.sources.source import SourceDefaults
 from headgate.spark_udfs.pipeline.sql_names import sql_inputs
-from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison
+from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison, OnRegistryDown
 from headgate.spark_udfs.spec.registry_options import OPTION_NAMES, OptionError, RegistryOptions
 
 BOOTSTRAP_SERVERS_DEFAULT = "127.0.0.1:9092"
@@ -46,6 +46,7 @@ def check(document: Document, environment: Mapping[str, str]) -> Pipeline:
     defaults = SourceDefaults(
         top.choice("on_poison", PIPELINE_POLICIES, OnPoison.DEAD_LETTER),
         top.choice("on_new_version", OnNewVersion, OnNewVersion.KEEP),
+        top.choice("on_registry_down", OnRegistryDown, OnRegistryDown.WAIT),
     )
     source_names = _keys(document, "sources")
     sources = {table.name: read_source(table, defaults) for table in _sections(top, "sources")}

@@ -12,7 +12,7 @@ from headgate.spark_udfs.pipeline.checkpoints import Checkpoint
 from headgate.spark_udfs.pipeline.errors import PipelineError
 from headgate.spark_udfs.pipeline.model import Options, Pipeline, Read, Watermark
 from headgate.spark_udfs.pipeline.tables import Table
-from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison
+from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison, OnRegistryDown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +27,7 @@ class SourceDefaults:
 
     on_poison: OnPoison
     on_new_version: OnNewVersion
+    on_registry_down: OnRegistryDown
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from headgate.spark_udfs.pipeline.sources.source import (
     StreamFrames,
 )
 from headgate.spark_udfs.pipeline.tables import TopicTable
-from headgate.spark_udfs.spec.policy import OnNewVersion
+from headgate.spark_udfs.spec.policy import OnNewVersion, OnRegistryDown
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -41,6 +41,7 @@ _KEY_OF_OPTION = {
     "maxoffsetspertrigger": "rows_per_batch",
     "on_poison": "on_poison",
     "on_new_version": "on_new_version",
+    "on_registry_down": "on_registry_down",
     "version": "version",
     "schema_id": "schema_id",
     "schema": "schema",
@@ -68,6 +69,7 @@ class TopicSource(Source):
     starting_offsets: str = "earliest"
     rows_per_batch: int = ROWS_PER_BATCH_DEFAULT
     on_new_version: OnNewVersion = OnNewVersion.KEEP
+    on_registry_down: OnRegistryDown = OnRegistryDown.WAIT
     options: Options = field(default_factory=dict)
 
     has_table_query: ClassVar[bool] = True
@@ -94,6 +96,7 @@ class TopicSource(Source):
             watermark=fields.watermark(table),
             on_poison=table.choice("on_poison", PIPELINE_POLICIES, defaults.on_poison),
             on_new_version=table.choice("on_new_version", OnNewVersion, defaults.on_new_version),
+            on_registry_down=table.choice("on_registry_down", OnRegistryDown, defaults.on_registry_down),
             options=table.options("options"),
         )
         found._check(table)
@@ -108,7 +111,7 @@ class TopicSource(Source):
         if not self.decode:
             if self.read is Read.TABLE:
                 table.wrong("decode", "the values of a table must be decoded")
-            for key in ("subject", *_SCHEMA_KEYS, "fields", "on_new_version"):
+            for key in ("subject", *_SCHEMA_KEYS, "fields", "on_new_version", "on_registry_down"):
                 if table.has(key):
                     table.wrong(key, "has no effect with decode = false")
         for option in self.options:
@@ -125,7 +128,9 @@ class TopicSource(Source):
             version = "" if reader.version is None else f" version {reader.version}"
             schema_id = "" if reader.schema_id is None else f", id {reader.schema_id}"
             summary += f", {reader.language} decoded with {self.subject}{version}{schema_id}"
-            notes.append(f"new version: {self.on_new_version}; poison: {self.on_poison}")
+            notes.append(
+                f"new version: {self.on_new_version}; registry down: {self.on_registry_down}; poison: {self.on_poison}"
+            )
         else:
             summary += ", not decoded"
         if self.read is Read.TABLE:
@@ -212,6 +217,7 @@ class TopicFrames(StreamFrames):
             # The pipeline applies its own policy after it has counted the rows. In a table, null is a deletion.
             options["on_poison"] = "DEAD_LETTER"
             options["on_new_version"] = str(source.on_new_version)
+            options["on_registry_down"] = str(source.on_registry_down)
         return spark.readStream.format("headgate").options(**options).load()
 
     def good(self, frame: "DataFrame") -> "DataFrame":

@@ -57,7 +57,9 @@ class Stream:
         self.query.stop()
 
 
-def reading(spark: SparkSession, address: str, registry_url: str, topic: str, subject: str) -> DataFrame:
+def reading(
+    spark: SparkSession, address: str, registry_url: str, topic: str, subject: str, **options: str
+) -> DataFrame:
     return (
         spark.readStream.format("headgate")
         .option("bootstrap.servers", address)
@@ -65,5 +67,6 @@ def reading(spark: SparkSession, address: str, registry_url: str, topic: str, su
         .option("subscribe", topic)
         .option("subject", subject)
         .option("startingOffsets", "earliest")
+        .options(**options)
         .load()
     )

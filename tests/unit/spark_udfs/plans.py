@@ -9,7 +9,7 @@ from pyarrow import lib as pa
 from headgate.serdes.avro import Encoder, parse
 from headgate.serdes.framing import frame
 from headgate.spark_udfs.executor.decoding import Decoding
-from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison
+from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison, OnRegistryDown
 from headgate.spark_udfs.spec.reader import Language, Reader, SchemaText
 from headgate.spark_udfs.spec.registry_options import RegistryOptions
 
@@ -33,6 +33,7 @@ def decoding(
     fields: tuple[str, ...] | None = None,
     on_poison: OnPoison = OnPoison.DEAD_LETTER,
     on_new_version: OnNewVersion = OnNewVersion.KEEP,
+    on_registry_down: OnRegistryDown = OnRegistryDown.DEAD_LETTER,
     registry: RegistryOptions = NOBODY,
     subject: str | None = None,
     newest_version: int | None = None,
@@ -40,7 +41,7 @@ def decoding(
     known = {1: reader} if writers is None else writers
     texts = tuple((schema_id, schema_text(schema, language)) for schema_id, schema in known.items())
     chosen = Reader(schema_text(reader, language), fields, subject, writers=texts, newest_version=newest_version)
-    return Decoding(chosen, registry, on_poison, on_new_version)
+    return Decoding(chosen, registry, on_poison, on_new_version, on_registry_down)
 
 
 def payload(schema: Any, value: object, schema_id: int = 1) -> bytes:

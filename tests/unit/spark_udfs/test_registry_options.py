@@ -15,6 +15,7 @@ def test_options_have_confluents_names_with_a_prefix() -> None:
             "registry.ssl.ca.location": "/etc/ca.pem",
             "registry.timeout.ms": "2500",
             "registry.retries": "0",
+            "registry.wait.ms": "90000",
             "subscribe": "orders",
         }
     )
@@ -22,6 +23,7 @@ def test_options_have_confluents_names_with_a_prefix() -> None:
     assert settings.urls == ("http://a:1", "http://b:2")
     assert settings.auth == BasicAuth("ada", "secret:with:colons")
     assert (settings.tls.ca_file, settings.timeout_seconds, settings.attempts_max) == ("/etc/ca.pem", 2.5, 1)
+    assert options.wait_seconds_max == 90.0
 
 
 def test_a_bearer_token_is_an_option() -> None:

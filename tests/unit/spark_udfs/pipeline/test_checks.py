@@ -365,3 +365,15 @@ def test_any_document_is_a_pipeline_or_a_list_of_mistakes(values: dict[str, obje
     except PipelineMistakes as caught:
         reported = caught.mistakes
     assert reported is None or len(reported) > 0
+
+
+def test_policies_at_the_top_of_the_file_are_defaults_of_the_sources() -> None:
+    text = GOOD.replace('trigger = "2 seconds"', 'on_new_version = "FAIL"\non_registry_down = "FAIL"')
+    text = text.replace('read = "table"', 'read = "table"\non_registry_down = "DEAD_LETTER"')
+    found = pipeline(text)
+    sources = [found.sources[name] for name in ("orders", "customers")]
+    assert [isinstance(source, TopicSource) and source.on_new_version for source in sources] == ["FAIL", "FAIL"]
+    assert [isinstance(source, TopicSource) and source.on_registry_down for source in sources] == [
+        "FAIL",
+        "DEAD_LETTER",
+    ]

@@ -51,6 +51,7 @@ BAD_READS = [
     ({"kafka.max.partition.fetch.bytes": "2g"}, "kafka.max.partition.fetch.bytes", "whole number"),
     ({"on_poison": "IGNORE", "subject": "orders-value"}, "on_poison", "DEAD_LETTER, NULL, DROP, FAIL"),
     ({"on_new_version": "NEVER", "subject": "orders-value"}, "on_new_version", "KEEP, FAIL, RESTART"),
+    ({"on_registry_down": "HOPE", "subject": "orders-value"}, "on_registry_down", "WAIT, FAIL, DEAD_LETTER"),
     ({"version": "2"}, "version", "subject"),
     ({"subject": "orders-value", "version": "two"}, "version", "whole number"),
     ({"subject": "orders-value", "version": "1", "schema_id": "2"}, "subject", "mutually exclusive"),
