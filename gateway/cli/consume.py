@@ -10,10 +10,20 @@ import typer
 
 from headgate.gateway.cli.completion import complete_group
 from headgate.gateway.cli.errors import UsageError
-from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, KafkaConfig, TopicName
+from headgate.gateway.cli.options import (
+    DEFAULT_BOOTSTRAP_SERVER,
+    DEFAULT_REGISTRY_URL,
+    BootstrapServer,
+    KafkaConfig,
+    RegistryUrl,
+    TopicName,
+)
+from headgate.gateway.cli.poison_action import PoisonAction
 
 if TYPE_CHECKING:
     from headgate.gateway.kafka.consuming import Start
+    from headgate.gateway.records.decoding import ChosenSchema
+    from headgate.gateway.records.payload_format import PayloadFormats
     from headgate.gateway.records.record import Record
 
 _OFFSET = re.compile(r"-?\d{1,18}")
@@ -64,11 +74,44 @@ def consume(
     base64: Annotated[
         bool, typer.Option("--base64", help="With --json: print keys and values in base64, even if they are text.")
     ] = False,
+    payload_format: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--payload-format",
+            "-s",
+            metavar="[key=|value=]FORMAT",
+            help="auto, avro, protobuf, json, string, hex, base64, raw, or a pack string as in kcat [default: auto].",
+        ),
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Print payloads unchanged, also those with a schema.")] = False,
+    key_schema_id: Annotated[
+        int | None, typer.Option(min=1, metavar="ID", help="Keys have no schema id; decode them with this schema.")
+    ] = None,
+    value_schema_id: Annotated[
+        int | None, typer.Option(min=1, metavar="ID", help="Values have no schema id; decode them with this schema.")
+    ] = None,
+    key_subject: Annotated[
+        str | None, typer.Option(metavar="SUBJECT", help="As --key-schema-id, with the latest version of a subject.")
+    ] = None,
+    value_subject: Annotated[
+        str | None, typer.Option(metavar="SUBJECT", help="As --value-schema-id, with the latest version of a subject.")
+    ] = None,
+    on_poison: Annotated[
+        PoisonAction,
+        typer.Option(
+            help="Records that cannot be decoded: report them and exit with 1, skip them, fail at the first one, or "
+            "(with --group) move them to the topic's dead-letter topic."
+        ),
+    ] = PoisonAction.REPORT,
+    registry: RegistryUrl = DEFAULT_REGISTRY_URL,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     kafka_config: KafkaConfig = None,
     json: Annotated[bool, typer.Option("--json", "-J", help="Print each record as one line of JSON.")] = False,
 ) -> None:
-    """Print the records of a topic: by default the value of each, one per line."""
+    """Print the records of a topic: by default the value of each, one per line.
+
+    Payloads with a registered schema (Avro, JSON Schema, Protobuf) are printed as JSON.
+    """
     from headgate.gateway.cli.consume_loop import ConsumeLoop
     from headgate.gateway.kafka.cluster import connection_options
 
@@ -76,6 +119,11 @@ def consume(
         raise UsageError("--json already prints everything", next_step="remove --format and --print-...")
     if base64 and not json:
         raise UsageError("--base64 needs --json")
+    if on_poison is PoisonAction.DEAD_LETTER and group is None:
+        raise UsageError(
+            "--on-poison dead-letter needs --group: only a consumer that commits offsets moves records",
+            next_step="add -g GROUP",
+        )
     if format is None:
         parts = [
             *(["%T"] if print_timestamp else []),
@@ -92,6 +140,13 @@ def consume(
         count=count,
         stop_at_end=stop_at_end,
         read_committed=read_committed,
+        registry_url=registry,
+        # --base64 prints payloads, not values.
+        formats=_formats(payload_format or [], raw=raw or base64),
+        key_schema=_chosen("key", key_schema_id, key_subject),
+        value_schema=_chosen("value", value_schema_id, value_subject),
+        on_poison=on_poison,
+        renders_poison=json,
     )
     if group is None:
         reading.by_assignment(where, partition)
@@ -127,13 +182,34 @@ def parse_start(text: str, now_ms: int) -> "Start":
         ) from error
 
 
+def _formats(options: list[str], *, raw: bool) -> "PayloadFormats":
+    from headgate.gateway.records.payload_format import BadPayloadFormat, parse_formats
+
+    if options and raw:
+        raise UsageError("-s cannot be combined with --raw or --base64", next_step="use -s key=raw or -s value=raw")
+    try:
+        return parse_formats(options, raw=raw)
+    except BadPayloadFormat as error:
+        raise UsageError(str(error)) from error
+
+
+def _chosen(part: str, schema_id: int | None, subject: str | None) -> "ChosenSchema | None":
+    from headgate.gateway.records.decoding import ChosenSchema
+
+    if schema_id is not None and subject is not None:
+        raise UsageError(
+            f"--{part}-schema-id and --{part}-subject both choose a schema", next_step="remove one of them"
+        )
+    return None if schema_id is None and subject is None else ChosenSchema(schema_id, subject)
+
+
 def _renderer(text: str, null: str, *, json: bool, base64: bool) -> "Callable[[Record], bytes]":
     if json:
-        from json import dumps
+        import orjson
 
         from headgate.gateway.records.json_lines import document_of
 
-        return lambda record: dumps(document_of(record, always_base64=base64), ensure_ascii=False).encode() + b"\n"
+        return lambda record: orjson.dumps(document_of(record, always_base64=base64)) + b"\n"
     from headgate.gateway.records.format import BadFormat, compile_format
 
     try:

@@ -1,4 +1,4 @@
-"""Maps Kafka errors to command-line errors: the only such table."""
+"""Maps errors of Kafka and of the registry to command-line errors: the only such table."""
 
 from kio.schema.errors import ErrorCode
 
@@ -13,9 +13,13 @@ from headgate.kafka_client.errors import (
     PartitionNotFound,
     TopicNotFound,
 )
+from headgate.proxy.errors import ProxyError, SchemaNotFound, SchemaUnavailable
+from headgate.serdes import InvalidSchema, RegistryClientError, RegistryUnavailable, UnknownSchema
 
 _START_ONE = "start one with headgate up, or point -b (HEADGATE_BOOTSTRAP_SERVER) at a running one"
 _USE_CONFIG = "check the file of --kafka-config (HEADGATE_KAFKA_CONFIG)"
+_REGISTRY = "start a registry with headgate up, or set --registry (HEADGATE_REGISTRY_URL)"
+_LIST_SCHEMAS = "headgate schema list shows all subjects"
 _NEXT_STEP = {
     ErrorCode.topic_already_exists: "headgate topic describe shows it; headgate topic alter changes it",
     ErrorCode.invalid_topic_exception: "use up to 249 letters, digits, dots, dashes and underscores",
@@ -60,6 +64,17 @@ def explained(fault: KafkaClientError) -> CommandError:
             return _refused(fault.subject, fault.kafka_code, fault.kafka_message or "")
         case _:
             return CommandError(str(fault))
+
+
+def explained_schema(fault: RegistryClientError | InvalidSchema | ProxyError) -> CommandError:
+    """`ProxyError`: an error of `proxy.schemas`."""
+    match fault:
+        case UnknownSchema() | SchemaNotFound():
+            return AnswerIsNo("there is no such schema", why=str(fault), next_step=_LIST_SCHEMAS)
+        case RegistryUnavailable() | SchemaUnavailable():
+            return Unreachable("the schema registry did not respond", why=str(fault), next_step=_REGISTRY)
+        case _:
+            return CommandError("the schema cannot be used", why=str(fault))
 
 
 def too_many_replicas(fault: KafkaClientError, brokers: int) -> CommandError:

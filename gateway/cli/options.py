@@ -27,6 +27,11 @@ KafkaConfig: TypeAlias = Annotated[
         help="Properties file of a Kafka client with the TLS and SASL settings of the cluster.",
     ),
 ]
+DEFAULT_REGISTRY_URL = "http://127.0.0.1:8081"
+RegistryUrl: TypeAlias = Annotated[
+    str,
+    typer.Option("--registry", envvar="HEADGATE_REGISTRY_URL", metavar="URL", help="The schema registry's address."),
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 TopicName: TypeAlias = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", autocompletion=complete_topic)]

@@ -9,7 +9,14 @@ from typing import Annotated
 import typer
 
 from headgate.gateway.cli.errors import UsageError
-from headgate.gateway.cli.options import DEFAULT_BOOTSTRAP_SERVER, BootstrapServer, KafkaConfig, TopicName
+from headgate.gateway.cli.options import (
+    DEFAULT_BOOTSTRAP_SERVER,
+    DEFAULT_REGISTRY_URL,
+    BootstrapServer,
+    KafkaConfig,
+    RegistryUrl,
+    TopicName,
+)
 
 
 class Acks(StrEnum):
@@ -54,11 +61,38 @@ def produce(
     empty_as_null: Annotated[
         bool, typer.Option("--empty-as-null", "-Z", help="An empty value is null (a tombstone).")
     ] = False,
+    key_subject: Annotated[
+        str | None, typer.Option(metavar="SUBJECT", help="Encode keys with the latest schema of this subject.")
+    ] = None,
+    value_subject: Annotated[
+        str | None, typer.Option(metavar="SUBJECT", help="Encode values with the latest schema of this subject.")
+    ] = None,
+    key_schema: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Register this schema for keys, and encode them with it.")
+    ] = None,
+    value_schema: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Register this schema for values, and encode them with it.")
+    ] = None,
+    key_schema_id: Annotated[
+        int | None, typer.Option(min=1, metavar="ID", help="Encode keys with this schema.")
+    ] = None,
+    value_schema_id: Annotated[
+        int | None, typer.Option(min=1, metavar="ID", help="Encode values with this schema.")
+    ] = None,
+    dead_letter: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Append lines that cannot be sent to this file, and continue."),
+    ] = None,
+    registry: RegistryUrl = DEFAULT_REGISTRY_URL,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     kafka_config: KafkaConfig = None,
     json: Annotated[bool, typer.Option("--json", help="Print partition and offset of each record as JSON.")] = False,
 ) -> None:
-    """Send records: each line of standard input is the value of one."""
+    """Send records: each line of standard input is the value of one.
+
+    With a schema, a value is JSON and is encoded (Avro in its JSON encoding, JSON Schema, Protobuf).
+    """
+    from headgate.gateway.cli.payload_schema import payload_schema
     from headgate.gateway.cli.produce_loop import ProduceLoop
     from headgate.gateway.kafka.cluster import connection_options
     from headgate.gateway.records.format import BadFormat, unescape
@@ -71,6 +105,12 @@ def produce(
         )
     if value is not None and (files or from_json):
         raise UsageError("--value cannot be combined with files or --from-json", next_step="remove these arguments")
+    schemas = {
+        "key": payload_schema(topic, "key", key_subject, key_schema, key_schema_id),
+        "value": payload_schema(topic, "value", value_subject, value_schema, value_schema_id),
+    }
+    if base64 and any(schemas.values()):
+        raise UsageError("a payload with a schema is JSON, not base64", next_step="remove --base64 or the schema")
     try:
         line_format = LineFormat(
             as_json=from_json,
@@ -81,11 +121,22 @@ def produce(
             headers=tuple(_header(pair) for pair in header or []),
             partition=partition,
             timestamp_ms=None if timestamp is None else parse_timestamp(timestamp, time.time_ns() // 1_000_000),
+            encoded=frozenset(part for part, schema in schemas.items() if schema is not None),
         )
     except (InvalidTimestamp, BadFormat) as error:
         raise UsageError(str(error)) from error
     connection = connection_options(bootstrap_server, kafka_config)
-    sending = ProduceLoop(connection, topic, acks, compression, print_receipts=json)
+    sending = ProduceLoop(
+        connection,
+        topic,
+        acks,
+        compression,
+        registry_url=registry,
+        key_schema=schemas["key"],
+        value_schema=schemas["value"],
+        dead_letter=dead_letter,
+        print_receipts=json,
+    )
     sending.run(line_format, files or [], None if value is None else os.fsencode(value))
 
 

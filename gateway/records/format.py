@@ -3,8 +3,8 @@
 | | |
 |---|---|
 | `%t` `%p` `%o` | topic, partition, offset |
-| `%k` `%s` | key, value |
-| `%K` `%S` | their lengths; -1 for null |
+| `%k` `%s` | key, value; decoded if they have a schema |
+| `%K` `%S` | lengths of the payloads; -1 for null |
 | `%R` | the value's length as four bytes, big endian |
 | `%T` | timestamp in milliseconds |
 | `%h` | headers: `name=value`, separated by commas |
@@ -17,7 +17,7 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 
-from headgate.gateway.records.record import Record
+from headgate.gateway.records.record import Record, Text
 
 Piece = Callable[[Record], bytes]
 
@@ -73,8 +73,8 @@ def _fields(null: bytes) -> dict[str, bytes | Piece]:
         "t": lambda record: record.topic.encode(),
         "p": lambda record: b"%d" % record.partition,
         "o": lambda record: b"%d" % record.offset,
-        "k": lambda record: null if record.key is None else record.key,
-        "s": lambda record: null if record.value is None else record.value,
+        "k": lambda record: _output(record.key, record.key_text, null),
+        "s": lambda record: _output(record.value, record.value_text, null),
         "K": lambda record: b"%d" % _length(record.key),
         "S": lambda record: b"%d" % _length(record.value),
         "R": lambda record: struct.pack(">i", _length(record.value)),
@@ -83,6 +83,12 @@ def _fields(null: bytes) -> dict[str, bytes | Piece]:
             name.encode() + b"=" + (null if value is None else value) for name, value in record.headers
         ),
     }
+
+
+def _output(payload: bytes | None, text: Text | None, null: bytes) -> bytes:
+    if text is not None:
+        return text.content
+    return null if payload is None else payload
 
 
 def _length(content: bytes | None) -> int:

@@ -1,7 +1,7 @@
 """Parses input lines into records to send. No I/O: chunks of bytes in, records out."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headgate.gateway.records.json_lines import BadRecord, decoded, record_of
 from headgate.gateway.records.record import NewRecord
@@ -22,20 +22,22 @@ class LineFormat:
     headers: tuple[tuple[str, bytes | None], ...] = ()
     partition: int | None = None
     timestamp_ms: int | None = None
+    encoded: frozenset[str] = frozenset()
+    """`key` and `value`, if a schema encodes them. Their text must be JSON."""
 
     def record(self, line: bytes) -> NewRecord:
         """Parse a line. Options provide the fields that the line lacks. Raises BadRecord."""
         if self.as_json:
-            read = record_of(line)
+            read = record_of(line, self.encoded)
         else:
             key, value = self._split(line)
             read = NewRecord(key, value)
-        return NewRecord(
-            self.key if read.key is None else read.key,
-            read.value,
-            read.headers + self.headers,
-            self.partition if read.partition is None else read.partition,
-            self.timestamp_ms if read.timestamp_ms is None else read.timestamp_ms,
+        return replace(
+            read,
+            key=self.key if read.key is None else read.key,
+            headers=read.headers + self.headers,
+            partition=self.partition if read.partition is None else read.partition,
+            timestamp_ms=self.timestamp_ms if read.timestamp_ms is None else read.timestamp_ms,
         )
 
     def _split(self, line: bytes) -> tuple[bytes | None, bytes | None]:

@@ -1,0 +1,67 @@
+"""Encodes JSON payloads with registered schemas, with the rules of the REST proxy (`proxy.schemas`)."""
+
+from dataclasses import dataclass, replace
+
+from headgate.gateway.records.json_lines import BadRecord
+from headgate.gateway.records.record import NewRecord
+from headgate.proxy.errors import ConversionFailed, InvalidPayload
+from headgate.proxy.formats import Format, SchemaChoice
+from headgate.proxy.schemas import SchemaEncoders
+from headgate.serdes import AsyncRegistryClient, EncodeError
+from headgate.serdes.json_text import loads
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadSchema:
+    """The schema of all keys or all values: an id, a text to register under the subject, or the latest version."""
+
+    subject: str
+    schema_id: int | None = None
+    text: str | None = None
+    format: Format | None = None
+    """The language of `text`."""
+
+
+class RecordEncoder:
+    """A schema id in a record takes precedence over the schemas of the constructor."""
+
+    def __init__(
+        self, registry: AsyncRegistryClient, topic: str, key: PayloadSchema | None, value: PayloadSchema | None
+    ) -> None:
+        # A copied record keeps its schema, which need not be registered under the subject of the new topic.
+        self._encoders = SchemaEncoders(registry, subject_checked=False)
+        self._topic = topic
+        self._key = key
+        self._value = value
+
+    async def prepare(self) -> None:
+        """Find or register the schemas now, so that a wrong schema fails before the first record. Raises ProxyError."""
+        for schema in (self._key, self._value):
+            if schema is not None:
+                await self._encoders.find(schema.format, self._choice(schema))
+
+    def applies_to(self, record: NewRecord) -> bool:
+        return bool(self._key or self._value or record.key_schema_id or record.value_schema_id)
+
+    async def encode(self, record: NewRecord) -> NewRecord:
+        """Raises BadRecord if a payload does not match its schema, and ProxyError if a schema is not available."""
+        key = await self._encoded("key", record.key, record.key_schema_id, self._key)
+        value = await self._encoded("value", record.value, record.value_schema_id, self._value)
+        return replace(record, key=key, value=value)
+
+    async def _encoded(
+        self, part: str, payload: bytes | None, schema_id: int | None, schema: PayloadSchema | None
+    ) -> bytes | None:
+        if schema_id is not None:
+            schema = PayloadSchema(f"{self._topic}-{part}", schema_id)
+        if payload is None or schema is None:
+            return payload
+        choice = self._choice(schema)
+        found = self._encoders.cached(schema.format, choice) or await self._encoders.find(schema.format, choice)
+        try:
+            return found.encode(loads(payload))
+        except (EncodeError, ConversionFailed, InvalidPayload) as error:
+            raise BadRecord(f"the {part}: {error}") from error
+
+    def _choice(self, schema: PayloadSchema) -> SchemaChoice:
+        return SchemaChoice(schema.schema_id, None, schema.text, schema.subject, topic=self._topic)

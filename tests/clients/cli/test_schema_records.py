@@ -1,0 +1,201 @@
+"""`headgate produce` and `headgate consume` with registered schemas, against a live broker and registry."""
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.cli.conftest import Cli
+from tests.live.headgate_registry import HeadgateRegistry
+
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "note", "type": ["null", "string"], "default": None},
+    ],
+}
+GOOD = [{"id": 1, "note": None}, {"id": 2, "note": {"string": "two\nlines"}}]
+PERSON = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+PROTO = 'syntax = "proto3"; message Ping { string host = 1; int32 times = 2; }'
+
+
+def lines(documents: list[object]) -> bytes:
+    return b"".join(json.dumps(document).encode() + b"\n" for document in documents)
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    server = HeadgateRegistry(tmp_path_factory.mktemp("registry"))
+    server.start()
+    yield server.url
+    server.stop()
+
+
+@pytest.fixture
+def avro(cli: Cli) -> str:
+    path = cli.folder / "order.avsc"
+    path.write_text(json.dumps(ORDER))
+    return str(path)
+
+
+@pytest.fixture
+def schemas(cli: Cli, registry: str) -> Cli:
+    """The command line with the registry's address."""
+
+    class WithRegistry(Cli):
+        @property
+        def environment(self) -> dict[str, str]:
+            return super().environment | {"HEADGATE_REGISTRY_URL": registry}
+
+    return WithRegistry(cli.address, cli.folder, cli._launcher)
+
+
+def test_avro_json_schema_and_protobuf_are_encoded_and_printed_as_json(schemas: Cli, avro: str, tmp_path: Path) -> None:
+    schemas("produce", "sr-avro", "--value-schema", avro, stdin=lines(list(GOOD)))
+    assert [json.loads(line) for line in schemas("consume", "sr-avro", "-e").lines] == GOOD
+
+    (tmp_path / "person.json").write_text(json.dumps(PERSON))
+    schemas("produce", "sr-json", "--value-schema", str(tmp_path / "person.json"), "-v", '{"name":"Ada"}')
+    assert schemas("consume", "sr-json", "-e").out == b'{"name":"Ada"}\n'
+
+    (tmp_path / "ping.proto").write_text(PROTO)
+    schemas("produce", "sr-proto", "--value-schema", str(tmp_path / "ping.proto"), "-v", '{"host":"a"}')
+    assert json.loads(schemas("consume", "sr-proto", "-e").out) == {"host": "a", "times": 0}
+
+
+def test_keys_are_encoded_and_decoded_too(schemas: Cli, avro: str) -> None:
+    schemas("produce", "sr-key", "--key-schema", avro, "-k", '{"id":7,"note":null}', "-v", "plain")
+    assert schemas("consume", "sr-key", "-e", "-k", "-K", "|").out == b'{"id":7,"note":null}|plain\n'
+    (row,) = [json.loads(line) for line in schemas("consume", "sr-key", "-e", "--json").lines]
+    assert row["key"] == {"id": 7, "note": None}
+    assert row["key_schema_id"] > 0
+    assert row["value"] == "plain"
+    assert "value_schema_id" not in row
+
+
+def test_raw_prints_the_payload_unchanged(schemas: Cli, avro: str) -> None:
+    schemas("produce", "sr-raw", "--value-schema", avro, stdin=lines(GOOD[:1]))
+    raw = schemas("consume", "sr-raw", "-e", "--raw").out
+    assert raw[:1] == b"\0"
+    assert raw[5:] == b"\x02\x00\n"
+    assert schemas("consume", "sr-raw", "-e", "-s", "value=hex").out == raw[:-1].hex().encode() + b"\n"
+    assert schemas("consume", "sr-raw", "-e", "-f", "%S").out == b"7"
+
+
+def test_json_lines_copy_decoded_records_and_poison_without_loss(schemas: Cli, avro: str) -> None:
+    schemas("produce", "sr-from", "--value-schema", avro, stdin=lines([*GOOD, {"id": 3}]))
+    poison = schemas("consume", "sr-from", "-n", "1", "--raw").out
+    schemas("produce", "sr-from", "-J", stdin=json.dumps({"value_base64": b64(poison)}).encode())
+    copied = schemas("consume", "sr-from", "-e", "--json", code=1).out
+    schemas("produce", "sr-to", "-J", stdin=copied)
+    before, after = (
+        [base64_of(line) for line in schemas("consume", topic, "-e", "--json", "--base64").lines]
+        for topic in ("sr-from", "sr-to")
+    )
+    assert after == before
+
+
+def base64_of(line: str) -> str:
+    return str(json.loads(line)["value_base64"])
+
+
+def poisoned(schemas: Cli, topic: str, avro: str) -> list[bytes]:
+    """Fill a topic: two good records around one of each kind of poison. Returns the bad payloads."""
+    schemas("produce", topic, "--value-schema", avro, stdin=lines(GOOD[:1]))
+    frame = schemas("consume", topic, "-n", "1", "--raw").out[:5]
+    bad = [frame + b"\x02", frame + b"\x02\x00\xff", b"\x00\x00\x0f\xff\xff\x02\x00"]
+    for payload in bad:
+        schemas("produce", topic, "-J", stdin=json.dumps({"value_base64": b64(payload)}).encode())
+    schemas("produce", topic, "--value-subject", f"{topic}-value", stdin=lines(GOOD[1:]))
+    return bad
+
+
+def b64(payload: bytes) -> str:
+    return base64.b64encode(payload).decode()
+
+
+def test_poison_is_reported_and_good_records_are_printed(schemas: Cli, avro: str) -> None:
+    bad = poisoned(schemas, "sr-poison", avro)
+    done = schemas("consume", "sr-poison", "-e", code=1)
+    assert [json.loads(line) for line in done.lines] == GOOD
+    assert "sr-poison-0 offset 1: the value is poison: TRUNCATED (schema" in done.err
+    assert re.search(r"why: UNKNOWN_SCHEMA 1, TRUNCATED 1, TRAILING_BYTES 1", done.err)
+
+    rows = [json.loads(line) for line in schemas("consume", "sr-poison", "-e", "--json", code=1).lines]
+    assert [row.get("poison", {}).get("reason") for row in rows] == [
+        None,
+        "TRUNCATED",
+        "TRAILING_BYTES",
+        "UNKNOWN_SCHEMA",
+        None,
+    ]
+    assert [row["value_base64"] for row in rows[1:4]] == [b64(payload) for payload in bad]
+
+
+def test_poison_can_be_skipped_or_end_the_command(schemas: Cli, avro: str) -> None:
+    poisoned(schemas, "sr-skip", avro)
+    skipped = schemas("consume", "sr-skip", "-e", "--on-poison", "skip")
+    assert [json.loads(line) for line in skipped.lines] == GOOD
+    assert skipped.err == ""
+    failed = schemas("consume", "sr-skip", "-e", "--on-poison", "fail", code=1)
+    assert [json.loads(line) for line in failed.lines] == GOOD[:1]
+    assert "offset 1: the value is poison: TRUNCATED" in failed.err
+
+
+def test_a_group_that_fails_at_poison_reads_it_again(schemas: Cli, avro: str) -> None:
+    poisoned(schemas, "sr-group", avro)
+    arguments = ("consume", "sr-group", "-g", "sr-group-readers", "-e")
+    first = schemas(*arguments, "--on-poison", "fail", code=1)
+    again = schemas(*arguments, "--on-poison", "fail", code=1)
+    assert [json.loads(line) for line in first.lines] == GOOD[:1]
+    assert again.lines == []
+    assert "offset 1: the value is poison" in again.err
+    rest = schemas(*arguments, "--on-poison", "skip")
+    assert [json.loads(line) for line in rest.lines] == GOOD[1:]
+
+
+def test_a_group_moves_poison_to_the_dead_letter_topic_once(schemas: Cli, avro: str) -> None:
+    bad = poisoned(schemas, "sr-dead", avro)
+    arguments = ("consume", "sr-dead", "-g", "sr-dead-readers", "-e", "--on-poison", "dead-letter")
+    assert [json.loads(line) for line in schemas(*arguments).lines] == GOOD
+    assert schemas(*arguments).lines == []
+    letters = [json.loads(line) for line in schemas("consume", "sr-dead.dead", "-e", "--json", "--base64").lines]
+    assert sorted(letter["value_base64"] for letter in letters) == sorted(map(b64, bad))
+    refused = schemas("consume", "sr-dead", "-e", "--on-poison", "dead-letter", code=2)
+    assert "needs --group" in refused.err
+
+
+def test_a_schema_can_be_chosen_for_payloads_without_an_id(schemas: Cli, avro: str) -> None:
+    schemas("produce", "sr-body", "--value-schema", avro, stdin=lines(GOOD[:1]))
+    (row,) = [json.loads(line) for line in schemas("consume", "sr-body", "-e", "--json").lines]
+    schemas("produce", "sr-bare", "-J", stdin=json.dumps({"value_base64": b64(b"\x02\x00")}).encode())
+    for chosen in (("--value-schema-id", str(row["value_schema_id"])), ("--value-subject", "sr-body-value")):
+        assert json.loads(schemas("consume", "sr-bare", "-e", *chosen).out) == GOOD[0]
+    missing = schemas("consume", "sr-bare", "-e", "--value-subject", "none-value", code=3)
+    assert "there is no such schema" in missing.err
+
+
+def test_rejected_lines_are_named_and_kept(schemas: Cli, avro: str, tmp_path: Path) -> None:
+    given = lines([GOOD[0], {"id": "x", "note": None}, {"note": None}]) + b"not json\n" + lines(GOOD[1:])
+    stopped = schemas("produce", "sr-lines", "--value-schema", avro, stdin=given, code=1)
+    assert "line 2 cannot be sent" in stopped.err
+    assert "id" in stopped.err
+    kept = tmp_path / "rejected"
+    done = schemas("produce", "sr-kept", "--value-schema", avro, "--dead-letter", str(kept), stdin=given, code=1)
+    assert "3 of 5 records were rejected" in done.err
+    assert [f"line {number} rejected" in done.err for number in range(1, 6)] == [False, True, True, True, False]
+    assert kept.read_bytes() == b"".join(given.splitlines(keepends=True)[1:4])
+    assert [json.loads(line) for line in schemas("consume", "sr-kept", "-e").lines] == GOOD
+
+
+def test_a_registry_that_is_down_is_named(cli: Cli, schemas: Cli, avro: str) -> None:
+    schemas("produce", "sr-down", "--value-schema", avro, stdin=lines(GOOD[:1]))
+    down = cli("consume", "sr-down", "-e", "--registry", "http://127.0.0.1:1", code=1)
+    assert "REGISTRY_UNAVAILABLE 1" in down.err
+    written = cli("produce", "sr-down", "--value-subject", "x", "--registry", "http://127.0.0.1:1", "-v", "1", code=4)
+    assert "the schema registry did not respond" in written.err
