@@ -1,7 +1,7 @@
 """Row-wise Avro: schemas, resolution, a strict decoder and a strict encoder."""
 
 from headgate.serdes.avro.binary import Fault
-from headgate.serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX, Decoder, decode
+from headgate.serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX, Decoder
 from headgate.serdes.avro.encoder import Encoder
 from headgate.serdes.avro.json_encoding import JsonEncoding
 from headgate.serdes.avro.json_to_binary import JsonToBinary
@@ -22,7 +22,6 @@ __all__ = [
     "JsonToBinary",
     "Nanoseconds",
     "Schema",
-    "decode",
     "parse",
     "resolve",
 ]

@@ -5,18 +5,9 @@ columnar decoder must have the same results: tests use this decoder as the refer
 """
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from headgate.serdes.avro.binary import (
-    READERS,
-    Fault,
-    corrupt,
-    long_to_float,
-    read_long,
-    read_string,
-    skip_bytes,
-    truncated,
-)
+from headgate.serdes.avro.binary import READERS, Fault, corrupt, read_long, read_string, skip_bytes, truncated
 from headgate.serdes.avro.column_size import (
     UUID_CHARS,
     ColumnLimits,
@@ -26,7 +17,6 @@ from headgate.serdes.avro.column_size import (
     item_bytes,
 )
 from headgate.serdes.avro.defaults import default_value
-from headgate.serdes.avro.logical import reader_of
 from headgate.serdes.avro.resolution import (
     ArrayPlan,
     EnumPlan,
@@ -40,7 +30,20 @@ from headgate.serdes.avro.resolution import (
     Unresolvable,
     resolve,
 )
-from headgate.serdes.avro.schema import Array, Enum, Fixed, Logical, Map, Primitive, Record, Schema, Union, is_zero_size
+from headgate.serdes.avro.scalar_decoder import (
+    Read,
+    State,
+    converted_reader,
+    counted_reader,
+    enum_reader,
+    enum_skipper,
+    fixed_reader,
+    scalar_reader,
+    tagged_reader,
+    too_large,
+    unresolvable_reader,
+)
+from headgate.serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, is_zero_size
 from headgate.serdes.outcome import Poison, Reason
 
 DEPTH_MAX: Final = 100
@@ -48,20 +51,6 @@ DEPTH_MAX: Final = 100
 
 ZERO_SIZE_ITEMS_MAX: Final = 4096
 """Array items of zero bytes in one body. The bytes do not limit their count, and each item uses memory."""
-
-
-class State:
-    """The limits that one body has used so far."""
-
-    __slots__ = ("bytes_left", "depth", "zero_size_items")
-
-    def __init__(self, bytes_left: int) -> None:
-        self.depth = 0
-        self.zero_size_items = 0
-        self.bytes_left = bytes_left
-
-
-Read: TypeAlias = Callable[[bytes, int, State], tuple[Any, int]]
 
 
 class Decoder:
@@ -92,7 +81,7 @@ class Decoder:
             if isinstance(self.plan, Unresolvable):
                 raise Fault(Reason.UNRESOLVABLE, self.plan.detail)
             if self._bytes_left < 0:
-                raise _too_large()
+                raise too_large()
             value, end = self._read(body, 0, State(self._bytes_left))
         except Fault as fault:
             return Poison(fault.reason, fault.describe(), body)
@@ -101,11 +90,6 @@ class Decoder:
         if end != len(body):
             return Poison(Reason.TRAILING_BYTES, f"{len(body) - end} bytes left over at {end}", body)
         return value  # type: ignore[no-any-return]  # the closures return any value of the schema
-
-
-def decode(body: bytes, writer: Schema, reader: Schema | None = None) -> object | Poison:
-    """Compile and decode once. Use a `Decoder` for several bodies."""
-    return Decoder(writer, reader).decode(body)
 
 
 class _Compiler:
@@ -125,11 +109,13 @@ class _Compiler:
 
     def _reader(self, plan: Plan) -> Read:
         if isinstance(plan, ScalarPlan):
-            return self._text(Primitive(plan.reader, plan.logical), _scalar(plan))
+            return self._text(Primitive(plan.reader, plan.logical), scalar_reader(plan))
         if isinstance(plan, FixedPlan):
-            return self._text(Fixed("", plan.size, (), plan.logical), _converted(_fixed(plan.size), plan.logical))
+            return self._text(
+                Fixed("", plan.size, (), plan.logical), converted_reader(fixed_reader(plan.size), plan.logical)
+            )
         if isinstance(plan, EnumPlan):
-            return self._text(plan.reader, _enum(plan))
+            return self._text(plan.reader, enum_reader(plan))
         if isinstance(plan, ArrayPlan):
             return _array(self._reader(plan.items), plan.zero_size, self._entry_bytes(plan.reader))
         if isinstance(plan, MapPlan):
@@ -138,10 +124,10 @@ class _Compiler:
             return _union([self._reader(branch) for branch in plan.branches])
         if isinstance(plan, IntoUnion):
             read = self._reader(plan.plan)
-            return _tagged(plan.name, read) if self._tag_unions and plan.name != "null" else read
+            return tagged_reader(plan.name, read) if self._tag_unions and plan.name != "null" else read
         if isinstance(plan, RecordPlan) and plan.error is None:
             return self._record(plan)
-        return _unresolvable(plan.detail if isinstance(plan, Unresolvable) else str(plan.error))
+        return unresolvable_reader(plan.detail if isinstance(plan, Unresolvable) else str(plan.error))
 
     def _entry_bytes(self, reader: Array | Map) -> int:
         return 0 if self._columns is None else entry_bytes(reader, self._columns.recursion_max)
@@ -150,11 +136,11 @@ class _Compiler:
         if self._columns is None or not is_text(reader):
             return read
         if isinstance(reader, Primitive):
-            return _counted(read, None)
-        return _counted(read, UUID_CHARS if isinstance(reader, Fixed) else 0)
+            return counted_reader(read, None)
+        return counted_reader(read, UUID_CHARS if isinstance(reader, Fixed) else 0)
 
     def _key(self) -> Read:
-        return read_string if self._columns is None else _counted(read_string, None)
+        return read_string if self._columns is None else counted_reader(read_string, None)
 
     def _record(self, plan: RecordPlan) -> Read:
         if plan in self._records:
@@ -189,9 +175,9 @@ class _Compiler:
         if isinstance(schema, Primitive):
             return skip_bytes if schema.kind in ("bytes", "string") else READERS[schema.kind]
         if isinstance(schema, Fixed):
-            return _fixed(schema.size)
+            return fixed_reader(schema.size)
         if isinstance(schema, Enum):
-            return _skip_enum(len(schema.symbols))
+            return enum_skipper(len(schema.symbols))
         if isinstance(schema, Array):
             return _array(self._skipper(schema.items), is_zero_size(schema.items), 0)
         if isinstance(schema, Map):
@@ -217,89 +203,6 @@ def _default_maker(schema: Schema, default: object) -> Callable[[], object]:
     return lambda: default_value(schema, default)
 
 
-def _unresolvable(detail: str) -> Read:
-    def read(data: bytes, pos: int, state: State) -> tuple[Any, int]:
-        raise Fault(Reason.UNRESOLVABLE, detail)
-
-    return read
-
-
-def _tagged(name: str, read: Read) -> Read:
-    def tagged(data: bytes, pos: int, state: State) -> tuple[Any, int]:
-        value, end = read(data, pos, state)
-        return (name, value), end
-
-    return tagged
-
-
-def _scalar(plan: ScalarPlan) -> Read:
-    read: Read
-    if plan.writer == plan.reader or (plan.writer, plan.reader) in (("int", "long"), ("float", "double")):
-        read = READERS[plan.writer]
-    elif {plan.writer, plan.reader} == {"bytes", "string"}:
-        read = READERS[plan.reader]
-    else:
-        number = READERS[plan.writer]
-        convert: Callable[[Any], float] = long_to_float if plan.reader == "float" else float
-
-        def read(data: bytes, pos: int, state: State) -> tuple[Any, int]:
-            value, end = number(data, pos, state)
-            return convert(value), end
-
-    return _converted(read, plan.logical)
-
-
-def _converted(read: Read, logical: Logical | None) -> Read:
-    if logical is None:
-        return read
-    convert = reader_of(logical)
-
-    def converted(data: bytes, pos: int, state: State) -> tuple[Any, int]:
-        value, end = read(data, pos, state)
-        try:
-            return convert(value), end
-        except ValueError as error:
-            raise Fault(Reason.INVALID_VALUE, f"{error} at {pos}") from None
-
-    return converted
-
-
-def _fixed(size: int) -> Read:
-    def read(data: bytes, pos: int, state: State) -> tuple[Any, int]:
-        end = pos + size
-        if end > len(data):
-            raise truncated(f"{size} bytes", pos)
-        return data[pos:end], end
-
-    return read
-
-
-def _enum(plan: EnumPlan) -> Read:
-    symbols = [None if target is None else plan.reader.symbols[target] for target in plan.targets]
-    count = len(symbols)
-
-    def read(data: bytes, pos: int, state: State) -> tuple[Any, int]:
-        index, end = read_long(data, pos)
-        if not 0 <= index < count:
-            raise corrupt(f"enum symbol {index} of {count}", pos)
-        symbol = symbols[index]
-        if symbol is None:
-            raise Fault(Reason.UNRESOLVABLE, f"the reader has no symbol {plan.writer.symbols[index]!r:.200}")
-        return symbol, end
-
-    return read
-
-
-def _skip_enum(count: int) -> Read:
-    def skip(data: bytes, pos: int, state: State) -> tuple[Any, int]:
-        index, end = read_long(data, pos)
-        if not 0 <= index < count:
-            raise corrupt(f"enum symbol {index} of {count}", pos)
-        return None, end
-
-    return skip
-
-
 def _union(branches: list[Read]) -> Read:
     count = len(branches)
 
@@ -310,23 +213,6 @@ def _union(branches: list[Read]) -> Read:
         return branches[index](data, end, state)
 
     return read
-
-
-def _counted(read: Read, size: int | None) -> Read:
-    """Count a text: of a fixed size, of its encoded length (None), or of its symbol (0)."""
-
-    def counted(data: bytes, pos: int, state: State) -> tuple[Any, int]:
-        value, end = read(data, pos, state)
-        state.bytes_left -= size or (read_long(data, pos)[0] if size is None else len(value.encode()))
-        if state.bytes_left < 0:
-            raise _too_large()
-        return value, end
-
-    return counted
-
-
-def _too_large() -> Fault:
-    return Fault(Reason.TOO_LARGE, "too large as columns")
 
 
 def _too_deep() -> Fault:
@@ -354,9 +240,7 @@ def _record(
             fault.path.append(f".{name}")
             raise
         if default_size:
-            state.bytes_left -= default_size
-            if state.bytes_left < 0:
-                raise _too_large()
+            state.use(default_size)
         for made, make in makers:
             out[made] = make()
         state.depth -= 1
@@ -387,9 +271,7 @@ def _block(data: bytes, pos: int, state: State, zero_size: bool, size: int) -> t
     elif count > len(data) - at:
         raise truncated(f"a block of {count} items", pos)
     if size:
-        state.bytes_left -= count * size
-        if state.bytes_left < 0:
-            raise _too_large()
+        state.use(count * size)
     return count, at, end
 
 

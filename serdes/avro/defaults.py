@@ -9,7 +9,8 @@ import struct
 from typing import Final
 
 from headgate.serdes.avro.logical import reader_of
-from headgate.serdes.avro.schema import Array, Enum, Fixed, Logical, Map, Primitive, Record, Schema, Union
+from headgate.serdes.avro.schema import Array, Enum, Field, Fixed, Logical, Map, Primitive, Record, Schema, Union
+from headgate.serdes.errors import EncodeError
 
 DEFAULT_DEPTH_MAX: Final = 100
 """Nested levels of a default. A record whose default omits a field of the same record type would never end."""
@@ -27,6 +28,16 @@ class _Endless(ValueError):
 def default_value(schema: Schema, json_value: object) -> object:
     """A new value on each call. Raises `ValueError` if the default does not match its schema."""
     return _Defaults().value(schema, json_value, 0)
+
+
+def missing_value(field: Field) -> object:
+    """The default of a field without a value. Raises EncodeError."""
+    if not field.has_default:
+        raise EncodeError("no value for this field, which has no default")
+    try:
+        return default_value(field.schema, field.default)
+    except ValueError as error:
+        raise EncodeError(f"no value, and the default is not valid: {error}") from None
 
 
 def default_branch(union: Union, json_value: object) -> int:

@@ -9,19 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headgate.serdes.avro.binary import write_long
-from headgate.serdes.avro.decoder import DEPTH_MAX, ZERO_SIZE_ITEMS_MAX
-from headgate.serdes.avro.defaults import default_value
+from headgate.serdes.avro.decoder import ZERO_SIZE_ITEMS_MAX
+from headgate.serdes.avro.defaults import missing_value
 from headgate.serdes.avro.scalar_encoder import (
     Buffer,
     Write,
     converted_writer,
+    deeper,
     enum_writer,
     fixed_writer,
     primitive_writer,
     write_string,
     wrong,
 )
-from headgate.serdes.avro.schema import Array, Enum, Fixed, Map, Primitive, Record, Schema, Union, is_zero_size
+from headgate.serdes.avro.schema import Array, Enum, Field, Fixed, Map, Primitive, Record, Schema, Union, is_zero_size
 from headgate.serdes.avro.union_encoder import union_writer
 from headgate.serdes.errors import EncodeError
 
@@ -78,33 +79,11 @@ class _Compiler:
     def _record(self, schema: Record) -> Write:
         if schema in self._records:
             return self._records[schema]
-        steps: list[tuple[str, Write, Callable[[], object] | None]] = []
+        steps: list[tuple[str, Write, Field]] = []
         names = None if self._ignore_unknown_fields else frozenset(field.name for field in schema.fields)
         write = self._records[schema] = _record(schema.name, steps, names)
-
-        def fill() -> None:
-            for field in schema.fields:
-                default = _default_maker(field.schema, field.default) if field.has_default else None
-                steps.append((field.name, self._writer(field.schema), default))
-
-        self._work.append(fill)
+        self._work.append(lambda: steps.extend((each.name, self._writer(each.schema), each) for each in schema.fields))
         return write
-
-
-def _default_maker(schema: Schema, default: object) -> Callable[[], object]:
-    def make() -> object:
-        try:
-            return default_value(schema, default)
-        except ValueError as error:
-            raise EncodeError(f"no value, and the default is not valid: {error}") from None
-
-    return make
-
-
-def _enter(depth: int) -> int:
-    if depth >= DEPTH_MAX:
-        raise EncodeError(f"nested more than {DEPTH_MAX} levels deep")
-    return depth + 1
 
 
 def _array(item: Write, zero_size: bool) -> Write:
@@ -115,7 +94,7 @@ def _array(item: Write, zero_size: bool) -> Write:
             out.zero_size_items += len(value)
             if out.zero_size_items > ZERO_SIZE_ITEMS_MAX:
                 raise EncodeError(f"more than {ZERO_SIZE_ITEMS_MAX} items of no bytes")
-        depth = _enter(depth)
+        depth = deeper(depth)
         index = 0
         if value:
             write_long(out, len(value))
@@ -134,7 +113,7 @@ def _map(item: Write) -> Write:
     def write(out: Buffer, value: Any, depth: int) -> None:
         if not isinstance(value, Mapping):
             raise wrong(value, "map")
-        depth = _enter(depth)
+        depth = deeper(depth)
         key = None
         if value:
             write_long(out, len(value))
@@ -152,22 +131,15 @@ def _map(item: Write) -> Write:
     return write
 
 
-def _record(
-    record: str, steps: list[tuple[str, Write, Callable[[], object] | None]], names: frozenset[str] | None
-) -> Write:
+def _record(record: str, steps: list[tuple[str, Write, Field]], names: frozenset[str] | None) -> Write:
     def write(out: Buffer, value: Any, depth: int) -> None:
         if not isinstance(value, Mapping):
             raise wrong(value, f"record {record}")
-        depth = _enter(depth)
+        depth = deeper(depth)
         name = ""
         try:
-            for name, step, default in steps:
-                if name in value:
-                    step(out, value[name], depth)
-                elif default is not None:
-                    step(out, default(), depth)
-                else:
-                    raise EncodeError("no value for this field, which has no default")
+            for name, step, field in steps:
+                step(out, value[name] if name in value else missing_value(field), depth)
         except EncodeError as error:
             error.path.append(f".{name}")
             raise

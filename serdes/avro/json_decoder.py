@@ -3,141 +3,65 @@
 import math
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from headgate.serdes.avro.decoder import DEPTH_MAX
-from headgate.serdes.avro.defaults import default_value
+from headgate.serdes.avro.defaults import missing_value
+from headgate.serdes.avro.json_compiler import Convert, JsonCompiler
 from headgate.serdes.avro.logical import reader_of
+from headgate.serdes.avro.scalar_encoder import deeper, wrong
 from headgate.serdes.avro.schema import (
-    Array,
     Enum,
     Field,
     Fixed,
     Logical,
-    Map,
     Primitive,
-    Record,
-    Schema,
     Union,
     type_name,
 )
 from headgate.serdes.errors import EncodeError
-
-Convert: TypeAlias = Callable[[Any, int], Any]
 
 _FLOATS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "INF": math.inf, "-INF": -math.inf}
 _BITS: Final = {"int": 32, "long": 64}
 _FLOAT: Final = struct.Struct("<f")
 
 
-class FromJson:
-    """Compiles records from a work list, because chains of records can exceed the stack."""
-
+class FromJson(JsonCompiler):
     def __init__(self, tag_unions: bool) -> None:
+        super().__init__()
         self._tag_unions = tag_unions
-        self._records: dict[Record, Convert] = {}
-        self._work: list[Callable[[], None]] = []
 
-    def compile(self, schema: Schema) -> Convert:
-        convert = self._converter(schema)
-        while self._work:
-            self._work.pop()()
-        return convert
-
-    def _converter(self, schema: Schema) -> Convert:
+    def _scalar(self, schema: Primitive | Fixed | Enum) -> Convert:
         if isinstance(schema, Primitive):
             return _logical(schema.logical, _PRIMITIVES[schema.kind](schema.kind))
         if isinstance(schema, Fixed):
             return _logical(schema.logical, _fixed(schema.size))
-        if isinstance(schema, Enum):
-            return _enum(schema)
-        if isinstance(schema, Union):
-            return self._union(schema)
-        if isinstance(schema, Array):
-            return _array(self._converter(schema.items))
-        if isinstance(schema, Map):
-            return _map(self._converter(schema.values))
-        return self._record(schema)
+        return _enum(schema)
 
-    def _record(self, schema: Record) -> Convert:
-        if schema in self._records:
-            return self._records[schema]
-        steps: list[tuple[Field, Convert]] = []
-        convert = self._records[schema] = _record(schema.name, steps)
-        self._work.append(lambda: steps.extend((field, self._converter(field.schema)) for field in schema.fields))
-        return convert
-
-    def _union(self, schema: Union) -> Convert:
-        branches: dict[str, tuple[str, Convert]] = {}
+    def _union(self, schema: Union, branches: list[Convert]) -> Convert:
         names = [type_name(branch) for branch in schema.branches]
-        for name, branch in zip(names, schema.branches, strict=True):
-            if name != "null":
-                branches[name] = (name, self._converter(branch))
-        return _union(branches, "null" in names, ", ".join(names), self._tag_unions)
+        named = {name: branch for name, branch in zip(names, branches, strict=True) if name != "null"}
+        return _union(named, "null" in names, ", ".join(names), self._tag_unions)
+
+    def _fields(self, name: str, steps: list[tuple[Field, Convert]]) -> Convert:
+        return _record(name, steps)
 
 
-def _deeper(depth: int) -> int:
-    if depth >= DEPTH_MAX:
-        raise EncodeError(f"nested more than {DEPTH_MAX} levels deep")
-    return depth + 1
-
-
-def _wrong(document: object, wanted: str) -> EncodeError:
-    return EncodeError(f"{document!r:.60} ({type(document).__name__}) is not a {wanted}")
-
-
-def _union(branches: dict[str, tuple[str, Convert]], nullable: bool, names: str, tag: bool) -> Convert:
+def _union(branches: dict[str, Convert], nullable: bool, names: str, tag: bool) -> Convert:
     def convert(document: Any, depth: int) -> Any:
         if document is None and nullable:
             return None
         if not isinstance(document, Mapping) or len(document) != 1:
             raise EncodeError(f"{document!r:.60} does not name its branch: expected an object with one key of {names}")
         ((name, inner),) = document.items()
-        found = branches.get(name)
-        if found is None:
+        branch = branches.get(name)
+        if branch is None:
             raise EncodeError(f"the union of {names} has no branch {name!r:.200}")
-        label, branch = found
         try:
             value = branch(inner, depth)
         except EncodeError as error:
-            error.path.append(f".{label}")
+            error.path.append(f".{name}")
             raise
-        return (label, value) if tag else value
-
-    return convert
-
-
-def _array(item: Convert) -> Convert:
-    def convert(document: Any, depth: int) -> Any:
-        if not isinstance(document, list):
-            raise _wrong(document, "array")
-        depth = _deeper(depth)
-        out: list[Any] = []
-        try:
-            for entry in document:
-                out.append(item(entry, depth))  # noqa: PERF401  # its length is the place of a fault
-        except EncodeError as error:
-            error.path.append(f"[{len(out)}]")
-            raise
-        return out
-
-    return convert
-
-
-def _map(item: Convert) -> Convert:
-    def convert(document: Any, depth: int) -> Any:
-        if not isinstance(document, Mapping):
-            raise _wrong(document, "map")
-        depth = _deeper(depth)
-        key = None
-        out: dict[str, Any] = {}
-        try:
-            for key, entry in document.items():
-                out[key] = item(entry, depth)
-        except EncodeError as error:
-            error.path.append(f"[{key!r:.60}]")
-            raise
-        return out
+        return (name, value) if tag else value
 
     return convert
 
@@ -145,12 +69,12 @@ def _map(item: Convert) -> Convert:
 def _record(name: str, steps: list[tuple[Field, Convert]]) -> Convert:
     def convert(document: Any, depth: int) -> Any:
         if not isinstance(document, Mapping):
-            raise _wrong(document, f"record {name}")
-        depth = _deeper(depth)
+            raise wrong(document, f"record {name}")
+        depth = deeper(depth)
         out: dict[str, Any] = {}
         for field, step in steps:
             try:
-                out[field.name] = step(document[field.name], depth) if field.name in document else _default(field)
+                out[field.name] = step(document[field.name], depth) if field.name in document else missing_value(field)
             except EncodeError as error:
                 error.path.append(f".{field.name}")
                 raise
@@ -160,15 +84,6 @@ def _record(name: str, steps: list[tuple[Field, Convert]]) -> Convert:
         return out
 
     return convert
-
-
-def _default(field: Field) -> object:
-    if not field.has_default:
-        raise EncodeError("no value for this field, which has no default")
-    try:
-        return default_value(field.schema, field.default)
-    except ValueError as error:
-        raise EncodeError(f"no value, and the default is not valid: {error}") from None
 
 
 def _logical(logical: Logical | None, convert: Convert) -> Convert:
@@ -189,7 +104,7 @@ def _logical(logical: Logical | None, convert: Convert) -> Convert:
 
 def _latin_bytes(document: Any, wanted: str) -> bytes:
     if not isinstance(document, str):
-        raise _wrong(document, wanted)
+        raise wrong(document, wanted)
     try:
         return document.encode("latin-1")
     except UnicodeEncodeError:
@@ -211,7 +126,7 @@ def _enum(schema: Enum) -> Convert:
 
     def convert(document: Any, depth: int) -> str:
         if not isinstance(document, str) or document not in symbols:
-            raise _wrong(document, f"symbol of {schema.name}")
+            raise wrong(document, f"symbol of {schema.name}")
         return document
 
     return convert
@@ -220,7 +135,7 @@ def _enum(schema: Enum) -> Convert:
 def _null(_: str) -> Convert:
     def convert(document: Any, depth: int) -> None:
         if document is not None:
-            raise _wrong(document, "null")
+            raise wrong(document, "null")
 
     return convert
 
@@ -228,7 +143,7 @@ def _null(_: str) -> Convert:
 def _boolean(_: str) -> Convert:
     def convert(document: Any, depth: int) -> bool:
         if not isinstance(document, bool):
-            raise _wrong(document, "boolean")
+            raise wrong(document, "boolean")
         return document
 
     return convert
@@ -242,7 +157,7 @@ def _integer(kind: str) -> Convert:
         if isinstance(document, float) and document.is_integer() and abs(document) <= 1 << 53:
             document = int(document)
         if not isinstance(document, int) or isinstance(document, bool):
-            raise _wrong(document, kind)
+            raise wrong(document, kind)
         if not -end <= document < end:
             raise EncodeError(f"a number outside {_BITS[kind]} bits")
         return document
@@ -255,7 +170,7 @@ def _floating(kind: str) -> Convert:
         if isinstance(document, str) and document in _FLOATS:
             return _FLOATS[document]
         if not isinstance(document, (int, float)) or isinstance(document, bool):
-            raise _wrong(document, kind)
+            raise wrong(document, kind)
         try:
             if kind == "float":
                 _FLOAT.pack(document)
@@ -273,7 +188,7 @@ def _bytes(_: str) -> Convert:
 def _string(_: str) -> Convert:
     def convert(document: Any, depth: int) -> str:
         if not isinstance(document, str):
-            raise _wrong(document, "string")
+            raise wrong(document, "string")
         return document
 
     return convert

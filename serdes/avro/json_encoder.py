@@ -6,68 +6,35 @@ The binary encoder decides which values a type accepts and which union branch is
 import math
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from headgate.serdes.avro.binary import read_long
-from headgate.serdes.avro.decoder import DEPTH_MAX
-from headgate.serdes.avro.defaults import default_value
+from headgate.serdes.avro.defaults import missing_value
 from headgate.serdes.avro.encoder import Encoder
+from headgate.serdes.avro.json_compiler import Convert, JsonCompiler
 from headgate.serdes.avro.logical import writer_of
+from headgate.serdes.avro.scalar_encoder import deeper, wrong
 from headgate.serdes.avro.schema import (
-    Array,
     Enum,
     Field,
     Fixed,
-    Map,
     Primitive,
-    Record,
-    Schema,
     Union,
     type_name,
     unqualified,
 )
 from headgate.serdes.errors import EncodeError
 
-Convert: TypeAlias = Callable[[Any, int], Any]
 
+class ToJson(JsonCompiler):
+    def _scalar(self, schema: Primitive | Fixed | Enum) -> Convert:
+        return _scalar(schema)
 
-class ToJson:
-    """Compiles records from a work list, because chains of records can exceed the stack."""
+    def _union(self, schema: Union, branches: list[Convert]) -> Convert:
+        return _union(schema, branches)
 
-    def __init__(self) -> None:
-        self._records: dict[Record, Convert] = {}
-        self._work: list[Callable[[], None]] = []
-
-    def compile(self, schema: Schema) -> Convert:
-        convert = self._converter(schema)
-        while self._work:
-            self._work.pop()()
-        return convert
-
-    def _converter(self, schema: Schema) -> Convert:
-        if isinstance(schema, (Primitive, Fixed, Enum)):
-            return _scalar(schema)
-        if isinstance(schema, Union):
-            return _union(schema, [self._converter(branch) for branch in schema.branches])
-        if isinstance(schema, Array):
-            return _array(self._converter(schema.items))
-        if isinstance(schema, Map):
-            return _map(self._converter(schema.values))
-        return self._record(schema)
-
-    def _record(self, schema: Record) -> Convert:
-        if schema in self._records:
-            return self._records[schema]
-        steps: list[tuple[Field, Convert]] = []
-        convert = self._records[schema] = _record(schema.name, steps)
-        self._work.append(lambda: steps.extend((field, self._converter(field.schema)) for field in schema.fields))
-        return convert
-
-
-def _deeper(depth: int) -> int:
-    if depth >= DEPTH_MAX:
-        raise EncodeError(f"nested more than {DEPTH_MAX} levels deep")
-    return depth + 1
+    def _fields(self, name: str, steps: list[tuple[Field, Convert]]) -> Convert:
+        return _record(name, steps)
 
 
 def _scalar(schema: Primitive | Fixed | Enum) -> Convert:
@@ -152,62 +119,18 @@ def _union(schema: Union, converters: list[Convert]) -> Convert:
     return convert
 
 
-def _array(item: Convert) -> Convert:
-    def convert(value: Any, depth: int) -> Any:
-        if not isinstance(value, (list, tuple)):
-            raise EncodeError(f"{value!r:.60} ({type(value).__name__}) is not an array")
-        depth = _deeper(depth)
-        out: list[Any] = []
-        try:
-            for entry in value:
-                out.append(item(entry, depth))  # noqa: PERF401  # its length is the place of a fault
-        except EncodeError as error:
-            error.path.append(f"[{len(out)}]")
-            raise
-        return out
-
-    return convert
-
-
-def _map(item: Convert) -> Convert:
-    def convert(value: Any, depth: int) -> Any:
-        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-            raise EncodeError(f"{value!r:.60} ({type(value).__name__}) is not a map of strings")
-        depth = _deeper(depth)
-        key = None
-        out: dict[str, Any] = {}
-        try:
-            for key, entry in value.items():
-                out[key] = item(entry, depth)
-        except EncodeError as error:
-            error.path.append(f"[{key!r:.60}]")
-            raise
-        return out
-
-    return convert
-
-
 def _record(name: str, steps: list[tuple[Field, Convert]]) -> Convert:
     def convert(value: Any, depth: int) -> Any:
         if not isinstance(value, Mapping):
-            raise EncodeError(f"{value!r:.60} ({type(value).__name__}) is not a record {name}")
-        depth = _deeper(depth)
+            raise wrong(value, f"record {name}")
+        depth = deeper(depth)
         out: dict[str, Any] = {}
         for field, step in steps:
             try:
-                out[field.name] = step(value[field.name] if field.name in value else _default(field), depth)
+                out[field.name] = step(value[field.name] if field.name in value else missing_value(field), depth)
             except EncodeError as error:
                 error.path.append(f".{field.name}")
                 raise
         return out
 
     return convert
-
-
-def _default(field: Field) -> object:
-    if not field.has_default:
-        raise EncodeError("no value for this field, which has no default")
-    try:
-        return default_value(field.schema, field.default)
-    except ValueError as error:
-        raise EncodeError(f"no value, and the default is not valid: {error}") from None

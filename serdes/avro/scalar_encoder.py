@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from headgate.serdes.avro.binary import write_long
+from headgate.serdes.avro.decoder import DEPTH_MAX
 from headgate.serdes.avro.logical import reader_of, writer_of
 from headgate.serdes.avro.schema import Enum, Logical
 from headgate.serdes.errors import EncodeError
@@ -32,6 +33,13 @@ class WrongKind(EncodeError):
 
 def wrong(value: object, wanted: str) -> EncodeError:
     return WrongKind(f"{value!r:.60} ({type(value).__name__}) is not a {wanted}")
+
+
+def deeper(depth: int) -> int:
+    """The depth inside a container. Raises EncodeError."""
+    if depth >= DEPTH_MAX:
+        raise EncodeError(f"nested more than {DEPTH_MAX} levels deep")
+    return depth + 1
 
 
 def _null(_: str) -> Write:
