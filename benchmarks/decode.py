@@ -1,10 +1,10 @@
-"""Framed Avro and record batches to Arrow columns: the columnar decoder against what Python users do today.
+"""Framed Avro and record batches to Arrow columns: the columnar decoder compared with Python's usual decoders.
 
     python -m benchmarks.decode
 
-The peer of the first part takes each payload off its frame, reads it with fastavro, keeps bad ones aside, and makes an
-Arrow array of the rows. The peers of the second part read the same batches with aiokafka's parser, and the same records
-out of librdkafka's own queue through confluent-kafka, and keep what the columns hold. One core, all of the work.
+The first part compares with fastavro: the peer removes the frame, decodes each payload, sets bad ones aside and builds
+an Arrow array. The second part compares with aiokafka's parser on the same batches, and with confluent-kafka, which
+takes the same records from librdkafka's queue. Both peers keep the same columns. One core does all of the work.
 """
 
 import argparse
@@ -13,7 +13,6 @@ import json
 import os
 import random
 import resource
-import struct
 import subprocess
 import sys
 import tempfile
@@ -25,10 +24,23 @@ from threading import Event, Thread
 from typing import Any
 
 import fastavro
-from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 from pyarrow import lib as pa
 
+from benchmarks.decode_data import (
+    FLAT,
+    NESTED,
+    RECORDS,
+    RECORDS_PER_BATCH,
+    WIDE,
+    WIDE_ASKED,
+    batches,
+    flat_value,
+    nested_value,
+    payloads,
+    repeated,
+    wide_value,
+)
 from benchmarks.harness import Contender, Report
 from headgate.serdes.avro import parse
 from headgate.serdes.columnar import ColumnarDecoder, ColumnarEncoder, FixedSchemas, project, read_batches
@@ -36,138 +48,8 @@ from headgate.serdes.columnar import ColumnarDecoder, ColumnarEncoder, FixedSche
 ROWS = 200_000
 PEER_ROWS = 20_000
 """The peer is much slower, so a tenth of the rows is enough. The benchmark compares rates, not times."""
-DISTINCT = 5_000
-RECORDS = 200_000
-RECORDS_PER_BATCH = 500
 CONFLUENT_RECORDS = 30_000
 """librdkafka's mock broker stores at most five megabytes."""
-
-FLAT: dict[str, Any] = {
-    "type": "record",
-    "name": "Flat",
-    "fields": [
-        {"name": "id", "type": "long"},
-        {"name": "user", "type": "string"},
-        {"name": "amount", "type": "double"},
-        {"name": "quantity", "type": "int"},
-        {"name": "paid", "type": "boolean"},
-        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-        {"name": "note", "type": ["null", "string"]},
-        {"name": "score", "type": ["null", "double"]},
-        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["NEW", "OPEN", "CLOSED"]}},
-        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
-        {"name": "country", "type": "string"},
-        {"name": "visits", "type": "long"},
-    ],
-}
-NESTED: dict[str, Any] = {
-    "type": "record",
-    "name": "Order",
-    "fields": [
-        {"name": "id", "type": "long"},
-        {
-            "name": "buyer",
-            "type": {
-                "type": "record",
-                "name": "Buyer",
-                "fields": [{"name": "name", "type": "string"}, {"name": "vip", "type": ["null", "boolean"]}],
-            },
-        },
-        {
-            "name": "items",
-            "type": {
-                "type": "array",
-                "items": {
-                    "type": "record",
-                    "name": "Item",
-                    "fields": [
-                        {"name": "sku", "type": "string"},
-                        {"name": "price", "type": "double"},
-                        {"name": "count", "type": "int"},
-                    ],
-                },
-            },
-        },
-        {"name": "labels", "type": {"type": "map", "values": "string"}},
-        {
-            "name": "shipped",
-            "type": ["null", {"type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}]}],
-        },
-    ],
-}
-WIDE: dict[str, Any] = {
-    "type": "record",
-    "name": "Wide",
-    "fields": [
-        {"name": f"f{number}", "type": ("long", "string", "double", ["null", "string"], "int")[number % 5]}
-        for number in range(100)
-    ],
-}
-WIDE_ASKED = ["f0", "f21", "f42", "f63", "f84"]
-
-
-def flat_value(rng: random.Random) -> dict[str, Any]:
-    return {
-        "id": rng.getrandbits(40),
-        "user": f"user-{rng.randrange(100_000)}",
-        "amount": rng.random() * 1e4,
-        "quantity": rng.randrange(1000),
-        "paid": rng.random() < 0.5,
-        "at": 1_700_000_000_000 + rng.randrange(10**10),
-        "note": None if rng.random() < 0.6 else "left at the door",
-        "score": None if rng.random() < 0.2 else rng.random(),
-        "kind": rng.choice(("NEW", "OPEN", "CLOSED")),
-        "price": rng.randrange(10**7).to_bytes(4),
-        "country": rng.choice(("NL", "DE", "FR")),
-        "visits": rng.randrange(10**6),
-    }
-
-
-def nested_value(rng: random.Random) -> dict[str, Any]:
-    return {
-        "id": rng.getrandbits(40),
-        "buyer": {"name": f"buyer {rng.randrange(1000)}", "vip": rng.choice((None, True, False))},
-        "items": [
-            {"sku": f"sku-{rng.randrange(9999)}", "price": rng.random() * 100, "count": rng.randrange(9)}
-            for _ in range(rng.randrange(6))
-        ],
-        "labels": {f"label{number}": "value" for number in range(rng.randrange(3))},
-        "shipped": None if rng.random() < 0.5 else {"city": "Utrecht"},
-    }
-
-
-def wide_value(rng: random.Random) -> dict[str, Any]:
-    makers: tuple[Callable[[], Any], ...] = (
-        lambda: rng.getrandbits(30),
-        lambda: "some text",
-        rng.random,
-        lambda: None if rng.random() < 0.5 else "optional",
-        lambda: rng.randrange(10**6),
-    )
-    return {f"f{number}": makers[number % 5]() for number in range(100)}
-
-
-def raw_schema(schema: Any) -> Any:
-    """Remove the logical types, so that the generator can write the underlying values."""
-    if isinstance(schema, dict):
-        return {key: raw_schema(value) for key, value in schema.items() if key != "logicalType"}
-    return [raw_schema(one) for one in schema] if isinstance(schema, list) else schema
-
-
-def payloads(schema: Any, make: Callable[[random.Random], Any], poison: float) -> list[bytes]:
-    rng = random.Random(1)
-    parsed = fastavro.parse_schema(raw_schema(schema))
-    out = []
-    for _ in range(DISTINCT):
-        body = io.BytesIO()
-        fastavro.schemaless_writer(body, parsed, make(rng))
-        payload = struct.pack(">BI", 0, 1) + body.getvalue()
-        if rng.random() < poison:
-            payload = rng.choice(
-                (payload[: rng.randrange(len(payload))], payload + b"x", b"\1" + payload[1:], b"not Avro")
-            )
-        out.append(payload)
-    return out
 
 
 def row_by_row(rows: list[bytes], writer: Any, reader: Any, kind: pa.DataType) -> Callable[[], Any]:
@@ -196,10 +78,6 @@ def row_by_row(rows: list[bytes], writer: Any, reader: Any, kind: pa.DataType) -
         return pa.array(values, kind), pa.array(reasons)
 
     return run
-
-
-def repeated(rows: list[bytes], count: int) -> list[bytes]:
-    return (rows * (count // len(rows) + 1))[:count]
 
 
 def decoding(report: Report) -> None:
@@ -265,22 +143,6 @@ def encoding(report: Report) -> None:
         Contender("fastavro", peer, PEER_ROWS),
         warm_ups=2,
     )
-
-
-def batches(codec: int) -> bytes:
-    out = []
-    for base in range(0, RECORDS, RECORDS_PER_BATCH):
-        builder = DefaultRecordBatchBuilder(
-            magic=2, compression_type=codec, is_transactional=0, producer_id=-1, producer_epoch=-1, base_sequence=-1,
-            batch_size=1 << 30,
-        )  # fmt: skip
-        for number in range(RECORDS_PER_BATCH):
-            headers: list[Any] = [("trace", b"0123456789abcdef")] if number % 2 else []
-            builder.append(number, 1_700_000_000_000 + number, b"key-%d" % number, b"value %d " % number * 8, headers)
-        batch = bytearray(builder.build())
-        struct.pack_into(">q", batch, 0, base)
-        out.append(bytes(batch))
-    return b"".join(out)
 
 
 def read_with_aiokafka(data: bytes) -> tuple[list[Any], ...]:
