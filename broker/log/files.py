@@ -256,12 +256,11 @@ def read_file(path: Path) -> bytes | None:
 
 
 def list_directory(path: Path) -> list[str]:
-    """Return the names in a directory. Raises OSError."""
-    fd = open_files.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    """Return the names in a directory. Raises StorageError."""
     try:
-        return os.listdir(fd)
-    finally:
-        os.close(fd)
+        return open_files.retrying(lambda: os.listdir(path))
+    except OSError as error:
+        raise StorageError(f"cannot list {path.name}: {error.strerror}", error.errno) from error
 
 
 def remove_file(path: Path) -> None:

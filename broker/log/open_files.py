@@ -11,8 +11,9 @@ import resource
 import threading
 import weakref
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 # Descriptors that the cache leaves to the listener, temporary files and directories. It leaves another quarter of the
 # limit to connections.
@@ -28,7 +29,12 @@ open_attempts_max = 8
 # Cached files that connections cannot evict.
 files_min = 16
 
+# Connections evict all other files in about this many steps. Each step uses one of `other_descriptors`.
+rooms_max = 16
+
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE)
+
+T = TypeVar("T")
 
 
 class CachedFile(Protocol):
@@ -77,13 +83,17 @@ class OpenFiles:
 
     def open(self, path: Path, flags: int, mode: int = 0o600) -> int:
         """Call `os.open`. If no descriptor is left, evict log files and retry. Raises OSError."""
+        return self.retrying(lambda: os.open(path, flags | os.O_CLOEXEC, mode))
+
+    def retrying(self, call: Callable[[], T]) -> T:
+        """Run a call that needs a descriptor. If none is left, evict log files and retry. Raises OSError."""
         for _ in range(open_attempts_max):
             try:
-                return os.open(path, flags | os.O_CLOEXEC, mode)
+                return call()
             except OSError as error:
                 if error.errno not in _EXHAUSTED or not self.evict(evicted_at_once):
                     raise
-        return os.open(path, flags | os.O_CLOEXEC, mode)
+        return call()
 
     def add(self, file: CachedFile, descriptor: Descriptor) -> None:
         """Register a newly opened file, and evict others if too many are open."""
@@ -96,8 +106,14 @@ class OpenFiles:
             self.evict(excess)
 
     def make_room(self) -> bool:
-        """Evict a few files to free descriptors for connections. Returns False if the cache is at its minimum."""
-        return len(self._files) > files_min and self.evict(evicted_at_once) > 0
+        """Evict files to free descriptors for connections. Returns False if the cache is at its minimum.
+
+        Each call follows a connection that uses a spare descriptor. A call evicts so many files that the cache reaches
+        its minimum before the connections use up the spare descriptors.
+        """
+        surplus = len(self._files) - files_min
+        count = max(evicted_at_once, self.files_max // rooms_max)
+        return surplus > 0 and self.evict(min(count, surplus)) > 0
 
     def evict(self, count: int) -> int:
         """Evict up to `count` files and return the number of closed files. Clean, idle files go first."""

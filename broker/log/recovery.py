@@ -24,19 +24,21 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+from crc32c import crc32c
+
 from headgate.broker.log.checked_file import DamagedFile
 from headgate.broker.log.files import list_directory, remove_file, sync_directory
 from headgate.broker.log.index import OffsetIndex, TimeIndex
 from headgate.broker.log.leader_epochs import read_epochs
 from headgate.broker.log.partition_log import PartitionLog
-from headgate.broker.log.scan import plausible, scan
+from headgate.broker.log.scan import chunk_bytes, plausible, scan
 from headgate.broker.log.segment import Segment
 from headgate.broker.log.segment_manifest import describe, read_manifest
 from headgate.broker.log.snapshots import drop_after, load_newest, newest_offset
 from headgate.broker.log.start_offset import StoredStart, read_start_offset, write_start_offset
 from headgate.broker.log.topic_settings import TopicSettings
 from headgate.broker.runtime.errors import StorageError
-from headgate.wire.record_batch import HEADER_BYTES, BatchHeader, read_header
+from headgate.wire.record_batch import ATTRIBUTES_AT, HEADER_BYTES, BatchHeader, read_header
 
 logger = logging.getLogger("headgate.broker.log")
 
@@ -257,9 +259,9 @@ def _recover_segment(
     for found in scan(segment.file, start, limit, next_offset, check=True):
         header = found.header
         if header is None:
-            lost = _whole_but_damaged(segment, found.position) if found.end == limit else None
+            lost_offsets = _offsets_of_whole_batch(segment, found.position) if found.end == limit else 0
             # Bytes before the recovery point were on the disk, so a crash cannot have torn them.
-            is_tail = is_last and found.end == limit and lost is None
+            is_tail = is_last and found.end == limit and lost_offsets == 0
             if last_run.recovery_points_known and next_offset < recovery_point:
                 is_tail = False
             if is_tail or not _was_durable(next_offset, recovery_point, last_run):
@@ -275,7 +277,7 @@ def _recover_segment(
                 f"{found.end - found.position} bytes at position {found.position} of {segment.path('log').name} are"
                 " damaged; the batches behind them are kept",
             )
-            next_offset = max(next_offset, lost.last_offset + 1 if lost is not None else 0)
+            next_offset += lost_offsets
             continue
         segment.note(found.position, header, log.settings.index_interval_bytes)
         _note_epoch(log, header)
@@ -285,21 +287,34 @@ def _recover_segment(
     return next_offset
 
 
-def _whole_but_damaged(segment: Segment, position: int) -> BatchHeader | None:
-    """Return the header of a last batch that is complete but has a wrong checksum, or None.
+def _offsets_of_whole_batch(segment: Segment, position: int) -> int:
+    """Return the number of offsets of a last batch that is complete but damaged, or 0.
 
-    An interrupted write leaves an incomplete batch instead.
+    An interrupted write leaves an incomplete batch instead. A batch is complete if its length leads to the end of the
+    file, or if its checksum matches all bytes up to there. The checksum does not cover the length.
     """
     head = segment.file.read(position, HEADER_BYTES)
     if len(head) < HEADER_BYTES:
-        return None
+        return 0
     header = read_header(head)
-    whole = plausible(header, position, segment.size_bytes) and position + header.size_bytes == segment.size_bytes
-    return header if whole and header.records_count == header.last_offset_delta + 1 else None
+    has_length = plausible(header, position, segment.size_bytes) and position + header.size_bytes == segment.size_bytes
+    if not has_length and _checksum(segment, position + ATTRIBUTES_AT) != header.crc:
+        return 0
+    # Damage in one of the two fields can make it too small. The larger one uses no offset twice.
+    return max(header.last_offset_delta + 1, header.records_count, 1)
+
+
+def _checksum(segment: Segment, position: int) -> int:
+    """Return the CRC32C of all bytes from `position` to the end of the segment."""
+    checksum = 0
+    for start in range(position, segment.size_bytes, chunk_bytes):
+        checksum = crc32c(segment.file.read(start, min(chunk_bytes, segment.size_bytes - start)), checksum)
+    return checksum
 
 
 def _note_epoch(log: PartitionLog, header: BatchHeader) -> None:
-    if not log.epochs or header.leader_epoch > log.epochs[-1][0]:
+    """Add the leader epoch of a batch. The checksum does not cover it: an epoch after the current one is damage."""
+    if header.leader_epoch <= log.leader_epoch and (not log.epochs or header.leader_epoch > log.epochs[-1][0]):
         log.epochs.append((header.leader_epoch, header.base_offset))
 
 

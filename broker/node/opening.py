@@ -1,6 +1,8 @@
 """Opens a data directory: recovers its content, builds the Broker and starts the background work."""
 
 import logging
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from headgate.broker.log.checked_file import DamagedFile
@@ -34,10 +36,10 @@ from headgate.broker.runtime.worker_threads import Post
 from headgate.broker.state.configs.values import InvalidConfig
 from headgate.broker.state.groups.coordinator import GroupCoordinator
 from headgate.broker.state.metadata_image import MetadataImage, replay
-from headgate.broker.state.producer_ids import ProducerIds, ends_agree, far_ahead
+from headgate.broker.state.producer_ids import ProducerIds, ends_agree, far_ahead, largest_seen
 from headgate.broker.state.settings import BrokerSettings
 from headgate.broker.state.topic_names import METADATA_TOPIC
-from headgate.broker.state.topics import Topics
+from headgate.broker.state.topics import Topic, Topics
 
 logger = logging.getLogger("headgate.broker")
 
@@ -130,9 +132,9 @@ def _open_metadata_log(
     except OSError as error:
         raise StorageError(f"cannot create {path.name}: {error.strerror}", error.errno) from error
     recovery_point = directory.recovery_points.get(path.name, 0)
-    return open_log(
-        path, settings.topic_settings({}), directory.last_run, recovery_point, leader_epoch, clock.wall_ms()
-    )
+    # Each entry is on the disk before the next one is written. So even a power cut tears only the last entry.
+    last_run = replace(directory.last_run, same_boot=True)
+    return open_log(path, settings.topic_settings({}), last_run, recovery_point, leader_epoch, clock.wall_ms())
 
 
 def _recover_metadata(
@@ -146,7 +148,8 @@ def _recover_metadata(
 ) -> MetadataJournal:
     """Replay the metadata journal and open all topics.
 
-    If the journal is damaged, retention is suspended for all topics, and new producer ids skip all earlier ids.
+    Suspends retention for topics whose configs may be lost: for all topics if the journal is damaged. New producer ids
+    then skip all earlier ids.
     """
     image = replay(journal.entries())
     damage = [*journal.damage, *image.unreadable]
@@ -154,20 +157,43 @@ def _recover_metadata(
         damage.append("the metadata journal is lost")
     for each in damage:
         logger.error("metadata: %s", each)
+    are_configs_known = not damage
     for scope, overrides in image.broker_overrides.items():
         try:
             settings.restore(scope, overrides)
         except InvalidConfig as error:
             logger.error("ignoring stored broker configs that are no longer valid: %s", error)
-    TopicRecovery(topics, directory, settings, opening).recover(image, is_damaged=bool(damage))
+            are_configs_known = False
+    recovery = TopicRecovery(topics, directory, settings, opening)
+    recovery.recover(image, is_damaged=bool(damage))
     first_producer_id = _first_producer_id(image, directory, topics, clock, is_damaged=bool(damage))
     metadata = MetadataJournal(journal, directory, topics, settings, first_producer_id)
     hold.load()
+    # A crash while a topic is created leaves a topic without records.
+    restored = (topic for topic in recovery.restored if any(part.log.log_end_offset for part in topic.partitions))
+    _hold_uncertain(hold, [*restored, *recovery.invalid] if are_configs_known else list(topics.all()))
     if damage:
-        logger.error("configs may be lost: every topic keeps its old records until they are set or confirmed")
-        hold.place({topic.topic_id: topic.name for topic in topics.all()})
         metadata.replace_damaged()
+    else:
+        _save_restored(metadata, recovery.restored)
     return metadata
+
+
+def _hold_uncertain(hold: RetentionHold, topics: list[Topic]) -> None:
+    """Suspend retention for topics whose configs may be lost."""
+    if topics:
+        names = ", ".join(sorted(topic.name for topic in topics)[:20])
+        logger.error("configs may be lost: retention is on hold for %s until the configs are set or confirmed", names)
+        hold.place({topic.topic_id: topic.name for topic in topics})
+
+
+def _save_restored(metadata: MetadataJournal, topics: Iterable[Topic]) -> None:
+    """Add restored topics to the journal, so that the next start knows them."""
+    try:
+        for topic in topics:
+            metadata.save_topic(topic, len(topic.partitions))
+    except StorageError as error:
+        logger.warning("the next start restores topics again: %s", error)
 
 
 def _first_producer_id(
@@ -180,9 +206,10 @@ def _first_producer_id(
         logger.error("%s", error)
         file_end, is_damaged = None, True
     ends = [end for end in (journal_end, file_end) if end is not None]
-    if not is_damaged and ends_agree(journal_end, file_end):
-        return max(ends, default=0)
-    seen = (producer_id for log in topics.logs() for producer_id in log.producers.by_id)
+    seen = largest_seen(producer_id for log in topics.logs() for producer_id in log.producers.by_id)
+    end = max(ends, default=0)
+    if not is_damaged and ends_agree(journal_end, file_end) and seen < end:
+        return end
     first = far_ahead(ends, seen, clock.wall_ms())
     logger.warning("the last producer id may be lost: ids go on at %d, beyond every id that was given out", first)
     return first

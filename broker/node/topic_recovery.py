@@ -36,10 +36,15 @@ class TopicRecovery:
         self._directory = directory
         self._settings = settings
         self._opening = opening
+        self.restored: list[Topic] = []
+        """Topics that were not in the journal."""
+        self.invalid: list[Topic] = []
+        """Topics with the default configs, because the stored ones are invalid."""
 
     def recover(self, image: MetadataImage, *, is_damaged: bool) -> None:
         """Open all partitions. If `is_damaged` is True, entries may be missing from the image."""
         known = {key[0]: key for key in image.topics}
+        in_journal = set(image.topics)
         for path in self._directory.partition_paths():
             named = topic_of(path)
             if named is None or named[0] == METADATA_TOPIC:
@@ -49,15 +54,18 @@ class TopicRecovery:
                 known[named[0]] = key
                 image.topics[key].partitions = max(image.topics[key].partitions, named[1] + 1)
         for key, entry in image.topics.items():
-            self._topics.add(self._open(key, entry))
+            topic = self._open(key, entry)
+            self._topics.add(topic)
+            if key not in in_journal:
+                self.restored.append(topic)
 
     def _open(self, key: TopicKey, entry: TopicEntry) -> Topic:
+        topic = Topic(*key, entry.overrides, self._settings.topic_settings({}))
         try:
-            settings = self._settings.topic_settings(entry.overrides)
+            topic.settings = self._settings.topic_settings(entry.overrides)
         except InvalidConfig as error:
             logger.error("topic %s has configs that are no longer valid, using defaults: %s", key[0], error)
-            settings = self._settings.topic_settings({})
-        topic = Topic(*key, entry.overrides, settings)
+            self.invalid.append(topic)
         self._opening.open_existing(topic, entry.partitions)
         return topic
 

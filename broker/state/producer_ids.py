@@ -40,8 +40,11 @@ def ends_agree(journal_end: int | None, file_end: int | None) -> bool:
     return journal_end is None or (file_end is not None and file_end >= journal_end)
 
 
-def far_ahead(known_ends: Iterable[int], seen_ids: Iterable[int], now_ms: int) -> int:
-    """A first id that lies beyond every id that can have been given out."""
-    known = max(known_ends, default=0)
-    seen = max((each + 1 for each in seen_ids if each <= seen_id_max), default=0)
-    return max(max(known, seen) + skipped_ids, now_ms * ids_per_ms)
+def largest_seen(ids: Iterable[int]) -> int:
+    """Return the largest id that producers have written with, or -1."""
+    return max((each for each in ids if each <= seen_id_max), default=-1)
+
+
+def far_ahead(known_ends: Iterable[int], seen: int, now_ms: int) -> int:
+    """Return a first id after every id that can have been allocated. `seen` is the result of `largest_seen`."""
+    return max(max([seen + 1, *known_ends]) + skipped_ids, now_ms * ids_per_ms)

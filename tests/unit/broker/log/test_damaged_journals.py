@@ -12,7 +12,7 @@ import pytest
 from crc32c import crc32c
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.log.checked_file import read_checked
+from headgate.broker.log.checked_file import read_checked, write_checked
 from headgate.broker.log.journal import Journal
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.opening import open_broker
@@ -20,7 +20,7 @@ from headgate.broker.protocol.produced_batch import validate_produced
 from headgate.broker.runtime.clock import ManualClock
 from headgate.broker.state.groups.messages import CommitRequest, PartitionCommit
 from headgate.broker.state.metadata_image import replay
-from headgate.broker.state.settings import BrokerSettings
+from headgate.broker.state.settings import BrokerSettings, Scope
 from headgate.wire.record_batch import read_header
 from headgate.wire.records import encode_batch
 from tests.unit.broker.log.logs import NOW_MS, open_at
@@ -186,6 +186,76 @@ def test_retention_waits_for_a_round_after_the_clock_has_jumped(
         assert "the clock has jumped" in caplog.text
         broker.retention.run()
         assert start_of(broker, "other") == RECORDS
+
+
+def test_a_damaged_entry_behind_the_recovery_point_holds_retention_after_a_power_cut(
+    original: Path, tmp_path: Path
+) -> None:
+    data = shutil.copytree(original, tmp_path / "data")
+    (data / "clean-shutdown").unlink()
+    write_checked(data / "boot-id", b"00000000-0000-0000-0000-000000000000")
+    write_checked(data / "recovery-points", b"{}")
+    path = journal_file(data, "__cluster_metadata")
+    path.write_bytes(path.read_bytes().replace(b'"retention.ms":"-1"', b'"retention.ms":"91"'))
+    clock = ManualClock(NOW_MS + 30 * DAY_MS)
+    with running(data, clock) as broker:
+        broker.retention.run()
+        assert start_of(broker, "kept") == 0
+        assert broker.topics.find("gone") is None
+
+
+def test_a_topic_whose_entry_is_missing_keeps_its_records(original: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(original, tmp_path / "data")
+    path = journal_file(data, "__cluster_metadata")
+    size = path.stat().st_size
+    with running(data, clean=False) as broker:
+        broker.topic_store.create("late", 1, {"retention.ms": "-1"})
+        write(broker, "late")
+    os.truncate(path, size)
+    clock = ManualClock(NOW_MS + 30 * DAY_MS)
+    with running(data, clock) as broker:
+        broker.retention.run()
+        # The hold covers only the topic without an entry.
+        assert [start_of(broker, name) for name in ("late", "other")] == [0, RECORDS]
+    (data / "retention-hold").unlink()
+    with running(data, clock) as broker:
+        broker.retention.run()
+        assert start_of(broker, "late") == RECORDS
+
+
+def test_a_topic_with_invalid_configs_keeps_its_records(original: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(original, tmp_path / "data")
+    with running(data) as broker:
+        other = broker.topics.find("other")
+        assert other is not None
+        other.overrides["retention.ms"] = "forever"
+        broker.metadata.save_topic(other, 1)
+    with running(data, ManualClock(NOW_MS + 30 * DAY_MS)) as broker:
+        broker.retention.run()
+        assert start_of(broker, "other") == 0
+
+
+def test_with_invalid_broker_configs_all_topics_keep_their_records(original: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(original, tmp_path / "data")
+    with running(data) as broker:
+        broker.metadata.save_broker_overrides(Scope.ALL_BROKERS, {"log.retention.ms": "forever"})
+    with running(data, ManualClock(NOW_MS + 30 * DAY_MS)) as broker:
+        broker.retention.run()
+        assert start_of(broker, "other") == 0
+
+
+def test_producer_ids_skip_the_ids_of_stored_batches(tmp_path: Path) -> None:
+    """The journal lost its end without a trace, and the file with the second copy is lost too."""
+    with running(tmp_path, clean=False) as broker:
+        broker.topic_store.create("kept", 1, {})
+        path = journal_file(tmp_path, "__cluster_metadata")
+        size = path.stat().st_size
+        taken = broker.producer_ids.take()
+        write(broker, "kept", taken)
+    os.truncate(path, size)
+    (tmp_path / "producer-ids").unlink()
+    with running(tmp_path) as broker:
+        assert broker.producer_ids.take() > taken
 
 
 @pytest.mark.parametrize("harm", ["journal lost", "journal and file lost", "file damaged", "file lost", "all lost"])

@@ -12,7 +12,7 @@ import pytest
 
 from headgate.broker.log import files
 from headgate.broker.log.files import LogFile, list_directory, read_file, replace_file, sync_directory
-from headgate.broker.log.open_files import OpenFiles, descriptors_max
+from headgate.broker.log.open_files import Descriptor, OpenFiles, descriptors_max, files_min, other_descriptors
 from headgate.broker.runtime.errors import StorageError
 from tests.unit.broker.log.logs import assert_dense, fill, open_at
 
@@ -40,13 +40,30 @@ def small_cache(monkeypatch: pytest.MonkeyPatch) -> OpenFiles:
     return cache
 
 
+class UnopenedDescriptor(Descriptor):
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __del__(self) -> None:
+        pass
+
+
+class IdleFile:
+    recently_used = is_dirty = is_discarded = False
+    descriptor = UnopenedDescriptor()
+
+    def release(self) -> None:
+        pass
+
+
 @contextmanager
-def no_descriptor_left() -> Iterator[None]:
-    """Lower the descriptor limit, so that the process cannot open more files."""
+def no_descriptor_left(free: int = 0) -> Iterator[None]:
+    """Lower the descriptor limit, so that the process can open only `free` more files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = os.dup(0)
-    os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    numbers = [os.dup(0) for _ in range(free + 1)]
+    for number in numbers:
+        os.close(number)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (numbers[-1], hard))
     try:
         yield
     finally:
@@ -126,6 +143,7 @@ def test_without_any_idle_file_the_error_is_recoverable(tmp_path: Path, small_ca
             lambda: sync_directory(tmp_path),
             lambda: replace_file(tmp_path / "note", b"other"),
             lambda: read_file(tmp_path / "note"),
+            lambda: list_directory(tmp_path),
             lambda: fill(log, 1),
         ]
         for attempt in attempts:
@@ -135,6 +153,33 @@ def test_without_any_idle_file_the_error_is_recoverable(tmp_path: Path, small_ca
     assert log.failure is None
     fill(log, 1)
     assert_dense(log)
+
+
+def test_one_free_descriptor_suffices_to_seal_a_segment(tmp_path: Path, small_cache: OpenFiles) -> None:
+    log = open_at(tmp_path / "log", internal_segment_bytes="2000")
+    fill(log, 1)
+    held = log.segments[-1].file.descriptor()
+    with no_descriptor_left(free=1):
+        fill(log, 60)
+    assert len(log.segments) > 2
+    assert log.failure is None
+    assert_dense(log)
+    del held
+
+
+@pytest.mark.parametrize("descriptors", [256, 1024, 65_536])
+def test_connections_evict_the_cache_before_they_use_up_the_spare_descriptors(tmp_path: Path, descriptors: int) -> None:
+    cache = OpenFiles(descriptors)
+    kept = []
+    for _ in range(cache.files_max):
+        file = IdleFile()
+        kept.append(file)
+        cache.add(file, file.descriptor)
+    rooms = 0
+    while cache.make_room():
+        rooms += 1
+    assert len(cache) == files_min
+    assert rooms < other_descriptors // 2
 
 
 def test_a_deleted_file_is_never_created_again(tmp_path: Path, small_cache: OpenFiles) -> None:
