@@ -83,7 +83,7 @@ PACKAGES: dict[str, Package] = {
         ("registry.model", "registry.formats", "registry.errors", "registry.limits", "wire"),
         layers=(
             ("outcome", "rules"),
-            ("errors", "schemas", "naming", "foreign_dead_letter"),
+            ("errors", "schemas", "naming", "foreign_dead_letter", "redrive_mark"),
             ("json_text", "client", "dead_letter"),
             ("avro", "codec", "framing"),
             ("json_body", "protobuf", "columnar"),
