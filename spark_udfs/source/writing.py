@@ -66,7 +66,9 @@ class _OpenBatches:
             if record.partition is not None:
                 partition = self._checked(record, known)
             elif record.key is None:
-                partition = self._keyless.setdefault(record.topic, random.choice(known))
+                if record.topic not in self._keyless:
+                    self._keyless[record.topic] = random.choice(known)
+                partition = self._keyless[record.topic]
             else:
                 if len(known) not in places:
                     assert rows.keys is not None

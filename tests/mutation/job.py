@@ -9,6 +9,8 @@ import json
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -107,21 +109,27 @@ class Job:
 
     def detects(self, trial: Trial, measurement: Measurement, *, contract: bool) -> bool:
         tests, runs_at_import = measurement.selection(trial)
+        seconds = measurement.limit_seconds(tests)
+        if not runs_at_import and tests and self._worker_detects(trial, tests, seconds):
+            return True
+        with self._changed_file(trial):
+            return (runs_at_import and self._fails(tests, seconds)) or (
+                contract and bool(self._suite.contract) and self._fails_contract()
+            )
+
+    @contextmanager
+    def _changed_file(self, trial: Trial) -> Iterator[None]:
         target = self._folder / trial.path
         original = target.read_text(encoding="utf-8")
         target.write_text(trial.mutant.text, encoding="utf-8")
         try:
-            seconds = measurement.limit_seconds(tests)
-            if runs_at_import:
-                detected = self._fails(tests, seconds)
-            else:
-                detected = bool(tests) and self._worker_detects(trial, original, tests, seconds)
-            return detected or (contract and bool(self._suite.contract) and self._fails_contract())
+            yield
         finally:
             target.write_text(original, encoding="utf-8")
 
-    def _worker_detects(self, trial: Trial, original: str, tests: list[str], seconds: float) -> bool:
-        text = trial.mutant.text
+    def _worker_detects(self, trial: Trial, tests: list[str], seconds: float) -> bool:
+        """Whether a test fails in the worker. The file keeps its content, so Numba's cache stays valid."""
+        original, text = (self._folder / trial.path).read_text(encoding="utf-8"), trial.mutant.text
         request = {"path": trial.path, "original": original, "text": text, "tests": tests, "seconds": seconds}
         return bool(self._ask(request)["detected"])
 

@@ -76,23 +76,12 @@ def test_columns_agree_with_the_row_wise_decoder_over_many_seeds(damage: float) 
 
 
 @pytest.mark.parametrize("engine", [Plain(), Checked()], ids=["plain", "checked"])
-def test_without_numba_the_results_are_the_same(engine: Engine) -> None:
+def test_without_numba_columns_agree_with_the_row_wise_decoder(engine: Engine) -> None:
+    met: Counter[int] = Counter()
     for seed in range(2000, 2120):
-        rng = Random(seed)
-        made = round_of(rng)
-        if made is None:
-            continue
-        reader = parse(json.dumps(made[1]))
-        payloads = pa.array(payloads_of(rng, made[0], 30, 0.5), pa.binary())
-        batches = [
-            ColumnarDecoder(reader, FixedSchemas({1: json.dumps(made[0])}), recursion_max=1, engine=one).decode(
-                payloads
-            )
-            for one in (None, engine)
-        ]
-        assert batches[0].reasons.equals(batches[1].reasons)
-        assert batches[0].schema_ids.equals(batches[1].schema_ids)
-        assert all(map(same, *(rows_of(batch.values, reader) for batch in batches)))
+        met += run(Random(seed), [engine])
+    assert met[0] > 500
+    assert min(met[reason] for reason in range(1, 10)) > 10, met
 
 
 @pytest.mark.parametrize("engine", [None, Checked()], ids=["compiled", "checked"])

@@ -32,11 +32,19 @@ def record_bytes(delta: int, record: Record) -> bytes:
 
 
 def batch_of(
-    records: bytes, count: int, base: int = 0, attributes: int = 0, producer: int = -1, last_delta: int | None = None
+    records: bytes,
+    count: int,
+    base: int = 0,
+    attributes: int = 0,
+    producer: int = -1,
+    last_delta: int | None = None,
+    time: int = TIME,
 ) -> bytes:
     """A batch with a right checksum around whatever records."""
     last = count - 1 if last_delta is None else last_delta
-    checked = struct.pack(">hiqqqhii", attributes, last, TIME, TIME + last, producer, 0, 0, count) + records
+    checked = (
+        struct.pack(">hiqqqhii", attributes, last, time, min(time + last, 2**63 - 1), producer, 0, 0, count) + records
+    )
     return struct.pack(">qiibI", base, len(checked) + 9, 0, 2, crc32c(checked)) + checked
 
 
