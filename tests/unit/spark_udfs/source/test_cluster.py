@@ -124,7 +124,7 @@ class FakeBrokers:
 
     @staticmethod
     def metadata(topics: dict[str, Topic]) -> Any:
-        rows = [
+        rows: list[Any] = [
             (
                 each.error,
                 name,
@@ -148,7 +148,7 @@ class FakeBrokers:
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     clock = FakeClock()
     monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(module.asyncio, "sleep", clock.sleep)
+    monkeypatch.setattr(asyncio, "sleep", clock.sleep)
     return clock
 
 
@@ -178,7 +178,7 @@ def run(use: Callable[[Cluster], Awaitable[Result]], cluster: Cluster | None = N
 
 
 def fetched(code: int = 0, records: bytes = b"records", version: int = 7, topic: str = "orders") -> Any:
-    rows = [(topic, [(0, code, 9, 9, 0, [], records)])]
+    rows: list[Any] = [(topic, [(0, code, 9, 9, 0, [], records)])]
     return SimpleNamespace(API_VERSION=version, error_code=0, topics=rows)
 
 

@@ -91,7 +91,7 @@ def run(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> Callable[..., Fake
         monkeypatch.setattr(producing, "diagnose", diagnose)
 
         async def started() -> None:
-            monkeypatch.setattr(producing.asyncio, "sleep", clock.sleep)
+            monkeypatch.setattr(asyncio, "sleep", clock.sleep)
             await scenario(TopicProducer(write_options({**OPTIONS, **more})), made[0])
 
         asyncio.run(started())

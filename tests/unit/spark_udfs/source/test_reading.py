@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from aiokafka.structs import TopicPartition
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from headgate.kafka_client.fetch import Fetched, Isolation
@@ -143,4 +144,4 @@ def test_a_batch_query_closes_its_connections_after_planning(monkeypatch: pytest
     (partition,) = reader.partitions()
     assert partition.wanted == OffsetRange(A, 3, 9)  # type: ignore[attr-defined]
     assert fake.is_closed
-    assert list(reader.read(batch_reader.InputPartition(None))) == []
+    assert list(reader.read(InputPartition(None))) == []

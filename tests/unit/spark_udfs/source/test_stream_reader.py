@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from aiokafka.structs import TopicPartition
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from headgate.kafka_client.fetch import Isolation
@@ -12,7 +13,7 @@ from headgate.spark_udfs.source import stream_reader
 from headgate.spark_udfs.source.admission import StreamReader
 from headgate.spark_udfs.source.errors import DataLost
 from headgate.spark_udfs.source.fetching import FetchOptions
-from headgate.spark_udfs.source.offsets import INITIAL, Mark, to_json
+from headgate.spark_udfs.source.offsets import INITIAL, Mark, from_json, to_json
 from headgate.spark_udfs.source.options import ReadOptions, read_options
 from headgate.spark_udfs.source.reading import RangePartition, ReadSpec
 from headgate.spark_udfs.source.stream_reader import LegacyStreamReader, StreamPositions
@@ -58,7 +59,7 @@ def test_a_batch_ends_at_the_latest_offsets(fake: FakeCluster) -> None:
 def test_a_batch_has_a_limited_number_of_records(fake: FakeCluster) -> None:
     positions = StreamPositions(options())
     end = positions.next(mark(10, 0), 10)
-    ends = stream_reader.from_json(end).offsets
+    ends = from_json(end).offsets
     assert (ends[A] - 10) + ends[B] == 10
     assert positions.next(mark(10, 0), 1000) == mark(20, 10)
     # A new partition begins at its first offset.
@@ -109,7 +110,7 @@ def test_a_topic_that_was_created_again_is_lost_or_read_from_its_beginning(fake:
     # The same offsets of another topic are new records.
     assert lenient.next(mark(20, 10, {"orders": "old"}), None) == mark(20, 10)
     # Offsets of the old topic do not count.
-    limited = stream_reader.from_json(lenient.next(mark(19, 9, {"orders": "old"}), 5)).offsets
+    limited = from_json(lenient.next(mark(19, 9, {"orders": "old"}), 5)).offsets
     assert (limited[A] - 5) + limited[B] == 5
     without_ids = StreamPositions(options(checkTopicIds="false"))
     assert without_ids.next(before, None) == mark(20, 10, {})
@@ -155,7 +156,7 @@ def test_a_reader_travels_to_the_executors_without_its_connections(fake: FakeClu
     arrived.stop()
     assert not fake.is_closed
     # An empty plan has a partition without a range.
-    assert list(arrived.read(stream_reader.InputPartition(None))) == []
+    assert list(arrived.read(InputPartition(None))) == []
     reader.stop()
     assert fake.is_closed
 
@@ -165,14 +166,14 @@ def test_before_spark_4_2_the_reader_tracks_the_end_of_the_last_batch(fake: Fake
     reader = LegacyStreamReader(read, spec(read))
     initial = reader.initialOffset()
     first = reader.latestOffset()
-    ends = stream_reader.from_json(first).offsets
+    ends = from_json(first).offsets
     assert (ends[A] - 5) + ends[B] == 15
     assert first[INITIAL] == initial
     reader.partitions(initial, first)
-    assert stream_reader.from_json(reader.latestOffset()).offsets == {A: 20, B: 10}
+    assert from_json(reader.latestOffset()).offsets == {A: 20, B: 10}
     # After a restart, the limit applies from the second batch on.
     again = LegacyStreamReader(read, spec(read))
     assert again.latestOffset() == mark(20, 10)
     again.partitions(mark(5, 0), mark(6, 0))
-    ends = stream_reader.from_json(again.latestOffset()).offsets
+    ends = from_json(again.latestOffset()).offsets
     assert (ends[A] - 6) + ends[B] == 15

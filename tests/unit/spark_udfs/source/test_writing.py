@@ -1,5 +1,6 @@
 """One task of a write: the partition of each record, full batches, and the end of a task."""
 
+import random
 from collections import Counter
 from typing import Any
 
@@ -120,7 +121,7 @@ def test_records_without_a_key_stay_in_one_partition_until_its_batch_is_full(
     producer: FakeProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order = iter([2, 0])
-    monkeypatch.setattr(writing.random, "choice", lambda known: known[next(order)])
+    monkeypatch.setattr(random, "choice", lambda known: known[next(order)])
     values = [b"%d" % number * 300 for number in range(5)]
     write("orders", {"key": pa.nulls(2, pa.binary()), "value": values[:2]}, {"value": values[2:]})
     # The record that does not fit begins the next batch of its partition.
