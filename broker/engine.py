@@ -87,7 +87,7 @@ class Engine:
             request = read_request(api_key, version, safe_frame, position)
         except (MalformedRequest, DecodeError, ValueError) as error:
             return Disconnect(f"malformed request: API {api_key} version {version}: {error}")
-        context = RequestContext(version, header.client_id, client_host, connection_id, API_VERSIONS)
+        context = RequestContext(version, header.client_id, client_host, API_VERSIONS)
         try:
             outcome = route.handler.handle(self._broker, context, request)
             if isinstance(outcome, Generator):

@@ -39,13 +39,6 @@ class RegistrySource:
         self._schemas.put(schema_id, found)
         return found
 
-    def latest_schema(self, subject: str) -> Schema:
-        """The latest version of a subject, as a reader schema. Raises a `RegistryClientError` or `InvalidSchema`."""
-        found = self._parsed(self._client.latest(subject).definition)
-        if isinstance(found, Reason):
-            raise InvalidSchema(f"the latest schema of {subject} is not Avro")
-        return found
-
     def _parsed(self, definition: SchemaDefinition) -> Schema | Reason:
         if definition.type is not SchemaType.AVRO:
             return Reason.UNRESOLVABLE

@@ -20,6 +20,11 @@ IMPURE_MODULES = frozenset({
 IMPURE_CALLS = frozenset({"open", "uuid.uuid1", "uuid.uuid4"})
 PURE_LAYERS = ("broker.protocol", "broker.state")
 
+LINES_MAX = 400
+LONG_FILES = frozenset({"serdes/columnar/kernels/decode_rows.py"})
+"""One Numba kernel, which cannot call Python functions."""
+REPEATED_LINES_MAX = 12
+
 SERVER_LIBRARIES = ("fastapi", "starlette", "uvicorn", "granian", "sqlite_utils")
 
 
@@ -200,3 +205,28 @@ def test_what_runs_beside_the_spark_session_uses_none() -> None:
                 arguments = {argument.arg for argument in node.args.args}
                 assert "spark" not in arguments, f"{path}:{node.lineno}"
     assert "test_demo.py" in beside
+
+
+def test_no_file_is_too_long() -> None:
+    folders = [*PACKAGES, "tests", "benchmarks", "examples"]
+    long = {
+        str(path.relative_to(ROOT))
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        if len(path.read_text(encoding="utf-8").splitlines()) > LINES_MAX
+    }
+    assert long <= LONG_FILES
+
+
+def test_no_run_of_lines_appears_in_two_packages() -> None:
+    size = REPEATED_LINES_MAX + 1
+    first: dict[tuple[str, ...], str] = {}
+    repeated = []
+    for package in PACKAGES:
+        for module, path in modules(package):
+            lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+            for start in range(len(lines) - size + 1):
+                other = first.setdefault(tuple(lines[start : start + size]), module)
+                if other.split(".")[0] != package:
+                    repeated.append(f"{module}:{start + 1} repeats lines of {other}")
+    assert repeated == []

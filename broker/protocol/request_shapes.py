@@ -79,7 +79,6 @@ class RequestContext:
     api_version: int
     client_id: str | None
     client_host: str
-    connection_id: int
     api_versions: tuple[ApiVersionRange, ...] = ()
     """The APIs that the engine serves."""
 

@@ -34,24 +34,6 @@ class SystemClock:
         return time.monotonic_ns() // 1_000_000
 
 
-class ManualClock:
-    """A clock for tests. Only `advance` moves it."""
-
-    def __init__(self, wall_ms: int = 1_700_000_000_000) -> None:
-        self._wall_ms = wall_ms
-        self._monotonic_ms = 0
-
-    def wall_ms(self) -> int:
-        return self._wall_ms
-
-    def monotonic_ms(self) -> int:
-        return self._monotonic_ms
-
-    def advance(self, milliseconds: int) -> None:
-        self._wall_ms += milliseconds
-        self._monotonic_ms += milliseconds
-
-
 class Timer:
     """A scheduled callback. `cancel` is cheap and idempotent."""
 

@@ -37,7 +37,6 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
-_INDEX: Final = re.compile("[0-9]{1,9}")
 _MISSING: Final = object()
 
 Predicate = Callable[[Mapping[str, Any]], bool]

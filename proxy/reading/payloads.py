@@ -33,7 +33,6 @@ Rendered: TypeAlias = bytes | Poison
 SchemaKey: TypeAlias = int | UUID
 Render: TypeAlias = Callable[[bytes, "Sequence[Header]"], Rendered]
 """Renders a payload and the headers of its record as JSON text."""
-_NULL: Final = b"null"
 _READ_OPTIONS: Final = ReadOptions(tag_unions=True, protobuf_as_dict=True, protobuf_json_names=True)
 _JSON_STARTS: Final = frozenset(b'{["-0123456789tfn \t\r\n')
 _FAULTS_OF_SCHEMA: Final = frozenset(

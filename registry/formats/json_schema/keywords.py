@@ -73,10 +73,6 @@ def _array(value: Any) -> str | None:
     return None if isinstance(value, list) else "must be an array"
 
 
-def _object(value: Any) -> str | None:
-    return None if isinstance(value, dict) else "must be an object"
-
-
 def _distinct(values: Iterable[Any]) -> bool:
     keys = [same_key(value) for value in values]
     return len(set(keys)) == len(keys)

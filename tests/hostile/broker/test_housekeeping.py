@@ -14,7 +14,7 @@ from headgate.broker.log.producer_state import ProducerStates, producers_max
 from headgate.broker.node.opening import open_broker
 from headgate.broker.protocol.outcomes import Answer, Disconnect
 from headgate.broker.runtime import clock as clocks
-from headgate.broker.runtime.clock import ManualClock, Timers
+from headgate.broker.runtime.clock import Timers
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.errors import StorageError
 from headgate.broker.runtime.time_slicing import TimeSlices, slice_ms_max
@@ -23,6 +23,7 @@ from headgate.broker.server.server import Server
 from headgate.broker.state.settings import BrokerSettings
 from headgate.wire.record_batch import read_header
 from tests.faults.in_process import InProcessBroker
+from tests.manual_clock import ManualClock
 from tests.wire.entities import API_KEYS, encode_request
 from tests.wire.raw_client import request_header
 from tests.wire.record_batches import Batch

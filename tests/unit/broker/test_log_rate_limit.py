@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate import broker
-from headgate.broker.runtime.clock import ManualClock, Timers
+from headgate.broker.runtime.clock import Timers
 from headgate.broker.runtime.log_rate_limit import (
     LIMITED_LOGGERS,
     LogRateLimit,
@@ -16,6 +16,7 @@ from headgate.broker.runtime.log_rate_limit import (
     lines_at_once_max,
     lines_per_interval,
 )
+from tests.manual_clock import ManualClock
 
 NAME = "headgate.broker.log_rate_limit_test"
 logger = logging.getLogger(NAME)

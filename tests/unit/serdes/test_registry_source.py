@@ -1,9 +1,6 @@
 """The schema source of the columnar decoder."""
 
-import pytest
-
-from headgate.registry.errors import InvalidSchema
-from headgate.serdes import Reason, RegistryClient, RegistrySettings, UnknownSchema
+from headgate.serdes import Reason, RegistryClient, RegistrySettings
 from headgate.serdes.avro import Decoder
 from headgate.serdes.avro.schema import Record
 from headgate.serdes.columnar.decode.schema_source import SchemaSource
@@ -48,17 +45,3 @@ def test_an_unavailable_schema_has_a_reason() -> None:
         Reason.REGISTRY_UNAVAILABLE,
     ]
     assert len(stub.requests) == asked
-
-
-def test_the_latest_schema_can_be_the_reader_schema() -> None:
-    stub = StubRegistry()
-    stub.add("s", {"schema": INNER})
-    stub.add("json", {"schema": "{}", "schemaType": "JSON"})
-    schemas = source(stub)
-    found = schemas.latest_schema("s")
-    assert isinstance(found, Record)
-    assert found.name == "Inner"
-    with pytest.raises(UnknownSchema):
-        schemas.latest_schema("nowhere")
-    with pytest.raises(InvalidSchema, match="not Avro"):
-        schemas.latest_schema("json")

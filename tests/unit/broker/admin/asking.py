@@ -27,7 +27,7 @@ class Admin:
         """Return the response as plain dictionaries, with the names of error codes."""
         version = api.VERSIONS[-1] if version is None else version
         request = entity_builder(request_type(api.API_KEY, version))(fields)
-        answer = api.handle(self.broker, RequestContext(version, "test", "127.0.0.1", 1), request)
+        answer = api.handle(self.broker, RequestContext(version, "test", "127.0.0.1"), request)
         if isinstance(answer, Generator):
             answer = self.broker.slices.run(answer, is_exclusive=True)
         encoded = response_writer(api.API_KEY, version)(answer)

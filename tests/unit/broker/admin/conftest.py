@@ -7,8 +7,8 @@ import pytest
 
 from headgate.broker.node import opening
 from headgate.broker.node.broker import Broker
-from headgate.broker.runtime.clock import ManualClock
 from headgate.broker.state.settings import BrokerSettings
+from tests.manual_clock import ManualClock
 from tests.unit.broker.admin.asking import Admin
 
 

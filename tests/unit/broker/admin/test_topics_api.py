@@ -11,8 +11,8 @@ import pytest
 from headgate.broker.handlers import create_partitions, create_topics, delete_topics, metadata
 from headgate.broker.node import topic_creation
 from headgate.broker.node.opening import open_broker
-from headgate.broker.runtime.clock import ManualClock
 from headgate.broker.state.settings import BrokerSettings
+from tests.manual_clock import ManualClock
 from tests.unit.broker.admin.asking import BROKER, SET, TOPIC, Admin, new_topic
 
 

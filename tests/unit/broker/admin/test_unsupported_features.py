@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from headgate.broker.node.unsupported_features import Feature, UnsupportedFeatures, log_interval_ms
-from headgate.broker.runtime.clock import ManualClock
 from tests.faults.in_process import InProcessBroker
+from tests.manual_clock import ManualClock
 
 LOGGER = "headgate.broker.unsupported"
 

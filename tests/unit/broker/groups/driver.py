@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.runtime.clock import ManualClock, Timers
+from headgate.broker.runtime.clock import Timers
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.coordinator import GroupCoordinator
 from headgate.broker.state.groups.journal import Entry
@@ -24,6 +24,7 @@ from headgate.broker.state.groups.messages import (
 )
 from headgate.broker.state.groups.records import CommittedOffset
 from headgate.broker.state.groups.settings import GroupSettings
+from tests.manual_clock import ManualClock
 
 T = TypeVar("T")
 

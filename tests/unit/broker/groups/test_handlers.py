@@ -75,7 +75,7 @@ class Wire:
 
     def outcome(self, handler: Any, version: int, fields: Mapping[str, object]) -> Any:
         request = read_request(handler.API_KEY, version, self.encoded(handler, version, fields), 0)
-        context = RequestContext(api_version=version, client_id="client", client_host="10.0.0.1", connection_id=1)
+        context = RequestContext(api_version=version, client_id="client", client_host="10.0.0.1")
         answer = handler.handle(self.broker, context, request)
         self.cluster.tick()
         return answer

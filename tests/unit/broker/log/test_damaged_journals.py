@@ -17,12 +17,12 @@ from headgate.broker.log.journal import Journal
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.opening import open_broker
 from headgate.broker.protocol.produced_batch import validate_produced
-from headgate.broker.runtime.clock import ManualClock
 from headgate.broker.state.groups.messages import CommitRequest, PartitionCommit
 from headgate.broker.state.metadata_image import replay
 from headgate.broker.state.settings import BrokerSettings, Scope
 from headgate.wire.record_batch import read_header
 from headgate.wire.records import encode_batch
+from tests.manual_clock import ManualClock
 from tests.unit.broker.log.logs import NOW_MS, open_at
 from tests.wire.record_batches import Batch, NewRecord
 

@@ -8,8 +8,8 @@ import pytest
 from headgate.broker.log import journal as journal_module
 from headgate.broker.log.files import LogFile
 from headgate.broker.log.journal import Journal
-from headgate.broker.runtime.clock import ManualClock
 from headgate.broker.runtime.errors import StorageError
+from tests.manual_clock import ManualClock
 from tests.unit.broker.log.logs import KILLED, open_at
 
 
