@@ -7,7 +7,6 @@ unacknowledged rows.
 
 import asyncio
 import contextlib
-import functools
 import itertools
 import time
 import uuid
@@ -30,8 +29,9 @@ from headgate.proxy.errors import (
     ProxyError,
     TooManyRequests,
 )
+from headgate.proxy.reading.batches import in_lists
 from headgate.proxy.reading.poison import Disposed, dispose
-from headgate.proxy.reading.rows import Row, Rows, make_rows, v3_rows
+from headgate.proxy.reading.rows import V3_ROWS, Row, Rows, make_rows
 from headgate.proxy.reading.stream import Readers, ReadSpec
 from headgate.proxy.settings import ProxySettings
 
@@ -180,13 +180,10 @@ class GroupStream:
     async def _dispose(self, taken: list[Record]) -> Disposed:
         rows: list[Row] = []
         for (topic, partition), run in itertools.groupby(taken, _where):
-            kept = list(run)
-            made = await make_rows(
-                self._readers.payloads, self._spec.formats, v3_rows, topic, partition, functools.partial(iter, kept)
-            )
+            made = await make_rows(self._readers.payloads, self._spec.formats, V3_ROWS, topic, partition, in_lists(run))
             rows += made.rows
         # The index in `taken` replaces the offset, which is not unique across partitions.
-        return await dispose(self._readers.sender, self._spec.poison, Rows(rows, list(range(len(rows)))), _where)
+        return await dispose(self._readers.sender, self._spec.poison, Rows([rows], list(range(len(rows)))), _where)
 
     def _number(self, taken: list[Record], disposed: Disposed) -> GroupBatch | None:
         texts: list[bytes] = []

@@ -8,7 +8,8 @@ brokers accept any bytes. This module parses batches with other header names.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from itertools import chain, islice
+from typing import Any, Final, TypeVar
 
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.memory_records import MemoryRecords
@@ -30,6 +31,13 @@ from headgate.wire.expansion import (
 from headgate.wire.record_batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, MAGIC_AT, read_header, split_batches
 from headgate.wire.records import field_bytes, read_record_headers, record_fields
 from headgate.wire.transactions import TransactionFilter
+
+LIST_RECORDS_MAX: Final = 2_000
+LIST_BYTES: Final = 256 * 1024
+"""Approximate size of the records in one list. One list is rendered in one time slice."""
+
+
+AnyRecord = TypeVar("AnyRecord", bound=KafkaRecord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +126,48 @@ def _is_visible(transactions: TransactionFilter, batch: bytes) -> bool:
 
 
 def records(chunk: Chunk) -> Iterator[KafkaRecord]:
-    """Yields the records. A long list of records would slow down the garbage collector."""
+    return chain.from_iterable(record_lists(chunk))
+
+
+def record_lists(chunk: Chunk) -> Iterator[list[KafkaRecord]]:
+    """Yields the records in short lists. A long list would slow down the garbage collector."""
     for part in chunk.batches:
         if isinstance(part, Unreadable):
-            yield unreadable_record(part)
+            yield [unreadable_record(part)]
             continue
-        seen = LOG_OVERHEAD.unpack_from(part)[0] - 1
+        length = _list_length(part)
+        count = 0
         try:
-            for record in _parsed(part):
-                seen = record.offset
-                yield record
-        except _MALFORMED as error:
-            last = next_offset_of(part) - 1
-            detail = f"the batch that ends at offset {last} is malformed: {error}"
-            yield unreadable_record(Unreadable(min(seen + 1, last), last, -1, UnreadableReason.CORRUPT, detail))
+            # `islice` calls `iter`, which fails on a partly read batch of aiokafka, but not on `chain`.
+            for taken in in_lists(chain(_batch(part)), length):
+                count += len(taken)
+                yield taken
+        except _MALFORMED:
+            yield from in_lists(islice(_records_until_malformed(part), count, None), length)
+
+
+def in_lists(records: Iterator[AnyRecord], length: int = LIST_RECORDS_MAX) -> Iterator[list[AnyRecord]]:
+    while taken := list(islice(records, length)):
+        yield taken
+
+
+def _list_length(batch: bytes) -> int:
+    if batch[MAGIC_AT] < MAGIC:
+        return LIST_RECORDS_MAX
+    return max(1, min(LIST_RECORDS_MAX, LIST_BYTES * read_header(batch).records_count // len(batch)))
+
+
+def _records_until_malformed(batch: bytes) -> Iterator[KafkaRecord]:
+    """Yields the records before a malformed one, and an unreadable record that replaces all others."""
+    seen = LOG_OVERHEAD.unpack_from(batch)[0] - 1
+    try:
+        for record in _parsed(batch):
+            seen = record.offset
+            yield record
+    except _MALFORMED as error:
+        last = next_offset_of(batch) - 1
+        detail = f"the batch that ends at offset {last} is malformed: {error}"
+        yield unreadable_record(Unreadable(min(seen + 1, last), last, -1, UnreadableReason.CORRUPT, detail))
 
 
 def _parsed(batch: bytes) -> Iterator[KafkaRecord]:

@@ -192,7 +192,7 @@ class Sides:
 class Side:
     """Renders keys or values."""
 
-    __slots__ = ("_faults", "_format", "_header", "_is_key", "_missing", "_readers")
+    __slots__ = ("_faults", "_header", "_is_key", "_missing", "_readers", "format")
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class Side:
         faults: Mapping[SchemaKey, Poison],
         missing: dict[SchemaKey, Example],
     ) -> None:
-        self._format = wanted
+        self.format = wanted
         self._is_key = is_key
         self._header = KEY_HEADER if is_key else VALUE_HEADER
         self._readers = readers
@@ -211,7 +211,7 @@ class Side:
 
     def bare(self) -> Render:
         """Renders the data without type and schema."""
-        plain = _PLAIN.get(self._format)
+        plain = _PLAIN.get(self.format)
         if plain is not None:
             return plain
 
@@ -223,11 +223,11 @@ class Side:
 
     def wrapped(self) -> Render:
         """Renders the v3 format: `{"type":…,"schema_id":…,"data":…}`."""
-        plain = _WRAPPED.get(self._format)
+        plain = _WRAPPED.get(self.format)
         if plain is not None:
             return plain
         typed = self._typed
-        guess = _guess if self._format is ReadFormat.AUTO else None
+        guess = _guess if self.format is ReadFormat.AUTO else None
 
         def render(payload: bytes, headers: Sequence[Header]) -> Rendered:
             if guess is not None and not headers and (not payload or payload[0]):
@@ -238,7 +238,7 @@ class Side:
         return render
 
     def _typed(self, payload: bytes, headers: Sequence[Header]) -> "tuple[bytes, bytes] | Poison":
-        if self._format is ReadFormat.AUTO and not self._is_framed(payload, headers):
+        if self.format is ReadFormat.AUTO and not self._is_framed(payload, headers):
             return _guess(payload)
         frame = unframe_record(payload, headers, self._is_key)
         if isinstance(frame, Poison):
@@ -252,8 +252,8 @@ class Side:
                 self._missing[key] = Example(payload, headers, self._is_key)
                 return Poison(Reason.REGISTRY_UNAVAILABLE, "not looked up yet", payload)
             return Poison(fault.reason, fault.detail, payload, frame.schema_id, frame.schema_guid)
-        if self._format is not ReadFormat.AUTO and reader.format is not self._format:
-            detail = f"schema {key} is {reader.format}, and {self._format} was asked for"
+        if self.format is not ReadFormat.AUTO and reader.format is not self.format:
+            detail = f"schema {key} is {reader.format}, and {self.format} was asked for"
             return Poison(Reason.UNRESOLVABLE, detail, payload, frame.schema_id, frame.schema_guid)
         text = reader.render(frame)
         if isinstance(text, Poison):

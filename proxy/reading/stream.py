@@ -6,10 +6,9 @@ uses limited memory and causes no fetches.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import orjson
 from aiokafka import TopicPartition
@@ -24,7 +23,7 @@ from headgate.proxy.errors import (
     TooManyRequests,
 )
 from headgate.proxy.producers.sender import Sender
-from headgate.proxy.reading.batches import Chunk, read_chunk, records
+from headgate.proxy.reading.batches import Chunk, read_chunk, record_lists
 from headgate.proxy.reading.cluster import Cluster
 from headgate.proxy.reading.filters import Predicate
 from headgate.proxy.reading.formats import Formats
@@ -32,7 +31,7 @@ from headgate.proxy.reading.memory import StreamMemory
 from headgate.proxy.reading.payloads import Payloads
 from headgate.proxy.reading.plan import Plan
 from headgate.proxy.reading.poison import PoisonPolicy, dispose
-from headgate.proxy.reading.rows import Rows, make_rows, v2_rows, v3_rows
+from headgate.proxy.reading.rows import V2_ROWS, V3_ROWS, Row, Rows, make_rows
 from headgate.proxy.reading.tailing import Tails
 from headgate.wire.expansion import EXPANDED_BYTES_MAX, EXPANDED_BYTES_MIN
 
@@ -75,11 +74,23 @@ class ReadSpec:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows and their offsets. A batch without rows is a heartbeat."""
+    """Rows without poison, and their offsets. A batch without rows is a heartbeat."""
 
     partition: int
-    rows: list[bytes]
-    offsets: list[int]
+    content: Rows
+
+    @property
+    def rows(self) -> list[bytes]:
+        return cast(list[bytes], self.content.rows)
+
+    @property
+    def offsets(self) -> list[int]:
+        return self.content.offsets
+
+    def texts(self) -> Sequence[bytes]:
+        """Returns the rows in a few large texts. A line feed ends each row. A heartbeat is an empty line."""
+        texts = self.content.texts
+        return texts if texts else [b"\n".join(self.rows) + b"\n"]
 
 
 class Readers:
@@ -157,14 +168,14 @@ class RecordStream:
             while (chunks := await self._next()) is not None:
                 if not chunks:
                     self._hold(0)
-                    yield Batch(-1, [], [])
+                    yield Batch(-1, Rows([], []))
                     continue
                 await self.share.reserve()
                 self._fetch_ahead(chunks)
                 self._hold(HELD_RATIO * sum(chunk.size for _, chunk in chunks) + HELD_BYTES_MIN)
                 for at, chunk in chunks:
                     batch = await self._render(at.partition, chunk)
-                    if batch.rows:
+                    if batch.offsets:
                         self._any_sent = True
                         if self._spec.page:
                             self._page_bytes += 2 * sum(map(len, batch.rows))
@@ -311,6 +322,9 @@ class RecordStream:
     async def _render(self, partition: int, chunk: Chunk) -> Batch:
         spec = self._spec
         made = await self._rows(partition, chunk)
+        if made.texts is not None and spec.predicate is None and self._rows_left is None and self._bytes_left is None:
+            self.positions[partition] = chunk.next
+            return Batch(partition, made)
         disposed = await dispose(self._readers.sender, spec.poison, made, lambda _: (self._topic, partition))
         rows, offsets = disposed.rows, disposed.offsets
         self.positions[partition] = chunk.next
@@ -325,15 +339,15 @@ class RecordStream:
             self.error = None
             self.positions[partition] = offsets[fitting]
             rows, offsets = rows[:fitting], offsets[:fitting]
-        return Batch(partition, rows, offsets)
+        return Batch(partition, Rows([cast(list[Row], rows)], offsets))
 
     async def _rows(self, partition: int, chunk: Chunk) -> Rows:
         key = (self._spec.formats, self._spec.v2)
         whole: Rows | None = chunk.rendered.get(key)
         if whole is None:
-            shape = v2_rows if self._spec.v2 else v3_rows
+            shape = V2_ROWS if self._spec.v2 else V3_ROWS
             whole = await make_rows(
-                self._readers.payloads, self._spec.formats, shape, self._topic, partition, partial(records, chunk)
+                self._readers.payloads, self._spec.formats, shape, self._topic, partition, record_lists(chunk)
             )
             chunk.rendered[key] = whole
         return whole.since(self.positions[partition])

@@ -5,7 +5,6 @@ and `value.format` select formats separately, and an undecodable record becomes 
 """
 
 import asyncio
-import functools
 import itertools
 from collections.abc import Coroutine
 from typing import Any, Final
@@ -29,9 +28,10 @@ from headgate.proxy.consumers.config import read_config
 from headgate.proxy.consumers.instance import ConsumerInstance, Rendering, StoredResponse
 from headgate.proxy.consumers.membership import Record
 from headgate.proxy.errors import BadRequest, IllegalState, PartitionNotFound, Unprocessable, UnsupportedMedia
+from headgate.proxy.reading.batches import in_lists
 from headgate.proxy.reading.formats import MEDIA_TYPES, check_accept
 from headgate.proxy.reading.poison import PoisonPolicy, dispose
-from headgate.proxy.reading.rows import Row, Rows, make_rows, v2_rows
+from headgate.proxy.reading.rows import V2_ROWS, Row, Rows, make_rows
 from headgate.proxy.services import Services
 
 REPLAY_HEADER: Final = "X-Headgate-Replay"
@@ -212,13 +212,10 @@ async def _read(
     async def render(taken: list[Record]) -> Rendering:
         rows: list[Row] = []
         for (topic, partition), run in itertools.groupby(taken, _where):
-            records = list(run)
-            made = await make_rows(
-                services.payloads, instance.config.formats, v2_rows, topic, partition, functools.partial(iter, records)
-            )
+            made = await make_rows(services.payloads, instance.config.formats, V2_ROWS, topic, partition, in_lists(run))
             rows += made.rows
         offsets = [record.offset for record in taken]
-        disposed = await dispose(services.sender, policy, Rows(rows, offsets), _where)
+        disposed = await dispose(services.sender, policy, Rows([rows], offsets), _where)
         if disposed.failure is not None and not disposed.consumed:
             raise disposed.failure
         return Rendering(b"[%b]" % b",".join(disposed.rows), disposed.consumed)

@@ -192,9 +192,9 @@ _WHERE: Final = frozenset({"positions", "offset", "timestamp", "from"})
 async def _lines(stream: RecordStream) -> AsyncIterator[bytes]:
     yield b""  # Sends the response headers before the first record.
     async for batch in stream.batches():
-        text = b"\n".join(batch.rows) + b"\n"
-        for at in range(0, len(text), PIECE_BYTES):
-            yield text[at : at + PIECE_BYTES]
+        for text in batch.texts():
+            for at in range(0, len(text), PIECE_BYTES):
+                yield text[at : at + PIECE_BYTES]
     if stream.reason in ("shutdown", "error"):
         yield orjson.dumps({"end": end_note(stream)}) + b"\n"
 

@@ -2,7 +2,6 @@ import asyncio
 import base64
 import json
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import httpx
@@ -10,7 +9,7 @@ import pytest
 
 from headgate.proxy.reading.formats import Formats, ReadFormat
 from headgate.proxy.reading.payloads import Header, Payloads
-from headgate.proxy.reading.rows import PoisonRow, Rows, make_rows, v2_rows, v3_rows
+from headgate.proxy.reading.rows import V2_ROWS, V3_ROWS, PoisonRow, Rows, make_rows
 from headgate.serdes import AsyncRegistryClient, RegistrySettings
 from headgate.serdes.framing import frame
 
@@ -25,7 +24,7 @@ class Record:
 
 
 def rows(
-    kind: ReadFormat, *records: Record, shape: Any = v2_rows, schemas: dict[int, dict[str, str]] | None = None
+    kind: ReadFormat, *records: Record, shape: Any = V2_ROWS, schemas: dict[int, dict[str, str]] | None = None
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the rows as a client parses them, and the paths of all requests to the registry."""
     asked: list[str] = []
@@ -40,7 +39,7 @@ def rows(
     async def make() -> Rows:
         client = AsyncRegistryClient(RegistrySettings(("http://registry",)), transport=httpx.MockTransport(registry))
         try:
-            return await make_rows(Payloads(client), Formats(kind, kind), shape, "t", 4, partial(iter, records))
+            return await make_rows(Payloads(client), Formats(kind, kind), shape, "t", 4, [records])
         finally:
             await client.close()
 
@@ -68,18 +67,18 @@ def test_v2_rows_have_every_field() -> None:
 
 
 def test_v3_rows_name_the_type_of_each_side() -> None:
-    found, _ = rows(ReadFormat.AUTO, Record(1, b"\xff", b"k"), Record(2, None), shape=v3_rows)
+    found, _ = rows(ReadFormat.AUTO, Record(1, b"\xff", b"k"), Record(2, None), shape=V3_ROWS)
     assert [row["value"] for row in found] == [{"type": "BINARY", "data": "/w=="}, None]
     assert found[0]["timestamp"] == "2023-11-14T22:13:20.123Z"
 
 
 def test_a_timestamp_out_of_range_is_null() -> None:
     moments = (-1, 2**62)
-    found, _ = rows(ReadFormat.BINARY, *(Record(i, b"", timestamp=at) for i, at in enumerate(moments)), shape=v3_rows)
+    found, _ = rows(ReadFormat.BINARY, *(Record(i, b"", timestamp=at) for i, at in enumerate(moments)), shape=V3_ROWS)
     assert [row["timestamp"] for row in found] == [None, None]
 
 
-@pytest.mark.parametrize("shape", [v2_rows, v3_rows])
+@pytest.mark.parametrize("shape", [V2_ROWS, V3_ROWS])
 @pytest.mark.parametrize(
     ("kind", "value", "reason"),
     [
@@ -120,7 +119,7 @@ def test_an_invalid_schema_is_reported_as_poison() -> None:
 
 
 def test_rows_before_an_offset_are_dropped() -> None:
-    made = Rows([b"a", b"b", b"c"], [3, 7, 9])
+    made = Rows([[b"a", b"b", b"c"]], [3, 7, 9])
     assert made.since(3) is made
     assert made.since(4).offsets == [7, 9]
     assert made.since(10).rows == []
