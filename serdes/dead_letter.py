@@ -35,6 +35,10 @@ REDRIVE_AUDIT: Final = REDRIVE_PREFIX + "audit"
 DETAIL_CHARS_MAX: Final = 2000
 """The detail can quote the payload, and headers count towards the broker's limit for a record."""
 
+TRUNCATED: Final = "truncated: the record had "
+"""The detail of a dead letter with an incomplete value starts with this text and the original size. A dead letter is
+larger than its record, so its value may have to be truncated."""
+
 AUDIT_ENTRIES_MAX: Final = 20
 """Entries in the audit header. The oldest entries are removed first."""
 
@@ -45,7 +49,7 @@ Header = tuple[str, bytes | None]
 
 
 class RedriveRefused(ValueError):
-    """The record cannot be re-driven: it failed too often, or its source topic is unknown."""
+    """The record cannot be re-driven: it failed too often, is incomplete, or its source topic is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,8 @@ def redrive(
         raise RedriveRefused(f"the record failed {letter.attempt} times; the limit is {attempts_max}")
     if letter.origin.topic == dead_letter.topic:
         raise RedriveRefused("the source topic is the dead-letter topic itself")
+    if value is None and letter.detail.startswith(TRUNCATED):
+        raise RedriveRefused(f"the dead letter does not contain the complete value ({letter.detail[:60]})")
     entry = {
         "by": by,
         "at": now_ms,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from headgate.serdes.dead_letter import TRUNCATED
 from headgate.spark_udfs.pipeline.checks import fields
 from headgate.spark_udfs.pipeline.model import Options
 from headgate.spark_udfs.pipeline.sinks.sink import DEAD_LETTERS, DeadLetterSink, SinkContext
@@ -75,10 +76,7 @@ def _truncated(letters: "DataFrame", bytes_max: int) -> "DataFrame":
     left = f.lit(bytes_max) - f.least(f.coalesce(f.octet_length("key"), f.lit(0)), f.lit(bytes_max))
     is_long = f.octet_length("raw") > left
     detail = f.concat(
-        f.coalesce(f.col("detail"), f.lit("")),
-        f.lit(" (truncated: the record had "),
-        f.octet_length("raw"),
-        f.lit(" bytes)"),
+        f.lit(TRUNCATED), f.octet_length("raw"), f.lit(" bytes; "), f.coalesce(f.col("detail"), f.lit(""))
     )
     headers = f.when(f.coalesce(f.length(f.to_json("headers")), f.lit(0)) <= HEADERS_BYTES_MAX, f.col("headers"))
     return letters.withColumns(

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from headgate.serdes import Poison, Reason, Record, RedriveRefused, read_dead_letter, redrive, to_dead_letter
+from headgate.serdes.dead_letter import TRUNCATED
 
 GUID = UUID(int=7)
 RECORD = Record("orders", b"k", b"\x00\x00\x00\x00\x09x", (("trace", b"t1"), ("empty", None)), 3, 41, 1_700_000_000_000)
@@ -81,6 +82,13 @@ def test_a_record_is_not_redriven_endlessly() -> None:
     letter = dead(record)
     with pytest.raises(RedriveRefused, match="failed 4 times"):
         redrive(letter, by="ada", now_ms=9, attempts_max=4)
+
+
+def test_an_incomplete_record_is_redriven_only_with_a_repaired_value() -> None:
+    letter = dead(poison=replace(POISON, detail=f"{TRUNCATED}2000000 bytes; corrupt"))
+    with pytest.raises(RedriveRefused, match="complete value"):
+        redrive(letter, by="ada", now_ms=1)
+    assert redrive(letter, by="ada", now_ms=1, value=b"mended").value == b"mended"
 
 
 def test_a_record_without_a_source_topic_is_not_redriven() -> None:
