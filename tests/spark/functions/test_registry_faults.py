@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headgate.spark_udfs import decode_frame, from_registry_avro, install, poison_reason, register_function
+from headgate.spark_udfs import decode_frame, from_registry_avro, poison_reason
 from tests.spark.functions.counting_registry import counting_registry
+from tests.spark.functions.forms import FORMS
 from tests.spark.functions.payloads import CUSTOMER_V1, CUSTOMER_V2, encoded, frame_of, rows_of
 from tests.unit.serdes.stub_registry import StubRegistry
 
@@ -65,37 +66,17 @@ def test_a_registry_outage_adds_reasons_and_loses_no_row(spark: "SparkSession") 
     assert [row.value.id for row in rows[1::2]] == list(range(1, 100, 2))
 
 
-def by_frame(spark: "SparkSession", df: "DataFrame", options: dict[str, Any]) -> "DataFrame":
-    return decode_frame(df, "failing-value", **options)
+def by_reason(df: "DataFrame", subject: str, **options: Any) -> "DataFrame":
+    return df.select(poison_reason("value", subject, **options))
 
 
-def by_column(spark: "SparkSession", df: "DataFrame", options: dict[str, Any]) -> "DataFrame":
-    return df.select(from_registry_avro("value", "failing-value", **options).alias("d"))
-
-
-def by_reason(spark: "SparkSession", df: "DataFrame", options: dict[str, Any]) -> "DataFrame":
-    return df.select(poison_reason("value", "failing-value", **options))
-
-
-def by_sql_function(spark: "SparkSession", df: "DataFrame", options: dict[str, Any]) -> "DataFrame":
-    register_function(spark, "decode_failing", "failing-value", **options)
-    df.createOrReplaceTempView("failing")
-    return spark.sql("SELECT decode_failing(value) FROM failing")
-
-
-def by_table_function(spark: "SparkSession", df: "DataFrame", options: dict[str, Any]) -> "DataFrame":
-    install(spark, **options)
-    df.createOrReplaceTempView("failing")
-    return spark.sql("SELECT * FROM headgate_decode(TABLE(SELECT value FROM failing), 'failing-value')")
-
-
-@pytest.mark.parametrize("decode", [by_frame, by_column, by_reason, by_sql_function, by_table_function])
+@pytest.mark.parametrize("decode", [*FORMS, by_reason])
 def test_a_registry_outage_fails_the_task_if_requested(spark: "SparkSession", decode: Any) -> None:
     stub = StubRegistry()
     first = stub.add("failing-value", {"schema": json.dumps(CUSTOMER_V1)})
     df = frame_of(spark, [encoded(CUSTOMER_V1, {"id": 1, "fullname": "Ada", "fax": "1"}, first + 1)])
     with counting_registry(stub) as url:
         registry = {"registry.url": url, "registry.retries": "0"}
-        decoded = decode(spark, df, {"registry": registry, "on_registry_down": "FAIL"})
+        decoded = decode(df, "failing-value", registry=registry, on_registry_down="FAIL")
     with pytest.raises(Exception, match="The schema registry did not return a schema"):
         decoded.collect()
