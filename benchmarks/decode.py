@@ -10,12 +10,10 @@ takes the same records from librdkafka's queue. Both peers keep the same columns
 import argparse
 import io
 import json
-import os
 import random
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
@@ -44,6 +42,8 @@ from benchmarks.decode_data import (
 from benchmarks.harness import Contender, Report
 from headgate.serdes.avro import parse
 from headgate.serdes.columnar import ColumnarDecoder, ColumnarEncoder, FixedSchemas, project, read_batches
+from headgate.serdes.columnar.native.library import LIBRARY
+from headgate.serdes.columnar.native.signatures import SIGNATURES
 
 ROWS = 200_000
 PEER_ROWS = 20_000
@@ -231,36 +231,6 @@ def confluent_rate() -> float:
     return len(keys) / seconds
 
 
-FIRST_BATCH = """
-import time
-started = time.perf_counter()
-import numba, pyarrow
-from headgate.serdes.avro import parse
-from headgate.serdes.columnar import ColumnarDecoder, FixedSchemas
-payload = pyarrow.array([b"\\0\\0\\0\\0\\1\\2a"])
-imported = time.perf_counter()
-decoder = ColumnarDecoder(parse('"string"'), FixedSchemas({1: '"string"'}))
-assert decoder.decode(payload).values.to_pylist() == ["a"]
-print(imported - started, time.perf_counter() - imported)
-"""
-"""Measures the imports and the first decoded column in a new process."""
-
-
-def compiling(report: Report) -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": directory}
-        for name, note in (
-            ("first_batch_cold", "compiled; imports not counted"),
-            ("first_batch_cached", "code read from the cache; imports not counted"),
-        ):
-            done = subprocess.run(
-                [sys.executable, "-c", FIRST_BATCH], env=environment, capture_output=True, text=True, check=True
-            )
-            numba_seconds, seconds = map(float, done.stdout.split())
-            report.state(name, seconds, "s", note)
-        report.state("imports", numba_seconds, "s")
-
-
 def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
@@ -317,7 +287,8 @@ def main() -> None:
         measure_memory(chosen.memory)
         return
     report = Report("decode", "How fast do framed Avro and Kafka's record batches become Arrow columns, on one core?")
-    compiling(report)
+    for kernel in SIGNATURES:
+        LIBRARY.wait(kernel)
     decoding(report)
     encoding(report)
     records(report)

@@ -2,9 +2,9 @@
 
     spark.python.daemon.module  headgate.spark_udfs.daemon
 
-A fresh worker takes seconds of CPU time to load Arrow, Numba and the compiled decoder. Spark starts one per core, and a
-new one after every failed task. Otherwise this is PySpark's daemon. It starts no thread; the threads of the libraries
-(OpenBLAS, jemalloc) are fork-safe.
+A fresh worker takes a second of CPU time to load Arrow and the compiled decoder. Spark starts one per core, and a new
+one after every failed task. Otherwise this is PySpark's daemon. It starts no thread; the threads of the libraries
+(OpenBLAS, jemalloc) are fork-safe. If the decoder is not compiled yet, the workers compile it.
 """
 
 import importlib
@@ -18,6 +18,7 @@ import headgate.serdes.json_body
 import headgate.serdes.protobuf.codec
 import headgate.spark_udfs.source.reading  # noqa: F401
 from headgate.serdes.columnar import read_batches
+from headgate.serdes.columnar.native.library import LIBRARY
 from headgate.spark_udfs.executor.decoding import Decoding
 from headgate.spark_udfs.executor.worker_memory import freeze_loaded_objects, keep_freed_buffers
 from headgate.spark_udfs.spec.reader import Reader, SchemaText
@@ -28,10 +29,11 @@ _SMALLEST = SchemaText("AVRO", '{"type": "record", "name": "R", "fields": [{"nam
 
 def warm() -> None:
     """Decode one payload, so that all modules on the way are loaded."""
-    read_batches(b"", 0)
     decoding = Decoding(Reader(_SMALLEST, writers=((1, _SMALLEST),)), RegistryOptions())
     payloads = pa.array([b"\0\0\0\0\1\2", b""], pa.binary())
-    decoding.outcome(decoding.decode(payloads), payloads)
+    with LIBRARY.paused():
+        read_batches(b"", 0)
+        decoding.outcome(decoding.decode(payloads), payloads)
 
 
 def load_worker() -> None:

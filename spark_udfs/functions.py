@@ -100,6 +100,8 @@ def to_registry_avro(
     need_spark()
     from pyspark.sql import types as spark
 
+    from headgate.serdes.columnar.engine import code_to_ship
+    from headgate.serdes.columnar.native.signatures import ENCODING_KERNELS
     from headgate.spark_udfs.driver.arrow_udf import arrow_function, has_arrow_functions
     from headgate.spark_udfs.driver.registry_resolution import resolve
     from headgate.spark_udfs.driver.writer_choice import WriterChoice
@@ -115,7 +117,8 @@ def to_registry_avro(
     kind: spark.DataType = spark.BinaryType()
     if mode is OnPoison.DEAD_LETTER:
         kind = spark.StructType().add("value", spark.BinaryType()).add("reason", spark.StringType())
-    called: Column = arrow_function(EncodeColumn(Encoding(schema_text, found_id, mode)), kind)(column)
+    encoding = Encoding(schema_text, found_id, mode, code_to_ship(ENCODING_KERNELS))
+    called: Column = arrow_function(EncodeColumn(encoding), kind)(column)
     return called
 
 

@@ -13,7 +13,7 @@ from typing import IO, Annotated, Any
 import typer
 from typer.main import get_command
 
-from headgate.gateway.cli import config, consume, dead, group, pipeline, produce, schema, topic, up
+from headgate.gateway.cli import config, consume, dead, group, pipeline, produce, schema, topic, up, warm
 from headgate.gateway.cli.defaults import command_defaults, file_of
 from headgate.gateway.cli.environment_variables import assign_environment_variables
 from headgate.gateway.cli.errors import CommandError, ExitCode, UsageError
@@ -38,6 +38,7 @@ app.add_typer(group.app, name="group")
 app.add_typer(schema.app, name="schema")
 app.add_typer(dead.app, name="dead")
 app.add_typer(pipeline.app, name="pipeline")
+app.command("warm")(warm.warm)
 app.add_typer(config.app, name="config")
 
 

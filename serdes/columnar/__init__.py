@@ -7,7 +7,7 @@ from headgate.serdes.columnar.decode.decoder import Batch, ColumnarDecoder
 from headgate.serdes.columnar.decode.projection import project
 from headgate.serdes.columnar.decode.schema_source import FixedSchemas, SchemaSource
 from headgate.serdes.columnar.encode.encoder import ColumnarEncoder, Encoded
-from headgate.serdes.columnar.engine import Compiled, Engine, Plain, default_engine
+from headgate.serdes.columnar.engine import Adaptive, Compiled, Engine, Plain, default_engine
 from headgate.serdes.columnar.errors import (
     BatchTooLarge,
     ColumnarError,
@@ -23,6 +23,7 @@ from headgate.wire.transactions import AbortedTransaction
 
 __all__ = [
     "AbortedTransaction",
+    "Adaptive",
     "Batch",
     "BatchFault",
     "BatchTooLarge",

@@ -1,14 +1,24 @@
-"""Runs the kernels: as machine code if Numba is installed, otherwise as plain Python.
+"""Runs the kernels as machine code or as plain Python.
 
-Both engines run the same functions on the same memory, so their results are equal. Plain Python is about 80 times
+All engines run the same functions on the same memory, so their results are equal. Plain Python is about 80 times
 slower, which is the speed of a row-wise decoder in Python.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from headgate.serdes.columnar.kernels import decode_rows, encode_rows, frames, records
+from headgate.serdes.columnar.native.library import LIBRARY, CodeLibrary
+
+PLAIN_ROWS: Final = 500
+"""Rows that plain Python decodes or encodes before it checks again for machine code: about ten milliseconds."""
+DONE: Final = 0
+"""The result of `decode_rows` and `encode_rows` after the last row."""
+
+ShippedCode: TypeAlias = tuple[tuple[str, bytes], ...]
+"""Kernels and their compiled code with a checksum."""
 
 
 class Engine(Protocol):
@@ -49,28 +59,71 @@ class Plain:
 
 
 class Compiled:
-    """Runs machine code. The first call of a kernel loads it from Numba's cache or compiles it."""
+    """Runs machine code, and waits for the compiler if necessary. Raises `NotCompiled` if it fails."""
 
     def decode_rows(self, *arguments: Any) -> int:
-        return int(_compiled("decode_rows")(*arguments))
+        return LIBRARY.wait("decode_rows")(*arguments)
 
     def scan_frames(self, *arguments: Any) -> int:
-        return int(_compiled("scan_frames")(*arguments))
+        return LIBRARY.wait("scan_frames")(*arguments)
 
     def encode_rows(self, *arguments: Any) -> int:
-        return int(_compiled("encode_rows")(*arguments))
+        return LIBRARY.wait("encode_rows")(*arguments)
 
     def scan_records(self, *arguments: Any) -> int:
-        return int(_compiled("scan_records")(*arguments))
+        return LIBRARY.wait("scan_records")(*arguments)
 
     def copy_spans(self, *arguments: Any) -> int:
-        return int(_compiled("copy_spans")(*arguments))
+        return LIBRARY.wait("copy_spans")(*arguments)
 
     def find_headers(self, *arguments: Any) -> int:
-        return int(_compiled("find_headers")(*arguments))
+        return LIBRARY.wait("find_headers")(*arguments)
 
     def make_text(self, *arguments: Any) -> int:
-        return int(_compiled("make_text")(*arguments))
+        return LIBRARY.wait("make_text")(*arguments)
+
+
+class Adaptive:
+    """Runs plain Python until machine code is available. It never waits for the compiler.
+
+    The kernels that take most of the time process rows one by one. Between rows, they switch to machine code.
+    """
+
+    def __init__(self, library: CodeLibrary = LIBRARY) -> None:
+        self._library = library
+        self._plain = Plain()
+
+    def decode_rows(self, *arguments: Any) -> int:
+        return self._by_row("decode_rows", decode_rows.SLOTS_AT, arguments)
+
+    def scan_frames(self, *arguments: Any) -> int:
+        return (self._library.get("scan_frames") or self._plain.scan_frames)(*arguments)
+
+    def encode_rows(self, *arguments: Any) -> int:
+        return self._by_row("encode_rows", encode_rows.REASONS_AT, arguments)
+
+    def scan_records(self, *arguments: Any) -> int:
+        return (self._library.get("scan_records") or self._plain.scan_records)(*arguments)
+
+    def copy_spans(self, *arguments: Any) -> int:
+        return (self._library.get("copy_spans") or self._plain.copy_spans)(*arguments)
+
+    def find_headers(self, *arguments: Any) -> int:
+        return (self._library.get("find_headers") or self._plain.find_headers)(*arguments)
+
+    def make_text(self, *arguments: Any) -> int:
+        return (self._library.get("make_text") or self._plain.make_text)(*arguments)
+
+    def _by_row(self, kernel: str, rows_at: int, arguments: tuple[Any, ...]) -> int:
+        """Run a kernel that continues at row `progress[0]`. The array at `rows_at` has one cell for each row."""
+        rows, progress = arguments[rows_at], arguments[-1]
+        plain = getattr(self._plain, kernel)
+        while (machine := self._library.get(kernel)) is None:
+            end = min(int(progress[0]) + PLAIN_ROWS, len(rows))
+            status = int(plain(*arguments[:rows_at], rows[:end], *arguments[rows_at + 1 :]))
+            if status != DONE or end == len(rows):
+                return status
+        return machine(*arguments)
 
 
 def _views(arguments: tuple[Any, ...]) -> list[Any]:
@@ -79,12 +132,17 @@ def _views(arguments: tuple[Any, ...]) -> list[Any]:
 
 
 @cache
-def _compiled(kernel: str) -> Any:
-    from headgate.serdes.columnar.native import compiled  # needs Numba
-
-    return compiled.kernel(kernel)
-
-
-@cache
 def default_engine() -> Engine:
-    return Compiled() if find_spec("numba") is not None else Plain()
+    return Adaptive() if find_spec("llvmlite") is not None else Plain()
+
+
+def code_to_ship(kernels: Iterable[str]) -> ShippedCode:
+    """The compiled code of these kernels, for other processes. Empty if it is not compiled yet."""
+    return LIBRARY.sealed(kernels) if isinstance(default_engine(), Adaptive) else ()
+
+
+def use_shipped(code: ShippedCode) -> None:
+    """Use the compiled code of another process. Code that does not fit this process is ignored."""
+    if isinstance(default_engine(), Adaptive):
+        for kernel, sealed in code:
+            LIBRARY.link(kernel, sealed)

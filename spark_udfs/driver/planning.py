@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from headgate.serdes import SchemaDefinition
 from headgate.serdes.avro.column_size import RECURSION_MAX_DEFAULT
 from headgate.serdes.columnar import ColumnarError
+from headgate.serdes.columnar.engine import code_to_ship
+from headgate.serdes.columnar.native.signatures import DECODING_KERNELS
 from headgate.spark_udfs.driver.reader_choice import ReaderChoice, ReaderError
 from headgate.spark_udfs.driver.registry_resolution import resolve
 from headgate.spark_udfs.executor.decoding import Decoding
@@ -57,7 +59,8 @@ def plan_decoding(
     options = resolve(registry, df, column=column)
     with options.client() as client:
         reader = choice.resolve(client)
-    decoding = Decoding(reader, options, poison, new_version, registry_down, recursion_max)
+    code = code_to_ship(DECODING_KERNELS) if reader.language == "AVRO" else ()
+    decoding = Decoding(reader, options, poison, new_version, registry_down, recursion_max, code=code)
     try:
         decoding.decoder()
     except ColumnarError as error:

@@ -7,7 +7,7 @@ fetches unknown writer schemas once per worker, and caches unknown ids as well. 
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from pyarrow import lib as pa
 from headgate.serdes import Poison, PoisonError, Reason
 from headgate.serdes.avro.column_size import RECURSION_MAX_DEFAULT, ROW_BYTES_MAX
 from headgate.serdes.columnar import BatchTooLarge, Spans
+from headgate.serdes.columnar.engine import ShippedCode, use_shipped
 from headgate.spark_udfs.executor.worker_memory import freeze_loaded_objects, keep_freed_buffers
 from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison, OnRegistryDown
 from headgate.spark_udfs.spec.reader import Reader
@@ -91,6 +92,8 @@ class Decoding:
     recursion_max: int = RECURSION_MAX_DEFAULT
     row_bytes_max: int = ROW_BYTES_MAX
     """Rows that are larger as columns are TOO_LARGE."""
+    code: ShippedCode = field(default=(), compare=False, repr=False)
+    """Compiled code from the driver, so that a new executor need not compile."""
 
     def decoder(self) -> Decoder:
         """The cached decoder of this process."""
@@ -211,6 +214,7 @@ class Decoding:
 def decoder_of(spec: Decoding) -> Decoder:
     """Cached per process, because Spark reuses its Python workers."""
     decoder: Decoder
+    use_shipped(spec.code)
     if spec.reader.language == "AVRO":
         from headgate.spark_udfs.executor.avro_columns import AvroColumns
 

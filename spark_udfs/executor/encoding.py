@@ -5,7 +5,7 @@ represent is handled by the policy. A column of the wrong type fails the query w
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from headgate.serdes.columnar import (
     FixedSchemas,
     NotEncodable,
 )
+from headgate.serdes.columnar.engine import ShippedCode, use_shipped
 from headgate.spark_udfs.executor.decoding import REASON_SENTENCES, poison_rows_of, reason_names
 from headgate.spark_udfs.executor.python_values import python_value
 from headgate.spark_udfs.executor.spark_types import truncate_timestamps
@@ -46,6 +47,8 @@ class Encoding:
     schema: SchemaText
     schema_id: int
     on_poison: OnPoison = OnPoison.FAIL
+    code: ShippedCode = field(default=(), compare=False, repr=False)
+    """Compiled code from the driver."""
 
     def encode(self, values: pa.Array) -> "Iterator[tuple[pa.Array, pa.Array]]":
         """Payloads and reasons of consecutive slices. Raises `EncodingError`, and `PoisonError` in the mode FAIL."""
@@ -69,6 +72,7 @@ class Encoding:
 
 @lru_cache(maxsize=ENCODERS_MAX)
 def _encoder(spec: Encoding) -> "_Encoder":
+    use_shipped(spec.code)
     return _Encoder(parse(spec.schema.text, dict(spec.schema.references)), spec.schema_id)
 
 

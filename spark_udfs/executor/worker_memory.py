@@ -18,7 +18,7 @@ def keep_freed_buffers() -> None:
 def freeze_loaded_objects() -> None:
     """Exclude all live objects from future garbage collections, also in forked processes.
 
-    PySpark collects garbage after every task. With Arrow, pandas, Numba and the decoder loaded, that takes 0.1 s, which
+    PySpark collects garbage after every task. With Arrow, pandas and the decoder loaded, that takes 0.1 s, which
     is several times the work of a small task. None of these objects ever becomes garbage.
     """
     gc.collect()

@@ -55,6 +55,9 @@ GROW_BYTES: Final = 102
 FULL: Final = 103
 """The other results. They differ from all reasons, because the loop over one row ends with either."""
 
+SLOTS_AT: Final = 4
+"""The position of `slots`, which has one cell for each row, in the arguments."""
+
 ROW_BYTES: Final = 0
 ROW_BYTES_MAX: Final = 1
 BATCH_BYTES_MAX: Final = 2
@@ -137,9 +140,9 @@ def decode_rows(
 
     `slots` maps rows to `entries`, and `entries` contains program positions. Both may contain minus a reason.
 
-    Returns DONE; FULL if the next row would exceed the limit of the batch; or GROW_… if a buffer is too small. Then
-    `progress` contains the row, the scope or buffer that is too small, its required size, and the bytes of all rows
-    before.
+    Returns DONE; FULL if the next row would exceed the limit of the batch; or GROW_… if a buffer is too small.
+    `progress` then contains the next row, the scope or buffer that is too small, its required size, and the bytes of
+    all rows before.
     """
     root_nulls = program[0]
     row_max = limits[ROW_BYTES_MAX]
@@ -678,4 +681,5 @@ def decode_rows(
         if failure != 0:
             write_nulls(program, root_nulls, base, u8, i32, i64, row)
     progress[0] = rows
+    progress[3] = total
     return DONE

@@ -28,6 +28,8 @@ ROW_BYTES: Final = 16
 
 DONE: Final = 0
 GROW: Final = 1
+REASONS_AT: Final = 9
+"""The position of `reasons`, which has one cell for each row, in the arguments."""
 
 
 @jitable

@@ -9,14 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from numba.core import caching, config
 from pyarrow import lib as pa
 
 from headgate.serdes.avro import Encoder, Schema, parse
-from headgate.serdes.columnar import ColumnarDecoder, Engine, FixedSchemas, NotBinary, Plain
-from headgate.serdes.columnar.engine import default_engine
-from headgate.serdes.columnar.kernels import frames
-from headgate.serdes.columnar.native import compiled
+from headgate.serdes.columnar import ColumnarDecoder, Engine, FixedSchemas, NotBinary
 from headgate.serdes.outcome import Reason
 from tests.unit.columnar.checked import Checked
 
@@ -221,10 +217,10 @@ def test_importing_serdes_loads_neither_numba_nor_pyarrow() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_without_numba_the_plain_engine_is_used() -> None:
+def test_without_llvmlite_the_plain_engine_is_used() -> None:
     code = """
 import sys
-sys.modules["numba"] = None
+sys.modules["llvmlite"] = None
 from headgate.serdes.columnar import ColumnarDecoder, FixedSchemas, Plain, default_engine
 from headgate.serdes.avro import parse
 import pyarrow as pa
@@ -235,38 +231,3 @@ print(batch.values.to_pylist(), batch.reasons.to_pylist())
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['a', None] [0, 2]"
-
-
-@pytest.fixture
-def cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
-    return tmp_path
-
-
-def compile_scan() -> Any:
-    return compiled.compile_function(frames.scan_frames, compiled.SCAN_FRAMES)
-
-
-@pytest.mark.usefixtures("cache_directory")
-def test_compiled_code_is_cached_until_a_source_file_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert sum(compile_scan().stats.cache_misses.values()) == 1
-    assert sum(compile_scan().stats.cache_hits.values()) == 1
-    monkeypatch.setattr(compiled, "_fingerprint", lambda: "another opcode")
-    assert sum(compile_scan().stats.cache_hits.values()) == 0
-
-
-def test_a_damaged_cache_is_ignored(cache_directory: Path) -> None:
-    compile_scan()
-    for kept in cache_directory.rglob("*.nb*"):
-        kept.write_bytes(b"broken")
-    assert compile_scan().signatures
-
-
-def test_without_a_writable_cache_the_code_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a read-only installation of a user without a home directory."""
-    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
-    assert compile_scan().signatures
-
-
-def test_the_default_engine_is_compiled_if_numba_is_installed() -> None:
-    assert not isinstance(default_engine(), Plain)

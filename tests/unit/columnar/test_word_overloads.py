@@ -9,8 +9,11 @@ import pytest
 from numba import njit, types
 
 from headgate.serdes.columnar.kernels import primitives
-from headgate.serdes.columnar.native import compiled
+from headgate.serdes.columnar.native import signatures
+from headgate.serdes.columnar.native.compiler import numba_type
 
+BYTES_IN = numba_type(signatures.BYTES_IN)
+U8 = numba_type(signatures.U8)
 CANARY = 0xA5
 NUMBER_BYTES = (0, 1, 2, 0x0F, 0x10, 0x7F, 0x80, 0x81, 0x8F, 0x90, 0xFF)
 
@@ -40,7 +43,7 @@ def test_numbers_agree_with_the_plain_function(read: Read) -> None:
     def call(data: Any, pos: int, end: int) -> tuple[int, int]:
         return read(data, pos, end)
 
-    fast = machine(call, compiled.BYTES_IN, types.int64, types.int64)
+    fast = machine(call, BYTES_IN, types.int64, types.int64)
     for body in numbers():
         for behind in (b"", b"\0" * 9, b"\xff" * 9):
             data = np.frombuffer(b"\x81" + body + behind, np.uint8)
@@ -55,7 +58,7 @@ def test_small_big_endian_numbers_agree_with_the_plain_function() -> None:
     def call(data: Any, pos: int, size: int) -> int:
         return primitives.small_signed(data, pos, size)
 
-    fast = machine(call, compiled.BYTES_IN, types.int64, types.int64)
+    fast = machine(call, BYTES_IN, types.int64, types.int64)
     rng = Random(6)
     for size in range(1, 9):
         for behind in (0, 1, 9):
@@ -86,7 +89,7 @@ def test_text_is_appended_within_its_limit_and_checked() -> None:
         return primitives.append_text(target, at, limit, data, pos, size)
 
     long = types.int64
-    fast = machine(call, compiled.U8, long, long, compiled.BYTES_IN, long, long)
+    fast = machine(call, U8, long, long, BYTES_IN, long, long)
     for text in TEXTS:
         for room in range(10):
             for behind in range(10):
@@ -101,7 +104,7 @@ def test_bytes_are_appended_within_their_limit() -> None:
         primitives.append_bytes(target, at, limit, data, pos, size)
 
     long = types.int64
-    fast = machine(call, compiled.U8, long, long, compiled.BYTES_IN, long, long)
+    fast = machine(call, U8, long, long, BYTES_IN, long, long)
     for size in range(50):
         for room in range(10):
             for behind in range(10):
@@ -113,7 +116,7 @@ def test_bytes_are_copied_and_nothing_else_changes() -> None:
         primitives.copy_bytes(target, at, data, pos, size)
 
     long = types.int64
-    fast = machine(call, compiled.U8, long, compiled.BYTES_IN, long, long)
+    fast = machine(call, U8, long, BYTES_IN, long, long)
     for size in range(50):
         for behind in range(10):
             copied(fast, bytes(range(200, 200 + size)), room=0, behind=behind, has_limit=False)
