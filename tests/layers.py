@@ -124,6 +124,15 @@ PACKAGES: dict[str, Package] = {
         ),
         independent=("reference",),
     ),
+    "testing": Package(
+        "services for tests: context manager, pytest fixtures, poison payloads, fault injection",
+        ("serdes", "kafka_client"),
+        layers=(
+            ("service", "assertions", "poison"),
+            ("gateway",),
+            ("plugin",),
+        ),
+    ),
     "web": Package(
         "shared by all HTTP servers: limits, error bodies, Host and Origin checks, CORS, response cache",
         ("openapi",),

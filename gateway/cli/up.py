@@ -1,11 +1,18 @@
 """`headgate up`: runs all services on this machine until Ctrl-C."""
 
+from contextlib import nullcontext
+from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
 from headgate.gateway.cli.errors import UsageError
+
+
+class Ports(StrEnum):
+    AUTO = "auto"
 
 
 def up(
@@ -39,6 +46,12 @@ def up(
             "--set", envvar="HEADGATE_BROKER_CONFIG", metavar="NAME=VALUE", help="A Kafka broker config; repeatable."
         ),
     ] = None,
+    ports: Annotated[
+        Ports | None, typer.Option(metavar="auto", help="Free ports for all services that have no port option.")
+    ] = None,
+    ephemeral: Annotated[
+        bool, typer.Option("--ephemeral", help="Keep data in a temporary directory, and delete it at the end.")
+    ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print the addresses as JSON when all services are ready.")
     ] = False,
@@ -57,8 +70,14 @@ def up(
         "broker_config": _configs(broker_config) if _is_given(context, "broker_config") and broker_config else None,
     }
     flags = {name: value for name, value in given.items() if _is_given(context, name)}
-    settings = load_settings(flags, _files_of_options(context))
-    code = run_in_foreground(settings, json=json)
+    if ports is Ports.AUTO:
+        flags = {"broker_port": 0, "registry_port": 0, "proxy_port": 0} | flags
+    if ephemeral and "data_dir" in flags:
+        raise UsageError("--ephemeral and --data-dir both choose the data directory", next_step="remove one of them")
+    with TemporaryDirectory(prefix="headgate-") if ephemeral else nullcontext() as folder:
+        if folder is not None:
+            flags["data_dir"] = Path(folder)
+        code = run_in_foreground(load_settings(flags, _files_of_options(context)), json=json)
     if code:
         raise typer.Exit(code)
 

@@ -109,3 +109,20 @@ def test_the_proxy_gets_a_password_without_showing_it_to_other_users(tmp_path: P
             assert b"geheim" not in command
             assert httpx.get(f"http://{addresses['proxy']}/health", timeout=30).json()["registry"] == {"status": "UP"}
     assert noted == ["Basic YWRhOmdlaGVpbQ=="]
+
+
+def test_an_ephemeral_gateway_has_free_ports_and_leaves_nothing(
+    tmp_path: Path, launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    with up(tmp_path, "--ephemeral", "--ports", "auto") as (process, addresses):
+        ports_used = {int(address.rpartition(":")[2]) for address in addresses.values()}
+        assert len(ports_used - {9092, 8081, 8082}) == 3
+        Cli(addresses["broker"], tmp_path, launcher)("produce", "gone", "-v", "soon")
+        assert len(list(temporary.glob("headgate-*/broker"))) == 1
+        process.terminate()
+        process.wait(60)
+    assert list(temporary.iterdir()) == []
+    assert not (tmp_path / ".headgate").exists()
