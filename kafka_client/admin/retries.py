@@ -12,7 +12,9 @@ from headgate.kafka_client.errors import LeaderNotFound, NodeUnavailable, NotRea
 settling_seconds_max: Final = 30.0
 # The election of a leader is a matter of milliseconds if a replica is in sync. Otherwise the partition stays offline.
 electing_seconds_max: Final = 4.0
-settling_pause_seconds: Final = 0.25
+# The pause doubles with each attempt. Many reads can wait at the same time, and each attempt takes several requests.
+settling_pause_seconds: Final = 0.1
+settling_pause_seconds_max: Final = 2.0
 
 Result = TypeVar("Result")
 
@@ -23,6 +25,7 @@ async def settled(ask: Callable[[], Awaitable[Result]]) -> Result:
     `ask` finds the broker in each attempt. If it sends a change, no broker has applied the change when it is retried.
     """
     started = time.monotonic()
+    pause = settling_pause_seconds
     while True:
         try:
             return await ask()
@@ -30,4 +33,5 @@ async def settled(ask: Callable[[], Awaitable[Result]]) -> Result:
             seconds_max = electing_seconds_max if isinstance(error, LeaderNotFound) else settling_seconds_max
             if time.monotonic() - started >= seconds_max:
                 raise
-            await asyncio.sleep(settling_pause_seconds)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, settling_pause_seconds_max)
