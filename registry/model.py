@@ -4,9 +4,10 @@ This module contains data only. `registry.formats` parses, `registry.service` de
 """
 
 import hashlib
+import json
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Self
 
@@ -197,7 +198,7 @@ class Content:
     rule_set: RuleSet | None = None
 
     def fingerprint(self) -> bytes:
-        """MD5, like the guid of Confluent's registry."""
+        """MD5, like the guid of Confluent's registry. It has no separators, so different contents can share it."""
         digest = hashlib.md5(self.text.encode("utf-8", "surrogatepass"), usedforsecurity=False)
         for reference in self.references:
             digest.update(reference.name.encode("utf-8", "surrogatepass"))
@@ -215,6 +216,11 @@ class Content:
             if self.rule_set.enable_at is not None:
                 digest.update(self.rule_set.enable_at.encode())
         return digest.digest()
+
+    def unambiguous_fingerprint(self) -> bytes:
+        """MD5 with separators, for a content whose `fingerprint` belongs to another content."""
+        fields = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.md5(fields.encode(), usedforsecurity=False).digest()
 
 
 def guid_of(fingerprint: bytes) -> str:

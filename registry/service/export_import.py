@@ -5,7 +5,7 @@ Each line has a kind: `schema` (the JSON of a version), `config`, `mode`, `ids`,
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +16,7 @@ from headgate.registry.errors import InvalidSchema, OperationNotPermitted, Regis
 from headgate.registry.languages import type_named
 from headgate.registry.model import Config, Content, Mode
 from headgate.registry.service import export_import_keys
+from headgate.registry.service.schema_lookup import fingerprint_in
 from headgate.registry.service.submitted_schema import Environment, stored_schema
 from headgate.registry.storage.base import Deleted, Selection, StoredVersion, StoreReader, StoreWriter
 from headgate.registry.subjects import Subject, checked, checked_scope
@@ -223,4 +224,5 @@ def _put(store: StoreWriter, version: StoredVersion) -> None:
         raise OperationNotPermitted(
             f"Subject {version.subject.qualified} has a version {version.version} with id {present.id} already"
         )
-    store.put_version(version)
+    fingerprint = fingerprint_in(store, version.subject.context, version.content)
+    store.put_version(replace(version, fingerprint=fingerprint))

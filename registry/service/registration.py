@@ -13,7 +13,7 @@ from headgate.registry.errors import IncompatibleSchema, InvalidSchema, Operatio
 from headgate.registry.model import Config, Content, Mode
 from headgate.registry.service import schema_tags
 from headgate.registry.service.compatibility_check import WorkLimits, check_next_version
-from headgate.registry.service.schema_lookup import find_as_is, find_configured, with_inherited
+from headgate.registry.service.schema_lookup import find_as_is, find_configured, fingerprint_in, with_inherited
 from headgate.registry.service.scopes import config_in_scope, mode_in_scope
 from headgate.registry.service.submitted_schema import Environment, SubmittedSchema, parse_submitted
 from headgate.registry.storage.base import StoredVersion, StoreReader, StoreWriter, VersionKey
@@ -90,7 +90,7 @@ def examine(
         environment, store, subject, submitted, normalize=normalize, strict=strict, verbatim=verbatim
     )
     content = submission.content
-    fingerprint = content.fingerprint()
+    fingerprint = fingerprint_in(store, subject.context, content)
 
     id = submitted.id
     known_id = store.id_of_content(subject.context, fingerprint, content.type)

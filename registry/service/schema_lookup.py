@@ -69,11 +69,12 @@ def find_as_is(
     if latest_only:
         latest = store.latest(subject)
         return latest if latest is not None and _same(environment, store, submission, latest) else None
-    fingerprints = [content.fingerprint()]
+    contents = [content]
     if content.text != submitted.text:
         # An imported schema keeps its original text.
-        fingerprints.append(replace(content, text=submitted.text).fingerprint())
-    for fingerprint in fingerprints:
+        contents.append(replace(content, text=submitted.text))
+    for each in contents:
+        fingerprint = fingerprint_in(store, subject.context, each)
         for key in store.versions_with_content(subject, fingerprint, content.type):
             if deleted or not key.deleted:
                 return store.version(subject, key.version)
@@ -85,6 +86,14 @@ def find_as_is(
         if version is not None and _same(environment, store, submission, version):
             return version
     return None
+
+
+def fingerprint_in(store: StoreReader, context: str, content: Content) -> bytes:
+    """The fingerprint of the content in a context: the unambiguous one if another content has the usual one."""
+    fingerprint = content.fingerprint()
+    id = store.id_of_content(context, fingerprint, content.type)
+    known = None if id is None else store.schema(context, id)
+    return fingerprint if known is None or known.content == content else content.unambiguous_fingerprint()
 
 
 def _same(environment: Environment, store: StoreReader, submission: ParsedSubmission, stored: StoredVersion) -> bool:

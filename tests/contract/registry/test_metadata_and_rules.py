@@ -26,6 +26,33 @@ def test_different_metadata_makes_a_different_schema(api: RegistryApi) -> None:
     assert len(guids) == 3
 
 
+CONDITION = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
+COLLISIONS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("metadata", properties(a="bc"), properties(ab="c")),
+    ("metadata", properties(PII="x"), {"tags": {"PII": ["x"]}}),
+    ("ruleSet", {"domainRules": [CONDITION]}, {"encodingRules": [CONDITION]}),
+    ("ruleSet", {"domainRules": [{**CONDITION, "doc": "x"}]}, {"domainRules": [{**CONDITION, "name": "rx"}]}),
+]
+
+
+@pytest.mark.parametrize(("field", "first", "second"), COLLISIONS)
+def test_contents_with_the_same_hash_in_confluents_registry_are_different_schemas(
+    api: RegistryApi, field: str, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    """Confluent's hash has no separators. A rule that moves to another section must not be ignored."""
+    for subject in ("s", "t"):
+        one, two, again = (
+            api.post(f"/subjects/{subject}/versions", {"schema": record("a"), field: content}).json()
+            for content in (first, second, second)
+        )
+        assert [(each["id"], each["version"]) for each in (one, two, again)] == [(1, 1), (2, 2), (2, 2)]
+        assert one["guid"] != two["guid"] == again["guid"]
+        assert two[field].keys() == second.keys()
+        assert api.get(f"/schemas/guids/{two['guid']}").json()[field] == two[field]
+        found = api.post(f"/subjects/{subject}", {"schema": record("a"), field: second}).json()
+        assert (found["id"], found["version"]) == (2, 2)
+
+
 def test_metadata_is_inherited_from_the_latest_version(api: RegistryApi) -> None:
     api.register("s", record("a"), metadata=properties(k="v"))
     assert api.register("s", record("a")) == 1
