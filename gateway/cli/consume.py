@@ -16,6 +16,8 @@ from headgate.gateway.cli.options import (
     BootstrapServer,
     KafkaConfig,
     RegistryUrl,
+    RuleAction,
+    Rules,
     TopicName,
 )
 from headgate.gateway.cli.poison_action import PoisonAction
@@ -104,6 +106,7 @@ def consume(
         ),
     ] = PoisonAction.REPORT,
     registry: RegistryUrl = DEFAULT_REGISTRY_URL,
+    rules: Rules = RuleAction.FAIL,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     kafka_config: KafkaConfig = None,
     json: Annotated[bool, typer.Option("--json", "-J", help="Print each record as one line of JSON.")] = False,
@@ -141,6 +144,7 @@ def consume(
         stop_at_end=stop_at_end,
         read_committed=read_committed,
         registry_url=registry,
+        rules=rules,
         # --base64 prints payloads, not values.
         formats=_formats(payload_format or [], raw=raw or base64),
         key_schema=_chosen("key", key_schema_id, key_subject),

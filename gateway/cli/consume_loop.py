@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 from headgate.gateway.cli.errors import CommandError
 from headgate.gateway.cli.faults import explained_schema
+from headgate.gateway.cli.options import RuleAction
 from headgate.gateway.cli.output import say
 from headgate.gateway.cli.poison_action import PoisonAction
 from headgate.gateway.cli.registry_client import open_registry
@@ -35,6 +36,7 @@ class ConsumeLoop:
         stop_at_end: bool,
         read_committed: bool,
         registry_url: str,
+        rules: RuleAction,
         formats: PayloadFormats,
         key_schema: ChosenSchema | None = None,
         value_schema: ChosenSchema | None = None,
@@ -49,6 +51,7 @@ class ConsumeLoop:
         self._stop_at_end = stop_at_end
         self._read_committed = read_committed
         self._registry_url = registry_url
+        self._rules = rules
         self._formats = formats
         self._schemas = (key_schema, value_schema)
         self._on_poison = on_poison
@@ -160,7 +163,7 @@ class ConsumeLoop:
 
         def opened() -> AsyncRegistryClient:
             if not registry:
-                registry.append(open_registry(self._registry_url))
+                registry.append(open_registry(self._registry_url, self._rules))
                 self._stack.push_async_callback(registry[0].close)
             return registry[0]
 

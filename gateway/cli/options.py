@@ -1,5 +1,6 @@
 """Options that several commands share, with their environment variables."""
 
+from enum import StrEnum
 from typing import Annotated, TypeAlias
 
 import typer
@@ -31,6 +32,22 @@ DEFAULT_REGISTRY_URL = "http://127.0.0.1:8081"
 RegistryUrl: TypeAlias = Annotated[
     str,
     typer.Option("--registry", envvar="HEADGATE_REGISTRY_URL", metavar="URL", help="The schema registry's address."),
+]
+
+
+class RuleAction(StrEnum):
+    """The values of `headgate.serdes.RulePolicy`, whose import would delay `--help`."""
+
+    FAIL = "fail"
+    IGNORE = "ignore"
+
+
+Rules: TypeAlias = Annotated[
+    RuleAction,
+    typer.Option(
+        "--rules",
+        help="Schemas with rules (ENCRYPT, CEL), which are not executed: fail, or ignore the rules.",
+    ),
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

@@ -15,6 +15,8 @@ from headgate.gateway.cli.options import (
     BootstrapServer,
     KafkaConfig,
     RegistryUrl,
+    RuleAction,
+    Rules,
     TopicName,
 )
 
@@ -84,6 +86,7 @@ def produce(
         typer.Option(metavar="FILE", help="Append lines that cannot be sent to this file, and continue."),
     ] = None,
     registry: RegistryUrl = DEFAULT_REGISTRY_URL,
+    rules: Rules = RuleAction.FAIL,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP_SERVER,
     kafka_config: KafkaConfig = None,
     json: Annotated[bool, typer.Option("--json", help="Print partition and offset of each record as JSON.")] = False,
@@ -132,6 +135,7 @@ def produce(
         acks,
         compression,
         registry_url=registry,
+        rules=rules,
         key_schema=schemas["key"],
         value_schema=schemas["value"],
         dead_letter=dead_letter,

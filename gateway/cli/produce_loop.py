@@ -9,6 +9,7 @@ from typing import IO
 
 from headgate.gateway.cli.errors import CommandError
 from headgate.gateway.cli.faults import explained_schema
+from headgate.gateway.cli.options import RuleAction
 from headgate.gateway.cli.output import Progress, print_json_line, say
 from headgate.gateway.cli.registry_client import open_registry
 from headgate.gateway.cli.standard_input import chunks
@@ -31,6 +32,7 @@ class ProduceLoop:
         compression: str,
         *,
         registry_url: str,
+        rules: RuleAction,
         key_schema: PayloadSchema | None,
         value_schema: PayloadSchema | None,
         dead_letter: Path | None,
@@ -41,6 +43,7 @@ class ProduceLoop:
         self._acks = acks
         self._compression = compression
         self._registry_url = registry_url
+        self._rules = rules
         self._key_schema = key_schema
         self._value_schema = value_schema
         self._dead_letter = dead_letter
@@ -59,7 +62,7 @@ class ProduceLoop:
 
     async def _run(self, line_format: LineFormat, files: list[Path], value: bytes | None) -> None:
         # Connects to the registry only if a record needs a schema.
-        async with open_registry(self._registry_url) as registry:
+        async with open_registry(self._registry_url, self._rules) as registry:
             encoder = RecordEncoder(registry, self._topic, self._key_schema, self._value_schema)
             try:
                 await encoder.prepare()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.clients.cli.conftest import Cli
@@ -178,6 +179,19 @@ def test_a_schema_can_be_chosen_for_payloads_without_an_id(schemas: Cli, avro: s
         assert json.loads(schemas("consume", "sr-bare", "-e", *chosen).out) == GOOD[0]
     missing = schemas("consume", "sr-bare", "-e", "--value-subject", "none-value", code=3)
     assert "there is no such schema" in missing.err
+
+
+def test_rules_are_ignored_on_request_only(schemas: Cli, registry: str) -> None:
+    rule = {"name": "encryptNote", "kind": "TRANSFORM", "mode": "WRITEREAD", "type": "ENCRYPT", "tags": ["PII"]}
+    body = {"schema": json.dumps(ORDER), "ruleSet": {"domainRules": [rule]}}
+    assert httpx.post(f"{registry}/subjects/sr-rules-value/versions", json=body, timeout=30).status_code == 200
+    schemas("topic", "create", "sr-rules")
+    produce = ("produce", "sr-rules", "--value-subject", "sr-rules-value", "-v", '{"id":7,"note":null}')
+    assert "encryptNote" in schemas(*produce, code=1).err
+    assert schemas("consume", "sr-rules", "-e").out == b""
+    schemas(*produce, "--rules", "ignore")
+    assert "RULES_NOT_EXECUTED" in schemas("consume", "sr-rules", "-e", code=1).err
+    assert schemas("consume", "sr-rules", "-e", "--rules", "ignore").out == b'{"id":7,"note":null}\n'
 
 
 def test_rejected_lines_are_named_and_kept(schemas: Cli, avro: str, tmp_path: Path) -> None:
