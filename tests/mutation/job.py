@@ -1,8 +1,9 @@
 """Runs tests against mutants in one copy of the source tree.
 
 A mutant inside a function meets the tests that run its statement, in a fork of the worker (`tests.mutation.worker`). A
-mutant of code that runs at import meets all unit tests of its package, in a new process. A survivor also meets the
-contract tests of its package.
+mutant of code that runs at import meets all unit tests of its package, in a new process. A mutant of compiled code
+meets the tests in the files whose tests compile it, in a new process. A survivor also meets the contract tests of its
+package.
 """
 
 import json
@@ -24,6 +25,10 @@ SECONDS_MIN = 20
 SECONDS_PER_CPU_SECOND = 20
 """A mutant may run in an endless loop. Its tests get this multiple of the processor time that they need without it."""
 CONTRACT_SECONDS_MAX = 600
+
+
+COMPILED = "serdes/columnar/native/"
+"""Functions that run only as machine code. No coverage tool sees their lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +58,17 @@ class Measurement:
     """Lines that run at import, by file."""
 
     def selection(self, trial: Trial) -> tuple[list[str], bool]:
-        """Return the tests that may detect a mutant, fastest first, and whether its code runs at import."""
+        """Return the tests that may detect a mutant, fastest first, and whether they need a new process."""
         by_line, statement = self.tests.get(trial.path, {}), trial.mutant.statement
         if any(line in statement for line in self.imported.get(trial.path, ())):
             related = {test for tests in by_line.values() for test in tests}
             return sorted(self.seconds, key=lambda test: (test not in related, self.seconds[test])), True
         found = {test for line in statement for test in by_line.get(str(line), ())}
+        if not found and trial.path.startswith(COMPILED):
+            # Only the first test that compiles a function runs the Python code around it.
+            files = {test.partition("::")[0] for tests in by_line.values() for test in tests if test}
+            related = [test for test in self.seconds if test.partition("::")[0] in files]
+            return sorted(related, key=lambda test: self.seconds[test]), True
         return sorted(found & self.seconds.keys(), key=lambda test: self.seconds[test]), False
 
     def limit_seconds(self, tests: list[str]) -> float:
@@ -108,12 +118,12 @@ class Job:
         return Measurement(**response)  # type: ignore[arg-type]
 
     def detects(self, trial: Trial, measurement: Measurement, *, contract: bool) -> bool:
-        tests, runs_at_import = measurement.selection(trial)
+        tests, needs_process = measurement.selection(trial)
         seconds = measurement.limit_seconds(tests)
-        if not runs_at_import and tests and self._worker_detects(trial, tests, seconds):
+        if not needs_process and tests and self._worker_detects(trial, tests, seconds):
             return True
         with self._changed_file(trial):
-            return (runs_at_import and self._fails(tests, seconds)) or (
+            return (needs_process and self._fails(tests, seconds)) or (
                 contract and bool(self._suite.contract) and self._fails_contract()
             )
 

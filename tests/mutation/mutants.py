@@ -26,6 +26,7 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd,
 }
+LIMIT_SUFFIXES = ("_max", "_min", "_default", "_ms", "_seconds", "_threads", "_at_once")
 LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "critical", "log"})
 
 
@@ -62,7 +63,7 @@ def mutants_of(source: str) -> Iterator[Mutant]:
 def _code(node: ast.AST, statement: range) -> Iterator[tuple[ast.expr, range]]:
     """Expressions that run, each with the lines of its statement.
 
-    Leaves out annotations, and parts of f-strings: before Python 3.12 they have no exact position.
+    Leaves out limits, annotations, and parts of f-strings: before Python 3.12 they have no exact position.
     """
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "type_params", "decorator_list"):
@@ -72,6 +73,7 @@ def _code(node: ast.AST, statement: range) -> Iterator[tuple[ast.expr, range]]:
                 not isinstance(child, ast.AST)
                 or isinstance(child, ast.JoinedStr | ast.Slice)
                 or _is_undetectable(child)
+                or (isinstance(node, ast.Module) and _is_limit(child))
             ):
                 continue
             lines = _lines(child) if isinstance(child, ast.stmt) else statement
@@ -89,6 +91,23 @@ def _is_undetectable(node: ast.AST) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return ast.unparse(node.func.value) in ("logger", "logging", "self._logger") and node.func.attr in LOG_METHODS
     return False
+
+
+def _is_limit(node: ast.AST) -> bool:
+    """Whether a module constant is a limit or a tuning parameter, such as `RETRY_SECONDS_MAX = 2 * 60`.
+
+    Its number is a choice: a test of the exact value would repeat the definition. Code that compares with the limit
+    has mutants, and so have constants of a protocol or file format.
+    """
+    if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+        return False
+    target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+    numbers = ast.Constant | ast.BinOp | ast.UnaryOp | ast.operator | ast.unaryop
+    return (
+        isinstance(target, ast.Name)
+        and target.id.lower().endswith(LIMIT_SUFFIXES)
+        and all(isinstance(part, numbers) for part in ast.walk(node.value))
+    )
 
 
 def _lines(statement: ast.stmt) -> range:

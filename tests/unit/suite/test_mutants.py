@@ -17,6 +17,9 @@ from tests.mutation.mutants import mutants_of
         ("x = a + b", ["x = (a - b)"]),
         ("x = True", ["x = (False)"]),
         ("x = 'é' if a else 7", ["x = 'é' if a else (8)"]),
+        ("HEADER_BYTES = 61", ["HEADER_BYTES = (62)"]),
+        ("A_MAX = B + 1", ["A_MAX = (B - 1)", "A_MAX = B + (2)"]),
+        ("def f():\n    size_max = 5", ["def f():\n    size_max = (6)"]),
         ("f(\n    a,\n    b == c,\n)", ["f(\n    a,\n    (b != c),\n)"]),
     ],
 )
@@ -36,6 +39,8 @@ def test_an_expression_is_changed_in_place(source: str, changed: list[str]) -> N
         "x = f'{a + b}'",
         "X = int | None",
         "logger.warning('%d of %d', a + 1, b)",
+        "FRAME_BYTES_MAX = 64 * 1024",
+        "retry_ms: Final = 100",
         "class A:\n    def __repr__(self) -> str:\n        return str(1 + 2)",
     ],
 )
