@@ -67,7 +67,7 @@ class Measurement:
         if not found and trial.path.startswith(COMPILED):
             # Only the first test that compiles a function runs the Python code around it.
             files = {test.partition("::")[0] for tests in by_line.values() for test in tests if test}
-            related = [test for test in self.seconds if test.partition("::")[0] in files]
+            related = {test for test in self.seconds if test.partition("::")[0] in files}
             return sorted(related, key=lambda test: self.seconds[test]), True
         return sorted(found & self.seconds.keys(), key=lambda test: self.seconds[test]), False
 
