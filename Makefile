@@ -9,8 +9,9 @@ FAST_TESTS := tests/unit tests/contract tests/test_architecture.py
 # Generated and exhaustive inputs: a quarter of the duration of the fast tests. `make quick` leaves them out.
 EXHAUSTIVE_TESTS := $(addprefix tests/unit/, \
 	broker/log/test_damaged_journals.py broker/log/test_power_loss.py broker/log/test_recovery.py \
-	columnar/test_agreement.py registry/json_schema/test_acceptance.py registry/json_schema/test_hostile.py \
-	registry/json_schema/test_keywords.py registry/json_schema/test_properties.py registry/protobuf/test_properties.py)
+	columnar/test_agreement.py registry/avro/test_large_unions.py registry/json_schema/test_acceptance.py \
+	registry/json_schema/test_hostile.py registry/json_schema/test_keywords.py registry/json_schema/test_properties.py \
+	registry/protobuf/test_properties.py)
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 # Container images often set PYTHONDONTWRITEBYTECODE. The tests start hundreds of servers and Spark workers, and each of
 # them would compile all of its modules again.

@@ -102,13 +102,16 @@ def parse_yaml(
         missing = "YAML needs PyYAML: pip install 'headgate[spark]'; TOML needs nothing"
         raise _mistake(file, missing) from error
     try:
+        depth = 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            line = event.start_mark.line + 1 if event.start_mark is not None else None
             if isinstance(event, yaml.AliasEvent):
-                line = event.start_mark.line + 1 if event.start_mark is not None else None
                 raise _mistake(file, "aliases (*name) are not supported; repeat the value", line)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEPTH_MAX:
+                # Stop here: the parser takes quadratic time for deep nesting.
+                raise _mistake(file, "nested too deeply", line)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except RecursionError as error:
-        raise _mistake(file, "nested too deeply") from error
     except yaml.MarkedYAMLError as error:
         at = error.problem_mark.line + 1 if error.problem_mark is not None else None
         raise _mistake(file, f"not YAML: {error.problem or error.context}", at) from error
@@ -134,16 +137,12 @@ class _YamlReading:
     def value(self, node: "yaml.Node", path: Path_) -> Any:
         import yaml
 
-        line = node.start_mark.line + 1
-        if len(path) > DEPTH_MAX:
-            self.mistakes.append(Mistake(".".join(path[:4]) + "…", line, "nested too deeply"))
-            return None
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(each, (*path, str(at))) for at, each in enumerate(node.value)]
         assert isinstance(node, yaml.ScalarNode)
-        return self._scalar(node, path, line)
+        return self._scalar(node, path, node.start_mark.line + 1)
 
     def _mapping(self, node: "yaml.MappingNode", path: Path_) -> dict[str, Any]:
         found: dict[str, Any] = {}

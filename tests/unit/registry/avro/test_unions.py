@@ -10,8 +10,8 @@ from headgate.registry.compatibility.avro import check
 from headgate.registry.errors import InvalidSchema
 from headgate.registry.formats.avro import AvroSchema, parse
 
-# A second of work for 400 branches. The comparison of all pairs takes more than ten times as many steps.
-STEPS_MAX = 1_000_000
+# A quarter of a second of work for 200 branches. The comparison of all pairs takes more than ten times as many steps.
+STEPS_MAX = 250_000
 
 
 def events(count: int, kind: str, *, nullable: int = 0, namespace: str = "shop") -> AvroSchema:
@@ -109,15 +109,10 @@ def namesakes(count: int, kind: str, *, depth: int = 0, is_recursive: bool = Fal
 @pytest.mark.parametrize("is_recursive", [False, True])
 @pytest.mark.parametrize("depth", [0, 1, 3])
 def test_hundreds_of_incompatible_records_that_share_one_name_are_compared(depth: int, is_recursive: bool) -> None:
-    narrow, wide = (namesakes(400, kind, depth=depth, is_recursive=is_recursive) for kind in ("int", "long"))
+    narrow, wide = (namesakes(200, kind, depth=depth, is_recursive=is_recursive) for kind in ("int", "long"))
     found = check(narrow, wide, steps_max=STEPS_MAX)
-    assert [(one.kind, one.path) for one in found] == [("MISSING_UNION_BRANCH", f"/{n}") for n in range(400)]
+    assert [(one.kind, one.path) for one in found] == [("MISSING_UNION_BRANCH", f"/{n}") for n in range(200)]
     assert check(wide, narrow) == []
-
-
-@pytest.mark.parametrize("depth", [0, 1])
-def test_nearly_a_thousand_incompatible_records_that_share_one_name_are_not_rejected(depth: int) -> None:
-    assert len(check(namesakes(999, "int", depth=depth), namesakes(999, "long", depth=depth))) == 999
 
 
 def test_a_field_that_only_the_reader_has_is_found_among_hundreds_of_equal_names() -> None:
