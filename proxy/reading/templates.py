@@ -4,7 +4,6 @@ It supports records without headers and without null values whose payloads are a
 functions return None, and `proxy.reading.rows` renders each record separately. Both ways return the same bytes.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
@@ -13,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import orjson
 
 from headgate.proxy.reading.formats import ReadFormat
+from headgate.proxy.reading.json_validation import are_json
 from headgate.proxy.reading.payloads import KafkaRecord, Render, Side, one_line
 from headgate.serdes import Poison
 
@@ -66,14 +66,10 @@ def _render_column(
 ) -> Template | None:
     if payloads is None:
         return [b"null"]
-    if wanted in _JSON_FORMATS:
-        try:
-            deque(map(orjson.loads, payloads), maxlen=0)
-        except orjson.JSONDecodeError:
-            if wanted is ReadFormat.JSON:
-                return None
-        else:
-            return [json_prefix, _one_line_each(payloads), json_suffix]
+    if wanted in _JSON_FORMATS and are_json(payloads):
+        return [json_prefix, _one_line_each(payloads), json_suffix]
+    if wanted is ReadFormat.JSON:
+        return None
     texts: list[Any] = [render(payload, ()) for payload in payloads]
     return None if Poison in set(map(type, texts)) else [_one_line_each(texts)]
 

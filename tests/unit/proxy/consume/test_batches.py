@@ -93,3 +93,14 @@ def test_a_record_with_a_header_name_that_is_not_utf8_is_returned(compression: i
         (6, b"two", 1_700_000_000_001),
     ]
     assert [record.headers for record in found] == [[("\ufffd\ufffdQ", b"v")]] * 2
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2, 3, 255])
+@pytest.mark.parametrize("size", [1, 5, 13, 14, 20, 48, 49])
+def test_a_batch_without_a_whole_header_is_corrupt(size: int, magic: int) -> None:
+    data = bytearray(struct.pack(">qi", 5, size) + bytes(size))
+    data[16:17] = bytes([magic])[: len(data) - 16]
+    with pytest.raises(KafkaFailed, match="offset 5 is corrupt"):
+        parse(fetched(bytes(data)), 5, Isolation.READ_UNCOMMITTED)
+    chunk = parse(fetched(batch(5, b"good") + bytes(data)), 5, Isolation.READ_UNCOMMITTED)
+    assert [record.value for record in records(chunk)] == [b"good"]
