@@ -168,6 +168,9 @@ class LogFile:
         A failed fsync is final: the kernel may have dropped the pages, so a retry could report success. A failure to
         get a descriptor is recoverable, because no fsync has run.
         """
+        if self.is_discarded:
+            # Nothing reads the file after a restart.
+            return
         self._sync_content()
         if self._name_unsynced:
             sync_directory(self.path.parent)

@@ -21,6 +21,7 @@ from headgate.broker.log.segment import Segment
 from headgate.broker.runtime.clock import Clock
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.runtime.errors import StorageError
+from headgate.broker.runtime.time_slicing import WaitingWork
 from headgate.wire.errors import InvalidBatch
 from headgate.wire.record_batch import read_header
 from headgate.wire.records import Record, encode_batch, read_records
@@ -36,7 +37,7 @@ Snapshot: TypeAlias = Callable[[], Iterable[tuple[bytes, bytes]]]
 compact_bytes_min = 8 * 1024 * 1024
 compact_growth_factor = 4
 
-# Snapshot entries per batch.
+# Snapshot entries per batch. A batch takes a few milliseconds, and other requests run between batches.
 snapshot_batch_entries = 1000
 
 
@@ -60,6 +61,7 @@ class Journal:
         self._reserve = reserve
         self._clock = clock
         self._compact_at_bytes = compact_bytes_min
+        self._snapshot_start = 0
         self.damage: list[str] = []
         """One description per damaged range or batch that `entries` skipped, and per loss that recovery found."""
 
@@ -143,28 +145,51 @@ class Journal:
             file.sync()
         self.log.note_flushed(self.log.log_end_offset)
 
-    def compact_if_due(self, snapshot: Snapshot) -> None:
-        """Compact if the journal is large enough and every append is durable. Called periodically.
-
-        The snapshot contains only durable appends, so compaction waits for pending ones.
-        """
-        if self.log.size_bytes > self._compact_at_bytes and self.log.flushed_offset == self.log.log_end_offset:
-            self.compact(snapshot)
+    def is_compaction_due(self) -> bool:
+        return self.log.size_bytes > self._compact_at_bytes
 
     def compact(self, snapshot: Snapshot) -> None:
-        """Write the live state to a new segment and delete everything before it."""
+        """Write the live state to a new segment and delete everything before it. Raises StorageError."""
+        for _ in self._write_snapshot(snapshot):
+            pass
+        self._sync()
+        self._drop_history()
+
+    def compacting(self, snapshot: Snapshot) -> WaitingWork[None]:
+        """Like `compact`, in steps. Other entries may be appended between two steps.
+
+        The snapshot reads each value when it is written, and includes entries that are not durable yet. Therefore an
+        entry in the log after the snapshot's value is at least as new as this value.
+        """
+        yield from self._write_snapshot(snapshot)
+        if self._group_commit is None:
+            self._sync()
+        else:
+            end, flushed = self.log.log_end_offset, Deferred[None]()
+            self._group_commit.flush(self.log).then(lambda _: flushed.complete(None))
+            yield flushed
+            if self.log.flushed_offset < end:
+                return
+        self._drop_history()
+
+    def _write_snapshot(self, snapshot: Snapshot) -> Iterator[None]:
+        """Yields after each batch. At this point, every value that was read is written."""
+        # If a step fails, the next attempt waits until the journal has grown: each attempt leaves a part of a snapshot.
+        self._compact_at_bytes = compact_growth_factor * self.log.size_bytes
         now_ms = self._clock.wall_ms()
-        first = self.log.roll(now_ms).base_offset
+        self._snapshot_start = self.log.roll(now_ms).base_offset
         pending: list[Entry] = []
         for entry in snapshot():
             pending.append(entry)
             if len(pending) == snapshot_batch_entries:
                 self._write_batch(pending, now_ms)
                 pending = []
+                yield
         if pending:
             self._write_batch(pending, now_ms)
-        self._sync()
-        self.log.delete_records(first)
+
+    def _drop_history(self) -> None:
+        self.log.delete_records(self._snapshot_start)
         self._compact_at_bytes = max(compact_bytes_min, compact_growth_factor * self.log.size_bytes)
 
     def _write_batch(self, entries: list[Entry], now_ms: int) -> None:

@@ -48,7 +48,8 @@ class MetadataJournal:
         return block
 
     def compact_if_due(self) -> None:
-        self._journal.compact_if_due(self._snapshot)
+        if self._journal.is_compaction_due():
+            self._journal.compact(self._snapshot)
 
     def replace_damaged(self) -> None:
         self._journal.replace_damaged(self._snapshot)
@@ -59,4 +60,5 @@ class MetadataJournal:
             yield topic_entry(topic.name, topic.topic_id, topics.partitions_in_journal(topic), topic.overrides)
         for scope in Scope:
             yield broker_entry(scope, self._settings.dynamic(scope))
-        yield producer_ids_entry(self.producer_ids_end)
+        if self.producer_ids_end:
+            yield producer_ids_entry(self.producer_ids_end)

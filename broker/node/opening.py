@@ -95,7 +95,7 @@ def _recover(
     checkpoints = Checkpoints(lambda: [metadata.log, *topics.logs()], directory, group_commit, slices, timers)
     retention.start()
     checkpoints.start()
-    JournalCompaction(metadata, offsets, groups, timers).start()
+    JournalCompaction(metadata, offsets, groups, directory.reserve, slices, timers).start()
     ScheduledFlush(topics, directory.reserve, group_commit, clock, timers).start()
     return Broker(
         settings=settings,

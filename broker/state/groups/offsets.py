@@ -89,16 +89,14 @@ class Offsets:
         return self._last_append.get(group_id) or Deferred.of(ErrorCode.none)
 
     def newest(self) -> Iterator[tuple[OffsetKey, CommittedOffset]]:
-        """All offsets, including pending ones."""
+        """All offsets, including pending ones. Offsets may change between two steps: reads each one when it is due."""
         for group_id in list(self.groups()):
-            flights = self._in_flight.get(group_id, {})
-            for topic, partitions in self._durable.get(group_id, {}).items():
-                for partition, value in partitions.items():
-                    if (topic, partition) not in flights:
-                        yield OffsetKey(group_id, topic, partition), value
-            for (topic, partition), flight in flights.items():
-                if flight.newest is not None:
-                    yield OffsetKey(group_id, topic, partition), flight.newest
+            for topic, partition in self.known_partitions(group_id):
+                flight = self._in_flight.get(group_id, {}).get((topic, partition))
+                durable = self._durable.get(group_id, {}).get(topic, {}).get(partition)
+                value = flight.newest if flight is not None else durable
+                if value is not None:
+                    yield OffsetKey(group_id, topic, partition), value
 
     def _on_appended(self, group_id: str, changes: Sequence[Change], error: ErrorCode) -> None:
         for partition, value in changes:

@@ -1,6 +1,7 @@
 """The journal: state stored as a log of keys and values."""
 
 import errno
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,11 +52,53 @@ def test_compaction_is_due_only_when_the_history_outweighs_the_state(tmp_path: P
     state = {b"big": b"x" * 100_000}
     journal = Journal(open_at(tmp_path), ManualClock())
     while journal.log.size_bytes <= journal_module.compact_bytes_min:
-        journal.compact_if_due(state.items)
+        assert not journal.is_compaction_due()
         journal.append_now(list(state.items()))
-    assert len(journal.log.segments) == 1
-    journal.compact_if_due(state.items)
+    assert journal.is_compaction_due()
+    journal.compact(state.items)
+    assert not journal.is_compaction_due()
     assert journal.log.size_bytes < 200_000
+
+
+def test_entries_between_the_steps_of_a_compaction_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "snapshot_batch_entries", 10)
+    state = {b"key-%02d" % number: b"old" for number in range(60)}
+    journal = Journal(open_at(tmp_path), ManualClock())
+    journal.append_now(list(state.items()))
+
+    def snapshot() -> Iterator[tuple[bytes, bytes]]:
+        for key in sorted(state):
+            if key in state:
+                yield key, state[key]
+
+    steps = 0
+    for _ in journal.compacting(snapshot):
+        steps += 1
+        # One change before and one after the position of the snapshot, a deletion and a new key.
+        changes = {b"key-05": b"%d" % steps, b"key-55": b"%d" % steps, b"new-%d" % steps: b"1"}
+        deleted = b"key-%02d" % (10 * steps + 3)
+        journal.append_now([*changes.items(), (deleted, None)])
+        state.update(changes)
+        del state[deleted]
+    assert steps == 5
+    assert len(journal.log.segments) == 1
+    assert state_of(Journal(open_at(tmp_path, KILLED), ManualClock())) == state
+
+
+def test_a_failed_compaction_is_repeated_only_when_the_journal_has_grown(tmp_path: Path) -> None:
+    state = {b"big": b"x" * 100_000}
+    journal = Journal(open_at(tmp_path), ManualClock())
+    while not journal.is_compaction_due():
+        journal.append_now(list(state.items()))
+
+    def snapshot() -> Iterator[tuple[bytes, bytes]]:
+        yield from state.items()
+        raise StorageError("the disk is full", errno.ENOSPC)
+
+    with pytest.raises(StorageError):
+        journal.compact(snapshot)
+    assert not journal.is_compaction_due()
+    assert state_of(Journal(open_at(tmp_path, KILLED), ManualClock())) == state
 
 
 @pytest.mark.parametrize("appended_before", [0, 1])

@@ -113,6 +113,16 @@ def test_a_file_with_unsynced_writes_is_synced_before_it_is_closed(
         file.sync()
 
 
+def test_a_deleted_file_needs_no_sync(tmp_path: Path, small_cache: OpenFiles) -> None:
+    """Retention may delete a segment while its sync waits in the queue of group commit."""
+    file = LogFile(tmp_path / "a.log", is_new=True)
+    file.write(0, b"content", memoryview(b""))
+    file.release()
+    file.path.unlink()
+    file.discard()
+    file.sync()
+
+
 def test_clean_files_are_closed_before_dirty_ones(tmp_path: Path, small_cache: OpenFiles) -> None:
     dirty, clean = (LogFile(tmp_path / name, is_new=True) for name in ("dirty.log", "clean.log"))
     for file in (dirty, clean):
