@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pyarrow import lib as pa
 
 from headgate.serdes.columnar.errors import NotBinary
-from headgate.serdes.columnar.memory import empty
+from headgate.serdes.columnar.memory import empty, is_valid
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,7 @@ def spans_of(payloads: pa.Array | pa.ChunkedArray | Spans) -> Spans:
         offsets[:] = np.frombuffer(offset_bytes, width)[first : first + rows + 1]
     has_data = data_bytes is not None and data_bytes.size > 0
     data = np.frombuffer(data_bytes, np.uint8) if has_data else np.zeros(1, np.uint8)
-    if payloads.null_count:
-        present = payloads.is_valid().to_numpy(zero_copy_only=False).astype(np.uint8)
-    else:
-        present = np.zeros(0, np.uint8)
+    present = is_valid(payloads).view(np.uint8) if payloads.null_count else np.zeros(0, np.uint8)
     return Spans(data, offsets[:-1], offsets[1:], present)
 
 
@@ -63,4 +60,4 @@ def _one_chunk(chunked: pa.ChunkedArray) -> pa.Array:
         return chunked.chunk(0)
     # Several chunks together may exceed 32-bit offsets.
     wide = {pa.binary(): pa.large_binary(), pa.string(): pa.large_string()}.get(chunked.type, chunked.type)
-    return pa.concat_arrays(chunked.cast(wide).chunks) if chunked.num_chunks else pa.array([], wide)
+    return pa.concat_arrays(chunked.cast(wide).chunks) if chunked.num_chunks else pa.nulls(0, wide)

@@ -77,6 +77,6 @@ class AvroColumns:
         return Columns(together.values.take(order), together.reasons.take(order), together.schema_ids.take(order))
 
     def _columns(self, values: pa.Array, reasons: pa.Array, schema_ids: pa.Array) -> Columns:
-        codes = reasons.to_numpy(zero_copy_only=False)
+        codes = np.frombuffer(reasons.buffers()[1], np.uint8)[reasons.offset : reasons.offset + len(reasons)]
         names = reason_names().take(reasons) if codes.any() else pa.nulls(len(reasons), pa.string())
         return Columns(to_spark(values, self.type), names, schema_ids)

@@ -19,6 +19,7 @@ from headgate.serdes import Poison, PoisonError, Reason
 from headgate.serdes.avro.column_size import RECURSION_MAX_DEFAULT, ROW_BYTES_MAX
 from headgate.serdes.columnar import BatchTooLarge, Spans
 from headgate.serdes.columnar.engine import ShippedCode, use_shipped
+from headgate.serdes.columnar.memory import as_arrow, is_valid
 from headgate.spark_udfs.executor.worker_memory import freeze_loaded_objects, keep_freed_buffers
 from headgate.spark_udfs.spec.policy import OnNewVersion, OnPoison, OnRegistryDown
 from headgate.spark_udfs.spec.reader import Reader
@@ -199,7 +200,9 @@ class Decoding:
         if not len(bad):
             return pa.nulls(len(payloads), pa.string())
         texts: list[str | None] = [None] * len(payloads)
-        for place, (row, reason) in enumerate(zip(bad.tolist(), columns.reasons.take(bad).to_pylist(), strict=True)):
+        for place, (row, reason) in enumerate(
+            zip(bad.tolist(), columns.reasons.take(as_arrow(bad)).to_pylist(), strict=True)
+        ):
             message = self._explained(payloads[row].as_py(), _headers_of(headers, row)) if place < DETAILS_MAX else ""
             texts[row] = message or REASON_SENTENCES[reason]
         return pa.array(texts, pa.string())
@@ -240,8 +243,12 @@ def _is_worker() -> bool:
 
 @cache
 def reason_names() -> pa.Array:
-    """Reason names by number; null for 0. Created lazily: the first array makes Arrow import pandas."""
-    return pa.array([None, *(reason.name for reason in sorted(Reason))], pa.string())
+    """Reason names by number; null for 0. Not created by `pa.array`, which imports pandas."""
+    names = [reason.name.encode() for reason in sorted(Reason)]
+    offsets = np.cumsum([0, 0, *map(len, names)]).astype(np.int32)
+    is_valid = np.packbits([False] + [True] * len(names), bitorder="little")
+    buffers = [pa.py_buffer(is_valid), pa.py_buffer(offsets), pa.py_buffer(b"".join(names))]
+    return pa.Array.from_buffers(pa.string(), 1 + len(names), buffers)
 
 
 def poison_rows(columns: Columns) -> NDArray[np.int64]:
@@ -252,7 +259,7 @@ def poison_rows(columns: Columns) -> NDArray[np.int64]:
 def poison_rows_of(reasons: pa.Array) -> NDArray[np.int64]:
     if reasons.null_count == len(reasons):
         return np.zeros(0, np.int64)
-    return np.flatnonzero(reasons.is_valid().to_numpy(zero_copy_only=False)).astype(np.int64)
+    return np.flatnonzero(is_valid(reasons)).astype(np.int64)
 
 
 def raw_of(payloads: pa.Array, bad: NDArray[np.int64]) -> pa.Array:
@@ -261,7 +268,7 @@ def raw_of(payloads: pa.Array, bad: NDArray[np.int64]) -> pa.Array:
         return pa.nulls(len(payloads), pa.binary())
     is_good = np.ones(len(payloads), bool)
     is_good[bad] = False
-    return payloads.take(pa.array(np.arange(len(payloads)), mask=is_good)).cast(pa.binary())
+    return payloads.take(as_arrow(np.arange(len(payloads)), is_good)).cast(pa.binary())
 
 
 def pieces(payloads: pa.Array, bytes_max: int = PIECE_BYTES_MAX) -> Iterator[tuple[int, int]]:
@@ -288,16 +295,16 @@ def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if column.type == pa.binary():
         # Several chunks together may exceed 32-bit offsets.
         column = column.cast(pa.large_binary())
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def _concatenated(parts: list[Columns], kind: pa.DataType) -> Columns:
     if len(parts) == 1:
         return parts[0]
     return Columns(
-        pa.concat_arrays([pa.array([], kind), *(part.values for part in parts)]),
-        pa.concat_arrays([pa.array([], pa.string()), *(part.reasons for part in parts)]),
-        pa.concat_arrays([pa.array([], pa.int64()), *(part.schema_ids for part in parts)]),
+        pa.concat_arrays([pa.nulls(0, kind), *(part.values for part in parts)]),
+        pa.concat_arrays([pa.nulls(0, pa.string()), *(part.reasons for part in parts)]),
+        pa.concat_arrays([pa.nulls(0, pa.int64()), *(part.schema_ids for part in parts)]),
     )
 
 

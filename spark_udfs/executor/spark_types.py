@@ -22,6 +22,8 @@ import numpy as np
 import pyarrow.types as kinds
 from pyarrow import lib as pa
 
+from headgate.serdes.columnar.memory import as_arrow
+
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
@@ -95,7 +97,7 @@ def _divided(array: pa.Array, by: int) -> pa.Array:
     """int64, rounded down. Arrow's cast would round up before 1970."""
     numbers = array.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     mask = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
-    return pa.array(np.floor_divide(numbers, by), mask=mask)
+    return as_arrow(np.floor_divide(numbers, by), mask)
 
 
 def truncate_timestamps(array: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 )
 
 from headgate.serdes.columnar import RecordRows
+from headgate.serdes.columnar.memory import as_arrow
 from headgate.spark_udfs.executor.decoding import Columns, Decoding, poison_rows
 from headgate.spark_udfs.executor.spark_types import spark_type
 from headgate.spark_udfs.source.errors import BadOption
@@ -174,10 +175,9 @@ def _microseconds(times: pa.Array) -> pa.Array:
     milliseconds = times.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     is_outside = (milliseconds > MILLISECONDS_MAX) | (milliseconds < -MILLISECONDS_MAX)
     mask = is_outside | times.is_null().to_numpy(zero_copy_only=False) if times.null_count else is_outside
-    has_any = bool(mask.any())
     with np.errstate(over="ignore"):
         micros = milliseconds * MICROSECONDS_PER_MILLISECOND
-    return pa.array(micros, mask=mask if has_any else None).view(TIMESTAMP)
+    return as_arrow(micros, mask).view(TIMESTAMP)
 
 
 def _headers(lists: pa.Array) -> pa.Array:

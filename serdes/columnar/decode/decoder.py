@@ -24,7 +24,7 @@ from headgate.serdes.columnar.errors import SchemaTooLarge
 from headgate.serdes.columnar.kernels import decode_rows
 from headgate.serdes.columnar.kernels.frames import FRAME_BYTES
 from headgate.serdes.columnar.layout import lay_out
-from headgate.serdes.columnar.memory import empty
+from headgate.serdes.columnar.memory import as_arrow, empty
 from headgate.serdes.columnar.spans import Spans, spans_of
 from headgate.serdes.outcome import Reason
 
@@ -89,7 +89,7 @@ class ColumnarDecoder:
         ids = empty(rows, np.int64)
         slots = empty(rows, np.int64)
         distinct = self._scan(spans, ids, slots)
-        return self._run(spans, FRAME_BYTES, slots, distinct, pa.array(ids, mask=slots < 0))
+        return self._run(spans, FRAME_BYTES, slots, distinct, as_arrow(ids, slots < 0))
 
     def decode_bodies(self, bodies: pa.Array, schema_ids: pa.Array) -> Batch:
         """Decode bodies without a frame, for example if the schema id is in a record header.
@@ -173,7 +173,7 @@ class ColumnarDecoder:
             self._rates = Rates.of(used, done)
         reasons = reasons[:done]
         values = assemble(arena, self._layout.root, done, reasons == 0)
-        return Batch(values, pa.array(reasons, pa.uint8()), ids.slice(0, done))
+        return Batch(values, as_arrow(reasons), ids.slice(0, done))
 
     def _room(self, rates: Rates, rows: int, payload_bytes: int) -> Room:
         return rates.room(rows, payload_bytes, self._scope_widths, self._batch_bytes_max)

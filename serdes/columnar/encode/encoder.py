@@ -17,7 +17,7 @@ from headgate.serdes.columnar.engine import Engine, default_engine
 from headgate.serdes.columnar.errors import BatchTooLarge
 from headgate.serdes.columnar.kernels import encode_rows
 from headgate.serdes.columnar.layout import is_null
-from headgate.serdes.columnar.memory import empty
+from headgate.serdes.columnar.memory import as_arrow, empty
 from headgate.serdes.framing import frame
 from headgate.serdes.outcome import Reason
 
@@ -48,7 +48,7 @@ class ColumnarEncoder:
         A null row has the reason NULL. Raises `NotEncodable` for columns that do not match the schema.
         """
         if isinstance(values, pa.ChunkedArray):
-            values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+            values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
         writing = Writing(self._schema, values)
         block, base = writing.packing.laid_out()
         rows = len(values)
@@ -71,7 +71,7 @@ class ColumnarEncoder:
         bad = reasons != 0
         validity = pa.py_buffer(np.packbits(~bad, bitorder="little")) if bad.any() else None
         buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(out[: offsets[rows]])]
-        return Encoded(pa.Array.from_buffers(pa.binary(), rows, buffers), pa.array(reasons))
+        return Encoded(pa.Array.from_buffers(pa.binary(), rows, buffers), as_arrow(reasons))
 
 
 def _takes_null(schema: Schema) -> bool:

@@ -122,9 +122,9 @@ def _read_trusted(directory: Path, name: str) -> bytes | None:
         return None
     with open(os.open(directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or not _is_trusted(found):
+        if not stat.S_ISREG(found.st_mode) or not _is_trusted(found) or found.st_size > CODE_BYTES_MAX:
             return None
-        return file.read(CODE_BYTES_MAX)
+        return file.read()
 
 
 def _is_trusted(found: os.stat_result) -> bool:

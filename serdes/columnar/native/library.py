@@ -43,7 +43,7 @@ class CodeLibrary:
         self._is_paused = False
         self._has_searched = False
         self._thread: Thread | None = None
-        self._error = ""
+        self._error = self._link_error = ""
 
     def get(self, kernel: str) -> Kernel | None:
         """The linked kernel. If it is not available yet, compile it in the background and return None."""
@@ -80,7 +80,7 @@ class CodeLibrary:
 
             linked = MachineKernel(kernel, code)
         except (ImportError, MemoryError, OSError, RuntimeError) as error:
-            log.warning("The compiled code of %s cannot be linked: %s", kernel, error)
+            self._link_error = f"{kernel} cannot be linked: {error}"
             return False
         with self._changed:
             self._kernels[kernel] = linked
@@ -110,7 +110,10 @@ class CodeLibrary:
             missing = [kernel for kernel in SIGNATURES if kernel not in self._kernels]
             if missing and self._thread is None and not self._is_paused:
                 self._thread = Thread(target=self._compile, args=(missing,), daemon=True)
-                self._thread.start()
+                try:
+                    self._thread.start()
+                except RuntimeError as error:  # the limit of threads or memory
+                    self._fail(error)
 
     def _link_stored(self) -> None:
         for kernel in SIGNATURES:
@@ -122,10 +125,13 @@ class CodeLibrary:
         try:
             self._run_compiler(kernels)
         except Exception as error:
-            log.warning("Avro is decoded by plain Python, which is slow. Compilation failed: %s", error)
-            with self._changed:
-                self._error = str(error) or type(error).__name__
-                self._changed.notify_all()
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        log.warning("Avro is decoded by plain Python, which is slow. No compiled code: %s", error)
+        with self._changed:
+            self._error = str(error) or type(error).__name__
+            self._changed.notify_all()
 
     def _run_compiler(self, kernels: Iterable[str]) -> None:
         command = [sys.executable, "-P", "-W", "ignore", "-m", CHILD_MODULE, *kernels]
@@ -145,7 +151,7 @@ class CodeLibrary:
             output = child.stderr.read().decode(errors="replace").split()
         if any(kernel not in self._kernels for kernel in kernels):
             status = f"the compiler ended with status {child.returncode}"
-            raise NotCompiled(" ".join(output)[-ERROR_CHARS_MAX:] or status)
+            raise NotCompiled(" ".join(output)[-ERROR_CHARS_MAX:] or self._link_error or status)
 
 
 def _received(stream: IO[bytes]) -> Iterator[tuple[str, bytes]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyarrow import lib as pa
 
 from headgate.serdes.columnar.engine import Engine
-from headgate.serdes.columnar.memory import empty
+from headgate.serdes.columnar.memory import as_arrow, empty
 from headgate.serdes.columnar.spans import Spans
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -129,14 +129,14 @@ class RecordRows:
     def column(self, name: str) -> pa.Array:
         """A column of `SCHEMA`. It copies the bytes."""
         if name == "offset":
-            return pa.array(self.offsets)
+            return as_arrow(self.offsets)
         if name == "timestamp":
             times = self.timestamps
-            return pa.array(times, mask=times == NO_TIMESTAMP).cast(SCHEMA.field("timestamp").type)
+            return as_arrow(times, times == NO_TIMESTAMP).cast(SCHEMA.field("timestamp").type)
         if name == "timestamp_type":
-            return pa.array(self.timestamp_types.astype(np.int32))
+            return as_arrow(self.timestamp_types.astype(np.int32))
         if name == "partition":
-            return pa.array(np.full(len(self), self.partition, np.int32))
+            return as_arrow(np.full(len(self), self.partition, np.int32))
         if name == "headers":
             return self._headers()
         return self._bytes(self.keys if name == "key" else self.values)

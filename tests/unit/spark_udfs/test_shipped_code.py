@@ -24,11 +24,16 @@ import pickle, sys
 from headgate.serdes.columnar.native import library
 library.CHILD_MODULE = "headgate.no_such_module"
 decoding = pickle.load(sys.stdin.buffer)
-import pyarrow as pa
-columns = decoding.decode(pa.array([b"\\0\\0\\0\\0\\1\\2a", b"x"]))
+import numpy as np
+from pyarrow import lib as pa
+# `pa.array` imports pandas.
+buffers = [None, *map(pa.py_buffer, (np.array([0, 7, 8], np.int32), b"\\0\\0\\0\\0\\1\\2ax"))]
+payloads = pa.Array.from_buffers(pa.binary(), 2, buffers)
+columns = decoding.decode(payloads)
+assert len(decoding.outcome(columns, payloads)) == 4
 print(columns.values.to_pylist(), columns.reasons.to_pylist())
 print([name for name in library.SIGNATURES if library.LIBRARY.get(name) is not None])
-print([name for name in ("numba", "pyspark") if name in sys.modules])
+print([name for name in ("numba", "pandas", "pyspark") if name in sys.modules])
 """
 """A process without stored code that cannot compile."""
 
