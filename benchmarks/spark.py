@@ -10,7 +10,7 @@ One session on `local[2]` to the `noop` sink; the same bytes and the same output
 value, partition and offset; ours with each row's reason on top); three writer versions; warm and in turn. Without
 poison, and with 8 % of it, of eight kinds that the peers survive; what they do not survive is read by ours alone. Where
 ours gives a reason, the peers give null or a row that is wrong. Processor time is that of the JVM and of Python's
-workers, without the brokers. Memory is the peak of a session of its own, with a heap of 2 GB.
+workers, without the brokers. Memory is the peak of a separate session with a heap of 2 GB.
 
     python -m benchmarks.spark [--quick] [--only NAMES]
 """

@@ -140,7 +140,7 @@ def test_each_handler_of_the_broker_is_one_api() -> None:
         assert "handle" in functions, f"{module} has no function `handle`"
 
 
-def test_asyncio_lives_in_the_brokers_server_alone() -> None:
+def test_only_the_server_of_the_broker_uses_asyncio() -> None:
     offences = [
         f"{module}:{line} imports {imported}"
         for module, path in modules("broker")
@@ -158,7 +158,7 @@ def test_importing_a_client_side_package_loads_no_server_library(package: str) -
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_package_init_files_hold_no_code(package: str) -> None:
+def test_package_init_files_contain_no_code(package: str) -> None:
     for module, path in modules(package):
         if path.name != "__init__.py":
             continue
@@ -171,7 +171,7 @@ def test_package_init_files_hold_no_code(package: str) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_no_package_gives_out_a_name_that_one_of_its_modules_has(package: str) -> None:
+def test_no_package_exports_a_name_of_one_of_its_modules(package: str) -> None:
     """Importing the module later puts it in the place of what was given out; loaded already, it does not."""
     offences = [
         f"{module}:{line} gives out {imported}"
@@ -194,7 +194,7 @@ def test_a_worker_gets_the_tests_of_a_file_and_of_spark_together() -> None:
     assert turn_of("tests/faults/test_kill.py::test_one") < turn_of("tests/unit/test_a.py::test_one")
 
 
-def test_what_runs_beside_the_spark_session_uses_none() -> None:
+def test_tests_outside_the_spark_group_use_no_session() -> None:
     beside = []
     for path in sorted((ROOT / "tests" / "spark").rglob("test_*.py")):
         if group_of(str(path.relative_to(ROOT))) == SPARK_SESSION:

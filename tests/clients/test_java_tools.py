@@ -95,7 +95,7 @@ def test_every_codec_survives_the_way(java: JavaTools, confluent: ConfluentClien
     assert [record.value for record in confluent.read(topic, 0, 0, 20)] == [line.encode() for line in lines]
 
 
-def test_java_reads_what_other_clients_wrote(
+def test_java_reads_records_of_other_clients(
     java: JavaTools, confluent: ConfluentClient, make_topic: MakeTopic
 ) -> None:
     topic = make_topic(2)

@@ -15,7 +15,7 @@ def contents(records: list[Got]) -> list[tuple[bytes | None, bytes | None]]:
     return [(record.key, record.value) for record in records]
 
 
-def test_what_is_produced_is_read_back_in_order(client: Client, topic: str) -> None:
+def test_produced_records_are_read_back_in_order(client: Client, topic: str) -> None:
     sent = [Sent(f"value {i}".encode(), key=f"key {i}".encode()) for i in range(200)]
     places = client.produce(topic, sent)
     assert [place.offset for place in places] == list(range(200))
@@ -32,7 +32,9 @@ def test_every_codec_survives_the_way(client: Client, topic: str, codec: str, id
     assert contents(client.read(topic, 0, 0, 50)) == [(record.key, record.value) for record in sent]
 
 
-def test_one_client_reads_what_every_other_compressed(client: Client, topic: str, broker_address: str) -> None:
+def test_each_client_reads_the_compressed_records_of_the_others(
+    client: Client, topic: str, broker_address: str
+) -> None:
     from tests.clients.conftest import CLIENTS
 
     expected: list[bytes] = []

@@ -161,7 +161,7 @@ def test_a_failing_write_leaves_no_half_batch(tmp_path: Path, monkeypatch: pytes
         assert fetch(broker, "t", 0)[1][0] == (0, b"one")
 
 
-def test_a_bit_that_rots_is_answered_with_corrupt_message_and_costs_nothing_else(tmp_path: Path) -> None:
+def test_a_flipped_bit_returns_corrupt_message_and_affects_no_other_batch(tmp_path: Path) -> None:
     broker = HeadgateBroker(tmp_path)
     broker.start()
     with RawConnection(broker.address) as connection:

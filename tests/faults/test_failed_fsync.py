@@ -172,9 +172,7 @@ def test_a_range_that_cannot_be_written_again_stops_its_partition(
         assert produce(broker, "well", b"fine") == (NONE, 1)
 
 
-def test_only_what_was_written_since_the_recovery_point_is_written_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_data_after_the_recovery_point_is_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with InProcessBroker(tmp_path) as broker:
         create_topic(broker, "t")
         for _ in range(50):

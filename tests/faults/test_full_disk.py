@@ -140,7 +140,7 @@ def test_a_deleted_topic_frees_its_space_without_the_garbage_collector(small_dis
 
 @pytest.mark.parametrize("end", ["stopped", "killed"])
 @pytest.mark.parametrize("reserve", ["reserved", "nothing reserved"])
-def test_a_broker_stops_and_starts_on_a_full_disk_and_serves_what_it_has(
+def test_a_broker_stops_and_starts_on_a_full_disk_and_serves_its_records(
     small_disk: Path, caplog: pytest.LogCaptureFixture, end: str, reserve: str
 ) -> None:
     data, ballast = small_disk / "data", small_disk / "ballast"

@@ -20,7 +20,7 @@ def modes(folder: Path) -> dict[str, str]:
     return {str(path): oct(path.stat().st_mode & 0o777) for path in found if path.stat().st_mode & 0o077}
 
 
-def test_the_broker_keeps_its_data_to_itself(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_data_of_the_broker(tmp_path: Path) -> None:
     broker = HeadgateBroker(tmp_path)
     broker.start()
     create_topic(broker.address, "private")
@@ -30,7 +30,7 @@ def test_the_broker_keeps_its_data_to_itself(tmp_path: Path) -> None:
     assert modes(data.parent) == {}
 
 
-def test_the_registry_keeps_its_store_to_itself(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_store_of_the_registry(tmp_path: Path) -> None:
     registry = HeadgateRegistry(tmp_path)
     registry.start()
     httpx.put(f"{registry.url}/config", json={"compatibility": "NONE"}, timeout=20).raise_for_status()

@@ -92,7 +92,7 @@ def mutations(body: bytes, seed: int, count: int) -> Iterator[bytes]:
         yield bytes(mutated)
 
 
-def test_mutated_avro_gets_a_verdict_and_what_is_accepted_is_a_value() -> None:
+def test_mutated_avro_is_either_poison_or_a_value() -> None:
     schema = parse(json.dumps(RICH))
     encoder, decoder = Encoder(schema), Decoder(schema)
     lax: Any = fastavro.parse_schema(json.loads(json.dumps(RICH)))
@@ -198,7 +198,7 @@ def test_a_registry_that_answers_nonsense_poisons_and_never_raises() -> None:
             assert outcome.reason in (Reason.REGISTRY_UNAVAILABLE, Reason.UNRESOLVABLE)
 
 
-def test_a_value_that_holds_itself_is_refused() -> None:
+def test_a_value_that_contains_itself_is_rejected() -> None:
     stub = StubRegistry()
     schema = avro_schema(json.dumps({"type": "record", "name": "N", "fields": [{"name": "n", "type": ["null", "N"]}]}))
     value: dict[str, Any] = {}

@@ -46,7 +46,7 @@ def test_the_command_reports_the_installed_version(
     assert f"{printed.strip().replace(' ', '-')}.dist-info/METADATA" in str(wheel_environment.files)
 
 
-def test_all_servers_start_beside_modules_of_the_same_names(
+def test_all_servers_start_next_to_modules_of_the_same_names(
     wheel_environment: Environment, project: Path, tmp_path: Path
 ) -> None:
     ports = {name: free_port() for name in ("broker", "registry", "proxy")}
@@ -61,7 +61,7 @@ def test_all_servers_start_beside_modules_of_the_same_names(
         assert process.stop() == 0, process.tail()
 
 
-def test_a_script_beside_modules_of_the_same_names_round_trips_a_value(
+def test_a_script_next_to_modules_of_the_same_names_round_trips_a_value(
     installed: Environment, project: Path, registry_url: str
 ) -> None:
     printed = installed.run(installed.python, project / "round_trip.py", registry_url, cwd=project)
@@ -69,7 +69,7 @@ def test_a_script_beside_modules_of_the_same_names_round_trips_a_value(
 
 
 @pytest.mark.spark
-def test_spark_workers_beside_modules_of_the_same_names_decode_a_column(
+def test_spark_workers_next_to_modules_of_the_same_names_decode_a_column(
     wheel_environment: Environment, project: Path, registry_url: str
 ) -> None:
     if shutil.which("java") is None:

@@ -39,7 +39,7 @@ def page_faults(module: str, megabytes: int, count: int) -> int:
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallopt is glibc's")
 @pytest.mark.parametrize(
     ("module", "megabytes", "count"),
-    # A broker's requests, and what a worker takes for a fetch: more than glibc keeps of its own accord.
+    # The sizes of broker requests and of a worker's fetch. Both exceed glibc's default threshold.
     [("headgate.broker.server.run", 1, 4), ("headgate.spark_udfs.executor.worker_memory", 4, 5)],
 )
 def test_freed_memory_is_used_again(module: str, megabytes: int, count: int) -> None:

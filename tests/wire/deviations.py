@@ -21,7 +21,7 @@ _NO_INTERNAL_ERROR = "Kafka answers what it did not foresee with UNKNOWN_SERVER_
 _GAPS = "offset deltas that skip or repeat would give two records one offset, or hide some: refused"
 _KEPT_AS_SENT = "batches are never encoded again, whatever compression.type says"
 _LENIENT = "a limit below zero counts as zero, an unknown isolation level as read_uncommitted"
-_NOT_WALKED = "long compressed batches are taken as they are: their count is held against their offsets alone"
+_NOT_WALKED = "long compressed batches are not decompressed: only their count is compared with their offsets"
 _ONE_BATCH = "two batches for one partition in one request are both rejected: Kafka drops one and acknowledges it"
 _ONE_BAD_TOPIC = "one topic that is named neither by name nor by id fails alone, not the whole answer"
 

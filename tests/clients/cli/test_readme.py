@@ -27,7 +27,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.mark.usefixtures("curl")
-def test_what_the_readme_shows_is_what_happens(tmp_path: Path) -> None:
+def test_the_examples_of_the_readme_work(tmp_path: Path) -> None:
     everything = list(commands())
     assert len(everything) >= 12
     with up(tmp_path, *ports(), "--set", "group.initial.rebalance.delay.ms=0") as (_, addresses):

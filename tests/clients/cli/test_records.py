@@ -92,7 +92,7 @@ def test_reading_starts_at_a_moment(cli: Cli) -> None:
     assert cli("consume", "cli-time", "-e", "-o", "@2030-01-01").lines == []
 
 
-def test_bad_input_is_named_by_its_line_and_what_came_before_is_sent(cli: Cli) -> None:
+def test_bad_input_is_reported_with_its_line_and_earlier_lines_are_sent(cli: Cli) -> None:
     done = cli("produce", "cli-bad", "-J", stdin=b'{"value": "good"}\n{"valu": 1}\n', code=1)
     assert "line 2 cannot be sent" in done.err
     assert "1 records were sent" in done.err
@@ -121,7 +121,7 @@ def test_a_record_without_a_key_is_invalid_in_a_compacted_topic(cli: Cli) -> Non
         ("produce", "t", "-v", "x", "-J"),
     ],
 )
-def test_options_that_make_no_sense_are_refused_before_anything_is_asked(cli: Cli, arguments: tuple[str, ...]) -> None:
+def test_invalid_options_are_rejected_before_any_request(cli: Cli, arguments: tuple[str, ...]) -> None:
     done = cli(*arguments, "-b", "127.0.0.1:1", code=2)
     assert done.err.startswith("error: ")
 

@@ -33,7 +33,7 @@ def test_a_table_in_a_pipe_is_plain_columns(cli: Cli) -> None:
     assert any(line.split()[:3] == ["cleanup.policy", "delete", "delete"] for line in done.lines)
 
 
-def test_what_the_cluster_refuses_is_said_with_its_reason(cli: Cli) -> None:
+def test_an_error_of_the_cluster_is_printed_with_its_reason(cli: Cli) -> None:
     cli("topic", "create", "cli-twice")
     twice = cli("topic", "create", "cli-twice", code=1)
     assert "TOPIC_ALREADY_EXISTS" in twice.err
@@ -45,7 +45,7 @@ def test_what_the_cluster_refuses_is_said_with_its_reason(cli: Cli) -> None:
     assert "INVALID_PARTITIONS" in fewer.err
 
 
-def test_bad_usage_is_told_from_failure(cli: Cli) -> None:
+def test_bad_usage_and_failure_have_different_exit_codes(cli: Cli) -> None:
     cli("topic", "create", "x", "-c", "novalue", code=2)
     cli("topic", "create", "x", "-p", "0", code=2)
     cli("topic", "nothing", code=2)

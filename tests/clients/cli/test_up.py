@@ -76,7 +76,7 @@ def test_a_second_ctrl_c_insists(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         while b"stopping" not in (line := process.stderr.readline()):
-            assert line, "it ended before it was told to"
+            assert line, "it ended before the stop signal"
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
         assert not accepts(addresses["broker"])
@@ -91,7 +91,7 @@ def test_a_service_that_dies_takes_the_others_down(tmp_path: Path) -> None:
         assert not accepts(addresses["broker"])
 
 
-def test_settings_that_make_no_sense_stop_it_before_it_starts(tmp_path: Path, launcher: Launcher) -> None:
+def test_invalid_settings_prevent_the_start(tmp_path: Path, launcher: Launcher) -> None:
     cli = Cli("unused:1", tmp_path, launcher)
     assert "--set" in cli("up", "--set", "novalue", code=2).err
     assert "HEADGATE_BROKER_PORT" in cli("up", HEADGATE_BROKER_PORT="many", code=2).err

@@ -78,7 +78,7 @@ async def _crowd(port: int, topic: str, path: str) -> tuple[dict[int, int], list
     acknowledged = await asyncio.gather(*(_produce(port, topic, number) for number in range(PRODUCERS)))
     written: dict[int, int] = {}
     offsets = [place for places in acknowledged for place in places]
-    assert len(set(offsets)) == len(offsets), "two records were told the same place"
+    assert len(set(offsets)) == len(offsets), "two records have the same offset"
     for partition, _ in offsets:
         written[partition] = written.get(partition, 0) + 1
     deadline = asyncio.get_running_loop().time() + DRAIN_SECONDS_MAX

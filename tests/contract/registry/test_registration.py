@@ -178,7 +178,7 @@ def test_invalid_versions_are_rejected(api: RegistryApi) -> None:
         assert "is not a valid version id. Allowed values are between [1, 2^31-1]" in answer.json()["message"]
 
 
-def test_normalizing_sorts_what_has_no_order(api: RegistryApi) -> None:
+def test_normalization_sorts_unordered_parts(api: RegistryApi) -> None:
     first = {"type": "record", "name": "R", "fields": [{"type": {"type": "int"}, "name": "a"}], "x": {"a": 1, "b": 2}}
     other = {"x": {"b": 2, "a": 1}, "fields": [{"name": "a", "type": "int"}], "name": "R", "type": "record"}
     id = api.register("s", first, query="?normalize=true")

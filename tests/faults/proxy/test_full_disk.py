@@ -99,7 +99,7 @@ def test_each_record_has_its_answer_and_reads_go_on(small: Small) -> None:
     assert len(instance.read(2)) == 2
 
 
-def test_what_the_brokers_keep_for_others_is_refused_with_a_code_too(small: Small) -> None:
+def test_topic_creations_and_commits_on_a_full_disk_fail_with_a_code(small: Small) -> None:
     api, topic = small.api, small.api.topic()
     small.post(topic, {"value": 1})
     instance = api.instance(auto_commit_enable="false").subscribe(topic)

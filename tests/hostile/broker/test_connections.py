@@ -121,7 +121,7 @@ def test_a_client_that_fetches_and_never_reads(attacked: HeadgateBroker) -> None
         assert resident_bytes(attacked, "VmRSS") - before < GROWTH_BYTES_MAX
 
 
-def test_long_polls_of_clients_that_have_gone_leave_nothing_behind(attacked: HeadgateBroker) -> None:
+def test_long_polls_of_disconnected_clients_are_removed(attacked: HeadgateBroker) -> None:
     with RawConnection(attacked.address) as connection:
         create_topic(connection, "polled")
     body = encode_request("fetch", 11, {

@@ -81,7 +81,7 @@ def send_and_receive(connection: RawConnection, frame: bytes) -> None:
     ("api", "version", "field"),
     [("metadata", 8, "topics"), ("fetch", 11, "responses")],
 )
-def test_a_request_as_large_as_it_may_be_is_answered_beside_others(
+def test_a_request_of_the_maximum_size_is_answered_along_with_others(
     attacked: HeadgateBroker, api: str, version: int, field: str
 ) -> None:
     count = REQUEST_ITEMS_MAX // 2

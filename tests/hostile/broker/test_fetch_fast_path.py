@@ -92,7 +92,7 @@ def test_the_next_fetch_is_answered_as_the_first(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_cannot_be_read_is_refused_alike(version: int, sides: tuple[Side, Side]) -> None:
+def test_the_fast_path_rejects_unreadable_offsets_like_the_slow_path(version: int, sides: tuple[Side, Side]) -> None:
     for epochs in ((-1, -1), (0, 0), (5, -1), (-1, 7)):
         for offset in (-1, 0, 7, END - 1, END, END + 1, 2**63 - 1):
             for first in (0, offset):
@@ -101,7 +101,7 @@ def test_what_cannot_be_read_is_refused_alike(version: int, sides: tuple[Side, S
 
 
 @pytest.mark.parametrize("max_bytes", [-1, 0, 1, BATCH_BYTES, BATCH_BYTES + 1, 2**31 - 1])
-def test_limits_hold_on_the_short_way(max_bytes: int, sides: tuple[Side, Side]) -> None:
+def test_the_fast_path_respects_the_limits(max_bytes: int, sides: tuple[Side, Side]) -> None:
     for min_bytes in (-1, 0, 1, BATCH_BYTES + 1, 2**31 - 1):
         for offset in (0, 0, 11, END - RECORDS_EACH, END - 1, END):
             frame = frame_of(12, sides[0].topic_id, offset, max_bytes=max_bytes, min_bytes=min_bytes)
@@ -134,7 +134,7 @@ def test_a_fetch_from_another_partition_or_rack_is_another_fetch(sides: tuple[Si
             assert sides[0].answer(frame) == sides[1].answer(frame)
 
 
-def test_what_arrived_since_is_in_the_next_answer(sides: tuple[Side, Side]) -> None:
+def test_new_records_are_in_the_next_response(sides: tuple[Side, Side]) -> None:
     for offset in (END - 1, END, END + 1):
         frame = frame_of(12, sides[0].topic_id, offset, max_bytes=1 << 20)
         answers = [side.answer(frame) for side in sides]
@@ -147,7 +147,7 @@ def test_what_arrived_since_is_in_the_next_answer(sides: tuple[Side, Side]) -> N
 
 
 @pytest.mark.parametrize("version", [12, 18])
-def test_a_topic_that_was_deleted_or_made_anew_is_looked_up(version: int, sides: tuple[Side, Side]) -> None:
+def test_a_deleted_or_recreated_topic_is_looked_up_again(version: int, sides: tuple[Side, Side]) -> None:
     frame = frame_of(version, sides[0].topic_id, 0)
     for side in sides:
         side.answer(frame)
@@ -157,7 +157,7 @@ def test_a_topic_that_was_deleted_or_made_anew_is_looked_up(version: int, sides:
     assert struct.pack(">h", 3 if version < 13 else 100) in answers[0]
 
 
-def test_what_is_remembered_is_bounded(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_bounded(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.broker.dispatch.fetch_fast_path.entries_max", 5)
     engine = sides[0].broker._engine
     for connection in range(40):

@@ -62,7 +62,7 @@ def test_half_a_frame_and_silence_costs_nobody_anything(attacked: HeadgateBroker
 SOFTWARE = {"client_software_name": "test", "client_software_version": "1"}
 
 
-def test_many_large_frames_that_never_end_hold_what_they_sent_and_no_more(attacked: HeadgateBroker) -> None:
+def test_incomplete_large_frames_use_only_the_memory_of_the_received_bytes(attacked: HeadgateBroker) -> None:
     before = resident_bytes(attacked, "VmRSS")
     connections = [RawConnection(attacked.address) for _ in range(60)]
     megabyte = bytes(1024 * 1024 - 4)
@@ -90,9 +90,7 @@ def test_garbage_ends_the_connection(attacked: HeadgateBroker) -> None:
         (bytes.fromhex("16030100f5010000f10303") + bytes(200), "looks like TLS"),
     ],
 )
-def test_the_log_says_what_came_instead_of_kafkas_protocol(
-    attacked: HeadgateBroker, first_bytes: bytes, hint: str
-) -> None:
+def test_the_log_names_the_protocol_of_foreign_clients(attacked: HeadgateBroker, first_bytes: bytes, hint: str) -> None:
     with RawConnection(attacked.address) as connection, contextlib.suppress(ConnectionClosed):
         connection.send_bytes(first_bytes)
         assert_closed(connection)

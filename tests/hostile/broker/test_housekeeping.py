@@ -98,7 +98,7 @@ def test_a_checkpoint_writes_the_recovery_points_once(
         monkeypatch.undo()
 
 
-def test_a_new_topic_has_nothing_of_an_earlier_one_of_its_name(tmp_path: Path, in_one_slice: None) -> None:
+def test_a_recreated_topic_has_no_records_of_the_deleted_one(tmp_path: Path, in_one_slice: None) -> None:
     with InProcessBroker(tmp_path) as running:
         for name in ("kept", "t"):
             create(running, name)
@@ -216,7 +216,7 @@ def test_made_up_producers_are_forgotten_from_the_oldest_on() -> None:
     assert producers_max + 9 in states.by_id
 
 
-def test_who_stalls_makes_room_for_who_sends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stalled_clients_make_room_for_active_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "partial_requests_bytes_max", 4 * 1024 * 1024)
     monkeypatch.setattr(server_module, "stalled_request_ms_min", 100)
 

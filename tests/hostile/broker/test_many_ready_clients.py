@@ -60,7 +60,7 @@ def test_an_answer_is_sent_although_the_next_request_of_the_same_turn_ends_the_c
                 client.receive_frame()
 
 
-def test_clients_that_are_gone_when_their_turn_comes_hurt_nobody(attacked: HeadgateBroker) -> None:
+def test_disconnected_clients_in_the_queue_affect_no_other_client(attacked: HeadgateBroker) -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(RawConnection(attacked.address)) for _ in range(CLIENTS)]
         with held_still(attacked):

@@ -54,7 +54,7 @@ def test_odd_topic_names_are_answered_name_by_name(connection: RawConnection, ap
 
 
 @pytest.mark.parametrize("client_id", [None, "", "\x00", "☃" * 10_000, "a" * 32_767, "../..", "%s%n{}"])
-def test_odd_client_ids_are_taken(connection: RawConnection, client_id: str | None) -> None:
+def test_unusual_client_ids_are_accepted(connection: RawConnection, client_id: str | None) -> None:
     raw = b"" if client_id is None else client_id.encode()
     length = (-1 if client_id is None else len(raw)).to_bytes(2, signed=True)
     header = request_header(API_KEYS["join_group"], 2, 5, flexible=False)[:8] + length + raw

@@ -100,9 +100,7 @@ def test_a_batch_refused_on_the_short_way_gets_its_reason(sides: tuple[Side, Sid
     assert b"checksum" in answers[0]
 
 
-def test_a_disk_that_fails_is_told_on_the_short_way_too(
-    sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fast_path_reports_a_failed_disk(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
     """acks=all waits for fsync on the fast path too."""
     topic = {"name": TOPIC, "partition_data": [{"index": 0, "records": batch_of(1, 1)}]}
     body = {"transactional_id": None, "acks": -1, "timeout": 1_000, "topic_data": [topic]}
@@ -120,7 +118,7 @@ def test_a_disk_that_fails_is_told_on_the_short_way_too(
     assert (answer["error_code"], answer["base_offset"]) == ("KAFKA_STORAGE_ERROR", -1)
 
 
-def test_what_is_remembered_is_bounded(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_bounded(sides: tuple[Side, Side], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.broker.dispatch.produce_fast_path.entries_max", 5)
     short = sides[0]
     for number in range(40):

@@ -64,7 +64,7 @@ def test_counts_that_lie_are_refused(count: int) -> None:
         guarded(3, 1, request_header(3, 1, 7, flexible=False) + struct.pack(">i", count))
 
 
-def test_null_is_refused_where_an_array_must_be_and_taken_where_it_may() -> None:
+def test_null_is_rejected_for_required_arrays_and_accepted_for_nullable_ones() -> None:
     nulled = request_header(2, 1, 7, flexible=False) + struct.pack(">ii", -1, -1)
     with pytest.raises(ImpossibleCount):
         guarded(2, 1, nulled)

@@ -52,7 +52,7 @@ def test_batches_are_of_the_very_type_that_spark_asks_for(embedded: Topics) -> N
     assert batch.schema.equals(to_arrow_schema(schema, timezone="UTC"))
 
 
-def test_a_log_append_time_is_told_by_its_type(embedded: Topics) -> None:
+def test_log_append_time_has_its_own_timestamp_type(embedded: Topics) -> None:
     topic = embedded.create(config={"message.timestamp.type": "LogAppendTime"})
     embedded.produce(topic, [Message("k", "v", timestamp=NOON)])
     (row,) = read(embedded.source(topic))
@@ -81,7 +81,7 @@ def test_an_empty_topic_has_no_rows(topics: Topics) -> None:
     ],
     ids=str,
 )
-def test_a_query_reads_from_where_to_where_it_is_told(
+def test_a_query_reads_from_the_start_to_the_end_offset(
     topics: Topics, options: dict[str, object], expected: list[tuple[int, range]]
 ) -> None:
     topic = topics.create(2, config=FOREVER)
@@ -92,7 +92,7 @@ def test_a_query_reads_from_where_to_where_it_is_told(
     assert rows == [(partition, offset) for partition, offsets in expected for offset in offsets]
 
 
-def test_a_start_inside_a_batch_leaves_out_what_lies_before(embedded: Topics) -> None:
+def test_a_start_inside_a_batch_skips_earlier_records(embedded: Topics) -> None:
     topic = embedded.create()
     embedded.produce(topic, numbered(1000), compression__type="zstd", linger__ms=200)
     given = {"startingOffsets": json.dumps({topic: {0: 501}}), "endingOffsets": json.dumps({topic: {0: 503}})}
@@ -214,7 +214,7 @@ def test_offsets_that_go_between_planning_and_reading_are_noticed(topics: Topics
             assert offsets == list(range(15, 20))
 
 
-def test_offsets_past_the_end_are_refused_with_what_there_is(embedded: Topics) -> None:
+def test_offsets_past_the_end_are_rejected_with_the_valid_range(embedded: Topics) -> None:
     topic = embedded.create()
     embedded.produce(topic, numbered(3))
     end = json.dumps({topic: {0: 7}})
@@ -281,7 +281,7 @@ def test_a_topic_that_is_not_there_is_named_and_not_created(topics: Topics) -> N
         read(topics.source(assign=json.dumps({topic: [4]})))
 
 
-def test_a_broker_that_is_not_there_is_named_with_what_to_try() -> None:
+def test_the_error_names_an_unreachable_broker_and_has_advice() -> None:
     address = f"127.0.0.1:{free_port()}"
     with pytest.raises(BrokerUnreachable) as failed:
         read(Topics(address).source("orders"))

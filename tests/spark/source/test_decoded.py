@@ -100,7 +100,7 @@ def checked(source: HeadgateDataSource) -> list[dict[str, Any]]:
     return read(source)
 
 
-def test_every_avro_type_comes_as_spark_takes_it(embedded: Topics, registry: HeadgateRegistry) -> None:
+def test_every_avro_type_has_the_value_that_spark_expects(embedded: Topics, registry: HeadgateRegistry) -> None:
     topic = embedded.create()
     (schema_id,) = register(registry, f"{topic}-value", WIDE)
     payload = frame(schema_id, _wide_body())
@@ -190,7 +190,7 @@ def test_the_readers_schema_is_chosen_by_options(
     assert all(list(value) == names for value in values)
 
 
-def test_fields_stand_as_columns_of_their_own_where_asked(embedded: Topics, registry: HeadgateRegistry) -> None:
+def test_flat_returns_fields_as_columns(embedded: Topics, registry: HeadgateRegistry) -> None:
     topic = embedded.create()
     ids = register(registry, f"{topic}-value", *CUSTOMERS)
     embedded.produce(topic, [Message("k", payload) for payload in (*customers(ids), b"junk")])

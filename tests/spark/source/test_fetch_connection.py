@@ -128,7 +128,7 @@ def test_an_answer_may_hold_little_or_nothing(records: bytes | None) -> None:
     ],
     ids=["closed", "number", "name", "empty", "negative", "short", "count", "cut off"],
 )
-def test_what_is_no_answer_ends_the_connection_and_fails_the_request(answer: Answer) -> None:
+def test_an_invalid_response_ends_the_connection_and_fails_the_request(answer: Answer) -> None:
     async def run() -> None:
         # A second, closed in place of an answer, ends the wait for the rest of one that is cut off.
         async with connection_to([answer, None]) as connection:
@@ -141,7 +141,7 @@ def test_what_is_no_answer_ends_the_connection_and_fails_the_request(answer: Ans
     asyncio.run(run())
 
 
-def test_a_request_that_nobody_waits_for_any_more_takes_its_answer_along() -> None:
+def test_the_response_of_an_abandoned_request_is_discarded() -> None:
     async def run() -> None:
         answers = [fetch_answer(2, RECORDS), fetch_answer(3, b"next")]
         async with connection_to(answers) as connection:

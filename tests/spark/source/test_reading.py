@@ -279,7 +279,7 @@ def test_an_address_that_swallows_everything_hides_no_broker_behind_it(
         assert [row["value"] for one in reader.partitions() for row in rows_of(reader.read(one))] == [b"v0", b"v1"]
 
 
-def test_brokers_that_send_their_clients_elsewhere_are_told_of_before_they_would_be_waited_for(
+def test_unreachable_advertised_addresses_are_reported_before_the_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with a container whose advertised.listeners is a name that only its own network knows."""

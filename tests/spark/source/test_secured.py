@@ -95,14 +95,14 @@ def test_the_certificate_of_the_broker_is_verified(secured_kafka: SecuredKafka, 
     assert read(there.source(there.create(), **unchecked)) == []
 
 
-def test_a_client_without_a_certificate_is_told_so(secured_kafka: SecuredKafka) -> None:
+def test_a_client_without_a_certificate_gets_a_clear_error(secured_kafka: SecuredKafka) -> None:
     there, given = topics(secured_kafka, "SSL"), options(secured_kafka, "SSL")
     nobody = {name: value for name, value in given.items() if "certificate" not in name and "key" not in name}
     with pytest.raises(BrokerUnreachable, match=rf"{there.address}.*kafka\.ssl\.certificate\.location"):
         read(there.source("orders", **nobody))
 
 
-def test_a_client_without_sasl_is_told_so(secured_kafka: SecuredKafka) -> None:
+def test_a_client_without_sasl_gets_a_clear_error(secured_kafka: SecuredKafka) -> None:
     there = topics(secured_kafka, "SASL_PLAINTEXT")
     with pytest.raises(BrokerUnreachable, match=r"requires SASL.*Set kafka\.security\.protocol to SASL_PLAINTEXT"):
         read(there.source("orders"))

@@ -150,7 +150,7 @@ def test_a_topic_is_a_table_in_sql(spark: "SparkSession", embedded: Topics) -> N
         ({"columns": "headers"}, "there is no column 'headers'"),
     ],
 )
-def test_a_user_reads_what_is_wrong(
+def test_the_error_explains_the_cause(
     spark: "SparkSession", embedded: Topics, registry: HeadgateRegistry, options: dict[str, str], problem: str
 ) -> None:
     with pytest.raises(Exception, match=problem):
@@ -236,7 +236,7 @@ def test_a_batch_that_failed_is_repeated_with_the_same_rows(
     assert seen[1] == [names(20, 25), names(20, 25)]
 
 
-def test_a_running_stream_takes_what_comes(spark: "SparkSession", embedded: Topics, tmp_path: Path) -> None:
+def test_a_running_stream_reads_new_records(spark: "SparkSession", embedded: Topics, tmp_path: Path) -> None:
     topic = embedded.create()
     sink = Sink()
     query = (
@@ -305,7 +305,7 @@ def test_a_write_that_cannot_be_is_refused_before_it_begins(spark: "SparkSession
 
 
 def test_pyspark_finds_the_source_by_itself() -> None:
-    """What PySpark does to look for data sources, in a process of its own."""
+    """Searches for data sources as PySpark does, in a separate process."""
     code = (
         "from importlib import import_module; from pkgutil import iter_modules; "
         "found = [import_module(m.name).DefaultSource.name() for m in iter_modules() if m.name == 'pyspark_headgate']; "

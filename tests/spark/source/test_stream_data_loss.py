@@ -27,7 +27,7 @@ def test_records_that_retention_took_fail_the_stream_or_are_left_out(topics: Top
     accepting.stop()
 
 
-def test_a_topic_that_was_made_anew_fails_the_stream_or_is_read_from_its_beginning(
+def test_a_recreated_topic_fails_the_stream_or_is_read_from_its_beginning(
     embedded: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where no ids are known, as long as it has not grown past what was read."""
@@ -51,7 +51,7 @@ def test_a_topic_that_was_made_anew_fails_the_stream_or_is_read_from_its_beginni
 
 @KINDS
 @pytest.mark.parametrize("size", [10, 14])
-def test_a_topic_that_was_made_anew_is_noticed_however_far_it_has_grown(
+def test_a_recreated_topic_is_detected_even_if_it_has_more_records(
     topics: Topics, kind: type[Query], size: int
 ) -> None:
     topic = topics.create()
@@ -78,7 +78,7 @@ def test_a_topic_that_was_made_anew_is_noticed_however_far_it_has_grown(
     accepting.stop()
 
 
-def test_a_topic_that_was_made_anew_is_read_within_the_limit(embedded: Topics) -> None:
+def test_a_recreated_topic_is_read_within_the_limit(embedded: Topics) -> None:
     topic = embedded.create()
     embedded.produce(topic, numbered(10))
     query = Query(embedded.source(topic, startingOffsets="earliest"))

@@ -11,7 +11,7 @@ from tests.spark.source.topics import Topics, numbered
 
 
 @KINDS
-def test_a_stream_reads_what_is_there_and_then_what_comes(topics: Topics, kind: type[Query]) -> None:
+def test_a_stream_reads_existing_and_then_new_records(topics: Topics, kind: type[Query]) -> None:
     topic = topics.create(2)
     topics.produce(topic, numbered(5))
     query = kind(topics.source(topic, startingOffsets="earliest"))
@@ -55,7 +55,7 @@ def test_a_first_batch_that_is_repeated_begins_where_it_began(embedded: Topics, 
 
 
 @KINDS
-def test_a_stream_from_the_latest_holds_its_place_before_anything_comes(embedded: Topics, kind: type[Query]) -> None:
+def test_a_stream_from_latest_keeps_its_position_before_the_first_record(embedded: Topics, kind: type[Query]) -> None:
     topic = embedded.create()
     embedded.produce(topic, numbered(3))
     query = kind(embedded.source(topic))
@@ -94,7 +94,7 @@ def test_spark_may_ask_for_everything_whatever_the_limit(embedded: Topics) -> No
     reader.stop()
 
 
-def test_available_now_ends_with_what_was_there_when_it_began(embedded: Topics) -> None:
+def test_available_now_ends_at_the_offsets_of_its_start(embedded: Topics) -> None:
     topic = embedded.create(2)
     embedded.produce(topic, numbered(7))
     query = Query(embedded.source(topic, startingOffsets="earliest", maxOffsetsPerTrigger="3"))

@@ -147,7 +147,7 @@ def test_a_row_that_cannot_be_a_record_fails_the_task(
     assert problem in str(failed.value)
 
 
-def test_what_the_broker_refuses_fails_the_task(topics: Topics) -> None:
+def test_records_that_the_broker_rejects_fail_the_task(topics: Topics) -> None:
     topic = topics.create(config={"max.message.bytes": "1000"})
     rows = batch_of(value=pa.array([b"fine", b"x" * 5000, b"fine"]))
     with pytest.raises(BrokerRefused, match="too large"):
@@ -169,7 +169,7 @@ def test_a_broker_that_is_not_there_is_named() -> None:
         written(Topics(address), batch_of(value=pa.array([b"v"])), topic="t", kafka__delivery__timeout__ms="500")
 
 
-def test_brokers_that_send_their_clients_elsewhere_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_advertised_addresses_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headgate.spark_udfs.source.producing.WORKER_CONNECTION_SECONDS_MAX", 0.1)
     elsewhere = f"127.0.0.1:{free_port()}"
     broker = HeadgateBroker(tmp_path, {"advertised.listeners": f"PLAINTEXT://{elsewhere}"})

@@ -17,7 +17,7 @@ from headgate.spark_udfs.source.data_source import HeadgateDataSource
 
 SECONDS_MAX = 30
 QUIET = {"log_level": 0}
-"""Brokers go away in the tests; librdkafka would tell of it on stderr for as long as a client lives."""
+"""Silences librdkafka, which logs every stopped broker to stderr."""
 _numbers = itertools.count()
 
 Cell = bytes | str | None

@@ -52,7 +52,9 @@ def test_lines_past_the_limit_are_left_out_and_counted(limit: LogRateLimit, capl
     ]
 
 
-def test_what_goes_on_gets_so_many_lines_per_interval(limit: LogRateLimit, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_continuous_event_gets_a_limited_number_of_lines_per_interval(
+    limit: LogRateLimit, caplog: pytest.LogCaptureFixture
+) -> None:
     flood(lines_at_once_max + 1)
     limit.next_interval()
     caplog.clear()
@@ -62,7 +64,7 @@ def test_what_goes_on_gets_so_many_lines_per_interval(limit: LogRateLimit, caplo
     assert caplog.messages[-1].startswith("suppressed 5 similar lines")
 
 
-def test_after_a_pause_a_burst_is_told_again(limit: LogRateLimit, caplog: pytest.LogCaptureFixture) -> None:
+def test_after_a_pause_a_burst_is_logged_again(limit: LogRateLimit, caplog: pytest.LogCaptureFixture) -> None:
     flood(lines_at_once_max)
     for _ in range(lines_at_once_max // lines_per_interval):
         limit.next_interval()
@@ -79,7 +81,7 @@ def test_one_kind_of_line_does_not_hide_another(limit: LogRateLimit, caplog: pyt
     assert caplog.messages == ["0: the disk failed: malformed"]
 
 
-def test_what_was_left_out_is_told_when_the_broker_stops(caplog: pytest.LogCaptureFixture) -> None:
+def test_suppressed_lines_are_counted_when_the_broker_stops(caplog: pytest.LogCaptureFixture) -> None:
     limit = LogRateLimit([NAME])
     limit.install()
     flood(lines_at_once_max + 3)

@@ -114,7 +114,7 @@ def test_so_it_is_for_a_producer_that_repeats_its_request(asked: Asked, disk: Di
     assert [asked.answer(reply)["gone"]["error_code"] for reply in waiting] == ["UNKNOWN_TOPIC_OR_PARTITION"] * 2
 
 
-def test_a_topic_of_the_same_name_made_meanwhile_gets_nothing_of_it(asked: Asked, disk: Disk) -> None:
+def test_a_topic_that_is_recreated_meanwhile_gets_no_records_of_the_request(asked: Asked, disk: Disk) -> None:
     disk.free.clear()
     reply = asked.send(produce_body("gone", Batch()))
     waiting = asked.send(produce_body("gone", Batch()))
@@ -134,7 +134,7 @@ def test_a_disk_that_fails_one_partition_fails_no_other(asked: Asked, disk: Disk
     assert (answer["kept"]["error_code"], answer["kept"]["base_offset"]) == ("NONE", 0)
 
 
-def test_a_batch_refused_at_once_is_told_its_own_fault(asked: Asked, disk: Disk) -> None:
+def test_a_batch_that_is_rejected_at_once_gets_its_own_error(asked: Asked, disk: Disk) -> None:
     disk.failing = "kept"
     body = produce_body("kept", Batch())
     body["topic_data"] += produce_body("gone", Batch(crc=1))["topic_data"]

@@ -110,7 +110,7 @@ def test_every_avro_type_has_its_arrow_type(schema: Any, expected: pa.DataType) 
         (["float", "double"], b"\0" + struct.pack("<f", 1.5), 1.5),
     ],
 )
-def test_values_mean_what_their_type_says(schema: Any, body: bytes, expected: Any) -> None:
+def test_values_match_their_type(schema: Any, body: bytes, expected: Any) -> None:
     value = decode(body, record(("f", schema)))["f"]
     assert (tuple(value.values()) if isinstance(expected, tuple) else value) == expected
 

@@ -11,7 +11,7 @@ from headgate.gateway.supervisor import Service, ServiceDied
 PROXY = Service("proxy", (sys.executable,), 1.0)
 
 
-def test_the_error_has_the_signal_the_last_lines_and_what_to_try() -> None:
+def test_the_error_contains_the_signal_the_last_lines_and_advice() -> None:
     error = explained(ServiceDied(PROXY, -9, ["one", "two"]), load_settings({}))
     assert error.what == "the proxy ended with exit code -9 (signal SIGKILL)"
     assert "one" in error.why

@@ -48,7 +48,7 @@ def test_an_empty_value_is_empty_unless_it_is_to_be_null() -> None:
     assert LineFormat(key_separator=b":", empty_as_null=True).record(b"a:") == NewRecord(b"a", None)
 
 
-def test_options_fill_in_what_a_line_leaves_out() -> None:
+def test_options_provide_the_missing_fields_of_a_line() -> None:
     options = LineFormat(as_json=True, key=b"k", headers=(("h", b"1"),), partition=3, timestamp_ms=5)
     assert options.record(b'{"value": "v"}') == NewRecord(b"k", b"v", (("h", b"1"),), 3, 5)
     own = options.record(b'{"value": "v", "key": "own", "partition": 0, "timestamp": 0}')

@@ -27,11 +27,11 @@ CONTENT = st.none() | st.binary(max_size=20)
         ("grün", "grün".encode()),
     ],
 )
-def test_a_format_prints_what_kcat_prints(text: str, expected: bytes) -> None:
+def test_a_format_prints_the_same_as_kcat(text: str, expected: bytes) -> None:
     assert compile_format(text)(RECORD) == expected
 
 
-def test_null_and_empty_are_told_apart_by_text_and_by_length() -> None:
+def test_null_and_empty_differ_in_text_and_length() -> None:
     null, empty = (Record("t", 0, 0, 0, "create", None, value, ()) for value in (None, b""))
     render = compile_format("%s %S %R", null=b"NIL")
     assert render(null) == b"NIL -1 \xff\xff\xff\xff"
@@ -49,7 +49,7 @@ def test_separators_take_escapes_and_leave_percent_signs_alone() -> None:
 
 
 @given(CONTENT, CONTENT, st.lists(st.tuples(st.text(max_size=5), CONTENT), max_size=3), st.booleans())
-def test_what_is_printed_as_json_is_read_back_unchanged(
+def test_json_output_is_read_back_unchanged(
     key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]], always_base64: bool
 ) -> None:
     record = Record("t", 3, 9, 17, "create", key, value, tuple(headers))

@@ -15,13 +15,13 @@ ALWAYS_JSON = {f"headgate schema {name}" for name in ("config", "delete", "expor
 
 
 @pytest.mark.parametrize("name", sorted(pages()))
-def test_page_is_what_the_code_says(name: str) -> None:
+def test_pages_are_current(name: str) -> None:
     stale = "is stale: run python -m headgate.gateway.reference"
     assert (DOCS / name).read_text(encoding="utf-8") == pages()[name], f"docs/{name} {stale}"
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_command_argument_and_option_says_what_it_is_for(command: Command) -> None:
+def test_every_command_argument_and_option_has_a_help_text(command: Command) -> None:
     assert command.help, f"{command.name} has no help"
     for parameter in command.parameters:
         assert parameter.help, f"{command.name} {parameter.names or parameter.metavar} has no help"

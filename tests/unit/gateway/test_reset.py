@@ -21,7 +21,7 @@ COMMITTED = {A: 50, B: 0}
         (Target(Aim.TIMESTAMP, 1), ["", "no record that recent; moved to the end"]),
     ],
 )
-def test_a_place_that_was_not_to_be_had_is_noted(target: Target, expected: list[str]) -> None:
+def test_a_clamped_offset_has_a_note(target: Target, expected: list[str]) -> None:
     assert [note_on(move) for move in plan(target, [A, B], COMMITTED, BOUNDS, {A: 70, B: -1})] == expected
 
 
@@ -38,6 +38,6 @@ def test_a_topic_may_be_named_several_times() -> None:
 
 
 @pytest.mark.parametrize("text", ["", ":0", "a:", "a:x", "a:-1", "a:1,"])
-def test_topics_that_make_no_sense_are_refused(text: str) -> None:
+def test_malformed_topic_arguments_are_rejected(text: str) -> None:
     with pytest.raises(UsageError):
         parse_places(text)

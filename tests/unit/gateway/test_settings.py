@@ -48,7 +48,7 @@ def test_flag_beats_environment_beats_project_beats_user_beats_default(
     assert load_settings({"broker_port": 4}).broker_port == 4
 
 
-def test_origins_tell_who_set_what(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_origins_name_the_source_of_each_setting(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_user(home, 'host = "::1"\nbroker_port = 1\n[broker_config]\na = 1')
     project = write_project(home, "broker_port = 2\nregistry_port = 5\n[broker_config]\nb = 2")
     monkeypatch.setenv("HEADGATE_REGISTRY_PORT", "6")
@@ -127,7 +127,7 @@ def test_a_table_named_like_a_command_sets_its_options(home: Path) -> None:
     assert defaults["up"] == {}
 
 
-def test_options_that_a_file_or_the_environment_sets_are_told_with_their_origin(home: Path) -> None:
+def test_options_of_a_file_or_the_environment_are_reported_with_their_source(home: Path) -> None:
     write_user(home, "[topic.create]\npartitions = 2\nreplicas = 1")
     project = write_project(home, "[topic.create]\npartitions = 3")
     environment = {"HOME": str(home), "HEADGATE_CONSUME_JSON": "1", "HEADGATE_BOOTSTRAP_SERVER": "a:1"}
@@ -174,7 +174,7 @@ def test_services_are_started_as_the_settings_say() -> None:
     assert command == "headgate.broker --stop-at-eof --listen [::1]:7 --data-dir /d/broker --set node.id=3"
 
 
-def test_the_proxy_is_told_of_the_services_beside_it_and_else_of_the_settings() -> None:
+def test_the_proxy_gets_the_addresses_of_started_services_or_of_the_settings() -> None:
     beside = services(load_settings({"broker_port": 7, "registry_port": 8, "proxy_port": 9}))[-1]
     assert " ".join(beside.command[3:]) == (
         "headgate.proxy --stop-at-eof --listen 127.0.0.1:9 "

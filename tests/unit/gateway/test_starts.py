@@ -26,6 +26,6 @@ def test_a_place_to_start_has_many_spellings(text: str, expected: Start) -> None
 
 
 @pytest.mark.parametrize("text", ["", "start of day", "--5", "@", "1.5"])
-def test_a_place_that_makes_no_sense_is_refused(text: str) -> None:
+def test_a_malformed_start_position_is_rejected(text: str) -> None:
     with pytest.raises(UsageError, match="not a start position"):
         parse_start(text, NOW_MS)

@@ -43,7 +43,7 @@ def test_durations_are_read_in_both_spellings(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "soon", "1", "h", "1h 30m", "-1h", "1y", "2026-13-01", "9" * 40])
-def test_what_is_no_moment_is_refused_with_the_forms_that_are(text: str) -> None:
+def test_an_invalid_timestamp_is_rejected_with_the_valid_formats(text: str) -> None:
     with pytest.raises(InvalidTimestamp):
         parse_duration(text)
     if text not in {"1"}:

@@ -19,6 +19,6 @@ def test_addresses_are_hosts_with_or_without_ports(text: str, expected: list[Add
 
 
 @pytest.mark.parametrize("text", ["", ",", "a,", ":9092", "a:b", "a:0", "a:65536", ":::", "http://a:1", "a b", "[::1"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_an_invalid_address_is_rejected(text: str) -> None:
     with pytest.raises(InvalidProperty):
         parse_servers(text)

@@ -61,7 +61,7 @@ def test_the_header_is_kafkas() -> None:
     assert asked.decode(frame).groups == ()
 
 
-def test_what_a_broker_does_not_offer_is_said() -> None:
+def test_an_unsupported_api_is_an_error() -> None:
     with pytest.raises(ApiUnsupported, match="does not support DescribeAcls"):
         Request(Api.DESCRIBE_ACLS, {}).prepare({})
     with pytest.raises(ApiUnsupported):

@@ -98,7 +98,7 @@ def test_javas_plain_module_says_the_mechanism_itself() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_together_is_refused(given: dict[str, str], problem: str) -> None:
+def test_contradictory_properties_are_rejected(given: dict[str, str], problem: str) -> None:
     with pytest.raises(InvalidProperty) as failed:
         read_security(given)
     assert problem in str(failed.value)

@@ -86,7 +86,7 @@ def test_any_bytes_are_decompressed_or_rejected(codec: int, data: bytes) -> None
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, ZSTD])
 @given(data=st.binary(min_size=1, max_size=300), cut=st.integers(1, 300))
-def test_truncated_data_is_never_taken_for_the_whole(codec: int, data: bytes, cut: int) -> None:
+def test_truncated_data_is_never_accepted_as_complete(codec: int, data: bytes, cut: int) -> None:
     packed = compressed(codec, data)
     try:
         found = decompress(codec, packed[: max(0, len(packed) - cut)])

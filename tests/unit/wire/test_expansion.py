@@ -86,7 +86,7 @@ def test_a_large_batch_is_read_in_pieces_without_gaps(codec: int) -> None:
     assert calls > 10
 
 
-def test_a_record_that_is_larger_than_what_is_wanted_comes_whole() -> None:
+def test_a_record_larger_than_the_requested_size_is_returned_whole() -> None:
     made = expand([many_records(ZSTD, *values(3 * MIB, 5))], 0, bytes_max=64 * 1024, batch_bytes_max=LIMIT)
     assert (offsets(made), made.next_offset, made.consumed) == ([0], 1, 0)
 

@@ -10,14 +10,14 @@ def change(overrides: dict[str, str], *operations: tuple[str, Operation, str | N
     return altered(TOPIC_CONFIGS, overrides, alterations, lambda name: "delete")
 
 
-def test_set_replaces_and_delete_takes_away() -> None:
+def test_set_replaces_and_delete_removes() -> None:
     before = {"retention.ms": "1", "flush.ms": "2"}
     after = change(before, ("retention.ms", Operation.SET, "5"), ("flush.ms", Operation.DELETE, None))
     assert after == {"retention.ms": "5"}
     assert before == {"retention.ms": "1", "flush.ms": "2"}
 
 
-def test_deleting_what_is_not_set_or_not_known_is_fine() -> None:
+def test_deleting_an_unset_or_unknown_config_succeeds() -> None:
     assert change({}, ("retention.ms", Operation.DELETE, None), ("foo", Operation.DELETE, None)) == {}
 
 

@@ -90,7 +90,7 @@ def test_values_are_shown_tidied(admin: Admin) -> None:
         (CLIENT_METRICS, "", "invalid_request"),
     ],
 )
-def test_a_bad_resource_is_refused_beside_a_good_one(admin: Admin, resource_type: int, name: str, code: str) -> None:
+def test_a_bad_resource_does_not_affect_a_good_one(admin: Admin, resource_type: int, name: str, code: str) -> None:
     good = {"resource_type": BROKER, "resource_name": "1", "configuration_keys": ["num.partitions"]}
     bad = {"resource_type": resource_type, "resource_name": name, "configuration_keys": None}
     results = admin.ask(describe_configs, resources=[bad, good])["results"]
@@ -105,7 +105,7 @@ def test_a_type_that_does_not_exist_makes_the_request_malformed(admin: Admin, re
     assert [(result["error_code"], len(result["configs"])) for result in results] == [("invalid_request", 0)] * 2
 
 
-def test_an_answer_holds_only_so_many_configs(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_configs_in_a_response_is_limited(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(describe_configs, "CONFIGS_MAX", 40)
     admin.create("a")
     resource = {"resource_type": TOPIC, "resource_name": "a", "configuration_keys": None}

@@ -45,7 +45,7 @@ def test_pages_cover_every_partition_once_in_the_order_of_names(admin: Admin) ->
     assert pages(admin, ["c"], -5) == [[("c", [0])]]
 
 
-def test_the_brokers_limit_holds_whatever_the_client_asks(open_admin: Callable[..., Admin]) -> None:
+def test_the_brokers_limit_overrides_the_limit_of_the_client(open_admin: Callable[..., Admin]) -> None:
     admin = open_admin(max_request_partition_size_limit="2")
     admin.create("a", partitions=3)
     assert pages(admin, [], 2000) == [[("a", [0, 1])], [("a", [2])]]
@@ -158,7 +158,7 @@ def test_no_partition_is_ever_reassigned(admin: Admin) -> None:
 
 
 @pytest.mark.parametrize("version", delete_records.VERSIONS)
-def test_delete_records_refuses_what_is_not_there_and_what_may_not_be_cut(admin: Admin, version: int) -> None:
+def test_delete_records_rejects_invalid_offsets_and_protected_topics(admin: Admin, version: int) -> None:
     admin.create("a")
     admin.create("compacted", cleanup_policy="compact")
     admin.create("compacted-and-deleted", cleanup_policy="compact,delete")

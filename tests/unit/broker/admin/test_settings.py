@@ -101,7 +101,7 @@ def test_an_address_that_is_none_stops_the_start(listener: str) -> None:
 
 
 @pytest.mark.parametrize("listener", ["PLAINTEXT://host:9092", "PLAINTEXT://[::1]:9092", "OUTSIDE://:0"])
-def test_addresses_are_taken(listener: str) -> None:
+def test_addresses_are_accepted(listener: str) -> None:
     assert BrokerSettings({"advertised.listeners": listener}).advertised_listeners == (listener,)
 
 
@@ -148,7 +148,7 @@ def test_a_dynamic_change_that_cannot_be_saved_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("overrides", [{"node.id": "2"}, {"message.max.bytes": "x"}, {"nobody.knows": "1"}])
-def test_what_may_not_change_while_running_is_refused_and_not_saved(overrides: dict[str, str]) -> None:
+def test_static_configs_are_rejected_and_not_saved(overrides: dict[str, str]) -> None:
     journal = RecordingJournal()
     settings = BrokerSettings()
     with pytest.raises(InvalidConfig):

@@ -71,7 +71,7 @@ def test_one_bad_topic_among_good_ones_fails_alone(admin: Admin) -> None:
     assert answers["bad name"]["configs"] == []
 
 
-def test_validate_only_creates_nothing_and_still_says_what_would_be(admin: Admin) -> None:
+def test_validate_only_creates_nothing_and_returns_the_planned_topic(admin: Admin) -> None:
     answer = create(admin, new_topic("a", -1, -1), validate_only=True)["a"]
     assert (answer["error_code"], answer["num_partitions"], answer["replication_factor"]) == ("none", 1, 1)
     assert admin.broker.topics.find("a") is None
@@ -118,7 +118,7 @@ def test_partitions_are_bounded_per_request_per_topic_and_in_all(open_admin: Cal
     assert codes(create(admin, new_topic("a", 5), new_topic("b", 4))) == {"a": "none", "b": "invalid_partitions"}
 
 
-def test_a_broker_that_wants_two_replicas_by_default_cannot_make_topics(open_admin: Callable[..., Admin]) -> None:
+def test_a_default_replication_factor_of_two_prevents_topic_creation(open_admin: Callable[..., Admin]) -> None:
     admin = open_admin(default_replication_factor="2")
     assert codes(create(admin, new_topic("a", 1, -1), new_topic("b", 1, 1))) == {
         "a": "invalid_replication_factor",

@@ -23,7 +23,7 @@ from headgate.broker.state.configs.values import ConfigType, InvalidConfig, Valu
         (ConfigType.STRING, " gzip ", "gzip"),
     ],
 )
-def test_text_becomes_the_value_it_stands_for(config_type: ConfigType, text: str, value: Value) -> None:
+def test_text_is_parsed_to_its_value(config_type: ConfigType, text: str, value: Value) -> None:
     assert parse("name", config_type, text) == value
 
 
@@ -46,7 +46,7 @@ def test_text_becomes_the_value_it_stands_for(config_type: ConfigType, text: str
         (ConfigType.DOUBLE, "1.5.2"),
     ],
 )
-def test_text_that_stands_for_nothing_is_refused(config_type: ConfigType, text: str) -> None:
+def test_invalid_text_is_rejected(config_type: ConfigType, text: str) -> None:
     with pytest.raises(InvalidConfig):
         parse("name", config_type, text)
 

@@ -230,7 +230,7 @@ def test_null_fetches_everything(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", offset_commit.VERSIONS)
-def test_commits_to_what_does_not_exist_are_refused(version: int) -> None:
+def test_commits_to_missing_partitions_are_rejected(version: int) -> None:
     wire = Wire()
     missing_topic = ErrorCode.unknown_topic_id if version >= 10 else ErrorCode.unknown_topic_or_partition
     assert wire.commit(version, topic="absent") is missing_topic
@@ -254,7 +254,7 @@ def test_one_bad_partition_does_not_spoil_a_commit() -> None:
     ]
 
 
-def test_an_unknown_topic_id_is_told_from_a_partition_without_an_offset() -> None:
+def test_an_unknown_topic_id_differs_from_a_partition_without_an_offset() -> None:
     asked = {"topic_id": uuid.UUID(int=99), "partition_indexes": [0]}
     answer = Wire().ask(offset_fetch, 10, groups=[{"group_id": GROUP, "topics": [asked]}])
     partition = answer.groups[0].topics[0].partitions[0]
@@ -377,7 +377,7 @@ def test_a_request_with_too_many_items_ends_the_connection(
     assert f"more than {REQUEST_ITEMS_MAX} items" in reply.reason
 
 
-def test_what_is_asked_twice_is_answered_once_where_the_answer_may_be_large() -> None:
+def test_duplicates_in_a_request_are_answered_once_if_the_response_may_be_large() -> None:
     wire = Wire()
     wire.commit(9)
     assert len(wire.ask(describe_groups, 6, groups=[GROUP, "other", GROUP]).groups) == 2

@@ -148,7 +148,7 @@ def test_a_join_that_is_sent_again_lets_the_first_one_go() -> None:
     assert result_of(again).error is ErrorCode.none
 
 
-def test_who_does_not_rejoin_in_time_is_removed_and_a_new_leader_is_chosen() -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_removed_and_a_new_leader_is_chosen() -> None:
     cluster = Cluster()
     leader, follower = cluster.stable_pair(rebalance_ms=5_000)
     again = cluster.join(follower.member_id, protocols={"range": b"changed"}, rebalance_ms=5_000)
@@ -157,7 +157,7 @@ def test_who_does_not_rejoin_in_time_is_removed_and_a_new_leader_is_chosen() -> 
     assert cluster.heartbeat(leader.member_id, leader.generation_id) is ErrorCode.unknown_member_id
 
 
-def test_a_full_group_takes_no_more_members() -> None:
+def test_a_full_group_accepts_no_more_members() -> None:
     cluster = Cluster(GroupSettings(group_max_size=1))
     member = cluster.stable_member()
     assert result_of(cluster.join()).error is ErrorCode.group_max_size_reached

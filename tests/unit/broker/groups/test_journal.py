@@ -99,7 +99,7 @@ def test_older_and_newer_versions_of_values_are_read() -> None:
     assert (member.group_instance_id, member.subscription, member.assignment) == (None, b"s", b"a")
 
 
-def test_keys_of_other_kinds_are_told_apart() -> None:
+def test_keys_of_different_kinds_differ() -> None:
     assert decode_key(encode_group_key("g")) == GroupKey("g")
     assert decode_key(struct.pack(">hh", 3, 0)) == UnknownKey(3)
 
@@ -148,7 +148,7 @@ def test_members_go_on_without_a_rebalance_after_a_restart() -> None:
     assert result_of(restarted.join(follower.member_id)).generation_id == 1
 
 
-def test_sessions_start_anew_after_a_restart_and_end() -> None:
+def test_sessions_start_again_after_a_restart_and_expire() -> None:
     cluster = Cluster()
     member = cluster.stable_member()
     cluster.advance(SESSION_MS - 250)
@@ -183,7 +183,7 @@ def test_a_group_in_the_middle_of_a_rebalance_comes_back_as_it_was_last_written(
         assert other.heartbeat(member.member_id, 1) is ErrorCode.none
 
 
-def test_a_snapshot_holds_what_is_appended_and_not_yet_durable() -> None:
+def test_a_snapshot_contains_appended_entries_that_are_not_yet_durable() -> None:
     cluster = Cluster()
     cluster.commit(1)
     cluster.commit(1, topic="deleted")

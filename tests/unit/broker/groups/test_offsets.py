@@ -52,7 +52,7 @@ def test_metadata_is_bounded_in_the_units_that_kafka_counts(metadata: str, error
     assert result_of(Cluster().start_commit(1, metadata=metadata))["topic", 0] is error
 
 
-def test_metadata_never_exceeds_what_the_journal_holds() -> None:
+def test_metadata_never_exceeds_the_limit_of_the_journal() -> None:
     cluster = Cluster(GroupSettings(offset_metadata_max_bytes=1_000_000))
     too_large = result_of(cluster.start_commit(1, metadata="x" * 32_768))["topic", 0]
     assert too_large is ErrorCode.offset_metadata_too_large
@@ -213,7 +213,7 @@ def test_a_stable_group_loses_old_offsets_of_topics_that_it_no_longer_reads() ->
     assert cluster.offsets().keys() == {("topic", 0)}
 
 
-def test_a_commit_may_bring_its_own_retention() -> None:
+def test_a_commit_may_contain_a_retention_time() -> None:
     cluster = Cluster()
     cluster.start_commit(1, retention_ms=60_000)
     cluster.clock.advance(59_999)
@@ -224,7 +224,7 @@ def test_a_commit_may_bring_its_own_retention() -> None:
     assert cluster.committed() is None
 
 
-def test_an_empty_group_without_offsets_goes_but_not_before_who_was_given_an_id_has_joined() -> None:
+def test_an_empty_group_without_offsets_is_removed_unless_a_member_id_is_pending() -> None:
     cluster = Cluster()
     asked = result_of(cluster.join(version=4))
     cluster.groups.expire()
@@ -236,7 +236,7 @@ def test_an_empty_group_without_offsets_goes_but_not_before_who_was_given_an_id_
     assert cluster.groups.describe(GROUP) is None
 
 
-def test_expiry_comes_round_by_itself() -> None:
+def test_expiry_runs_periodically() -> None:
     cluster = Cluster(GroupSettings(offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000))
     cluster.commit(1)
     cluster.advance(61_000)

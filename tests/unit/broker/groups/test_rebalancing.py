@@ -99,7 +99,7 @@ def test_a_sync_that_does_not_fit_the_group_is_refused(change: dict[str, object]
     assert result_of(cluster.sync(**asked)).error is error  # type: ignore[arg-type]  # the cases are of mixed types
 
 
-def test_who_does_not_sync_in_time_is_removed() -> None:
+def test_a_member_that_does_not_sync_in_time_is_removed() -> None:
     cluster = Cluster()
     leader_joins, follower_joins = cluster.join(rebalance_ms=8_000), cluster.join(rebalance_ms=8_000)
     cluster.tick()
@@ -211,7 +211,7 @@ def test_several_members_leave_at_once_and_each_is_answered() -> None:
     assert cluster.state == "Empty"
 
 
-def test_a_member_that_is_removed_while_it_waits_is_told_so() -> None:
+def test_a_member_that_is_removed_while_it_waits_gets_an_error() -> None:
     cluster = Cluster()
     leader_joins, follower_joins = cluster.join(), cluster.join()
     cluster.tick()

@@ -49,7 +49,7 @@ def test_a_static_member_without_its_instance_id_is_unknown_under_the_replaced_i
     assert cluster.heartbeat(before.member_id, 1) is ErrorCode.unknown_member_id
 
 
-def test_who_waits_under_the_replaced_id_is_fenced() -> None:
+def test_a_request_that_waits_under_the_replaced_id_is_fenced() -> None:
     cluster = Cluster()
     member = stable_static(cluster)
     other = cluster.join(instance="two")

@@ -325,7 +325,7 @@ def test_the_last_segment_is_reported_missing_before_its_first_checkpoint(tmp_pa
     assert readable_offsets(log) == set(range(base_offset))
 
 
-def test_a_new_segment_that_a_power_cut_takes_is_no_loss(tmp_path: Path) -> None:
+def test_a_new_segment_that_is_lost_in_a_power_cut_is_no_loss(tmp_path: Path) -> None:
     log = open_at(tmp_path)
     fill(log, 5)
     (tmp_path / f"{0:020d}.log").unlink()

@@ -259,7 +259,7 @@ def test_producer_ids_skip_the_ids_of_stored_batches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", ["journal lost", "journal and file lost", "file damaged", "file lost", "all lost"])
-def test_no_producer_id_is_given_out_twice(original: Path, tmp_path: Path, harm: str) -> None:
+def test_no_producer_id_is_allocated_twice(original: Path, tmp_path: Path, harm: str) -> None:
     data = shutil.copytree(original, tmp_path / "data")
     with running(data) as broker:
         given = {broker.producer_ids.take() for _ in range(3)}

@@ -68,9 +68,7 @@ def test_batches_that_arrive_during_a_sync_share_the_next_one(
     assert syncs == 2
 
 
-def test_a_flush_of_what_is_on_the_disk_already_is_done_at_once(
-    tmp_path: Path, loop: Loop, commit: GroupCommit
-) -> None:
+def test_a_flush_of_synced_data_completes_at_once(tmp_path: Path, loop: Loop, commit: GroupCommit) -> None:
     log = open_at(tmp_path)
     fill(log, 1)
     first = commit.flush(log)

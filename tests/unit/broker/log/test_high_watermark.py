@@ -64,7 +64,7 @@ def test_an_offset_between_the_high_watermark_and_the_end_is_in_range(tmp_path: 
         log.read(4, 1000, at_least_one=True)
 
 
-def test_flush_messages_hides_what_it_wants_on_the_disk_first(tmp_path: Path) -> None:
+def test_flush_messages_hides_records_until_they_are_synced(tmp_path: Path) -> None:
     log = open_at(tmp_path, flush_messages="3")
     append(log, awaits_flush=False)
     append(log, awaits_flush=False)
@@ -89,7 +89,7 @@ def test_lookups_by_time_and_deletions_end_at_the_high_watermark(tmp_path: Path)
     assert log.delete_records(-1) == 10
 
 
-def test_retention_keeps_what_is_not_visible_yet(tmp_path: Path) -> None:
+def test_retention_keeps_records_above_the_high_watermark(tmp_path: Path) -> None:
     log = open_at(tmp_path, internal_segment_bytes="200", retention_bytes="0")
     for _ in range(5):
         append(log, awaits_flush=True)

@@ -21,13 +21,13 @@ def an_index() -> OffsetIndex:
     return index
 
 
-def test_the_file_holds_kafkas_pairs_of_32_bits() -> None:
+def test_the_file_contains_kafkas_pairs_of_32_bits() -> None:
     index = an_index()
     assert index.to_bytes() == packed(*ENTRIES)
     assert index.size_bytes == len(index.to_bytes())
 
 
-def test_what_was_written_is_read() -> None:
+def test_written_entries_are_read_back() -> None:
     index = OffsetIndex.read(packed(*ENTRIES), SEGMENT_BYTES)
     assert index is not None
     assert index.to_bytes() == packed(*ENTRIES)
@@ -65,7 +65,7 @@ def test_position_floor_is_the_last_position_an_entry_leads_to(position: int, fo
     assert an_index().position_floor(position) == found
 
 
-def test_truncation_drops_what_leads_beyond() -> None:
+def test_truncation_drops_later_entries() -> None:
     by_position, by_offset = an_index(), an_index()
     by_position.truncate(260)
     by_offset.truncate_offsets(10)

@@ -58,7 +58,7 @@ def test_an_offset_before_all_epochs_has_none() -> None:
     assert epoch_at(0, []) == -1
 
 
-def test_the_file_holds_one_pair_per_line(tmp_path: Path) -> None:
+def test_the_file_contains_one_pair_per_line(tmp_path: Path) -> None:
     assert read_epochs(tmp_path) == []
     write_epochs(tmp_path, EPOCHS)
     assert (tmp_path / "leader-epochs").read_bytes().splitlines()[1:] == [b"2 0", b"4 10", b"5 25"]

@@ -150,7 +150,7 @@ def test_the_last_batch_is_read_although_the_write_behind_it_failed(rolled_for_a
     assert_dense(log)
 
 
-def test_a_segment_that_holds_nothing_is_not_begun_twice(rolled_for_a_failed_write: PartitionLog) -> None:
+def test_an_empty_segment_is_not_rolled(rolled_for_a_failed_write: PartitionLog) -> None:
     log = rolled_for_a_failed_write
     first = log.roll(NOW_MS).base_offset
     fill(log, 1)
@@ -191,7 +191,7 @@ def test_retention_by_size_keeps_the_newest_segments(tmp_path: Path) -> None:
     assert log.log_start_offset == log.segments[0].base_offset
 
 
-def test_retention_by_time_goes_by_the_records_and_may_empty_the_log(tmp_path: Path) -> None:
+def test_retention_by_time_uses_record_timestamps_and_may_empty_the_log(tmp_path: Path) -> None:
     log = open_at(tmp_path, internal_segment_bytes="2000", retention_ms="1000")
     fill(log, 100)
     assert log.apply_retention(NOW_MS + 500) == 0
@@ -207,7 +207,7 @@ def test_log_append_time_replaces_the_producers_timestamps(tmp_path: Path) -> No
     assert log.offset_for_timestamp(NOW_MS) == (0, NOW_MS)
 
 
-def test_a_deleted_segment_stays_readable_for_who_is_reading_it(tmp_path: Path) -> None:
+def test_a_deleted_segment_stays_readable_for_open_readers(tmp_path: Path) -> None:
     log = open_at(tmp_path, internal_segment_bytes="2000")
     fill(log, 50)
     region = log.read(0, 500, at_least_one=True)
@@ -251,7 +251,7 @@ def test_a_segment_whose_index_is_full_is_sealed(tmp_path: Path) -> None:
     assert_dense(log)
 
 
-def test_the_end_of_an_epoch_that_is_gone_is_where_the_log_begins(tmp_path: Path) -> None:
+def test_the_end_of_a_deleted_epoch_is_the_log_start_offset(tmp_path: Path) -> None:
     log = open_at(tmp_path, leader_epoch=2)
     assert log.end_offset_for_epoch(0) == (0, 0)
     fill(log, 2)

@@ -131,7 +131,7 @@ def test_a_flipped_bit_in_the_last_batch_is_rot_and_not_a_torn_tail(tmp_path: Pa
         assert values_from(log, end) == [(end, str(end).encode())]
 
 
-def test_after_a_power_cut_what_was_never_flushed_may_go_and_what_was_stays(tmp_path: Path) -> None:
+def test_after_a_power_cut_synced_records_are_kept_and_others_may_be_lost(tmp_path: Path) -> None:
     log = open_at(tmp_path)
     fill(log, 10)
     log.close()

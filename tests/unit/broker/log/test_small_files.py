@@ -82,7 +82,7 @@ def a_segment(directory: Path, base_offset: int, size_bytes: int) -> Segment:
     return segment
 
 
-def test_the_manifest_holds_the_end_and_the_times_of_each_segment(tmp_path: Path) -> None:
+def test_the_manifest_contains_the_end_and_the_times_of_each_segment(tmp_path: Path) -> None:
     assert read_manifest(tmp_path) == []
     segments = [a_segment(tmp_path, 0, 50), a_segment(tmp_path, 10, 60), a_segment(tmp_path, 30, 0)]
     write_manifest(tmp_path, segments, 30)

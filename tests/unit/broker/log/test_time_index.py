@@ -103,7 +103,7 @@ def test_entries_out_of_order_are_not_sane(entries: bytes, is_sane: bool) -> Non
     ("entry", "is_accepted"),
     [((0, 0), True), ((0, 4), True), ((5, 99), True), ((5, 100), False), ((-1, 0), False), ((0, -1), False)],
 )
-def test_an_entry_of_the_offset_index_lies_inside_the_segment(entry: tuple[int, int], is_accepted: bool) -> None:
+def test_entries_of_the_offset_index_are_inside_the_segment(entry: tuple[int, int], is_accepted: bool) -> None:
     assert (OffsetIndex.read(struct.pack(">ii", *entry), 100) is not None) is is_accepted
 
 

@@ -21,7 +21,7 @@ def batch_of(size: int, **fields: Any) -> Batch:
 
 @pytest.mark.parametrize("count", [*SIZES, COUNTED_RECORDS_MAX, COUNTED_RECORDS_MAX + 1])
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_a_true_batch_of_any_size_is_taken(count: int, codec: str) -> None:
+def test_a_valid_batch_of_any_size_is_accepted(count: int, codec: str) -> None:
     payload = batch_of(count, codec=codec).encode()
     batch, header = validate_produced(payload)
     assert (batch, header.records_count) == (payload, count)
@@ -53,7 +53,7 @@ def test_bytes_between_and_behind_records_are_refused(count: int) -> None:
         validate_produced(batch_of(count, body=b"\x02" + body).encode())
 
 
-def test_what_the_broker_encodes_it_also_reads() -> None:
+def test_the_broker_reads_its_own_batches() -> None:
     entries = [(b"k", b"v"), (None, b""), (b"", None), (b"x" * 300, b"y" * 70_000)]
     batch, header = validate_produced(encode_batch(entries, 1_700_000_000_000))
     assert [(record.key, record.value) for record in read_records(batch)] == entries

@@ -28,9 +28,7 @@ def test_records_that_are_alike_are_recognised(count: int, key: bytes | None, va
 @pytest.mark.parametrize("count", [1, 4, 64])
 @pytest.mark.parametrize("key", [None, b"", b"k" * 64])
 @pytest.mark.parametrize("value", [None, b"", b"v" * 9_000])
-def test_values_whose_length_cannot_be_told_beforehand_are_walked(
-    count: int, key: bytes | None, value: bytes | None
-) -> None:
+def test_values_of_unknown_length_are_walked(count: int, key: bytes | None, value: bytes | None) -> None:
     data = records_of(count, key, value)
     assert not record_walk._are_uniform(data, count)
     walk(data, count)

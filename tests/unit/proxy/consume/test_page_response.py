@@ -11,7 +11,7 @@ async def nothing() -> Any:
     raise AssertionError("a page asks for no message")
 
 
-def test_a_page_is_sent_in_pieces_and_holds_its_memory_until_the_last_one() -> None:
+def test_a_page_is_sent_in_pieces_and_releases_its_memory_after_the_last_one() -> None:
     memory = StreamMemory(PIECE_BYTES)
     body = bytes(range(256)) * (PIECE_BYTES // 256) * 2 + b"end"
     sent: list[dict[str, Any]] = []

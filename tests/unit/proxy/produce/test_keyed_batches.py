@@ -18,7 +18,7 @@ from tests.unit.proxy.produce.fake_link import FakeLink
 from tests.unit.proxy.produce.sending import keyed, placed, record, run, sent, settle
 
 
-def test_records_under_an_identity_of_their_own_keep_it() -> None:
+def test_records_with_an_explicit_producer_id_keep_it() -> None:
     async def scenario(link: FakeLink, sender: Sender) -> None:
         first, second = keyed(sender, 7, 12, record(b"a"), record(b"b"), partition=1)
         await sent(link, 1)

@@ -54,7 +54,7 @@ def test_the_log_takes_the_first_restart_of_each_attempt_and_none_after_the_outc
     assert log._entries[b"k"].outcome_offset == 5
 
 
-def test_the_log_is_bounded_and_passes_over_what_is_not_its_own() -> None:
+def test_the_log_is_bounded_and_ignores_foreign_records() -> None:
     log = _log(idempotency_keys_max=10)
     for number in range(100):
         log._learn(b"%d" % number, _said(INTENT), number, 0)

@@ -124,7 +124,7 @@ def test_names_of_a_stored_schema_are_not_checked() -> None:
 
 
 @pytest.mark.parametrize("text", NORMALIZED)
-def test_normalizing_sorts_what_has_no_order(text: str) -> None:
+def test_normalization_sorts_unordered_parts(text: str) -> None:
     assert parse(text, {}).normalized() == NORMALIZED[text]
 
 
@@ -143,7 +143,7 @@ def test_an_invalid_reference_is_named() -> None:
 
 
 @pytest.mark.parametrize("text", [t for t in CANONICAL if not t.startswith("/*") and t != "[]"])
-def test_fastavro_reads_what_we_accept(text: str) -> None:
+def test_fastavro_reads_accepted_schemas(text: str) -> None:
     """The registry accepts only schemas that fastavro can use."""
     if "R2" in text or '"S"' in text:
         return  # fastavro does not support names before their definition

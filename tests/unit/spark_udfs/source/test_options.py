@@ -78,7 +78,7 @@ def test_a_bad_option_is_named(changes: dict[str, str], option: str, problem: st
 
 
 @pytest.mark.parametrize("missing", ["bootstrap.servers", "subscribe"])
-def test_what_is_needed_is_asked_for(missing: str) -> None:
+def test_a_missing_required_option_is_an_error(missing: str) -> None:
     with pytest.raises(BadOption, match=missing):
         read_options({name: text for name, text in NEEDED.items() if name != missing}, is_streaming=False)
 
@@ -169,18 +169,18 @@ def test_offsets_are_read_as_in_sparks_kafka_source() -> None:
         ({"kafka.max.request.size": "0"}, "from 1"),
     ],
 )
-def test_a_sink_refuses_what_it_would_not_do(changes: dict[str, str], problem: str) -> None:
+def test_a_sink_rejects_unsupported_options(changes: dict[str, str], problem: str) -> None:
     with pytest.raises(BadOption) as failed:
         write_options({"bootstrap.servers": "localhost:9092", **changes})
     assert problem in str(failed.value)
 
 
-def test_a_sink_takes_what_spark_adds_by_itself() -> None:
+def test_a_sink_accepts_the_options_that_spark_adds() -> None:
     options = write_options({"bootstrap.servers": "a:1", "topic": "out", "checkpointlocation": "/c", "queryname": "q"})
     assert options.topic == "out"
 
 
-def test_data_loss_says_what_to_do_and_survives_the_way_to_the_driver() -> None:
+def test_data_loss_has_advice_and_can_be_pickled() -> None:
     error = DataLost("Offsets 1 to 2 of orders-0 are gone.")
     assert "failOnDataLoss" in str(error)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)

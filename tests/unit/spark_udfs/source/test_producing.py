@@ -207,7 +207,7 @@ def test_a_task_waits_while_too_many_batches_are_unacknowledged(run: Any) -> Non
     assert len(run(scenario).batches) == BATCHES_UNDER_WAY_MAX + 1
 
 
-def test_an_abandoned_task_waits_for_nothing(run: Any) -> None:
+def test_an_abandoned_task_ends_at_once(run: Any) -> None:
     async def scenario(producer: TopicProducer, _fake: FakeProducer) -> None:
         await producer.send(producer.batch(), "orders", 1)
         await asyncio.wait_for(producer.abandon(), 5)

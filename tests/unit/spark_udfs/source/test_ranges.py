@@ -30,7 +30,7 @@ def test_a_batch_never_takes_more_than_its_limit_and_always_comes_on(
         assert all(end[at] > start[at] for at in readable)
 
 
-def test_shares_follow_what_waits() -> None:
+def test_shares_are_proportional_to_the_backlog() -> None:
     assert limited({A: 0, B: 0, C: 5}, {A: 900, B: 100, C: 5}, 100) == {A: 90, B: 10, C: 5}
 
 
@@ -83,7 +83,7 @@ def test_ids_of_topics_that_are_none_are_refused(ids: object) -> None:
         from_json({"orders": {"0": 1}, "$topicIds": ids})
 
 
-def test_a_topic_is_taken_for_the_same_where_an_id_is_not_known() -> None:
+def test_a_topic_without_a_known_id_is_considered_the_same() -> None:
     known, other, unknown = (Mark({A: 1, B: 1}, ids) for ids in ({A.topic: "x"}, {A.topic: "y"}, {}))
     assert known.made_anew(other) == {at for at in (A, B) if at.topic == A.topic}
     assert known.made_anew(known) == known.made_anew(unknown) == unknown.made_anew(known) == set()
