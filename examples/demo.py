@@ -1,10 +1,10 @@
-"""The whole of Headgate in under three minutes: HTTP in, poison and all, Spark in the middle, a table out.
+"""A demo of all parts in under three minutes: records over HTTP, a Spark pipeline, a table and dead letters.
 
     python examples/demo.py [--keep]
 
-Starts the gateway on free ports, registers two versions of a schema and produces good and bad records with curl, runs
-a declared pipeline over the topic, and prints what became of every record. `--keep` leaves everything running
-afterwards, until Ctrl-C, so that you can look around. Every step is a command that you can type yourself.
+Starts the servers on free ports, registers two versions of a schema, produces good and bad records with curl, runs a
+declared pipeline on the topic, and prints the result of every record. `--keep` keeps the servers running until Ctrl-C.
+Every step is a command that you can run yourself.
 """
 
 import argparse
@@ -49,8 +49,8 @@ class Demo:
         first, second = self._register("order-v1.avsc"), self._register("order-v2.avsc")
         self._produce_good(first, second)
         self._produce_bad(first)
-        self._headgate("What the pipeline would do.", "pipeline", "plan", str(HERE / "pipeline.toml"))
-        self._headgate("And now it does it.", "pipeline", "run", str(HERE / "pipeline.toml"), "--once")
+        self._headgate("Show the plan of the pipeline.", "pipeline", "plan", str(HERE / "pipeline.toml"))
+        self._headgate("Run the pipeline.", "pipeline", "run", str(HERE / "pipeline.toml"), "--once")
         self._show_table()
         self._show_dead_letters()
         self._show_places()
@@ -63,7 +63,7 @@ class Demo:
         return int(answer["id"])
 
     def _produce_good(self, first: int, second: int) -> None:
-        say("Good records, by both versions of the schema. The proxy checks each against its schema.")
+        say("Produce good records of both schema versions. The proxy validates each one.")
         old = [
             {"value": {"id": n, "customer": name, "total": "\u0004\u00d2", "items": ["tea", "cup"]}}
             for n, name in enumerate(("ada", "grace", "edsger"), start=1)
@@ -73,7 +73,7 @@ class Demo:
             self._produce("avro", {"value_schema_id": schema_id, "records": records})
 
     def _produce_bad(self, schema_id: int) -> None:
-        say("Poison, as raw bytes: what other programs write into a topic when nobody looks.")
+        say("Produce poison records as raw bytes, as other programs could.")
         good = framed(schema_id, b"\x0a\x06bob\x04\x03\xe8\x00")
         poison = {
             "text instead of Avro": b"this is not Avro",
@@ -95,17 +95,17 @@ class Demo:
         )
         faults = [each for each in answer["offsets"] if each["error_code"] is not None]
         if faults:
-            raise SystemExit(f"the demo ends here: {faults}")
+            raise SystemExit(f"the demo failed: {faults}")
 
     def _show_table(self) -> None:
-        say("The table: every good record, whichever version wrote it.")
+        say("The table contains the good records of both versions.")
         with sqlite3.connect(self._folder / "sales.db") as database:
             rows = database.execute("SELECT id, buyer, total, currency, items FROM sales ORDER BY id").fetchall()
         for row in rows:
             print("  ".join(f"{value!s:10}" for value in row).rstrip())
 
     def _show_dead_letters(self) -> None:
-        say("The dead letters by reason, read over HTTP. Each record has its own bytes, and says where it came from.")
+        say("The dead letters by reason, read over HTTP. Each one has the original bytes, topic, partition and offset.")
         answer = self._curl("GET", f"{self._topics()}/{DEAD_LETTERS}/records?from=earliest&value_format=binary")
         reasons: Counter[str] = Counter()
         for record in answer["data"]:
@@ -115,10 +115,10 @@ class Demo:
             print(f"{count:3}  {reason}")
 
     def _show_places(self) -> None:
-        say("Where to look:")
+        say("Try these commands:")
         places = {
-            "the topic, decoded, poison as rows": f"curl '{self._topics()}/{TOPIC}/records?from=earliest'",
-            "what is registered": f"curl {self._registry}/subjects/{SUBJECT}/versions",
+            "the decoded topic with poison rows": f"curl '{self._topics()}/{TOPIC}/records?from=earliest'",
+            "the registered versions": f"curl {self._registry}/subjects/{SUBJECT}/versions",
             "the dead letters": f"headgate consume {DEAD_LETTERS} -e -b {self._broker}",
             "the pipeline": "examples/demo/pipeline.toml",
         }
@@ -150,7 +150,7 @@ class Demo:
         print(f"$ {typed}", file=sys.stderr, flush=True)
         done = subprocess.run([*HEADGATE, *arguments], cwd=self._folder, env=self._environment, check=False)
         if done.returncode:
-            raise SystemExit(f"the demo ends here: {typed} ended with {done.returncode}")
+            raise SystemExit(f"the demo failed: {typed} exited with {done.returncode}")
 
 
 def say(words: str) -> None:
@@ -159,25 +159,25 @@ def say(words: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
+    parser.add_argument("--keep", action="store_true", help="keep the servers running until Ctrl-C")
     arguments = parser.parse_args()
     if shutil.which("curl") is None:
-        raise SystemExit("the demo talks HTTP with curl, and there is none: install it, and start again")
+        raise SystemExit("the demo needs curl; install it and try again")
     with tempfile.TemporaryDirectory(prefix="headgate-demo-") as name:
         folder = Path(name)
         ports = [text for service in ("broker", "registry", "proxy") for text in (f"--{service}-port", "0")]
         command = ["up", "--json", *ports]
-        say("The broker, the registry and the REST proxy, on free ports, the data in a temporary folder.")
+        say("Start the broker, the registry and the REST proxy on free ports, with a temporary data directory.")
         print(f"$ {shlex.join(['headgate', *command])}", file=sys.stderr, flush=True)
         process = subprocess.Popen([*HEADGATE, *command], stdout=subprocess.PIPE, text=True, cwd=folder)
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
             if not line:
-                raise SystemExit("the demo cannot start: see above")
+                raise SystemExit("the servers did not start; see the error above")
             Demo(folder, json.loads(line)["services"]).run()
             if arguments.keep:
-                say("Everything is still running. Ctrl-C ends it.")
+                say("All servers are still running. Press Ctrl-C to stop them.")
                 process.wait()
         except KeyboardInterrupt:
             pass

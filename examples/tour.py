@@ -39,34 +39,34 @@ class Tour:
             check=False,
         )
         if done.returncode != expected_code:
-            raise SystemExit(f"the tour ends here: {typed} ended with {done.returncode}, not {expected_code}")
+            raise SystemExit(f"the tour failed: {typed} exited with {done.returncode}, not {expected_code}")
 
     def walk(self) -> None:
         orders = "".join(json.dumps({"key": f"customer-{n % 3}", "value": {"id": n}}) + "\n" for n in range(6))
-        self.step("A topic with three partitions.", "topic", "create", "orders", "-p", "3")
+        self.step("Create a topic with three partitions.", "topic", "create", "orders", "-p", "3")
         self.step(
-            "Six records, by key; the cluster says where each went.", "produce", "orders", "-J", "--json", stdin=orders
+            "Produce six records with keys. The output shows partition and offset.", "produce", "orders", "-J", "--json", stdin=orders
         )
-        self.step("All of them, in a format of our own.", "consume", "orders", "-e", "-f", r"%p/%o  %k  %s\n")
-        self.step("A group reads four and commits.", "consume", "orders", "-g", "billing", "-n", "4")
-        self.step("It lags two behind.", "group", "describe", "billing")
+        self.step("Read all records in a custom format.", "consume", "orders", "-e", "-f", r"%p/%o  %k  %s\n")
+        self.step("Read four records with a consumer group, which commits its offsets.", "consume", "orders", "-g", "billing", "-n", "4")
+        self.step("Show the lag of the group: two records.", "group", "describe", "billing")
         self.step(
-            "What would going back to the start do? Nothing changes yet.", "group", "reset", "billing", "--to-earliest"
+            "Reset the offsets of the group. Without --execute, this is a dry run.", "group", "reset", "billing", "--to-earliest"
         )
-        self.step("A schema for the values.", "schema", "register", "orders-value", "-", stdin=SCHEMA)
+        self.step("Register a schema for the values.", "schema", "register", "orders-value", "-", stdin=SCHEMA)
         self.step(
-            "Would this change break a reader? It would, and the exit code says so.",
+            "Check whether a change of the schema is compatible. It is not: exit code 3.",
             *("schema", "check", "orders-value", "-"),
             stdin=INCOMPATIBLE,
             expected_code=3,
         )
-        self.step("What is on the disk by now.", "topic", "list", "--internal")
+        self.step("List all topics, including internal ones.", "topic", "list", "--internal")
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="headgate-tour-") as name:
         folder = Path(name)
-        print("# Everything on free ports, the data in a temporary folder.", file=sys.stderr)
+        print("# Start all servers on free ports, with a temporary data directory.", file=sys.stderr)
         command = [
             "up",
             "--json",
@@ -85,10 +85,10 @@ def main() -> None:
             assert process.stdout is not None
             line = process.stdout.readline()
             if not line:
-                raise SystemExit("the tour cannot start: see above")
+                raise SystemExit("the servers did not start; see the error above")
             Tour(folder, json.loads(line)["services"]).walk()
         finally:
-            print("\n# Ctrl-C, and all is flushed.", file=sys.stderr, flush=True)
+            print("\n# Ctrl-C stops all servers.", file=sys.stderr, flush=True)
             process.terminate()
             process.communicate()
 

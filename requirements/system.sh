@@ -1,10 +1,14 @@
 #!/bin/sh
-# System parts the tests use and no Python package brings: a JDK 17+ and Maven, to fetch and run Apache Kafka; Chromium,
-# which reads the proxy's streams as a browser does; PostgreSQL, which pipelines write to; Node.js and npm, to fetch and
-# run Confluent's JavaScript client; curl, kcat and bash, for the lines of the README; jemalloc, for the clients of the
-# broker's benchmark.
-# Installed with the machine's package manager where that is allowed; elsewhere a printed reason, and the tests that
-# need them are skipped with the same reason (never under CI=true).
+# Installs the system packages that the tests use, with apt-get and as root:
+#
+# - JDK 17 or later and Maven: download and run Apache Kafka
+# - Chromium: reads the streams of the proxy in a browser
+# - PostgreSQL: the target of pipelines
+# - Node.js and npm: download and run Confluent's JavaScript client
+# - curl, kcat and bash: run the examples of the README
+# - jemalloc: the clients of the broker benchmark
+#
+# If a package cannot be installed, the tests that need it are skipped. With CI=true, they fail.
 missing=""
 command -v java >/dev/null 2>&1 || missing="$missing openjdk-17-jdk-headless"
 command -v mvn >/dev/null 2>&1 || missing="$missing maven"

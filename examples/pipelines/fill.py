@@ -1,4 +1,4 @@
-"""Fills the topics that these pipelines read: three versions of Customer, orders, payments, and some poison.
+"""Produces the records that these pipelines read: three versions of Customer, orders, payments and poison.
 
 headgate up                                         # in another terminal
 python examples/pipelines/fill.py
@@ -67,7 +67,7 @@ async def fill(bootstrap_server: str, registry_url: str) -> None:
 
             for name, customer in CUSTOMERS:
                 await send("customers", str(customer["id"]), serializers[name].serialize(customer, topic="customers"))
-            # A null is how a key is deleted from a table.
+            # A null value (tombstone) deletes the key from a table.
             await send("customers", "alan", None)
             for each in ORDERS:
                 await send("orders", each["customer"], serializers["order.avsc"].serialize(each, topic="orders"))
@@ -79,7 +79,7 @@ async def fill(bootstrap_server: str, registry_url: str) -> None:
 
 
 def make_legacy_database(file: Path) -> None:
-    """What `import.yaml` reads."""
+    """Creates the database that `import.yaml` reads."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS clients (number INTEGER PRIMARY KEY, name TEXT, land TEXT)")

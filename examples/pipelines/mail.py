@@ -1,4 +1,4 @@
-"""The function of `orders.toml`: called with each batch's rows, and its id, which is the same when it is done again."""
+"""The function of `orders.toml`. Spark calls it with the rows and the id of each batch. A retry has the same id."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def announce(rows: "DataFrame", batch: "BatchId") -> None:
-    """One file per batch: written again, it is the same file, so that nobody gets a letter twice."""
+    """Writes one file per batch. A retry replaces the file, so no message is duplicated."""
     folder = Path(os.environ.get("OUT", "out"), "mail")
     folder.mkdir(parents=True, exist_ok=True)
     lines = [f"{row.full_name} has ordered for {row.amount}\n" for row in rows.toLocalIterator()]

@@ -136,8 +136,8 @@ def check_gone(options: ReadOptions, gone: Set[TopicPartition]) -> None:
     if unnamed and options.is_loss_fatal:
         raise BadOption(
             options.selection.option,
-            f"{text_of(unnamed)} was read before with this checkpoint and is not meant any more. Name it again, begin "
-            "with a checkpoint of its own, or set failOnDataLoss to false to go on without it",
+            f"{text_of(unnamed)} is in the checkpoint but is no longer selected. Select it again, start with a new "
+            "checkpoint, or set failOnDataLoss to false to continue without it",
         )
     if gone:
         lost(

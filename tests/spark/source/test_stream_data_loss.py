@@ -208,7 +208,7 @@ def test_a_checkpoint_is_not_harmed_by_a_query_that_names_another_topic(embedded
     assert query.values() == ["v0", "v1"]
     query.stop()
     mistaken = Query(embedded.source(second, startingOffsets="earliest"), query.checkpoint)
-    with pytest.raises(BadOption, match=f"Option 'subscribe': {first}-0 was read before with this checkpoint"):
+    with pytest.raises(BadOption, match=f"Option 'subscribe': {first}-0 is in the checkpoint but"):
         mistaken.batch()
     mistaken.stop()
     embedded.produce(first, numbered(1, first=2))

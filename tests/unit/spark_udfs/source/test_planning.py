@@ -174,7 +174,7 @@ def test_a_topic_that_was_deleted_after_planning_is_lost() -> None:
 
 def test_a_partition_of_the_checkpoint_must_still_be_selected_and_exist() -> None:
     other = TopicPartition("other", 0)
-    with pytest.raises(BadOption, match="'subscribe': other-0 was read before with this checkpoint"):
+    with pytest.raises(BadOption, match="'subscribe': other-0 is in the checkpoint but is no longer selected"):
         planning.check_gone(options(), {other})
     planning.check_gone(options(**LENIENT), {other})
     with pytest.raises(DataLost, match="orders-1 was read before and is not in the cluster any more"):
