@@ -45,13 +45,30 @@ class Tour:
         orders = "".join(json.dumps({"key": f"customer-{n % 3}", "value": {"id": n}}) + "\n" for n in range(6))
         self.step("Create a topic with three partitions.", "topic", "create", "orders", "-p", "3")
         self.step(
-            "Produce six records with keys. The output shows partition and offset.", "produce", "orders", "-J", "--json", stdin=orders
+            "Produce six records with keys. The output shows partition and offset.",
+            "produce",
+            "orders",
+            "-J",
+            "--json",
+            stdin=orders,
         )
         self.step("Read all records in a custom format.", "consume", "orders", "-e", "-f", r"%p/%o  %k  %s\n")
-        self.step("Read four records with a consumer group, which commits its offsets.", "consume", "orders", "-g", "billing", "-n", "4")
+        self.step(
+            "Read four records with a consumer group, which commits its offsets.",
+            "consume",
+            "orders",
+            "-g",
+            "billing",
+            "-n",
+            "4",
+        )
         self.step("Show the lag of the group: two records.", "group", "describe", "billing")
         self.step(
-            "Reset the offsets of the group. Without --execute, this is a dry run.", "group", "reset", "billing", "--to-earliest"
+            "Reset the offsets of the group. Without --execute, this is a dry run.",
+            "group",
+            "reset",
+            "billing",
+            "--to-earliest",
         )
         self.step("Register a schema for the values.", "schema", "register", "orders-value", "-", stdin=SCHEMA)
         self.step(

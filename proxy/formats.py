@@ -59,7 +59,7 @@ class ExactFloat(float):
     text: str
 
 
-def encode_json(value: object) -> bytes | None:
+def encode_json(value: object) -> bytes:
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:

@@ -35,7 +35,7 @@ from headgate.proxy.errors import (
     UnsupportedMedia,
     ValueSchemaMissing,
 )
-from headgate.proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice
+from headgate.proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice, encode_json
 from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.producers.internal_topics import check_writable
 from headgate.proxy.services import Services
@@ -139,7 +139,7 @@ class ProduceV2:
             raise ValueSchemaMissing("Request includes values but does not include value schema")
         if text is not None and not isinstance(text, str):
             # The schema as a JSON value instead of a string of JSON.
-            text = orjson.dumps(text).decode()
+            text = encode_json(text).decode()
         if schema_id is not None:
             version = text = None
         elif version is not None:

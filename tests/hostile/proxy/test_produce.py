@@ -89,6 +89,17 @@ def test_invalid_bodies_get_client_errors(client: httpx.Client, paths: list[str]
         check(client.post(path, content=body, headers={"content-type": media}))
 
 
+@pytest.mark.parametrize("schema", [b"1.5", b'{"type": 1.5}', b"[" * 300 + b"]" * 300, b'{"a": 1' + b"0" * 30 + b"}"])
+def test_a_schema_that_is_no_string_gets_no_server_error(client: httpx.Client, schema: bytes) -> None:
+    # The large integer selects the parser that keeps the text of numbers.
+    body = b'{"value_schema": %b, "records": [{"value": 7691599591328424394752}]}' % schema
+    answer = client.post(
+        "/topics/hostile", content=body, headers={"content-type": "application/vnd.kafka.avro.v2+json"}
+    )
+    check(answer)
+    assert answer.status_code in (408, 422), answer.text
+
+
 def test_a_body_over_the_limit_is_rejected_with_and_without_content_length(client: httpx.Client) -> None:
     body = b" " * 2_000_001
     said = client.post("/topics/hostile", content=body, headers={"content-type": V2})
