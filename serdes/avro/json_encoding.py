@@ -10,6 +10,7 @@ Follows the Avro 1.12 specification, "JSON Encoding":
 
 from headgate.serdes.avro.json_decoder import FromJson
 from headgate.serdes.avro.json_encoder import ToJson
+from headgate.serdes.avro.native_json import NativeFromJson, NativeToJson
 from headgate.serdes.avro.schema import Schema
 from headgate.serdes.errors import EncodeError
 from headgate.serdes.json_text import dumps, loads
@@ -18,14 +19,15 @@ from headgate.serdes.json_text import dumps, loads
 class JsonEncoding:
     """Converts values of one schema to and from JSON documents. Immutable, so that threads can share it.
 
-    `tag_unions` returns union values as `(branch name, value)`, which the binary encoder accepts.
+    `tag_unions` returns union values as `(branch name, value)`, which the binary encoder accepts. `native_logical` uses
+    the readable form of logical types (`serdes.avro.native_json`).
     """
 
     __slots__ = ("_from_json", "_to_json")
 
-    def __init__(self, schema: Schema, *, tag_unions: bool = False) -> None:
-        self._from_json = FromJson(tag_unions).compile(schema)
-        self._to_json = ToJson().compile(schema)
+    def __init__(self, schema: Schema, *, tag_unions: bool = False, native_logical: bool = False) -> None:
+        self._from_json = (NativeFromJson if native_logical else FromJson)(tag_unions).compile(schema)
+        self._to_json = (NativeToJson if native_logical else ToJson)().compile(schema)
 
     def from_json(self, document: object) -> object:
         """Convert a parsed document to a value. Raises `EncodeError` and no other error."""
