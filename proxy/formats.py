@@ -124,6 +124,8 @@ class SchemaChoice:
     name_strategy: str | None = None
     """RECORD_NAME or TOPIC_RECORD_NAME: the record name of the schema determines the subject."""
     topic: str = ""
+    native_logical: bool = False
+    """Whether Avro's logical types have their readable form (`serdes.avro.native_json`)."""
 
     @property
     def is_latest(self) -> bool:

@@ -34,7 +34,7 @@ from headgate.serdes import (
     topic_record_strategy,
     topic_strategy,
 )
-from headgate.serdes.avro import JsonEncoding, JsonToBinary, parse
+from headgate.serdes.avro import DecimalMistakes, JsonEncoding, JsonToBinary, parse
 from headgate.serdes.client.cache import BoundedCache
 from headgate.serdes.framing import frame
 from headgate.serdes.naming import NoRecordName, SubjectStrategy
@@ -65,6 +65,8 @@ class SchemaEncoder:
     schema_id: int
     version: int | None
     encode: Encode
+    find_mistake: Callable[[object], str | None] | None = None
+    """Returns a warning for a document that is valid and almost certainly wrong."""
 
 
 class SchemaEncoders:
@@ -100,7 +102,8 @@ class SchemaEncoders:
             found = _FORMATS[registered.definition.type.value]
             if wanted is not None and found is not wanted:
                 raise InvalidSchemaGiven(f"Schema {registered.id} is {found}, not {wanted}.")
-            encode = _encoder(prepared)
+            encode = _encoder(prepared, native_logical=choice.native_logical)
+            find_mistake = _mistakes(prepared) if found is Format.AVRO and not choice.native_logical else None
             subject = registered.subject or choice.subject
             if choice.schema_id is not None:
                 subject = _strategy(choice)(choice.topic, False, prepared.writer.record_name)
@@ -120,7 +123,7 @@ class SchemaEncoders:
             message = f"subject_name_strategy={choice.name_strategy} needs a schema that has a name."
             raise InvalidSchemaGiven(message) from error
         version = registered.version if choice.schema_id is None else await self._version(subject, prepared)
-        return SchemaEncoder(found, subject, registered.id or 0, version, encode)
+        return SchemaEncoder(found, subject, registered.id or 0, version, encode, find_mistake)
 
     async def _version(self, subject: str, prepared: PreparedSchema) -> int | None:
         """The version of the schema under `subject`. Raises SerializationFailed, SchemaUnavailable."""
@@ -153,15 +156,15 @@ def _strategy(choice: SchemaChoice) -> SubjectStrategy:
     return _STRATEGIES.get(choice.name_strategy or "", lambda topic, is_key, record_name: choice.subject)
 
 
-def _encoder(prepared: PreparedSchema) -> Encode:
+def _encoder(prepared: PreparedSchema, *, native_logical: bool) -> Encode:
     """Encodes JSON documents as framed payloads."""
     schema_id, write = prepared.registered.id or 0, prepared.writer.write
     from_json: Callable[[object], object] = _unchanged
     fast: Callable[[object], bytes | bytearray | None] = _none
     if prepared.registered.definition.type.value == "AVRO":
         parsed = parse(prepared.schema.definition.text, prepared.schema.texts)
-        from_json = JsonEncoding(parsed, tag_unions=True).from_json
-        fast = JsonToBinary(parsed).encode
+        from_json = JsonEncoding(parsed, tag_unions=True, native_logical=native_logical).from_json
+        fast = _none if native_logical else JsonToBinary(parsed).encode
     start = frame(schema_id, b"")
 
     def encode(document: object) -> bytes | None:
@@ -177,9 +180,14 @@ def _encoder(prepared: PreparedSchema) -> Encode:
     return encode
 
 
+def _mistakes(prepared: PreparedSchema) -> Callable[[object], str | None] | None:
+    mistakes = DecimalMistakes(parse(prepared.schema.definition.text, prepared.schema.texts))
+    return mistakes.find if mistakes.is_possible else None
+
+
 def _unchanged(document: object) -> object:
     return document
 
 
 def _none(_: object) -> None:
-    """Other languages have no fast path."""
+    """Other languages, and the readable form of logical types, have no fast path."""

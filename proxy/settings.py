@@ -57,6 +57,9 @@ class ProxySettings:
     auto_create_topics: bool = True
     """Whether produce requests ask the broker to create missing topics, as Kafka's producers do. The broker's
     `auto.create.topics.enable` decides."""
+    logical_types: str = "avro"
+    """JSON form of Avro's logical types if a request names none: `avro` (as in Confluent's REST Proxy) or `native`
+    (`"9.99"`, `"2026-11-18T10:15:30.123Z"`)."""
     schema_id_subject_check: bool = True
     """Whether a schema id must be registered under the subject of the topic, as in Confluent's REST Proxy."""
     producer_batch_bytes_max: int = 1_000_000
@@ -143,6 +146,8 @@ class ProxySettings:
                 changed[attribute] = text.strip().lower() == "true"
             else:
                 changed[attribute] = text
+        if changed.get("logical_types", "avro") not in ("avro", "native"):
+            raise UnknownSetting(f"logical.types must be avro or native, not {changed['logical_types']!r}")
         if changed.get("rules", "fail") not in ("fail", "ignore"):
             raise UnknownSetting(f"rules must be fail or ignore, not {changed['rules']!r}")
         return replace(cls(), **changed)  # type: ignore[arg-type]  # each value is of its field's type

@@ -15,6 +15,8 @@ from headgate.gateway.cli.options import (
     DEFAULT_REGISTRY_URL,
     BootstrapServer,
     KafkaConfig,
+    LogicalForm,
+    LogicalTypes,
     RegistryUrl,
     RuleAction,
     Rules,
@@ -98,6 +100,7 @@ def consume(
     value_subject: Annotated[
         str | None, typer.Option(metavar="SUBJECT", help="As --value-schema-id, with the latest version of a subject.")
     ] = None,
+    logical: LogicalForm = LogicalTypes.AVRO,
     on_poison: Annotated[
         PoisonAction,
         typer.Option(
@@ -149,6 +152,7 @@ def consume(
         formats=_formats(payload_format or [], raw=raw or base64),
         key_schema=_chosen("key", key_schema_id, key_subject),
         value_schema=_chosen("value", value_schema_id, value_subject),
+        native_logical=logical is LogicalTypes.NATIVE,
         on_poison=on_poison,
         renders_poison=json,
     )

@@ -40,6 +40,7 @@ class ConsumeLoop:
         formats: PayloadFormats,
         key_schema: ChosenSchema | None = None,
         value_schema: ChosenSchema | None = None,
+        native_logical: bool = False,
         on_poison: PoisonAction = PoisonAction.REPORT,
         renders_poison: bool = False,
     ) -> None:
@@ -54,6 +55,7 @@ class ConsumeLoop:
         self._rules = rules
         self._formats = formats
         self._schemas = (key_schema, value_schema)
+        self._native_logical = native_logical
         self._on_poison = on_poison
         self._renders_poison = renders_poison
         self._poison: Counter[Reason] = Counter()
@@ -170,11 +172,13 @@ class ConsumeLoop:
         decoders: list[Decode | None] = []
         for schema in self._schemas:
             try:
-                decoders.append(None if schema is None else await schema.load(opened()))
+                decoders.append(
+                    None if schema is None else await schema.load(opened(), native_logical=self._native_logical)
+                )
             except (RegistryClientError, InvalidSchema) as error:
                 raise explained_schema(error) from error
         key, value = decoders
-        return RecordDecoder(self._formats, opened, key=key, value=value)
+        return RecordDecoder(self._formats, opened, key=key, value=value, native_logical=self._native_logical)
 
 
 def _position(record: Record) -> str:

@@ -28,6 +28,19 @@ KafkaConfig: TypeAlias = Annotated[
         help="Properties file of a Kafka client with the TLS and SASL settings of the cluster.",
     ),
 ]
+
+
+class LogicalTypes(StrEnum):
+    AVRO = "avro"
+    NATIVE = "native"
+
+
+LogicalForm: TypeAlias = Annotated[
+    LogicalTypes,
+    typer.Option(
+        "--logical", help='Form of Avro\'s decimals, dates and timestamps in JSON; native: "9.99", "2026-11-18".'
+    ),
+]
 DEFAULT_REGISTRY_URL = "http://127.0.0.1:8081"
 RegistryUrl: TypeAlias = Annotated[
     str,

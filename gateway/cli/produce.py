@@ -14,6 +14,8 @@ from headgate.gateway.cli.options import (
     DEFAULT_REGISTRY_URL,
     BootstrapServer,
     KafkaConfig,
+    LogicalForm,
+    LogicalTypes,
     RegistryUrl,
     RuleAction,
     Rules,
@@ -81,6 +83,7 @@ def produce(
     value_schema_id: Annotated[
         int | None, typer.Option(min=1, metavar="ID", help="Encode values with this schema.")
     ] = None,
+    logical: LogicalForm = LogicalTypes.AVRO,
     dead_letter: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Append lines that cannot be sent to this file, and continue."),
@@ -135,6 +138,7 @@ def produce(
         acks,
         compression,
         registry_url=registry,
+        native_logical=logical is LogicalTypes.NATIVE,
         rules=rules,
         key_schema=schemas["key"],
         value_schema=schemas["value"],

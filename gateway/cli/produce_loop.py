@@ -32,6 +32,7 @@ class ProduceLoop:
         compression: str,
         *,
         registry_url: str,
+        native_logical: bool,
         rules: RuleAction,
         key_schema: PayloadSchema | None,
         value_schema: PayloadSchema | None,
@@ -43,6 +44,7 @@ class ProduceLoop:
         self._acks = acks
         self._compression = compression
         self._registry_url = registry_url
+        self._native_logical = native_logical
         self._rules = rules
         self._key_schema = key_schema
         self._value_schema = value_schema
@@ -63,7 +65,9 @@ class ProduceLoop:
     async def _run(self, line_format: LineFormat, files: list[Path], value: bytes | None) -> None:
         # Connects to the registry only if a record needs a schema.
         async with open_registry(self._registry_url, self._rules) as registry:
-            encoder = RecordEncoder(registry, self._topic, self._key_schema, self._value_schema)
+            encoder = RecordEncoder(
+                registry, self._topic, self._key_schema, self._value_schema, native_logical=self._native_logical
+            )
             try:
                 await encoder.prepare()
             except ProxyError as error:

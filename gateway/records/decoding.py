@@ -34,11 +34,11 @@ class ChosenSchema:
     schema_id: int | None = None
     subject: str | None = None
 
-    async def load(self, registry: AsyncRegistryClient) -> Decode:
+    async def load(self, registry: AsyncRegistryClient, *, native_logical: bool) -> Decode:
         """Raises RegistryClientError, InvalidSchema."""
         registered = await self._find(registry)
         texts = await registry.reference_texts(registered.definition)
-        reader = SchemaReader(WholeSchema(registered.definition, texts))
+        reader = SchemaReader(WholeSchema(registered.definition, texts), native_logical=native_logical)
         rule = rule_on_read(registered.rules or ())
 
         def decode(payload: bytes) -> Text | Poison:
@@ -69,6 +69,7 @@ class RecordDecoder:
         *,
         key: Decode | None = None,
         value: Decode | None = None,
+        native_logical: bool = False,
     ) -> None:
         self._registry = registry
         self._payloads: Payloads | None = None
@@ -76,7 +77,8 @@ class RecordDecoder:
             _Part(formats.key, key or decoder_of(formats.key), is_key=True),
             _Part(formats.value, value or decoder_of(formats.value), is_key=False),
         )
-        self._formats = Formats(*(_READ_FORMATS.get(part.name, ReadFormat.AUTO) for part in self._parts))
+        key_format, value_format = (_READ_FORMATS.get(part.name, ReadFormat.AUTO) for part in self._parts)
+        self._formats = Formats(key_format, value_format, native_logical)
 
     async def decode(self, records: Sequence[Record]) -> list[Record]:
         """Decode records. Never raises: errors make a record poison."""

@@ -26,13 +26,20 @@ class RecordEncoder:
     """A schema id in a record takes precedence over the schemas of the constructor."""
 
     def __init__(
-        self, registry: AsyncRegistryClient, topic: str, key: PayloadSchema | None, value: PayloadSchema | None
+        self,
+        registry: AsyncRegistryClient,
+        topic: str,
+        key: PayloadSchema | None,
+        value: PayloadSchema | None,
+        *,
+        native_logical: bool,
     ) -> None:
         # A copied record keeps its schema, which need not be registered under the subject of the new topic.
         self._encoders = SchemaEncoders(registry, subject_checked=False)
         self._topic = topic
         self._key = key
         self._value = value
+        self._native_logical = native_logical
 
     async def prepare(self) -> None:
         """Find or register the schemas now, so that a wrong schema fails before the first record. Raises ProxyError."""
@@ -64,4 +71,11 @@ class RecordEncoder:
             raise BadRecord(f"the {part}: {error}") from error
 
     def _choice(self, schema: PayloadSchema) -> SchemaChoice:
-        return SchemaChoice(schema.schema_id, None, schema.text, schema.subject, topic=self._topic)
+        return SchemaChoice(
+            schema.schema_id,
+            None,
+            schema.text,
+            schema.subject,
+            topic=self._topic,
+            native_logical=self._native_logical,
+        )

@@ -88,7 +88,8 @@ class FastPath:
             return
         match = _V3_WEBSOCKET.match(path)
         if match is not None:
-            await self._websocket.serve(_text(match[1]), _text(match[2]), receive, send, client_of(scope))
+            headers = RequestHeaders(scope)
+            await self._websocket.serve(_text(match[1]), _text(match[2]), headers, receive, send, client_of(scope))
         else:
             await self._app(scope, receive, send)
 

@@ -75,6 +75,7 @@ class ProduceEndpoint:
                 abort=abort_of(scope),
                 client=client_of(scope),
                 is_empty=headers.content_length == b"0",
+                native_logical=self._is_native(headers),
             )
         except ProxyError as error:
             await send_error(send, error, JSON)
@@ -90,7 +91,7 @@ class ProduceEndpoint:
             body = await read_body(receive, self._body_bytes_max, self._idle_seconds_max)
             if headers.idempotency_key:
                 return await self._idempotent_v2(headers, body, topic, partition)
-            parsed = await self._v2.parse(headers.content_type, body, topic, partition)
+            parsed = await self._parsed_v2(headers, body, topic, partition)
             return Answered(await self._v2.deliver(topic, parsed), False)
         finally:
             self._bodies.release(reserved)
@@ -100,7 +101,7 @@ class ProduceEndpoint:
 
         async def prepare() -> Sequence[OutgoingRecord | ProxyError]:
             nonlocal parsed
-            parsed = await self._v2.parse(headers.content_type, body, topic, partition)
+            parsed = await self._parsed_v2(headers, body, topic, partition)
             return parsed.records
 
         async def conclude(placed: Sequence[Ticket | ProxyError]) -> tuple[bytes, bool]:
@@ -109,7 +110,7 @@ class ProduceEndpoint:
             answer = await response_body(parsed, tickets)
             return answer, all(ticket.batch.error is None for ticket in tickets)
 
-        request = b"%s\0%s\0%s" % (headers.content_type, str(partition).encode(), body)
+        request = b"%s\0%s\0%s%s" % (headers.content_type, str(partition).encode(), headers.logical, body)
         key = parse_key(headers.idempotency_key)
         return await self._services.once.answer(key, "v2", topic, request, prepare, conclude)
 
@@ -122,7 +123,7 @@ class ProduceEndpoint:
             body = await read_body(receive, self._body_bytes_max, self._idle_seconds_max)
             if headers.idempotency_key:
                 return await self._idempotent_batch_v3(headers, cluster_id, topic, body)
-            return Answered(await self._v3.batch(cluster_id, topic, body), False)
+            return Answered(await self._v3.batch(cluster_id, topic, body, self._is_native(headers)), False)
         finally:
             self._bodies.release(reserved)
 
@@ -131,7 +132,7 @@ class ProduceEndpoint:
         entries: list[tuple[str, ParsedRecord | ProxyError]] = []
 
         async def prepare() -> Sequence[OutgoingRecord | ProxyError]:
-            entries.extend(await self._v3.parse(body, topic))
+            entries.extend(await self._v3.parse(body, topic, self._is_native(headers)))
             return [parsed.record if isinstance(parsed, ParsedRecord) else parsed for _, parsed in entries]
 
         async def conclude(placed: Sequence[Ticket | ProxyError]) -> tuple[bytes, bool]:
@@ -139,7 +140,15 @@ class ProduceEndpoint:
             return answer, all(ticket.batch.error is None for ticket in placed if isinstance(ticket, Ticket))
 
         key = parse_key(headers.idempotency_key)
-        return await self._services.once.answer(key, "v3", topic, body, prepare, conclude)
+        return await self._services.once.answer(key, "v3", topic, headers.logical + body, prepare, conclude)
+
+    async def _parsed_v2(
+        self, headers: RequestHeaders, body: bytes, topic: str, partition: int | None
+    ) -> ParsedRequest:
+        return await self._v2.parse(headers.content_type, body, topic, partition, self._is_native(headers))
+
+    def _is_native(self, headers: RequestHeaders) -> bool:
+        return headers.wants_native_logical(self._services.settings.logical_types)
 
 
 async def _respond(

@@ -1,8 +1,14 @@
 """Query parameters. Each error message names the parameter."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from starlette.requests import HTTPConnection
 
 from headgate.proxy.errors import BadRequest
+
+LOGICAL_FORMS: Final = ("avro", "native")
+LOGICAL_HEADER: Final = "headgate-logical"
 
 
 def check_query_names(request: HTTPConnection, *known: str) -> None:
@@ -36,6 +42,14 @@ def flag_query(request: HTTPConnection, name: str) -> bool:
     if text.lower() in ("true", "1", "yes", ""):
         return True
     raise BadRequest(f"{name} must be true or false, not {text[:40]!r}.")
+
+
+def native_logical(query: Mapping[str, str], headers: Mapping[str, str], default: str) -> bool:
+    """Whether the request wants the readable form of Avro's logical types. Raises BadRequest."""
+    word = query.get("logical", headers.get(LOGICAL_HEADER, default))
+    if word not in LOGICAL_FORMS:
+        raise BadRequest(f"logical must be one of {', '.join(LOGICAL_FORMS)}, not {word[:40]!r}.")
+    return word == "native"
 
 
 def one_of_query(request: HTTPConnection, name: str, allowed: tuple[str, ...]) -> str | None:

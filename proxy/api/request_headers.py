@@ -1,15 +1,26 @@
 """Request headers that the fast path reads."""
 
+from urllib.parse import parse_qs
+
+from headgate.proxy.api.query import native_logical
 from headgate.web.asgi import Scope
 
 
 class RequestHeaders:
     """Values of the headers. Empty if a header is absent."""
 
-    __slots__ = ("accept", "accept_encoding", "content_encoding", "content_length", "content_type", "idempotency_key")
+    __slots__ = (
+        "accept",
+        "accept_encoding",
+        "content_encoding",
+        "content_length",
+        "content_type",
+        "idempotency_key",
+        "logical",
+    )
 
     def __init__(self, scope: Scope) -> None:
-        self.accept = self.accept_encoding = self.idempotency_key = b""
+        self.accept = self.accept_encoding = self.idempotency_key = self.logical = b""
         self.content_encoding = self.content_length = self.content_type = b""
         for name, value in scope["headers"]:
             if name == b"content-type":
@@ -24,3 +35,11 @@ class RequestHeaders:
                 self.content_encoding = self.content_encoding + b"," + value if self.content_encoding else value
             elif name == b"idempotency-key":
                 self.idempotency_key = value
+            elif name == b"headgate-logical":
+                self.logical = value
+        if b"logical=" in scope["query_string"]:
+            self.logical = parse_qs(scope["query_string"]).get(b"logical", [self.logical])[-1]
+
+    def wants_native_logical(self, default: str) -> bool:
+        """Whether the request has the readable form of Avro's logical types. Raises BadRequest."""
+        return native_logical({"logical": self.logical.decode("latin-1")} if self.logical else {}, {}, default)

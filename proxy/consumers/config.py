@@ -39,7 +39,11 @@ def read_config(body: Any) -> InstanceConfig:
     both = _format(given, "format", ReadFormat.BINARY)
     return InstanceConfig(
         name=_text(given, "id") or _text(given, "name"),
-        formats=Formats(_format(given, "key.format", both), _format(given, "value.format", both)),
+        formats=Formats(
+            _format(given, "key.format", both),
+            _format(given, "value.format", both),
+            _one_of(given, "logical.types", ("avro", "native")) == "native",
+        ),
         auto_offset_reset=_one_of(given, "auto.offset.reset", ("latest", "earliest", "none")),
         auto_commit=_flag(given, "enable.auto.commit" if "enable.auto.commit" in given else "auto.commit.enable"),
         fetch_min_bytes=max(1, _fetch_min_bytes(given)),
@@ -141,6 +145,7 @@ _FIELDS: Final = frozenset(
         "consumer.request.timeout.ms",
         "requestWaitMs",
         "isolation.level",
+        "logical.types",
         "group.instance.id",
     }
 )

@@ -36,6 +36,8 @@ _ALIASES: Final[Mapping[str, ReadFormat]] = {
 class Formats:
     key: ReadFormat
     value: ReadFormat
+    native_logical: bool = False
+    """Whether Avro's logical types have their readable form (`serdes.avro.native_json`)."""
 
 
 MEDIA_TYPES: Final[Mapping[ReadFormat, str]] = {

@@ -24,7 +24,7 @@ from headgate.serdes.json_text import dumps
 from headgate.wire.expansion import Unreadable, UnreadableReason
 
 READERS_MAX: Final = 1000
-"""Cached readers. The registry client caches the same number of schemas."""
+"""Cached readers of each form of logical types. The registry client caches the same number of schemas."""
 SCHEMA_WAIT_SECONDS_MAX: Final = 5.0
 """Timeout of a schema lookup. After it, the payload is poison with the reason REGISTRY_UNAVAILABLE."""
 
@@ -82,13 +82,14 @@ def unreadable_poison(unreadable: Unreadable) -> Poison:
 class SchemaReader:
     """Renders payloads of one writer schema as JSON text."""
 
-    def __init__(self, schema: WholeSchema) -> None:
+    def __init__(self, schema: WholeSchema, *, native_logical: bool = False) -> None:
         self._reader: BodyReader = reader_of(schema, None, _READ_OPTIONS)
         self.format = _LANGUAGES[str(schema.definition.type)]
         self._prefixes: dict[SchemaKey, bytes] = {}
         self._avro: JsonEncoding | None = None
         if self.format is ReadFormat.AVRO:
-            self._avro = JsonEncoding(parse_avro(schema.definition.text, schema.texts), tag_unions=True)
+            parsed = parse_avro(schema.definition.text, schema.texts)
+            self._avro = JsonEncoding(parsed, tag_unions=True, native_logical=native_logical)
 
     def prefix(self, key: SchemaKey) -> bytes:
         """Returns the start of the row for a payload with this schema reference."""
@@ -124,18 +125,22 @@ class Payloads:
     def __init__(self, registry: AsyncRegistryClient) -> None:
         self._registry = registry
         self._deserializer = AsyncDeserializer(registry)
-        self._readers: dict[SchemaKey, SchemaReader] = {}
+        self._readers: dict[bool, dict[SchemaKey, SchemaReader]] = {False: {}, True: {}}
+        """By `native_logical` and schema."""
 
     def sides(self, formats: Formats) -> "Sides":
-        return Sides(self, formats, self._readers)
+        return Sides(self, formats, self._readers[formats.native_logical])
 
-    async def load(self, key: SchemaKey, example: "Example", faults: dict[SchemaKey, Poison]) -> None:
-        """Caches the reader of a schema, or adds the reason to `faults` if the schema is unusable."""
-        if key not in self._readers:
-            await self._load(key, example, faults)
+    async def load(
+        self, key: SchemaKey, example: "Example", faults: dict[SchemaKey, Poison], native_logical: bool = False
+    ) -> None:
+        """Caches the reader of a schema, or adds the reason to `faults` if the schema is unusable.
 
-    async def _load(self, key: SchemaKey, example: "Example", faults: dict[SchemaKey, Poison]) -> None:
-        """Uses the deserializer first, because it reports every reason why a schema is unusable."""
+        Uses the deserializer first, because it reports every reason why a schema is unusable.
+        """
+        readers = self._readers[native_logical]
+        if key in readers:
+            return
         try:
             async with asyncio.timeout(SCHEMA_WAIT_SECONDS_MAX):
                 outcome = await self._deserializer.decode(
@@ -153,9 +158,10 @@ class Payloads:
             detail = f"the registry did not give schema {key}: {str(error) or type(error).__name__}"
             faults[key] = Poison(Reason.REGISTRY_UNAVAILABLE, detail, None)
             return
-        if len(self._readers) >= READERS_MAX:
-            del self._readers[next(iter(self._readers))]
-        self._readers[key] = SchemaReader(WholeSchema(registered.definition, texts))
+        if len(readers) >= READERS_MAX:
+            del readers[next(iter(readers))]
+        schema = WholeSchema(registered.definition, texts)
+        readers[key] = SchemaReader(schema, native_logical=native_logical)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +178,7 @@ class Sides:
 
     def __init__(self, payloads: Payloads, formats: Formats, readers: Mapping[SchemaKey, SchemaReader]) -> None:
         self._payloads = payloads
+        self._native_logical = formats.native_logical
         self._missing: dict[SchemaKey, Example] = {}
         self._faults: dict[SchemaKey, Poison] = {}
         self.both = (
@@ -184,7 +191,7 @@ class Sides:
         if not self._missing:
             return False
         for key, example in self._missing.items():
-            await self._payloads.load(key, example, self._faults)
+            await self._payloads.load(key, example, self._faults, self._native_logical)
         self._missing.clear()
         return True
 

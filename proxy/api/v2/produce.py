@@ -38,6 +38,7 @@ from headgate.proxy.errors import (
 from headgate.proxy.formats import SCHEMALESS, Encode, Format, SchemaChoice, encode_json
 from headgate.proxy.kafka_errors import proxy_error
 from headgate.proxy.producers.internal_topics import check_writable
+from headgate.proxy.schemas import SchemaEncoder
 from headgate.proxy.services import Services
 
 _MEDIA_TYPES: Final[Mapping[bytes, Format]] = {
@@ -64,6 +65,8 @@ _FIELDS: Final = frozenset(
     }
 )
 _RECORD_FIELDS: Final = frozenset({"key", "value", "partition", "timestamp", "headers"})
+WARNING_ROWS_MAX: Final = 100
+"""Records of a request that are searched for mistakes."""
 _FORMATS: Final[Mapping[str, Format]] = {**{name.value: name for name in Format}, "text": Format.STRING}
 _RETRIABLE: Final = (KafkaRetriable, BrokerUnavailable, LeaderNotFound, ShuttingDown)
 _KEPT_CODES: Final = (NotAuthenticated, NotAuthorized)
@@ -76,6 +79,7 @@ class ParsedRequest:
     records: list[OutgoingRecord]
     key_schema_id: int | None
     value_schema_id: int | None
+    warnings: tuple[str, ...] = ()
 
 
 def response_type(accept: bytes) -> str:
@@ -92,7 +96,9 @@ class ProduceV2:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def parse(self, media: bytes, body: bytes, topic: str, partition: int | None) -> ParsedRequest:
+    async def parse(
+        self, media: bytes, body: bytes, topic: str, partition: int | None, native_logical: bool
+    ) -> ParsedRequest:
         """Raises ProxyError."""
         check_writable(topic, self._services.settings)
         given = _format_of(media)
@@ -106,14 +112,18 @@ class ProduceV2:
         # First the topic, so that no schema is registered for a misspelled name. It is created later (`deliver`), so
         # that a request that is refused for its records or schemas creates nothing.
         await self._services.sender.check_topic(topic)
-        encode_key, key_id = await self._encoder(parsed, rows, topic, key_format, is_key=True)
-        encode_value, value_id = await self._encoder(parsed, rows, topic, value_format, is_key=False)
+        encode_key, key_id, key_warnings = await self._encoder(
+            parsed, rows, topic, key_format, native_logical, is_key=True
+        )
+        encode_value, value_id, value_warnings = await self._encoder(
+            parsed, rows, topic, value_format, native_logical, is_key=False
+        )
         records: list[OutgoingRecord] = []
         async for start, some in chunks(rows):
             records += [
                 _record(row, index, encode_key, encode_value, partition) for index, row in enumerate(some, start)
             ]
-        return ParsedRequest(records, key_id, value_id)
+        return ParsedRequest(records, key_id, value_id, key_warnings + value_warnings)
 
     async def deliver(self, topic: str, parsed: ParsedRequest) -> bytes:
         """The body of the response. Raises ProxyError if no record was written."""
@@ -121,10 +131,11 @@ class ProduceV2:
         return await response_body(parsed, tickets)
 
     async def _encoder(
-        self, body: Mapping[str, Any], rows: list[Any], topic: str, used: Format, *, is_key: bool
-    ) -> tuple[Encode, int | None]:
+        self, body: Mapping[str, Any], rows: list[Any], topic: str, used: Format, native_logical: bool, *, is_key: bool
+    ) -> tuple[Encode, int | None, tuple[str, ...]]:
+        """The encoder, the schema id, and warnings about the rows."""
         if not used.has_schema:
-            return SCHEMALESS[used], None
+            return SCHEMALESS[used], None, ()
         side = "key" if is_key else "value"
         text, schema_id = body.get(f"{side}_schema"), _schema_id(body.get(f"{side}_schema_id"), f"{side}_schema_id")
         version = int_field(body.get(f"{side}_schema_version"), f"{side}_schema_version")
@@ -133,7 +144,7 @@ class ProduceV2:
             raise Unprocessable(f"{side}_schema_subject must be a string.")
         if text is None and schema_id is None and version is None and subject is None:
             if not any(isinstance(row, dict) and row.get(side) is not None for row in rows):
-                return _encode_null, None
+                return _encode_null, None, ()
             if is_key:
                 raise KeySchemaMissing("Request includes keys but does not include key schema")
             raise ValueSchemaMissing("Request includes values but does not include value schema")
@@ -144,10 +155,19 @@ class ProduceV2:
             version = text = None
         elif version is not None:
             text = None
-        writer = await self._services.schemas.find(
-            used, SchemaChoice(schema_id, version, text, subject or f"{topic}-{side}")
-        )
-        return writer.encode, writer.schema_id
+        choice = SchemaChoice(schema_id, version, text, subject or f"{topic}-{side}", native_logical=native_logical)
+        writer = await self._services.schemas.find(used, choice)
+        return writer.encode, writer.schema_id, _warnings(writer, rows, side)
+
+
+def _warnings(writer: SchemaEncoder, rows: list[Any], side: str) -> tuple[str, ...]:
+    if writer.find_mistake is None:
+        return ()
+    for index, row in enumerate(rows[:WARNING_ROWS_MAX]):
+        found = writer.find_mistake(row.get(side)) if isinstance(row, dict) else None
+        if found is not None:
+            return (f"records[{index}].{side}: {found}",)
+    return ()
 
 
 def _schema_id(value: Any, place: str) -> int | None:
@@ -172,9 +192,14 @@ async def response_body(parsed: ParsedRequest, tickets: Sequence[Ticket]) -> byt
                 rows.append({"partition": None, "offset": None, "error_code": row_code(failed), "error": str(failed)})
     if isinstance(failed, (BrokerUnavailable, ShuttingDown)) and all(row["error"] for row in rows):
         raise failed
-    return orjson.dumps(
-        {"offsets": rows, "key_schema_id": parsed.key_schema_id, "value_schema_id": parsed.value_schema_id}
-    )
+    answer: dict[str, object] = {
+        "offsets": rows,
+        "key_schema_id": parsed.key_schema_id,
+        "value_schema_id": parsed.value_schema_id,
+    }
+    if parsed.warnings:
+        answer["warnings"] = parsed.warnings
+    return orjson.dumps(answer)
 
 
 def row_code(error: ProxyError) -> int:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from headgate.openapi.media_types import negotiate
 from headgate.proxy.api.page_response import PageResponse
-from headgate.proxy.api.query import int_query, text_query
+from headgate.proxy.api.query import int_query, native_logical, text_query
 from headgate.proxy.errors import BadRequest, NotAcceptable
 from headgate.proxy.reading.formats import MEDIA_TYPES, Formats, ReadFormat
 from headgate.proxy.reading.plan import Start, make_plan
@@ -46,7 +46,11 @@ async def read_partition(topic: str, partition: str, request: Request) -> Respon
     bytes_max = int_query(request, "max_bytes", minimum=1) or settings.consumer_request_max_bytes
     read_format = _FORMATS[media_type]
     spec = ReadSpec(
-        formats=Formats(read_format, read_format),
+        formats=Formats(
+            read_format,
+            read_format,
+            native_logical(request.query_params, request.headers, settings.logical_types),
+        ),
         limit=ROWS_MAX,
         bytes_max=min(bytes_max, settings.consumer_request_max_bytes),
         wait_seconds=(settings.consumer_request_timeout_ms if timeout_ms is None else timeout_ms) / 1000,

@@ -48,6 +48,7 @@ class ProduceV3:
         abort: Callable[[], None],
         client: str = "",
         is_empty: bool = False,
+        native_logical: bool = False,
     ) -> None:
         """Serves a produce stream. `abort` closes the connection. Raises ProxyError before the response starts."""
         await self._services.identity.check(cluster_id)
@@ -56,7 +57,7 @@ class ProduceV3:
         if is_empty:
             raise InvalidPayload("Null input provided. Data is required.")
         await send(dict(_STREAM_STARTS))
-        stream = ProduceStream(self._services, cluster_id, topic, self._limit, client)
+        stream = ProduceStream(self._services, cluster_id, topic, self._limit, client, native_logical=native_logical)
         reading = asyncio.create_task(self._read(stream, receive))
         stopping = asyncio.create_task(self._stop(stream, reading))
 
@@ -98,14 +99,14 @@ class ProduceV3:
             stream.fail(ShuttingDown("The proxy is shutting down: records after the last report were not taken."))
             stream.end()
 
-    async def parse(self, body: bytes, topic: str) -> list[tuple[str, ParsedRecord | ProxyError]]:
+    async def parse(self, body: bytes, topic: str, native_logical: bool) -> list[tuple[str, ParsedRecord | ProxyError]]:
         """The entries of `records:batch`: a parsed record or its error. Raises ProxyError for an invalid batch."""
         check_writable(topic, self._services.settings)
         settings = self._services.settings
         parsed = await parse_rows(body, "entries", settings.producer_batch_bytes_max)
         entries = _entries(parsed, settings.produce_batch_maximum_entries)
         await self._services.sender.check_topic(topic)
-        parser = RecordParser(topic, self._services.schemas)
+        parser = RecordParser(topic, self._services.schemas, native_logical=native_logical)
         found: list[tuple[str, ParsedRecord | ProxyError]] = []
         async for _, some in chunks(entries):
             for entry in some:
@@ -115,10 +116,10 @@ class ProduceV3:
                     found.append((entry["id"], error))
         return found
 
-    async def batch(self, cluster_id: str, topic: str, body: bytes) -> bytes:
+    async def batch(self, cluster_id: str, topic: str, body: bytes, native_logical: bool) -> bytes:
         """The response body of `records:batch`, with successes and failures in two lists. Raises ProxyError."""
         await self._services.identity.check(cluster_id)
-        entries = await self.parse(body, topic)
+        entries = await self.parse(body, topic, native_logical)
         sender = self._services.sender
         placed: list[Ticket | ProxyError] = []
         now_ms = int(time.time() * 1000)

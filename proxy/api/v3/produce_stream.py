@@ -38,12 +38,19 @@ _Entry = tuple[ParsedRecord | ProxyError, Ticket | None, int]
 
 class ProduceStream:
     def __init__(
-        self, services: Services, cluster_id: str, topic: str, limit: RateLimit | None = None, client: str = ""
+        self,
+        services: Services,
+        cluster_id: str,
+        topic: str,
+        limit: RateLimit | None = None,
+        client: str = "",
+        *,
+        native_logical: bool = False,
     ) -> None:
         self._services = services
         self._cluster_id = cluster_id
         self._topic = topic
-        self._parser = RecordParser(topic, services.schemas)
+        self._parser = RecordParser(topic, services.schemas, native_logical=native_logical)
         self._limit = limit
         self._client = client
         self._entries: deque[_Entry] = deque()

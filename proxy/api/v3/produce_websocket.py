@@ -11,6 +11,7 @@ from typing import Final
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.json_stream import JsonSplitter
 from headgate.proxy.api.rate_limit import RateLimit
+from headgate.proxy.api.request_headers import RequestHeaders
 from headgate.proxy.api.v3.produce_stream import ProduceStream
 from headgate.proxy.errors import BadRequest, ProxyError, ShuttingDown
 from headgate.proxy.producers.internal_topics import check_writable
@@ -33,7 +34,9 @@ class ProduceWebSocket:
         self._services = services
         self._limit = limit
 
-    async def serve(self, cluster_id: str, topic: str, receive: Receive, send: Send, client: str) -> None:
+    async def serve(
+        self, cluster_id: str, topic: str, headers: RequestHeaders, receive: Receive, send: Send, client: str
+    ) -> None:
         message = await receive()
         if message["type"] != "websocket.connect":
             return
@@ -42,6 +45,7 @@ class ProduceWebSocket:
             await self._services.identity.check(cluster_id)
             check_writable(topic, self._services.settings)
             await self._services.sender.check_topic(topic)
+            native = headers.wants_native_logical(self._services.settings.logical_types)
         except ProxyError as error:
             stream = ProduceStream(self._services, cluster_id, topic)
             stream.fail(error)
@@ -51,7 +55,7 @@ class ProduceWebSocket:
                 {"type": "websocket.close", "code": _REFUSED + status_of(error).status, "reason": str(error)[:100]}
             )
             return
-        stream = ProduceStream(self._services, cluster_id, topic, self._limit, client)
+        stream = ProduceStream(self._services, cluster_id, topic, self._limit, client, native_logical=native)
         reading = asyncio.create_task(self._read(stream, receive))
         stopping = asyncio.create_task(self._stop(stream, reading))
         messages = _Messages(send)

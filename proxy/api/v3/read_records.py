@@ -12,7 +12,7 @@ An extension of Confluent's v3 API.
 |---|---|
 | `from=earliest|latest|-20`, `offset`, `timestamp`, `positions=0:15,1:20` | start |
 | `limit`, `max_bytes`, `timeout` (ms to wait for records), `follow=true` (no end) | amount |
-| `key_format`, `value_format` (default: auto), `filter`, `isolation_level`, `on_poison` | content |
+| `key_format`, `value_format` (default: auto), `filter`, `isolation_level`, `on_poison`, `logical` | content |
 """
 
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ from headgate.openapi.media_types import EVENT_STREAM, JSON, NDJSON, negotiate
 from headgate.proxy.api.addresses import base_url
 from headgate.proxy.api.errors import status_of
 from headgate.proxy.api.page_response import PageResponse
-from headgate.proxy.api.query import flag_query, int_query, one_of_query, text_query
+from headgate.proxy.api.query import flag_query, int_query, native_logical, one_of_query, text_query
 from headgate.proxy.api.record_fields import timestamp_ms
 from headgate.proxy.api.stream_response import StreamResponse
 from headgate.proxy.errors import BadRequest, NotAcceptable
@@ -105,7 +105,11 @@ def read_spec(request: HTTPConnection, services: Services, *, page: bool) -> Rea
         bytes_max = min(bytes_max or PAGE_BYTES, settings.consumer_request_max_bytes)
     level = one_of_query(request, "isolation_level", ("read_uncommitted", "read_committed"))
     return ReadSpec(
-        formats=Formats(_format(request, "key_format"), _format(request, "value_format")),
+        formats=Formats(
+            _format(request, "key_format"),
+            _format(request, "value_format"),
+            native_logical(request.query_params, request.headers, settings.logical_types),
+        ),
         follow=follow,
         limit=limit,
         bytes_max=bytes_max,

@@ -43,9 +43,10 @@ class SchemaNotCached(Exception):
 class RecordParser:
     """Parses records of one topic. Waits for the registry only if a schema is not cached."""
 
-    def __init__(self, topic: str, schemas: SchemaEncoders) -> None:
+    def __init__(self, topic: str, schemas: SchemaEncoders, *, native_logical: bool = False) -> None:
         self._topic = topic
         self._schemas = schemas
+        self._native_logical = native_logical
 
     async def parse(self, row: Any) -> ParsedRecord:
         """Raises ProxyError."""
@@ -108,6 +109,9 @@ class RecordParser:
         if writer.version is not None:
             report["schema_version"] = writer.version
         report["size"] = len(payload) if payload is not None else 0
+        warning = None if writer.find_mistake is None else writer.find_mistake(data)
+        if warning is not None:
+            report["warning"] = f"data: {warning}"
         return payload, report
 
     def _writer(self, given: dict[str, Any], side: str) -> SchemaEncoder:
@@ -117,7 +121,7 @@ class RecordParser:
         used = _type_of(given, side)
         if used is not None and not used.has_schema:
             raise BadRequest(f"{side} has type {used.upper()}, which does not use a schema.")
-        choice = _choice(given, side, self._topic)
+        choice = _choice(given, side, self._topic, self._native_logical)
         if choice.text is not None and used is None:
             raise BadRequest(f"{side}.type must name the schema language of {side}.schema.")
         kept = self._schemas.cached(used, choice)
@@ -144,7 +148,7 @@ def _type_of(given: dict[str, Any], side: str) -> Format | None:
     return found
 
 
-def _choice(given: dict[str, Any], side: str, topic: str) -> SchemaChoice:
+def _choice(given: dict[str, Any], side: str, topic: str, native_logical: bool) -> SchemaChoice:
     subject, strategy = given.get("subject"), given.get("subject_name_strategy")
     if subject is not None and strategy is not None:
         raise BadRequest("Only one of 'subject_name_strategy' or 'subject' can be used.")
@@ -167,4 +171,5 @@ def _choice(given: dict[str, Any], side: str, topic: str) -> SchemaChoice:
         subject or f"{topic}-{side}",
         strategy if strategy in ("RECORD_NAME", "TOPIC_RECORD_NAME") else None,
         topic,
+        native_logical,
     )

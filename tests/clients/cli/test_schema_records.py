@@ -213,3 +213,14 @@ def test_a_registry_that_is_down_is_named(cli: Cli, schemas: Cli, avro: str) -> 
     assert "REGISTRY_UNAVAILABLE 1" in down.err
     written = cli("produce", "sr-down", "--value-subject", "x", "--registry", "http://127.0.0.1:1", "-v", "1", code=4)
     assert "the schema registry did not respond" in written.err
+
+
+def test_logical_types_have_a_readable_form(schemas: Cli, tmp_path: Path) -> None:
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    (tmp_path / "sale.avsc").write_text(
+        json.dumps({"type": "record", "name": "Sale", "fields": [{"name": "price", "type": price}]})
+    )
+    given = ("--value-schema", str(tmp_path / "sale.avsc"), "-v", '{"price":"9.99"}')
+    schemas("produce", "sr-logical", "--logical", "native", *given)
+    assert schemas("consume", "sr-logical", "-e", "--logical", "native").out == b'{"price":"9.99"}\n'
+    assert json.loads(schemas("consume", "sr-logical", "-e").out) == {"price": "\x03\xe7"}
