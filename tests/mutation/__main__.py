@@ -27,7 +27,16 @@ from tests.mutation.mutants import mutants_of
 
 BROKER = Suite(("tests/unit/broker",), ("tests/contract/proxy",))
 PROXY = Suite(("tests/unit/proxy", "tests/unit/kafka_client"), ("tests/contract/proxy",))
-SERDES = Suite(("tests/unit/serdes", "tests/unit/columnar", "tests/unit/spark_udfs"), ("tests/contract",))
+SERDES = Suite(
+    (
+        "tests/unit/serdes",
+        "tests/unit/columnar",
+        "tests/unit/spark_udfs",
+        "tests/contract/test_registry_client.py",
+        "tests/contract/test_serdes.py",
+        "tests/contract/test_serdes_golden.py",
+    )
+)
 SUITES = {
     "broker/log": BROKER,
     "broker/state": BROKER,

@@ -36,7 +36,9 @@ class Suite:
     """The tests of some packages."""
 
     unit: tuple[str, ...]
+    """Unit tests, and contract tests without other processes. Only those that run the changed statement are tried."""
     contract: tuple[str, ...] = ()
+    """Contract tests that start servers. A survivor of the others meets all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ class Job:
             target.write_text(original, encoding="utf-8")
 
     def _worker_detects(self, trial: Trial, tests: list[str], seconds: float) -> bool:
-        """Whether a test fails in the worker. The file keeps its content, so Numba's cache stays valid."""
+        """Whether a test fails in the worker. The file keeps its content, so cached machine code stays valid."""
         original, text = (self._folder / trial.path).read_text(encoding="utf-8"), trial.mutant.text
         request = {"path": trial.path, "original": original, "text": text, "tests": tests, "seconds": seconds}
         return bool(self._ask(request)["detected"])
