@@ -95,6 +95,12 @@ def test_members_must_share_the_protocol_type_and_a_protocol() -> None:
     assert result_of(cluster.join(protocols={})).error is ErrorCode.inconsistent_group_protocol
 
 
+@pytest.mark.parametrize(("protocol_type", "protocols"), [("", {"range": b""}), ("consumer", {}), ("", {})])
+def test_the_first_member_has_a_protocol_type_and_a_protocol(protocol_type: str, protocols: dict[str, bytes]) -> None:
+    joined = Cluster().join(protocol_type=protocol_type, protocols=protocols)
+    assert result_of(joined).error is ErrorCode.inconsistent_group_protocol
+
+
 def test_the_protocol_with_the_most_first_votes_of_those_that_all_support_is_chosen() -> None:
     cluster = Cluster()
     joins = [

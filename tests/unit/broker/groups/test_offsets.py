@@ -63,6 +63,8 @@ def test_anybody_commits_to_a_group_without_members() -> None:
     assert cluster.commit(1) is ErrorCode.none
     assert (cluster.state, cluster.describe().protocol_type) == ("Empty", "")
     assert cluster.commit(2, member_id="somebody") is ErrorCode.none
+    assert cluster.commit(3, member_id="somebody", generation_id=0) is ErrorCode.unknown_member_id
+    assert cluster.committed() == 2
 
 
 def test_only_members_of_the_generation_commit_to_a_group_with_members() -> None:

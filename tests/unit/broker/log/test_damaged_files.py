@@ -5,11 +5,12 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from headgate.broker.log.checked_file import DamagedFile, read_checked, write_checked
-from headgate.broker.log.directory import DataDirectory
+from headgate.broker.log.directory import DataDirectory, Owner
 from headgate.broker.log.identity import read_identity
 from headgate.broker.log.log_deletion import confirm_times
 from headgate.broker.log.partition_log import PartitionLog
@@ -348,3 +349,41 @@ def test_segments_behind_a_cut_are_not_missing_at_the_next_start(tmp_path: Path)
     log = open_at(tmp_path, POWER_CUT)
     assert log.log_end_offset == int(cut.stem)
     assert open_at(tmp_path, KILLED).losses == []
+
+
+@pytest.mark.parametrize(("mode", "warns"), [(0o700, False), (0o750, True), (0o701, True)])
+def test_a_data_directory_that_other_users_can_access_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, warns: bool
+) -> None:
+    tmp_path.chmod(mode)
+    opened(tmp_path)
+    assert ("Other users can access" in caplog.text) == warns
+
+
+@pytest.mark.parametrize(
+    ("name", "note", "expected"),
+    [
+        ("t-3", {"topic": "t", "topic_id": str(UUID(int=7))}, Owner("t", UUID(int=7), 3)),
+        ("a-b-12", {"topic": "a-b", "topic_id": str(UUID(int=7))}, Owner("a-b", UUID(int=7), 12)),
+        ("t-3", {"topic": "other", "topic_id": str(UUID(int=7))}, None),
+        ("t-3", {"topic": "t", "topic_id": 7}, None),
+        ("t-3", {"topic": "t", "topic_id": "7"}, None),
+        ("t-3", {"topic": 5, "topic_id": str(UUID(int=7))}, None),
+        ("t-3", {"topic": "t"}, None),
+        ("t-x", {"topic": "t", "topic_id": str(UUID(int=7))}, None),
+        ("t-3", ["t"], None),
+    ],
+)
+def test_the_note_of_a_directory_names_its_own_partition(
+    tmp_path: Path, name: str, note: object, expected: Owner | None
+) -> None:
+    path = tmp_path / name
+    path.mkdir()
+    directory = DataDirectory(tmp_path, "a" * 8)
+    assert directory.owner(path) is None
+    write_checked(path / "partition.metadata", json.dumps(note).encode())
+    if expected is None:
+        with pytest.raises(DamagedFile):
+            directory.owner(path)
+    else:
+        assert directory.owner(path) == expected

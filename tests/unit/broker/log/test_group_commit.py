@@ -1,5 +1,6 @@
 """Group commit: one fsync serves all waiting batches, and a failed fsync is final."""
 
+import errno
 import queue
 import threading
 import time
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.broker.log import group_commit
 from headgate.broker.log.files import LogFile
 from headgate.broker.log.group_commit import GroupCommit
 from headgate.broker.runtime.errors import StorageError
@@ -34,10 +36,10 @@ def loop() -> Loop:
 
 @pytest.fixture
 def commit(loop: Loop) -> Iterator[GroupCommit]:
-    group_commit = GroupCommit(loop.posted.put)
-    group_commit.start()
-    yield group_commit
-    group_commit.stop()
+    commit = GroupCommit(loop.posted.put)
+    commit.start()
+    yield commit
+    commit.stop()
 
 
 def test_batches_that_arrive_during_a_sync_share_the_next_one(
@@ -107,3 +109,33 @@ def test_a_failed_sync_stops_the_log_for_good(
     with pytest.raises(StorageError):
         fill(log, 1)
     assert commit.flush(log).done
+
+
+@pytest.mark.parametrize(("failures", "attempts_max"), [(2, 3), (3, 3), (1, 1)])
+def test_a_sync_without_a_free_descriptor_is_retried_a_limited_number_of_times(
+    tmp_path: Path,
+    loop: Loop,
+    commit: GroupCommit,
+    monkeypatch: pytest.MonkeyPatch,
+    failures: int,
+    attempts_max: int,
+) -> None:
+    attempts = 0
+
+    def sync(file: LogFile) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts <= failures:
+            raise StorageError("no descriptor", errno.EMFILE)
+
+    monkeypatch.setattr(group_commit, "sync_attempts_max", attempts_max)
+    monkeypatch.setattr(group_commit, "sync_retry_ms", 1)
+    monkeypatch.setattr(LogFile, "sync", sync)
+    log = open_at(tmp_path)
+    fill(log, 1)
+    results: list[StorageError | None] = []
+    commit.flush(log).then(results.append)
+    loop.run_until(lambda: bool(results))
+    assert attempts == min(failures + 1, attempts_max)
+    assert (results[0] is None) == (failures < attempts_max)
+    assert log.flushed_offset == (3 if failures < attempts_max else 0)
