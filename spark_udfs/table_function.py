@@ -1,17 +1,19 @@
 """The SQL table function `headgate_decode`. Its columns depend on the subject.
 
-Spark passes the rows of a table function one by one. They are decoded in batches.
+Spark passes the rows of a table function one by one. They are decoded in batches. Spark takes the results as Python and
+Java objects, which use about ten times the memory of columns, and all results of one call together. Each call therefore
+returns one small batch. The remaining rows wait for the next call.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyarrow import lib as pa
 
 from headgate.spark_udfs.driver.outcome_schema import outcome_type, spark_value_type
 from headgate.spark_udfs.driver.planning import choice_of, plan_decoding
-from headgate.spark_udfs.executor.decoding import Decoding
+from headgate.spark_udfs.executor.decoding import PIECE_BYTES_MAX, Columns, Decoding
 from headgate.spark_udfs.executor.python_values import python_value
 from headgate.spark_udfs.frame import FrameError
 from headgate.spark_udfs.spec.policy import OnRegistryDown
@@ -20,7 +22,14 @@ from headgate.spark_udfs.spec.registry_options import RegistryOptions
 if TYPE_CHECKING:
     from pyspark.sql.udtf import AnalyzeArgument
 
-BATCH_ROWS = 2000
+BATCH_ROWS_MIN = 16
+BATCH_ROWS_MAX = 2000
+"""Rows that wait to be decoded together. The number doubles while they fit into one batch."""
+BATCH_BYTES_MAX = 8 * 1024 * 1024
+"""Size of a batch and of a row as columns. A larger row is TOO_LARGE."""
+LAST_BYTES_MAX = 32 * 1024 * 1024
+"""Size of the rows that wait at the end, which Spark takes together. If they are larger, rows above the average are
+TOO_LARGE."""
 
 
 def decode_table_function(options: RegistryOptions, on_registry_down: OnRegistryDown) -> Any:
@@ -42,6 +51,8 @@ def decode_table_function(options: RegistryOptions, on_registry_down: OnRegistry
             self._column = analyzed.column
             self._others = analyzed.others
             self._rows: list[Row] = []
+            self._bytes = 0
+            self._batch_rows = BATCH_ROWS_MIN
 
         @staticmethod
         def analyze(
@@ -50,7 +61,8 @@ def decode_table_function(options: RegistryOptions, on_registry_down: OnRegistry
             column, others = payload_column(table)
             wanted = None if fields is None else [name.strip() for name in constant(fields, "fields").split(",")]
             choice = choice_of(constant(subject, "the subject"), fields=wanted)
-            decoding = plan_decoding(choice, options, on_registry_down=on_registry_down)
+            planned = plan_decoding(choice, options, on_registry_down=on_registry_down)
+            decoding = replace(planned, row_bytes_max=BATCH_BYTES_MAX, batch_bytes_max=BATCH_BYTES_MAX)
             assert isinstance(table.dataType, StructType)
             kept = [table.dataType[name] for name in others]
             outcome = outcome_type(decoding, spark_value_type(decoding))
@@ -59,22 +71,43 @@ def decode_table_function(options: RegistryOptions, on_registry_down: OnRegistry
 
         def eval(self, table: Row, *constants: str) -> Iterator[tuple[Any, ...]]:
             self._rows.append(table)
-            if len(self._rows) >= BATCH_ROWS:
-                yield from self._flush()
+            self._bytes += len(table[self._column] or b"")
+            if len(self._rows) >= self._batch_rows or self._bytes >= PIECE_BYTES_MAX:
+                yield from self._first_batch()
 
         def terminate(self) -> Iterator[tuple[Any, ...]]:
-            yield from self._flush()
+            payloads = self._payloads()
+            decoding, size = self._decoding, 0
+            for _, columns in decoding.in_pieces(payloads):
+                size += columns.values.nbytes
+                if size > LAST_BYTES_MAX:
+                    decoding = replace(decoding, row_bytes_max=LAST_BYTES_MAX // len(payloads))
+                    break
+            for start, columns in decoding.in_pieces(payloads):
+                yield from self._results(start, payloads, columns)
 
-        def _flush(self) -> Iterator[tuple[Any, ...]]:
-            rows, self._rows = self._rows, []
+        def _first_batch(self) -> Iterator[tuple[Any, ...]]:
+            payloads = self._payloads()
+            _, columns = next(self._decoding.in_pieces(payloads))
+            yield from self._results(0, payloads, columns)
+            done = len(columns.reasons)
+            is_small = done == len(self._rows)
+            self._batch_rows = min(2 * self._batch_rows, BATCH_ROWS_MAX) if is_small else max(done // 2, 1)
+            del self._rows[:done]
+            self._bytes = sum(len(row[self._column] or b"") for row in self._rows)
+
+        def _payloads(self) -> pa.Array:
             column = self._column
-            payloads = pa.array([None if row[column] is None else bytes(row[column]) for row in rows], pa.binary())
-            columns = self._decoding.decode(payloads)
-            outcome = [array.to_pylist() for array in self._decoding.outcome(columns, payloads)]
-            for row, value, *rest in zip(rows, *outcome, strict=True):
+            return pa.array([None if row[column] is None else bytes(row[column]) for row in self._rows], pa.binary())
+
+        def _results(self, start: int, payloads: pa.Array, columns: Columns) -> Iterator[tuple[Any, ...]]:
+            rows = self._rows[start : start + len(columns.reasons)]
+            values, *others = self._decoding.outcome(columns, payloads.slice(start, len(rows)))
+            # Convert one value at a time.
+            for row, value, *rest in zip(rows, values, *(array.to_pylist() for array in others), strict=True):
                 yield (
                     *(row[name] for name in self._others),
-                    python_value(value, columns.values.type, records_as_tuples=True),
+                    python_value(value.as_py(), values.type, records_as_tuples=True),
                     *rest,
                 )
 

@@ -7,7 +7,7 @@ from headgate.serdes import Poison, Reason
 from headgate.serdes.avro import Schema, parse
 from headgate.serdes.avro.column_size import ColumnLimits
 from headgate.serdes.columnar import BatchTooLarge, ColumnarDecoder, Spans, project
-from headgate.spark_udfs.executor.decoding import PIECE_OUTPUT_BYTES_MAX, Columns, Decoding, reason_names
+from headgate.spark_udfs.executor.decoding import Columns, Decoding, reason_names
 from headgate.spark_udfs.executor.row_reading import Headers, RowReader
 from headgate.spark_udfs.executor.schema_id_headers import HeaderSchemas, header_schemas
 from headgate.spark_udfs.executor.spark_types import spark_arrow_type, to_spark
@@ -30,7 +30,7 @@ class AvroColumns:
             self._writers,
             recursion_max=spec.recursion_max,
             row_bytes_max=spec.row_bytes_max,
-            batch_bytes_max=PIECE_OUTPUT_BYTES_MAX,
+            batch_bytes_max=spec.batch_bytes_max,
         )
         self._rows = RowReader(spec.reader, self._writers, schema, ColumnLimits(spec.row_bytes_max, spec.recursion_max))
         self.type = spark_arrow_type(self._decoder.type)

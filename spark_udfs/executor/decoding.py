@@ -32,8 +32,8 @@ PIECE_BYTES_MAX = 8 * 1024 * 1024
 """Payload bytes that are decoded at once."""
 
 PIECE_OUTPUT_BYTES_MAX = 32 * 1024 * 1024
-"""Size of one Arrow batch of decoded values (`serdes.avro.column_size`). One row may be larger, up to `row_bytes_max`.
-Payloads can be a hundred times smaller: a null in a list is one byte, and a cell in every nested column."""
+"""Default size of one Arrow batch of decoded values (`serdes.avro.column_size`). Payloads can be a hundred times
+smaller: a null in a list is one byte, and a cell in every nested column."""
 
 JOINED_BYTES_MAX = 2**31 - 1
 """Size limit of one Arrow array with 32-bit offsets."""
@@ -70,7 +70,7 @@ class Decoder(Protocol):
     def decode(self, payloads: pa.Array | Spans, headers: pa.Array | None = None) -> Columns:
         """`headers` are lists of key and value; a record header can contain the schema id.
 
-        Returns fewer rows, at least one, if the first rows fill a batch (`PIECE_OUTPUT_BYTES_MAX`). No payload raises
+        Returns fewer rows, at least one, if the first rows fill a batch (`batch_bytes_max`). No payload raises
         an exception. Raises `BatchTooLarge` if the rows must be split, and `NewVersionError` or `RegistryDownError` if
         a policy requires it.
         """
@@ -93,6 +93,8 @@ class Decoding:
     recursion_max: int = RECURSION_MAX_DEFAULT
     row_bytes_max: int = ROW_BYTES_MAX
     """Rows that are larger as columns are TOO_LARGE."""
+    batch_bytes_max: int = PIECE_OUTPUT_BYTES_MAX
+    """Size of one Arrow batch. One row may be larger."""
     code: ShippedCode = field(default=(), compare=False, repr=False)
     """Compiled code from the driver, so that a new executor need not compile."""
 
@@ -119,7 +121,7 @@ class Decoding:
     ) -> Iterator[tuple[int, Columns]]:
         """The columns of consecutive slices, each with the index of its first row.
 
-        Input and output limit the size of a slice (`PIECE_BYTES_MAX`, `PIECE_OUTPUT_BYTES_MAX`).
+        Input and output limit the size of a slice (`PIECE_BYTES_MAX`, `batch_bytes_max`).
         """
         payloads = _one_array(payloads)
         headers = None if headers is None else _one_array(headers)

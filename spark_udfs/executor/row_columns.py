@@ -7,7 +7,7 @@ from pyarrow import lib as pa
 from headgate.serdes import Poison, Reason
 from headgate.serdes.protobuf.messages import Messages
 from headgate.spark_udfs.executor.column_converter import ColumnConverter, ConversionError
-from headgate.spark_udfs.executor.decoding import PIECE_OUTPUT_BYTES_MAX, Columns, Decoding, header_pairs
+from headgate.spark_udfs.executor.decoding import Columns, Decoding, header_pairs
 from headgate.spark_udfs.executor.json_schema_columns import json_schema_converter
 from headgate.spark_udfs.executor.protobuf_columns import protobuf_converter
 from headgate.spark_udfs.executor.row_reading import Headers, RowReader
@@ -26,6 +26,7 @@ class RowColumns:
         writers = WriterSchemas(spec.reader, spec.registry, spec.on_new_version, spec.on_registry_down)
         self._rows = RowReader(spec.reader, writers)
         self._row_bytes_max = spec.row_bytes_max
+        self._batch_bytes_max = spec.batch_bytes_max
         self._converter, self._message = _converter_of(spec.reader)
         self.type = spark_arrow_type(self._converter.arrow_type)
 
@@ -42,7 +43,7 @@ class RowColumns:
         for payload, carried in zip(rows, _headers(headers, len(rows)), strict=True):
             outcome = self._outcome(payload, carried)
             size += 0 if isinstance(outcome, Poison) else value_bytes(outcome[0], self._converter.arrow_type)
-            if size > PIECE_OUTPUT_BYTES_MAX and values:
+            if size > self._batch_bytes_max and values:
                 break
             value, reason, schema_id = (
                 (None, outcome.reason.name, outcome.schema_id)
