@@ -38,8 +38,10 @@ class RequestHeaders:
             elif name == b"headgate-logical":
                 self.logical = value
         if b"logical=" in scope["query_string"]:
-            self.logical = parse_qs(scope["query_string"]).get(b"logical", [self.logical])[-1]
+            # As text: parse_qs of bytes fails for non-ASCII characters.
+            query = parse_qs(scope["query_string"].decode("latin-1"))
+            self.logical = query["logical"][-1].encode() if "logical" in query else self.logical
 
     def wants_native_logical(self, default: str) -> bool:
         """Whether the request has the readable form of Avro's logical types. Raises BadRequest."""
-        return native_logical({"logical": self.logical.decode("latin-1")} if self.logical else {}, {}, default)
+        return native_logical({"logical": self.logical.decode(errors="replace")} if self.logical else {}, {}, default)

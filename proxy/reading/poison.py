@@ -37,12 +37,19 @@ class PoisonPolicy:
     """None selects the topic of the records with the suffix `.dead`."""
 
     @classmethod
-    def read(cls, action: str | None, topic: str | None, settings: ProxySettings) -> "PoisonPolicy":
-        """Raises BadRequest, NotAuthorized."""
+    def read(
+        cls, action: str | None, topic: str | None, settings: ProxySettings, *, may_write: bool = True
+    ) -> "PoisonPolicy":
+        """`may_write`: whether the request may write dead letters. Raises BadRequest, NotAuthorized."""
         if topic:
             check_writable(topic, settings)
         if action is not None and action not in set(OnPoison):
             raise BadRequest(f"on_poison must be one of {', '.join(OnPoison)}, not {action[:40]!r}.")
+        if action == OnPoison.DEAD_LETTER and not may_write:
+            raise BadRequest(
+                "on_poison=dead_letter writes records, and this request only reads. Send it as POST to …/records:read, "
+                "or read with a consumer group."
+            )
         return cls(OnPoison.ROW if action is None else OnPoison(action), topic or None)
 
 

@@ -54,7 +54,9 @@ async def read_partition(topic: str, partition: str, request: Request) -> Respon
         limit=ROWS_MAX,
         bytes_max=min(bytes_max, settings.consumer_request_max_bytes),
         wait_seconds=(settings.consumer_request_timeout_ms if timeout_ms is None else timeout_ms) / 1000,
-        poison=PoisonPolicy.read(text_query(request, "on_poison"), text_query(request, "dead_letter_topic"), settings),
+        poison=PoisonPolicy.read(
+            text_query(request, "on_poison"), text_query(request, "dead_letter_topic"), settings, may_write=False
+        ),
         v2=True,
         page=True,
     )

@@ -71,7 +71,7 @@ async def _consume(socket: WebSocket, cluster_id: str, topic: str, partition: st
             raise BadRequest(f"{partition[:40]!r} is not a partition.")
         await services.identity.check(cluster_id)
         services.readers.admit()
-        spec = read_spec(socket, services, page=False)
+        spec = read_spec(socket, services, page=False, may_write=False)
         spec = replace(spec, follow="follow" not in socket.query_params or flag_query(socket, "follow"))
         plan = await read_plan(socket, services, topic, None if partition is None else int(partition), spec)
     except ProxyError as error:

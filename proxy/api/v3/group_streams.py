@@ -92,7 +92,7 @@ async def take_acknowledgement(stream: GroupStream, body: Any) -> dict[str, Any]
 
 async def open_stream(request: HTTPConnection, services: Services, group: str) -> GroupStream:
     """Raises BadRequest, TopicNotFound, TooManyRequests."""
-    spec = read_spec(request, services, page=False)
+    spec = read_spec(request, services, page=False, may_write=True)
     reset = one_of_query(request, "auto_offset_reset", ("earliest", "latest", "none"))
     level = one_of_query(request, "isolation_level", ("read_uncommitted", "read_committed"))
     most = int_query(request, "max_unacked", minimum=1, maximum=UNACKNOWLEDGED_MAX) or UNACKNOWLEDGED

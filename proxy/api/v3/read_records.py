@@ -1,6 +1,6 @@
 """GET /v3/clusters/{id}/topics/{topic}/records and …/partitions/{partition}/records: stateless reads.
 
-An extension of Confluent's v3 API.
+An extension of Confluent's v3 API. `POST …/records:read` is the same read. Only POST may write dead letters.
 
 | Accept | response |
 |---|---|
@@ -55,11 +55,13 @@ router: Final = APIRouter()
 
 
 @router.get("/v3/clusters/{cluster_id}/topics/{topic}/records")
+@router.post("/v3/clusters/{cluster_id}/topics/{topic}/records:read")
 async def read_topic(cluster_id: str, topic: str, request: Request) -> Response:
     return await _read(request, cluster_id, topic, None)
 
 
 @router.get("/v3/clusters/{cluster_id}/topics/{topic}/partitions/{partition}/records")
+@router.post("/v3/clusters/{cluster_id}/topics/{topic}/partitions/{partition}/records:read")
 async def read_partition(cluster_id: str, topic: str, partition: str, request: Request) -> Response:
     if not (partition.isascii() and partition.isdigit() and len(partition) < 10):
         raise BadRequest(f"{partition[:40]!r} is not a partition.")
@@ -71,7 +73,7 @@ async def _read(request: Request, cluster_id: str, topic: str, partition: int | 
     media_type = negotiate(request.headers.get("accept", ""), (JSON, NDJSON, EVENT_STREAM))
     if media_type is None:
         raise NotAcceptable
-    spec = read_spec(request, services, page=media_type == JSON)
+    spec = read_spec(request, services, page=media_type == JSON, may_write=request.method == "POST")
     await services.identity.check(cluster_id)
     plan = await read_plan(request, services, topic, partition, spec)
     stream = RecordStream(services.readers, topic, plan, spec)
@@ -91,8 +93,8 @@ async def _read(request: Request, cluster_id: str, topic: str, partition: int | 
     )
 
 
-def read_spec(request: HTTPConnection, services: Services, *, page: bool) -> ReadSpec:
-    """Raises BadRequest."""
+def read_spec(request: HTTPConnection, services: Services, *, page: bool, may_write: bool) -> ReadSpec:
+    """`may_write`: whether the request may write dead letters. Raises BadRequest."""
     settings = services.settings
     limit = int_query(request, "limit", minimum=1)
     bytes_max = int_query(request, "max_bytes", minimum=1)
@@ -116,7 +118,9 @@ def read_spec(request: HTTPConnection, services: Services, *, page: bool) -> Rea
         wait_seconds=timeout_ms / 1000,
         scan_seconds=max(SCAN_SECONDS_MAX, timeout_ms / 1000) if page else None,
         predicate=compile_filter(request.query_params.getlist("filter")),
-        poison=PoisonPolicy.read(text_query(request, "on_poison"), text_query(request, "dead_letter_topic"), settings),
+        poison=PoisonPolicy.read(
+            text_query(request, "on_poison"), text_query(request, "dead_letter_topic"), settings, may_write=may_write
+        ),
         isolation=Isolation.READ_COMMITTED if level == "read_committed" else Isolation.READ_UNCOMMITTED,
         heartbeat_seconds=settings.stream_heartbeat_ms / 1000,
         page=page,

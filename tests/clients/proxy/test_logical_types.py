@@ -105,7 +105,9 @@ def test_a_value_that_does_not_fit_is_rejected_with_its_field(http: httpx.Client
         answer = produce_v2(http, "rejected", NATIVE | {field: value}, "?logical=native")
         assert answer.status_code == 422
         assert field in answer.json()["message"]
-    assert produce_v2(http, "rejected", NATIVE, "?logical=java").status_code == 400
+    for query in ("?logical=java", "?other=%C3%94%F3&logical=%C3%94", "?logical=%ff&logical=%00"):
+        assert produce_v2(http, "rejected", NATIVE, query).status_code == 400
+    assert produce_v2(http, "rejected", AVRO, "?other=%C3%94%F3&logical=avro").status_code == 200
 
 
 def test_a_decimal_that_looks_like_a_number_has_a_warning(http: httpx.Client) -> None:

@@ -125,6 +125,22 @@ def test_dead_letters_are_written_before_the_poison_counts_as_read(api: Api) -> 
     assert told["headgate.dead_letter.reason"] == "CORRUPT"
 
 
+def test_stateless_reads_write_dead_letters_only_with_post(api: Api) -> None:
+    topic, letters = api.topic(), api.topic()
+    api.produce_bytes(topic, b"1", b"{", b"2")
+    query = f"?format=json&on_poison=dead_letter&dead_letter_topic={letters}"
+    for path in (f"{api.base}/topics/{topic}/records", f"{api.base}/topics/{topic}/partitions/0/records"):
+        refused = api.client.get(path + query)
+        assert refused.status_code == 400
+        assert "records:read" in refused.json()["message"]
+    v2 = api.client.get(f"/topics/{topic}/partitions/0/records{query}&offset=0", headers={"Accept": JSON})
+    assert v2.status_code == 400
+    answer = api.client.post(f"{api.base}/topics/{topic}/records:read{query}")
+    assert [row["value"]["data"] for row in answer.json()["data"]] == [1, 2]
+    (letter,) = api.page(letters, "format=binary")["data"]
+    assert base64.b64decode(letter["value"]["data"]) == b"{"
+
+
 def test_a_payload_in_another_schema_language_is_poison(api: Api, schema_id: int) -> None:
     topic = api.topic()
     api.produce_bytes(topic, frame(schema_id, AL))
