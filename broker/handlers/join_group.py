@@ -10,7 +10,7 @@ Deviations:
   Kafka: 3000 in the code, 0 in the default configuration file.
   Headgate: 0. The first member starts at once, and later members cause a rebalance.
 - A protocol that occurs twice
-  Kafka: Keeps both entries.
+  Kafka: Never responds.
   Headgate: Keeps the first entry.
 - More than 1,000 protocols
   Kafka: Accepts them.

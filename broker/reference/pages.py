@@ -83,6 +83,9 @@ def deviations_page(apis: Iterable[ServedApi]) -> str:
         _WRITTEN,
         "Headgate's broker implements the Kafka protocol on one node. APIs that this page does not list behave like "
         "Kafka's.\n",
+        "The wire tests record most of these responses of Kafka (`tests/wire/golden`). The other cells follow Kafka's\n"
+        "documentation and source code, mainly for requests that Kafka never answers, destructive or very large\n"
+        "requests, transactions, and clusters of several brokers.\n",
         "## Not supported\n",
         "- Transactions\n"
         "- Compaction of topics\n"

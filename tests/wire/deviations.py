@@ -47,11 +47,99 @@ _WHOLE_ANSWER = {
     "topics.0.name": None,
 }
 
+_AREA = "documented_deviations"
+_ONE_ENTRY = (
+    "an item that occurs twice in a request is answered once, because a short request could cause a large response"
+)
+_OTHER_CONFIGS = "groups and client metrics have no configs, unknown broker configs are errors, threads are not limited"
+_OFFSETS = {"partition_index": 0, "committed_offset": 5, "committed_leader_epoch": -1, "metadata": "note"}
+
+
+def _config_changes(label: str, code: str) -> dict[tuple[str, str, str], Deviation]:
+    """The result of a config change that Kafka accepts or rejects, for both APIs."""
+    result = {"responses.0.error_code": code, "responses.0.error_message": None if code == "NONE" else "said"}
+    apis = ("incremental_alter_configs v1", "alter_configs v2")
+    return {(_AREA, "configs", f"{api}: {label}"): Deviation(_OTHER_CONFIGS, result) for api in apis}
+
+
 # Keyed by area, scenario and step.
 DEVIATIONS: Mapping[tuple[str, str, str], Deviation] = {
     ("configs", "wrong_changes", "incremental_alter_configs v1: no such operation"): Deviation(
         _NO_INTERNAL_ERROR,
         {"responses.0.error_code": "INVALID_REQUEST", "responses.0.error_message": "said"},
+    ),
+    **_config_changes("a group", "INVALID_CONFIG"),
+    **_config_changes("client metrics", "INVALID_REQUEST"),
+    **_config_changes("an unknown config of a broker", "INVALID_REQUEST"),
+    **_config_changes("four times as many threads", "NONE"),
+    (_AREA, "configs", "describe_configs v4: an item with spaces"): Deviation(
+        "spaces around the items of a list are removed", {"value": "delete"}
+    ),
+    (_AREA, "duplicates", "offset_fetch v9: a group twice"): Deviation(
+        _ONE_ENTRY,
+        {
+            "groups": [
+                {
+                    "group_id": "named-twice",
+                    "topics": [{"name": "named-twice", "partitions": [{**_OFFSETS, "error_code": "NONE"}]}],
+                    "error_code": "NONE",
+                }
+            ]
+        },
+    ),
+    (_AREA, "duplicates", "describe_groups v5: a group twice"): Deviation(
+        _ONE_ENTRY,
+        {
+            "groups": [
+                {
+                    "error_code": "NONE",
+                    "group_id": "named-twice",
+                    "group_state": "Empty",
+                    "protocol_type": "",
+                    "protocol_data": "",
+                    "members": [],
+                    "authorized_operations": -(2**31),
+                }
+            ]
+        },
+    ),
+    (_AREA, "duplicates", "describe_producers v0: twice"): Deviation(
+        _ONE_ENTRY,
+        {
+            "topics.0.partitions": [
+                {"partition_index": 0, "error_code": "NONE", "error_message": None, "active_producers": []}
+            ]
+        },
+    ),
+    (_AREA, "lookups", "list_offsets v7: an unknown isolation level"): Deviation(
+        _LENIENT,
+        {
+            "topics.0.partitions.0.error_code": "NONE",
+            "topics.0.partitions.0.leader_epoch": 0,
+            "topics.0.partitions.0.offset": 2,
+        },
+    ),
+    (_AREA, "lookups", "list_offsets v7: the maximum timestamp of a deleted record"): Deviation(
+        "the maximum timestamp of a deleted record belongs to the log start offset", {"topics.0.partitions.0.offset": 1}
+    ),
+    (_AREA, "protocols_of_a_member", "join_group v3: 1,001 protocols"): Deviation(
+        "a member has at most 1,000 protocols", {"error_code": "INVALID_REQUEST"}
+    ),
+    (_AREA, "topics", "create_topics v4: two names that collide"): Deviation(
+        "names that collide are rejected in one request as in two",
+        {
+            "topics": [
+                {"name": "collides_here", "error_code": "INVALID_TOPIC_EXCEPTION", "error_message": "said"},
+                {"name": "collides.here", "error_code": "NONE", "error_message": None},
+            ]
+        },
+    ),
+    (_AREA, "topics", "create_partitions v3: more than 10,000 new partitions"): Deviation(
+        _NO_INTERNAL_ERROR, {"results.0.error_code": "POLICY_VIOLATION"}
+    ),
+    (_AREA, "topics", "describe_topic_partitions v0: an empty name"): Deviation(
+        _NO_INTERNAL_ERROR,
+        {"topics.0.error_code": "INVALID_TOPIC_EXCEPTION", "topics.0.topic_authorized_operations": 3576},
     ),
     ("fetching", "limits_on_bytes", "fetch v11: negative limits"): Deviation(
         _LENIENT, {"batches": [[0, "NONE", [0]], [1, "NONE", []]]}

@@ -18,6 +18,7 @@ GOLDEN = Path(__file__).with_name("golden")
 AREAS = (
     "acls",
     "configs",
+    "documented_deviations",
     "fetching",
     "framing",
     "groups",
