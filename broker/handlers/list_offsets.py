@@ -22,6 +22,7 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.log.page_cache import ColdRead
 from headgate.broker.log.partition_log import PartitionLog
+from headgate.broker.log.time_search import Found, Searched, UnsearchedBatch
 from headgate.broker.node.broker import Broker
 from headgate.broker.node.error_codes import code_of
 from headgate.broker.protocol.outcomes import Answer
@@ -69,24 +70,36 @@ def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest)
 
 
 def _answer(broker: Broker, context: RequestContext, name: str, asked: ListOffsetsPartition) -> WaitingWork[Answer]:
-    """Look up one partition. If data is cold, let a thread read it and start the lookup again."""
-    for cold_round in range(cold_rounds_max + 1):
+    """Look up one partition. Let a thread read cold data and search large batches, then start the lookup again."""
+    searched: Searched = {}
+    cold_rounds = 0
+    while True:
         try:
-            return _answer_now(broker, context, name, asked, wait=cold_round == cold_rounds_max)
+            return _answer_now(broker, context, name, asked, searched, wait=cold_rounds >= cold_rounds_max)
         except ColdRead as cold:
+            cold_rounds += 1
             loaded: Deferred[None] = Deferred()
             try:
                 broker.cold_reads.load((cold,), partial(loaded.complete, None))
             except OSError:
-                break
+                cold_rounds = cold_rounds_max
+                continue
             yield loaded
-    return _answer_now(broker, context, name, asked, wait=True)
+        except UnsearchedBatch as unsearched:
+            search = unsearched.search
+            yield broker.record_checks.run(search.run).map(partial(searched.__setitem__, search))
 
 
 def _answer_now(
-    broker: Broker, context: RequestContext, name: str, asked: ListOffsetsPartition, *, wait: bool
+    broker: Broker,
+    context: RequestContext,
+    name: str,
+    asked: ListOffsetsPartition,
+    searched: Searched,
+    *,
+    wait: bool,
 ) -> Answer:
-    """Look up one partition. If `wait` is False, raises ColdRead instead of waiting for the disk."""
+    """Look up one partition. Raises UnsearchedBatch. Without `wait`, raises ColdRead."""
     if asked.timestamp < 0 and context.api_version < _SINCE_VERSION.get(asked.timestamp, NEVER):
         return {"error_code": ErrorCode.unsupported_version, **_UNKNOWN}
     topic = broker.topics.find(name)
@@ -98,7 +111,7 @@ def _answer_now(
         fenced = epoch < log.leader_epoch
         return {"error_code": ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch, **_UNKNOWN}
     try:
-        found = _find(log, asked.timestamp, wait=wait)
+        found = _find(log, asked.timestamp, searched, wait=wait)
     except InvalidBatch:
         return {"error_code": ErrorCode.corrupt_message, **_UNKNOWN}
     except (StorageError, OSError) as error:
@@ -114,14 +127,14 @@ def _answer_now(
     }
 
 
-def _find(log: PartitionLog, timestamp: int, *, wait: bool) -> tuple[int, int] | None:
+def _find(log: PartitionLog, timestamp: int, searched: Searched, *, wait: bool) -> Found:
     """Return the offset and its timestamp, or None."""
     if timestamp == LATEST:
         return log.high_watermark, -1
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.log_start_offset, -1
     if timestamp == LARGEST_TIMESTAMP:
-        return log.offset_of_largest_timestamp(wait=wait)
+        return log.offset_of_largest_timestamp(wait=wait, searched=searched)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return None
-    return log.offset_for_timestamp(timestamp, wait=wait)
+    return log.offset_for_timestamp(timestamp, wait=wait, searched=searched)

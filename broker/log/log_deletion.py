@@ -64,7 +64,12 @@ def confirm_times(log: "PartitionLog", now_ms: int) -> Iterator[None]:
     oldest = log.segments[0]
     if oldest.size_bytes == 0 or oldest.has_confirmed_times or not log.settings.deletes_old_segments:
         return
-    if len(log.segments) > 1:
+    if len(log.segments) > 1 and oldest.largest_timestamp < 0:
+        found = oldest.read_indexes()
+        if found is None or found[1].last()[0] < 0:
+            # No index has the timestamps. A rebuild of the indexes would block the event loop.
+            yield from _read_times(oldest)
+            return
         oldest.load_times()
     if _is_expired(log, oldest, now_ms):
         yield from _read_times(oldest)
@@ -98,8 +103,6 @@ def remove_old_segments(log: "PartitionLog", now_ms: int, segments_max: int) -> 
         if oldest.size_bytes == 0:
             return removed
         is_last = len(log.segments) == 1
-        if not is_last:
-            oldest.load_times()
         expired = oldest.has_confirmed_times and _is_expired(log, oldest, now_ms)
         surplus = settings.retention_bytes >= 0 and total - oldest.size_bytes >= settings.retention_bytes
         end = log.log_end_offset if is_last else log.segments[1].base_offset

@@ -28,13 +28,17 @@ class ReadableFile(Protocol):
 
 
 class ColdRead(Exception):
-    """The range is not in the page cache, so a read would wait for the disk."""
+    """The range is not in the page cache, so a read would wait for the disk.
 
-    def __init__(self, file: ReadableFile, position: int, length: int) -> None:
+    `work` is other work that would block the event loop. The thread runs it after the read. It must not raise.
+    """
+
+    def __init__(self, file: ReadableFile, position: int, length: int, work: Callable[[], None] | None = None) -> None:
         super().__init__(f"{length} bytes at {position} are not in the page cache")
         self.file = file
         self.position = position
         self.length = length
+        self.work = work
 
     @property
     def end(self) -> int:
@@ -82,10 +86,13 @@ def read_cached(descriptor: Descriptor, position: int, length: int) -> bytes | b
 class PendingRead:
     """Ranges that a thread will read or is reading."""
 
-    __slots__ = ("_done", "is_cancelled", "ranges")
+    __slots__ = ("_done", "is_cancelled", "ranges", "work")
 
-    def __init__(self, ranges: list[tuple[Descriptor, int, int]], done: Callable[[], None]) -> None:
+    def __init__(
+        self, ranges: list[tuple[Descriptor, int, int]], work: list[Callable[[], None]], done: Callable[[], None]
+    ) -> None:
         self.ranges = ranges
+        self.work = work
         self.is_cancelled = False
         self._done = done
 
@@ -115,7 +122,11 @@ class ColdReads:
 
         Does not report failed reads: the caller reads again and gets the error then.
         """
-        pending = PendingRead([(cold.file.descriptor(), cold.position, cold.length) for cold in ranges], done)
+        pending = PendingRead(
+            [(cold.file.descriptor(), cold.position, cold.length) for cold in ranges],
+            [cold.work for cold in ranges if cold.work is not None],
+            done,
+        )
         self._threads.start()
         self._threads.submit(pending)
         return pending
@@ -129,6 +140,8 @@ class ColdReads:
             ranges, pending.ranges = pending.ranges, []
             while ranges and not pending.is_cancelled:
                 self.read(*ranges.pop(), scratch)
+            while pending.work and not pending.is_cancelled:
+                pending.work.pop()()
             # Drop the descriptors before the event loop continues.
             ranges.clear()
             self._post(pending.finish)

@@ -24,7 +24,7 @@ from headgate.broker.log.scan import scan
 from headgate.broker.log.segment import Segment
 from headgate.broker.log.segment_manifest import write_manifest
 from headgate.broker.log.snapshots import write_snapshot
-from headgate.broker.log.time_search import find_largest_timestamp, find_timestamp
+from headgate.broker.log.time_search import Found, Searched, find_largest_timestamp, find_timestamp
 from headgate.broker.log.topic_settings import TopicSettings
 from headgate.broker.runtime.errors import StorageError
 from headgate.wire.buffer import Buffer
@@ -316,13 +316,13 @@ class PartitionLog:
                 if found.header is not None and found.header.last_offset >= offset:
                     yield segment, found.position, found.header
 
-    def offset_for_timestamp(self, timestamp: int, *, wait: bool = True) -> tuple[int, int] | None:
+    def offset_for_timestamp(self, timestamp: int, *, wait: bool = True, searched: Searched | None = None) -> Found:
         """Return (offset, timestamp) of the first visible record at `timestamp` or later."""
-        return find_timestamp(self, timestamp, wait=wait)
+        return find_timestamp(self, timestamp, wait=wait, searched=searched)
 
-    def offset_of_largest_timestamp(self, *, wait: bool = True) -> tuple[int, int] | None:
+    def offset_of_largest_timestamp(self, *, wait: bool = True, searched: Searched | None = None) -> Found:
         """Return (offset, timestamp) of the visible record with the largest timestamp."""
-        return find_largest_timestamp(self, wait=wait)
+        return find_largest_timestamp(self, wait=wait, searched=searched)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """Return (largest epoch at or before `epoch`, first offset after it), or (-1, -1) for an unknown epoch."""

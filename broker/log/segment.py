@@ -13,9 +13,11 @@ from crc32c import crc32c
 
 from headgate.broker.log.files import LogFile, remove_file
 from headgate.broker.log.index import OffsetIndex, TimeIndex, read_entries, require_cached, write_entries
+from headgate.broker.log.index_rebuild import IndexRebuild
 from headgate.broker.log.page_cache import ColdRead
 from headgate.broker.log.region import Region
 from headgate.broker.log.scan import chunk_bytes, scan
+from headgate.broker.log.verified_ranges import VerifiedRanges
 from headgate.broker.runtime.errors import StorageError
 from headgate.wire.errors import CorruptBatch
 from headgate.wire.record_batch import BOUNDS, HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader, read_header
@@ -39,6 +41,7 @@ class Segment:
         "_file",
         "_index",
         "_is_discarded",
+        "_rebuild",
         "_since_index_bytes",
         "_time_index",
         "_verified",
@@ -55,7 +58,9 @@ class Segment:
         "size_bytes",
     )
 
-    def __init__(self, directory: Path, base_offset: int, created_ms: int, size_bytes: int = 0) -> None:
+    def __init__(
+        self, directory: Path, base_offset: int, created_ms: int, size_bytes: int = 0, file: LogFile | None = None
+    ) -> None:
         self.directory = directory
         self.base_offset = base_offset
         self.created_ms = created_ms
@@ -70,9 +75,10 @@ class Segment:
         self.is_damaged = False
         """A batch is damaged. It may have had a larger timestamp than the known one."""
         self.index_checksums: IndexChecksums = None
-        self._verified: list[tuple[int, int]] = []
+        self._verified = VerifiedRanges()
+        self._rebuild: IndexRebuild | None = None
         self._since_index_bytes = 0
-        self._file: LogFile | None = None
+        self._file = file
         self._is_discarded = False
         self._index: OffsetIndex | None = OffsetIndex() if size_bytes == 0 else None
         self._time_index: TimeIndex | None = TimeIndex() if size_bytes == 0 else None
@@ -149,7 +155,7 @@ class Segment:
         relative, position = self.index.floor(offset - self.base_offset)
         chunk = self._lookup(position, wait=wait)
         if position and not _begins_with(chunk, self.base_offset + relative):
-            self.rebuild_indexes()
+            self.rebuild_indexes(wait=wait)
             relative, position = self.index.floor(offset - self.base_offset)
             chunk = self._lookup(position, wait=wait)
         if position < self.own_from:
@@ -186,7 +192,7 @@ class Segment:
         if position and not wait:
             self.file.require_cached(position, min(HEADER_BYTES, self.size_bytes - position))
         if position and not self.leads_to(position, self.base_offset + relative):
-            self.rebuild_indexes()
+            self.rebuild_indexes(wait=wait)
             relative, position = self.index.floor(max(offset - self.base_offset, 0))
         return self.base_offset + relative, position
 
@@ -251,11 +257,9 @@ class Segment:
 
     def _verify(self, position: int, length: int, base_offset: int, first: int, *, wait: bool) -> int:
         """Verify the batches of a range once. Returns the length up to the first damaged batch or the limit."""
-        for start, end in self._verified:
-            if start <= position < end:
-                if position + length <= end or end >= self.own_from:
-                    return length
-                return end - position
+        verified_end = self._verified.end_at(position)
+        if verified_end is not None:
+            return length if verified_end >= min(position + length, self.own_from) else verified_end - position
         wanted = min(position + length, self.own_from)
         end = min(position + max(first, verified_bytes_max), wanted)
         if not wait:
@@ -269,22 +273,30 @@ class Segment:
             done = found.end
             if done >= end:
                 break
-        self._remember_verified(position, done)
+        self._verified.add(position, done)
         return length if done >= wanted else done - position
 
-    def _remember_verified(self, start: int, end: int) -> None:
-        merged = []
-        for known_start, known_end in self._verified:
-            if known_end < start or known_start > end:
-                merged.append((known_start, known_end))
-            else:
-                start, end = min(start, known_start), max(end, known_end)
-        merged.append((start, end))
-        merged.sort()
-        self._verified = merged
+    def rebuild_indexes(self, *, wait: bool = True) -> None:
+        """Rebuild the indexes. Without `wait`, raises ColdRead: the next call uses the result of the thread."""
+        rebuild, self._rebuild = self._rebuild, None
+        if wait:
+            self.scan_indexes()
+        else:
+            if rebuild is None or rebuild.is_outdated:
+                rebuild = IndexRebuild(self)
+            if not rebuild.is_done:
+                self._rebuild = rebuild
+                raise ColdRead(self.file, 0, 0, rebuild.run)
+            rebuild.apply()
+        try:
+            self.write_indexes()
+        except StorageError as error:
+            if not error.recoverable:
+                raise
+            logger.warning("%s: the rebuilt indexes are not stored: %s", self.directory.name, error)
 
-    def rebuild_indexes(self) -> None:
-        """Rebuild the indexes from the batches with matching checksums."""
+    def scan_indexes(self) -> None:
+        """Read the indexes from the batches with matching checksums."""
         self._index, self._time_index = OffsetIndex(), TimeIndex()
         self._since_index_bytes = 0
         self.largest_timestamp, self.largest_timestamp_offset = -1, self.base_offset
@@ -295,12 +307,6 @@ class Segment:
             else:
                 self.is_damaged = True
         self.has_confirmed_times = True
-        try:
-            self.write_indexes()
-        except StorageError as error:
-            if not error.recoverable:
-                raise
-            logger.warning("%s: the rebuilt indexes are not stored: %s", self.directory.name, error)
 
     def read_indexes(self) -> tuple[OffsetIndex, TimeIndex] | None:
         """Return the indexes on disk, or None if they are missing or damaged."""
@@ -312,17 +318,18 @@ class Segment:
         index, time_index = OffsetIndex.read(offsets, self.size_bytes), TimeIndex(times)
         return (index, time_index) if index is not None and time_index.is_sane() else None
 
-    def _load_indexes(self) -> None:
+    def _load_indexes(self, *, wait: bool = True) -> None:
         found = self.read_indexes()
         if found is None:
-            self.rebuild_indexes()
+            self.rebuild_indexes(wait=wait)
         else:
             self._index, self._time_index = found
 
     def require_indexes(self) -> None:
-        """Raise ColdRead if the indexes are not in memory and reading them would wait for the disk."""
+        """Load the indexes. Raises ColdRead if this would wait for the disk or if they must be rebuilt."""
         if self._index is None or self._time_index is None:
             require_cached(self.path("index"), self.path("timeindex"))
+            self._load_indexes(wait=False)
 
     def load_times(self, *, wait: bool = True) -> None:
         """Load the largest timestamp of a sealed segment from its time index, for retention and lookups."""
@@ -330,10 +337,10 @@ class Segment:
             if not wait:
                 self.require_indexes()
             timestamp, relative = self.time_index.last()
-            if timestamp < 0:
-                self.rebuild_indexes()
-            else:
+            if timestamp >= 0:
                 self.largest_timestamp, self.largest_timestamp_offset = timestamp, self.base_offset + relative
+            elif not self.has_confirmed_times:
+                self.rebuild_indexes(wait=wait)
 
     def write_indexes(self) -> None:
         if self._index is None or self._time_index is None:
