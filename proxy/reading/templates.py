@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import orjson
 
 from headgate.proxy.reading.formats import ReadFormat
-from headgate.proxy.reading.json_validation import are_json
+from headgate.proxy.reading.json_validation import json_lines
 from headgate.proxy.reading.payloads import KafkaRecord, Render, Side, one_line
 from headgate.serdes import Poison
 
@@ -66,17 +66,12 @@ def _render_column(
 ) -> Template | None:
     if payloads is None:
         return [b"null"]
-    if wanted in _JSON_FORMATS and are_json(payloads):
-        return [json_prefix, _one_line_each(payloads), json_suffix]
+    if wanted in _JSON_FORMATS and (lines := json_lines(payloads)) is not None:
+        return [json_prefix, lines, json_suffix]
     if wanted is ReadFormat.JSON:
         return None
     texts: list[Any] = [render(payload, ()) for payload in payloads]
-    return None if Poison in set(map(type, texts)) else [_one_line_each(texts)]
-
-
-def _one_line_each(texts: list[bytes]) -> list[bytes]:
-    text = b"".join(texts)
-    return list(map(one_line, texts)) if b"\n" in text or b"\r" in text else texts
+    return None if Poison in set(map(type, texts)) else [list(map(one_line, texts))]
 
 
 def decimal_column(numbers: list[int]) -> list[bytes]:

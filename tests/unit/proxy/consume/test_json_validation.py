@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from headgate.proxy.reading import json_validation
-from headgate.proxy.reading.json_validation import SHORT_BYTES_MAX, are_json
+from headgate.proxy.reading.json_validation import SHORT_BYTES_MAX, json_lines
 
 VALUES: Final = (0, -1, 1.5, 1e10, 1e300, -0.0, 10**20, 2**63, None, True, False, "", "a", "5e999", "1e999,", "é", "\n")
 CHARACTERS: Final = b'{}[]",:0123456789.eE+-truefalsn \t\n\r\x00\x1f\x7f\\u"\xc3\xa9\xff'
@@ -22,6 +22,10 @@ def accepts(text: bytes) -> bool:
     except orjson.JSONDecodeError:
         return False
     return True
+
+
+def are_json(texts: Sequence[bytes]) -> bool:
+    return json_lines(list(texts)) is not None
 
 
 def value(random_source: random.Random, depth: int) -> Any:
@@ -92,3 +96,9 @@ def test_common_texts_need_no_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_validation, "orjson", SimpleNamespace(JSONDecodeError=orjson.JSONDecodeError))
     uuid = b'{"id":"5e4a3e10-1e99-4e12-8e00-0123456789ab","unit":"EUR","amount":1.5e3}'
     assert are_json([uuid, '"é"'.encode(), b"-12", b" [true, null] "])
+
+
+def test_line_breaks_between_tokens_become_spaces() -> None:
+    texts = [b'{\r\n"a":\n1}', b'"\\n"', b"1"]
+    assert json_lines(texts) == [b'{  "a": 1}', b'"\\n"', b"1"]
+    assert json_lines(texts[1:]) == texts[1:]
