@@ -138,7 +138,7 @@ PACKAGES: dict[str, Package] = {
         ("openapi",),
         layers=(
             ("asgi", "errors", "settings"),
-            ("hosts", "responses", "request_body", "http_protocol"),
+            ("hosts", "responses", "request_body", "http_protocol", "metrics"),
             ("cors", "forwarded", "response_cache", "exception_handlers", "connection"),
             ("access", "repeated_requests"),
             ("application",),

@@ -1,4 +1,4 @@
-"""The outermost ASGI layer of every HTTP API: access check and CORS.
+"""The outermost ASGI layer of every HTTP API: access check, metrics and CORS.
 
 Requests pass `Application`, then the API's fast path (plain ASGI, for hot and cached requests), then FastAPI.
 """
@@ -12,7 +12,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from headgate.web.access import Access
 from headgate.web.asgi import App, Receive, Scope, Send
 from headgate.web.http_protocol import BoundedHttpProtocol
+from headgate.web.metrics import MEDIA_TYPE, PATH, HttpMetrics
 from headgate.web.response_cache import REMEMBER
+from headgate.web.responses import send_response
 
 
 class Application:
@@ -24,6 +26,7 @@ class Application:
         *,
         routes: Iterable[Route],
         begin_stop: Callable[[], None],
+        metrics: HttpMetrics,
         http_protocol: type[HttpToolsProtocol] = BoundedHttpProtocol,
     ) -> None:
         """`media_type_of` returns the media type of error responses. `routes` are the routes of FastAPI.
@@ -35,17 +38,36 @@ class Application:
         self._media_type_of = media_type_of
         self.routes = tuple(routes)
         self.begin_stop = begin_stop
+        self.metrics = metrics
         self.http_protocol = http_protocol
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
+            self.metrics.watch_event_loop()
             await self._app(scope, receive, send)
             return
         refusal = self._access.refusal(scope)
         if refusal is not None:
+            self.metrics.refused(refusal.status)
             await refusal.send(scope, send, self._media_type_of(scope))
             return
-        if self._access.cors.is_on and scope["type"] == "http":
+        if scope["type"] == "http":
+            await self._count(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == PATH and scope["method"] in ("GET", "HEAD"):
+            await send_response(send, 200, self.metrics.render(), MEDIA_TYPE)
+            return
+        send = self.metrics.begin(scope, send)
+        try:
+            await self._serve(scope, receive, send)
+        finally:
+            self.metrics.end()
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._access.cors.is_on:
             if await self._access.cors.answer_preflight(scope, send):
                 return
             send = self._access.cors.marked(scope, send)

@@ -12,6 +12,7 @@ from headgate.proxy.api.errors import error_headers, media_type_of, status_of
 from headgate.proxy.api.escaped_paths import restore_slashes
 from headgate.proxy.api.fast_path import PRODUCE_PATHS, FastPath
 from headgate.proxy.api.forwarding import Forwarding
+from headgate.proxy.api.metrics import proxy_metrics
 from headgate.proxy.api.v2 import consumers as v2_consumers
 from headgate.proxy.api.v2 import read_records as v2_read_records
 from headgate.proxy.api.v2 import topics as v2_topics
@@ -34,6 +35,7 @@ from headgate.web.application import Application, methods_of, routes_of
 from headgate.web.asgi import Scope
 from headgate.web.connection import AbortableHttpProtocol
 from headgate.web.exception_handlers import exception_handlers
+from headgate.web.metrics import HttpMetrics
 
 
 def create_app(settings: ProxySettings, listen_host: str = "127.0.0.1") -> Application:
@@ -81,6 +83,7 @@ def create_app(settings: ProxySettings, listen_host: str = "127.0.0.1") -> Appli
         media_type_of,
         routes=routes_of(app),
         begin_stop=services.begin_stop,
+        metrics=HttpMetrics("proxy", lambda: proxy_metrics(services)),
         http_protocol=AbortableHttpProtocol,
     )
     return application

@@ -6,6 +6,7 @@ JSON payloads are copied into rows unchanged. `proxy.reading.rows` removes line 
 
 import asyncio
 from binascii import b2a_base64
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
@@ -127,6 +128,8 @@ class Payloads:
         self._deserializer = AsyncDeserializer(registry)
         self._readers: dict[bool, dict[SchemaKey, SchemaReader]] = {False: {}, True: {}}
         """By `native_logical` and schema."""
+        self.poison: Counter[Reason] = Counter()
+        """Records that could not be decoded, for metrics."""
 
     def sides(self, formats: Formats) -> "Sides":
         return Sides(self, formats, self._readers[formats.native_logical])

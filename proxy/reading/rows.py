@@ -218,6 +218,7 @@ async def make_rows(
                 made = make(topic, partition, taken)
                 if not await sides.look_up():
                     break
+            payloads.poison.update(row.poison.reason for row in made.rows if isinstance(row, PoisonRow))
             parts.append([one_line(row) if type(row) is bytes else row for row in made.rows])
             offsets += made.offsets
     return Rows(parts, offsets)

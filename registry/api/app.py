@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from headgate.openapi.media_types import REGISTRY_V1
 from headgate.registry.api.errors import HttpError, headers_of, status_of
 from headgate.registry.api.fast_path import FastPath, response_type_of
+from headgate.registry.api.metrics import registry_metrics
 from headgate.registry.api.routes import (
     associations,
     compatibility,
@@ -25,6 +26,7 @@ from headgate.registry.service.registry import Registry
 from headgate.web.access import Access
 from headgate.web.application import Application, methods_of, routes_of
 from headgate.web.exception_handlers import exception_handlers, without_framework
+from headgate.web.metrics import HttpMetrics
 from headgate.web.repeated_requests import RepeatedRequests
 from headgate.web.settings import AccessSettings
 
@@ -59,12 +61,14 @@ def create_app(registry: Registry, access: AccessSettings | None = None) -> Appl
     )
     for module in (schemas, subjects, compatibility, settings, associations, dek_registry, server, extensions):
         app.include_router(module.routes(api))
+    repeated = RepeatedRequests()
     application = Application(
         FastPath(app, api.cache, without_framework(subjects.registering(api), handlers)),
         checked,
         response_type_of,
         routes=routes_of(app),
         begin_stop=api.begin_stop,
-        http_protocol=RepeatedRequests().protocol(),
+        metrics=HttpMetrics("registry", lambda: registry_metrics(repeated)),
+        http_protocol=repeated.protocol(),
     )
     return application

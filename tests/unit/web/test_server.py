@@ -13,6 +13,7 @@ PROGRAM = """
 import sys
 from headgate.web.access import Access
 from headgate.web.application import Application
+from headgate.web.metrics import HttpMetrics
 from headgate.web.responses import send_response
 from headgate.web.server import ServerOptions, run, serve
 from headgate.web.settings import AccessSettings
@@ -26,7 +27,12 @@ def begin_stop():
 
 async def main():
     application = Application(
-        app, Access(AccessSettings(), ""), lambda scope: "application/json", routes=(), begin_stop=begin_stop
+        app,
+        Access(AccessSettings(), ""),
+        lambda scope: "application/json",
+        routes=(),
+        begin_stop=begin_stop,
+        metrics=HttpMetrics("test"),
     )
     await serve(application, ServerOptions("127.0.0.1", 0, grace_seconds=1, stop_at_eof=True))
     print("not reached after a signal", flush=True)
