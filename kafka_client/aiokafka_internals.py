@@ -65,6 +65,7 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
       re-create a deleted topic. Only a produce may create a topic, with an explicit request.
     - If the topics change during an update, the update is repeated at once. aiokafka waits for `metadata_max_age_ms`.
     - A bootstrap address that accepts connections but never responds does not delay the others.
+    - If no known broker responds, the client asks the bootstrap addresses again (KIP-899). aiokafka never does.
     """
 
     _topics: set[str]
@@ -89,10 +90,12 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
 
     async def _handshake(self, address: Any) -> None:
         """Connect, exchange ApiVersions and authenticate. Raises aiokafka's errors."""
+        (await self._connect(address)).close()
+
+    async def _connect(self, address: Any) -> Any:
         make: Any = create_conn
         host, port, _ = address
-        connection = await make(host, port, **{name: getattr(self, f"_{name}") for name in _CONNECTION_OPTIONS})
-        connection.close()
+        return await make(host, port, **{name: getattr(self, f"_{name}") for name in _CONNECTION_OPTIONS})
 
     def force_metadata_update(self) -> Any:
         # Wake the synchronizer even if an update is in progress or overdue. aiokafka does so only without an update.
@@ -131,7 +134,11 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
             self._md_update_waiter.set_result(None)
 
     async def _metadata_update(self, cluster_metadata: Any, topics: Collection[str] | None) -> bool:
-        """Send the request to brokers in random order until one responds. Returns False if none does."""
+        """Send the request to brokers in random order until one responds. Returns False if none does.
+
+        If no known broker responds, the request goes to a bootstrap address (re-bootstrap, KIP-899): all brokers may
+        have new addresses.
+        """
         request = MetadataRequest(list(topics) if topics else None, allow_auto_topic_creation=False)
         nodes: list[Any] = [broker.nodeId for broker in self.cluster.brokers()]
         if _BOOTSTRAP in self._conns:
@@ -145,15 +152,29 @@ class MetadataClient(_Client):  # type: ignore[misc]  # aiokafka has no type hin
             except (TimeoutError, kafka.KafkaError) as error:
                 _log.warning("Metadata request to node %s failed: %r", node, error)
                 continue
-            if not metadata.brokers:
-                return False  # The node has just started and has no metadata yet.
-            cluster_metadata.update_metadata(metadata)
-            if _BOOTSTRAP in self._conns and self.cluster.brokers():
-                self._conns.pop(_BOOTSTRAP).close()
-            return True
-        _log.error("No broker of %s responded to a metadata request", nodes)
-        cluster_metadata.failed_update(None)
-        return False
+            return self._apply(cluster_metadata, metadata)
+        try:
+            metadata = await self._bootstrap_metadata(request)
+        except (TimeoutError, OSError, kafka.KafkaError) as error:
+            _log.error("No broker of %s and no bootstrap address responded to a metadata request: %r", nodes, error)
+            cluster_metadata.failed_update(None)
+            return False
+        return self._apply(cluster_metadata, metadata)
+
+    async def _bootstrap_metadata(self, request: Any) -> Any:
+        connection = await self._connect(await first_responding(self.hosts, self._handshake))
+        try:
+            return await connection.send(request)
+        finally:
+            connection.close()
+
+    def _apply(self, cluster_metadata: Any, metadata: Any) -> bool:
+        if not metadata.brokers:
+            return False  # The node has just started and has no metadata yet.
+        cluster_metadata.update_metadata(metadata)
+        if _BOOTSTRAP in self._conns and self.cluster.brokers():
+            self._conns.pop(_BOOTSTRAP).close()
+        return True
 
 
 def client_of(consumer: Any) -> Any:

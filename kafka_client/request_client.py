@@ -6,20 +6,18 @@ not, and RetriableError if the response is missing.
 """
 
 import asyncio
-import random
 from collections.abc import Mapping
 from typing import Any, Final
 
 from aiokafka import errors as kafka
 
 from headgate.kafka_client.aiokafka_errors import client_error
+from headgate.kafka_client.any_broker import send_to_any
 from headgate.kafka_client.connection import open_client
 from headgate.kafka_client.errors import NodeUnavailable, RetriableError
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.requests import Api, Request
 
-NEXT_BROKER_SECONDS: Final = 1.0
-"""How long to wait for a broker before sending the request to the next one. The last one gets the remaining time."""
 NODE_CHECK_SECONDS: Final = 1.0
 """How often to check whether a broker that has not responded yet is still a member of the cluster."""
 NODE_ATTEMPTS: Final = 2
@@ -73,7 +71,7 @@ class RequestClient:
 
     async def _send_to_known(self, client: Any, request: Request, node: int | None) -> Any:
         if node is None:
-            return await self._send_to_any(client, request)
+            return await send_to_any(client, lambda _: request, changes=request.api.changes)
         for attempt in range(NODE_ATTEMPTS):
             try:
                 return await self._send_to_node(client, request, node)
@@ -88,7 +86,7 @@ class RequestClient:
 
     async def _update_address(self, client: Any, node: int) -> None:
         """Ask another broker for the address of the node. Raises aiokafka's errors if no broker responds."""
-        brokers = (await self._send_to_any(client, _BROKERS)).brokers
+        brokers = (await send_to_any(client, lambda _: _BROKERS)).brokers
         address = next(((broker.host, broker.port) for broker in brokers if broker.node_id == node), None)
         known = client.cluster.broker_metadata(node)
         if address is None:
@@ -106,27 +104,11 @@ class RequestClient:
                 done, _ = await asyncio.wait((sending,), timeout=NODE_CHECK_SECONDS)
                 if done:
                     return sending.result()
-                brokers = (await self._send_to_any(client, _BROKERS)).brokers
+                brokers = (await send_to_any(client, lambda _: _BROKERS)).brokers
                 if all(broker.node_id != node for broker in brokers):
                     raise NodeUnavailable(f"Broker {node} left the cluster before it responded.")
         finally:
             sending.cancel()
-
-    @staticmethod
-    async def _send_to_any(client: Any, request: Request) -> Any:
-        """Returns the response of the first broker that responds. Raises the error of the last one."""
-        nodes = nodes_to_ask(client)
-        for chosen in nodes[:-1]:
-            try:
-                # Never abandon a request that changes state, because the broker may have processed it.
-                async with asyncio.timeout(None if request.api.changes else NEXT_BROKER_SECONDS):
-                    return await client.send(chosen, request)
-            except kafka.NodeNotReadyError:
-                continue
-            except (kafka.KafkaConnectionError, kafka.RequestTimedOutError, TimeoutError):
-                if request.api.changes:
-                    raise
-        return await client.send(nodes[-1], request)
 
     async def _connected(self, instead_of: Any = None) -> Any:
         async with self._connecting:
@@ -136,11 +118,3 @@ class RequestClient:
                 await self.close()
             self._client = await open_client(self._options)
             return self._client
-
-
-def nodes_to_ask(client: Any) -> list[int]:
-    """Returns all brokers in random order. Brokers with an open connection are first."""
-    nodes = [int(broker.nodeId) for broker in client.cluster.brokers()]
-    random.shuffle(nodes)
-    connected = client.connected_nodes()
-    return sorted(nodes, key=lambda node: node not in connected) or [int(client.get_random_node())]

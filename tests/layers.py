@@ -102,7 +102,7 @@ PACKAGES: dict[str, Package] = {
             ("options",),
             ("diagnosis",),
             ("aiokafka_internals", "aiokafka_errors", "requests"),
-            ("connection", "metadata"),
+            ("connection", "metadata", "any_broker"),
             ("request_client", "consumer", "producer"),
             ("admin",),
         ),

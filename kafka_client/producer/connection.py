@@ -7,6 +7,7 @@ decides about retries.
 import asyncio
 import re
 import time
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from aiokafka import errors as kafka
@@ -18,6 +19,7 @@ from aiokafka.structs import TopicPartition
 from kio.schema.errors import ErrorCode
 
 from headgate.kafka_client.aiokafka_errors import client_error
+from headgate.kafka_client.any_broker import send_to_any
 from headgate.kafka_client.connection import advertised_addresses, open_client
 from headgate.kafka_client.errors import KafkaClientError, NotAuthorized, TopicNotFound
 from headgate.kafka_client.options import ConnectionOptions
@@ -88,11 +90,7 @@ class ProducerConnection:
 
     async def _broker_creates_topics(self, client: Any) -> bool:
         """Return `auto.create.topics.enable` of a broker. True if the broker does not return this config."""
-        node = client.get_random_node()
-        try:
-            answer = await client.send(node, DescribeConfigsRequest([(_BROKER, str(node), [_AUTO_CREATE])]))
-        except Exception as error:
-            raise client_error(error) from error
+        answer = await self._ask(client, lambda node: DescribeConfigsRequest([(_BROKER, str(node), [_AUTO_CREATE])]))
         configs = [config for _, _, _, _, entries in answer.resources for config in entries]
         return not any(name == _AUTO_CREATE and value == "false" for name, value, *_ in configs)
 
@@ -132,10 +130,7 @@ class ProducerConnection:
     async def _exists(self, client: Any, topic: str, *, creates: bool = False) -> bool:
         """Request the metadata of one topic, without adding it to later metadata updates."""
         asked = MetadataRequest([topic], allow_auto_topic_creation=creates)
-        try:
-            answer = await client.send(client.get_random_node(), asked)
-        except Exception as error:
-            raise client_error(error) from error
+        answer = await self._ask(client, lambda _: asked)
         error_class = kafka.for_code(answer.topics[0][0]) if answer.topics else kafka.UnknownTopicOrPartitionError
         if error_class is kafka.TopicAuthorizationFailedError:
             raise NotAuthorized(f"Not authorized to access topic {topic}.")
@@ -172,14 +167,9 @@ class ProducerConnection:
         """Raises KafkaClientError."""
         client = await self._opened()
         deadline = time.monotonic() + self._connection.request_timeout_ms / 1000
+        asked = InitProducerIdRequest(None, -1)  # type: ignore[arg-type]  # no transactional id
         while True:
-            try:
-                answer = await client.send(
-                    client.get_random_node(),
-                    InitProducerIdRequest(None, -1),  # type: ignore[arg-type]  # no transactional id
-                )
-            except Exception as error:
-                raise client_error(error) from error
+            answer = await self._ask(client, lambda _: asked)
             error_class = kafka.for_code(answer.error_code)
             if error_class is kafka.NoError:
                 return ProducerIdentity(answer.producer_id, answer.producer_epoch)
@@ -187,6 +177,18 @@ class ProducerConnection:
                 raise client_error(error_class())
             # A broker that has just started has no producer ids yet.
             await asyncio.sleep(identity_pause_seconds)
+
+    async def _ask(self, client: Any, request_for: Callable[[int], Any]) -> Any:
+        """Return the response of any broker. A broker may process the request twice. Raises KafkaClientError."""
+        try:
+            try:
+                return await send_to_any(client, request_for)
+            except (kafka.NodeNotReadyError, kafka.KafkaConnectionError):
+                # No known broker is reachable. They may have new addresses.
+                await self.refresh()
+                return await send_to_any(client, request_for)
+        except Exception as error:
+            raise client_error(error) from error
 
     async def produce(self, node_id: int, batches: list[Batch]) -> dict[tuple[str, int], Placed]:
         """Send one request with at most one batch per partition. Responses identify batches by their partition.

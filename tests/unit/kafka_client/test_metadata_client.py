@@ -9,6 +9,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.protocol.metadata import MetadataRequest_v5
 
+from headgate.kafka_client import aiokafka_internals
 from headgate.kafka_client.aiokafka_internals import MetadataClient, adopt_client
 from headgate.kafka_client.errors import TopicNotFound
 from headgate.kafka_client.options import ConnectionOptions
@@ -26,6 +27,10 @@ class FakeConnection:
         self.topics = {"a", "b"}
         self.requests: list[tuple[list[str] | None, bool]] = []
         self.before_answer: Callable[[], None] = lambda: None
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
 
     async def send(self, request: Any) -> Any:
         struct = request.build(MetadataRequest_v5)
@@ -84,6 +89,39 @@ def test_a_change_of_topics_inside_a_periodic_update_repeats_it_at_once() -> Non
         await client.force_metadata_update()
         assert connection.requests[-1][0] == ["a"]
         await client._maybe_wait_metadata()
+        await client.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_bootstrap_addresses_are_asked_again_if_no_known_broker_responds(
+    is_answered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        connection = FakeConnection()
+        client = made(connection, FOR_EVER_MS)
+        client.cluster.update_metadata(
+            SimpleNamespace(API_VERSION=5, brokers=[(1, "old", 1, None)], controller_id=1, topics=[])
+        )
+        connected: list[tuple[str, int]] = []
+
+        async def unreachable(node: object, **_: object) -> None:
+            return None
+
+        async def connect(host: str, port: int, **_: object) -> FakeConnection:
+            connected.append((host, port))
+            if not is_answered:
+                raise ConnectionRefusedError
+            return connection
+
+        client._get_conn = unreachable
+        client._bootstrap_servers = "bootstrap:9092"
+        monkeypatch.setattr(aiokafka_internals, "create_conn", connect)
+        assert await client.force_metadata_update() is is_answered
+        assert set(connected) == {("bootstrap", 9092)}
+        assert client.cluster.broker_metadata(1).host == ("host" if is_answered else "old")
+        assert connection.is_closed is is_answered
         await client.close()
 
     run(scenario)

@@ -40,14 +40,22 @@ class FakeClient:
             partitions_for_topic=self.partitions.get,
             leader_for_partition=lambda at: self.leaders.get(at.partition),
             add_listener=lambda listener: setattr(self, "listener", listener),
-            brokers=lambda: [SimpleNamespace(host="two", port=2), SimpleNamespace(host="one", port=1)],
+            brokers=lambda: [
+                SimpleNamespace(nodeId=2, host="two", port=2),
+                SimpleNamespace(nodeId=1, host="one", port=1),
+            ],
         )
         self.listener: Any = None
 
-    def get_random_node(self) -> int:
-        return 7
+        self.down: dict[int, Exception] = {}
+        """Errors of brokers that do not respond."""
+
+    def connected_nodes(self) -> set[int]:
+        return set()
 
     async def send(self, node: int, request: Any) -> Any:
+        if node in self.down:
+            raise self.down[node]
         self.requests.append(request)
         name = type(request).__name__
         if name.startswith("DescribeConfigs"):
@@ -66,6 +74,8 @@ class FakeClient:
 
     async def force_metadata_update(self) -> None:
         self.updates += 1
+        if len(self.down) == len(self.cluster.brokers()):
+            self.down = {}  # The bootstrap address returns the new addresses of the brokers.
         if self.updates > self.appears_after:
             for topic in self.topics:
                 self.partitions[topic] = {1, 0}
@@ -220,7 +230,8 @@ def test_topics_without_a_produce_leave_the_metadata(client: FakeClient, monkeyp
         ([0], None),
         ([kafka.GroupLoadInProgressError.errno] * 3 + [0], None),
         ([kafka.ClusterAuthorizationFailedError.errno], NotAuthorized),
-        ([kafka.KafkaConnectionError("gone")], BrokerUnavailable),
+        # Two brokers, before and after an update of the metadata.
+        ([kafka.KafkaConnectionError("gone")] * 4, BrokerUnavailable),
     ],
 )
 def test_a_producer_id_is_requested_until_the_broker_has_one(
@@ -312,3 +323,28 @@ def test_callers_fail_at_once_while_the_brokers_are_unavailable(monkeypatch: pyt
         return found
 
     assert run(use) == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("error", [kafka.NodeNotReadyError(), kafka.KafkaConnectionError(), TimeoutError()])
+@pytest.mark.parametrize("down", [[1], [2]])
+def test_requests_to_any_broker_do_not_depend_on_one_of_them(
+    client: FakeClient, error: Exception, down: list[int]
+) -> None:
+    client.down = dict.fromkeys(down, error)
+    client.topic_codes = [UNKNOWN]
+    client.configs = [("auto.create.topics.enable", "true")]
+    client.responses = [SimpleNamespace(error_code=0, producer_id=5, producer_epoch=1)]
+
+    async def use(link: ProducerConnection) -> Any:
+        await link.check_topic("t")
+        return await link.new_identity()
+
+    assert run(use) == ProducerIdentity(5, 1)
+
+
+@pytest.mark.parametrize("error", [kafka.NodeNotReadyError(), kafka.KafkaConnectionError()])
+def test_the_metadata_is_updated_if_no_known_broker_is_reachable(client: FakeClient, error: Exception) -> None:
+    client.down = {1: error, 2: error}
+    client.topic_codes = [0]
+    run(lambda link: link.check_topic("t"))
+    assert client.updates == 1
