@@ -1,10 +1,12 @@
 """The poison reasons and the documentation generated from them."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from headgate.serdes import Reason
+from headgate.serdes.reference.__main__ import main
 from headgate.serdes.reference.poison_reasons import SECTIONS, rendered
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -66,3 +68,20 @@ def test_a_stale_section_is_replaced_and_the_rest_of_the_page_is_kept() -> None:
     assert "stale" not in fresh
     assert fresh.startswith("before\n<!-- poison-reasons: names -->\n- `NULL`")
     assert fresh.endswith("<!-- end of poison-reasons -->\nafter\n")
+
+
+@pytest.mark.parametrize("folder", ["given", "docs"])
+def test_the_command_updates_only_stale_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    fresh = rendered("<!-- poison-reasons: names -->\n<!-- end of poison-reasons -->\n")
+    place = tmp_path / folder
+    place.mkdir()
+    (place / "fresh.md").write_text(fresh, encoding="utf-8")
+    (place / "stale.md").write_text(fresh.replace(f"`{Reason.TRUNCATED.name}`", "`CUT`"), encoding="utf-8")
+    (place / "other.md").write_text("no table", encoding="utf-8")
+    written = (place / "fresh.md").stat().st_mtime_ns
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["reference", *([str(place)] if folder == "given" else [])])
+    main()
+    assert (place / "fresh.md").stat().st_mtime_ns == written
+    assert (place / "other.md").read_text(encoding="utf-8") == "no table"
+    assert (place / "stale.md").read_text(encoding="utf-8") == fresh

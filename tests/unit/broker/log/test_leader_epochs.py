@@ -27,6 +27,11 @@ def test_a_log_without_records_has_only_the_current_epoch() -> None:
     assert end_of_epoch(2, [], (3, 8), 8) == (2, 8)
 
 
+@pytest.mark.parametrize(("epoch", "expected"), [(2, (2, 0)), (3, (3, 8)), (4, (3, 8))])
+def test_a_log_of_one_epoch_ends_with_it(epoch: int, expected: tuple[int, int]) -> None:
+    assert end_of_epoch(epoch, [(3, 0)], (3, 8), 0) == expected
+
+
 @pytest.mark.parametrize(
     ("log_start_offset", "epoch", "expected"),
     [
