@@ -1,0 +1,104 @@
+"""Every truncation of a body of each type, in the plain engine: columns agree with the row-wise decoder."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pyarrow import lib as pa
+
+from headgate.serdes.avro import Duration, Encoder, parse
+from headgate.serdes.avro.column_size import ColumnLimits
+from headgate.serdes.columnar import ColumnarDecoder, ColumnarEncoder, Engine, FixedSchemas, Plain
+from tests.unit.columnar.agreement import FRAME, check
+from tests.unit.columnar.checked import Checked
+
+
+def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "logicalType": name, **more}
+
+
+def fixed(size: int, name: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"type": "fixed", "name": "F", "size": size, **({} if name is None else {"logicalType": name}), **more}
+
+
+NODE = {
+    "type": "record",
+    "name": "N",
+    "fields": [{"name": "id", "type": "int"}, {"name": "next", "type": ["null", "N"]}],
+}
+KINDS: dict[str, tuple[Any, list[Any]]] = {
+    "null": ("null", [None]),
+    "boolean": ("boolean", [True, False]),
+    "int": ("int", [0, -1, 63, 64, -65, 2**31 - 1, -(2**31)]),
+    "long": ("long", [0, 8191, 8192, 2**35, 2**63 - 1, -(2**63)]),
+    "float": ("float", [0.5, -0.0]),
+    "double": ("double", [0.1, -0.0]),
+    "string": ("string", ["", "a", "é" * 20, "x" * 70]),
+    "bytes": ("bytes", [b"", b"\0", b"\xff" * 70]),
+    "fixed": (fixed(3), [b"abc"]),
+    "uuid": (logical("string", "uuid"), [UUID("00112233-4455-6677-8899-aabbccddeeff")]),
+    "fixed uuid": (fixed(16, "uuid"), [UUID("00112233-4455-6677-8899-aabbccddeeff")]),
+    "duration": (fixed(12, "duration"), [Duration(1, 2, 300)]),
+    "decimal": (logical("bytes", "decimal", precision=9, scale=2), [Decimal("1.25"), Decimal("-1.25"), Decimal(0)]),
+    "wide decimal": (
+        logical("bytes", "decimal", precision=30, scale=2),
+        [Decimal("12345678901234567890.25"), Decimal("-1.25")],
+    ),
+    "fixed decimal": (fixed(8, "decimal", precision=18, scale=0), [Decimal(5), Decimal(-5)]),
+    "date": (logical("int", "date"), [date(2023, 11, 14), date(1969, 12, 31)]),
+    "milliseconds": (logical("long", "timestamp-millis"), [datetime(2023, 11, 14, tzinfo=UTC)]),
+    "enum": ({"type": "enum", "name": "E", "symbols": ["A", "B", "C"]}, ["A", "C"]),
+    "nullable": (["null", "long"], [None, 5]),
+    "nullable at the end": (["string", "null"], [None, "five"]),
+    "union": (["null", "int", "string"], [None, 5, "five"]),
+    "array": ({"type": "array", "items": "int"}, [[], [1], [1, 2, 300]]),
+    "array of strings": ({"type": "array", "items": "string"}, [[], ["a", "", "bc"]]),
+    "map": ({"type": "map", "values": "double"}, [{}, {"a": 0.5, "b": 1.5}]),
+    "nested arrays": ({"type": "array", "items": {"type": "array", "items": "boolean"}}, [[], [[], [True, False]]]),
+    "recursion": (NODE, [{"id": 1, "next": None}, {"id": 1, "next": {"id": 2, "next": None}}]),
+}
+
+
+def record(*fields: Any) -> Any:
+    return {"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name, kind in fields]}
+
+
+def damages(body: bytes) -> list[bytes]:
+    """Each truncation, a byte too many, and each byte replaced by large, negative and endless numbers."""
+    found = [body[:size] for size in range(len(body) + 1)] + [body + b"\0"]
+    for at in range(min(len(body), 12)):
+        found += [body[:at] + bytes([byte]) + body[at + 1 :] for byte in (0x00, 0x01, 0x02, 0x7E, 0x7F, 0x80, 0xFF)]
+    return found
+
+
+@pytest.mark.parametrize("place", ["last", "followed", "skipped"])
+@pytest.mark.parametrize("engine", [Plain(), Checked()], ids=["plain", "checked"])
+@pytest.mark.parametrize("name", KINDS)
+def test_damage_at_each_byte_has_the_same_reason(name: str, engine: Engine, place: str) -> None:
+    kind, values = KINDS[name]
+    value, after = ("value", kind), ("after", "int")
+    written = record(value) if place == "last" else record(value, after)
+    read = record(after) if place == "skipped" else written
+    writer, reader = parse(json.dumps(written)), parse(json.dumps(read))
+    rest = {} if place == "last" else {"after": 7}
+    bodies = [Encoder(writer).encode({"value": each, **rest}) for each in values]
+    payloads = [FRAME + each for body in bodies for each in damages(body)]
+    decoder = ColumnarDecoder(reader, FixedSchemas({1: json.dumps(written)}), recursion_max=1, engine=engine)
+    batch = decoder.decode(pa.array(payloads, pa.binary()))
+    assert check(batch, payloads, writer, reader, ColumnLimits(recursion_max=1))[0] >= len(values)
+
+
+@pytest.mark.parametrize("engine", [Plain(), Checked()], ids=["plain", "checked"])
+@pytest.mark.parametrize("name", KINDS)
+def test_columns_are_encoded_as_the_row_wise_encoder_does(name: str, engine: Engine) -> None:
+    kind, values = KINDS[name]
+    schema = json.dumps(record(("value", kind), ("after", "int")))
+    parsed = parse(schema)
+    payloads = [FRAME + Encoder(parsed).encode({"value": each, "after": 7}) for each in values]
+    column = ColumnarDecoder(parsed, FixedSchemas({1: schema}), recursion_max=1).decode(pa.array(payloads, pa.binary()))
+    for start in range(len(values)):
+        encoded = ColumnarEncoder(parsed, 1, engine=engine).encode(column.values.slice(start))
+        assert encoded.payloads.to_pylist() == payloads[start:]
