@@ -42,7 +42,10 @@ KINDS: dict[str, tuple[Any, list[Any]]] = {
     "uuid": (logical("string", "uuid"), [UUID("00112233-4455-6677-8899-aabbccddeeff")]),
     "fixed uuid": (fixed(16, "uuid"), [UUID("00112233-4455-6677-8899-aabbccddeeff")]),
     "duration": (fixed(12, "duration"), [Duration(1, 2, 300)]),
-    "decimal": (logical("bytes", "decimal", precision=9, scale=2), [Decimal("1.25"), Decimal("-1.25"), Decimal(0)]),
+    "decimal": (
+        logical("bytes", "decimal", precision=9, scale=2),
+        [Decimal(each) for each in ("1.25", "-1.25", "0", "1.27", "1.28", "-1.28", "-1.29", "327.68", "-327.68")],
+    ),
     "wide decimal": (
         logical("bytes", "decimal", precision=30, scale=2),
         [Decimal("12345678901234567890.25"), Decimal("-1.25")],

@@ -9,7 +9,7 @@ from aiokafka import errors as kafka
 from aiokafka.record.default_records import DefaultRecordBatch
 from kio.schema.errors import ErrorCode
 
-from headgate.kafka_client.errors import BrokerUnavailable, InvalidRequest
+from headgate.kafka_client.errors import BrokerUnavailable, InvalidRequest, ProducerClosed
 from headgate.kafka_client.options import ConnectionOptions
 from headgate.kafka_client.producer.options import COMPRESSION_CODECS, ProducerOptions
 from headgate.kafka_client.producer.producer import Producer, new_builder
@@ -101,5 +101,28 @@ def test_no_broker_is_reported_when_the_producer_is_opened() -> None:
         with pytest.raises(BrokerUnavailable, match=r"127\.0\.0\.1:1: Connection refused"):
             await producer.open()
         await producer.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 10))
+
+
+@pytest.mark.parametrize("close_timeout_ms", [0, 5_000])
+def test_a_producer_that_closes_waits_for_its_batches_up_to_its_timeout(close_timeout_ms: int) -> None:
+    async def scenario() -> None:
+        link: Any = FakeLink()
+        options = ProducerOptions(close_timeout_ms=close_timeout_ms)
+        producer = Producer(CONNECTION, options, link)
+        batches = [producer.enqueue("t", 0, filled(options, b"a"), 1) for _ in range(2)]
+        await requests(link, 1)
+        closing = asyncio.ensure_future(producer.close())
+        if close_timeout_ms:
+            link.place(3)
+            await requests(link, 2)
+            link.place(4)
+        await closing
+        assert all(batch.settled.done() for batch in batches)
+        assert [batch.base_offset for batch in batches] == ([3, 4] if close_timeout_ms else [-1, -1])
+        assert all((batch.error is None) == bool(close_timeout_ms) for batch in batches)
+        with pytest.raises(ProducerClosed):
+            producer.enqueue("t", 0, filled(options, b"a"), 1)
 
     asyncio.run(asyncio.wait_for(scenario(), 10))

@@ -99,9 +99,20 @@ def test_a_read_at_the_end_is_empty_and_one_beyond_is_out_of_range(tmp_path: Pat
 def test_without_at_least_one_a_batch_that_is_too_large_is_left_out(tmp_path: Path) -> None:
     log = open_at(tmp_path)
     fill(log, 2, records_each=50)
-    region = log.read(0, 10, at_least_one=False)
-    assert region is not None
-    assert region.length == 0
+    sizes = [header.size_bytes for _, _, header in log.batches_from(0)]
+    # The first batch needs a lookup. The last one is on the fast path.
+    for offset, size in zip((0, 50), sizes, strict=True):
+        for limit, length in ((10, 0), (size - 1, 0), (size, size), (size + 1, size)):
+            region = log.read(offset, limit, at_least_one=False)
+            assert region is not None
+            assert region.length == length
+
+
+@pytest.mark.parametrize(("epoch", "expected"), [(-1, (-1, -1)), (4, (4, 0)), (5, (5, 3)), (6, (-1, -1))])
+def test_only_epochs_up_to_the_current_one_have_an_end(tmp_path: Path, epoch: int, expected: tuple[int, int]) -> None:
+    log = open_at(tmp_path, leader_epoch=5)
+    fill(log, 1)
+    assert log.end_offset_for_epoch(epoch) == expected
 
 
 def test_offsets_by_time_are_exact_to_the_record(tmp_path: Path) -> None:

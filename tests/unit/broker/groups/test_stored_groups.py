@@ -1,0 +1,81 @@
+"""The values of group records in every version, and the topics of a subscription."""
+
+import struct
+
+import pytest
+
+from headgate.broker.state.groups.records import NO_TIMESTAMP, StoredGroup, StoredMember, decode_group_value
+from headgate.broker.state.groups.subscription import subscribed_topics
+from headgate.broker.state.groups.wire import Malformed
+
+
+def text(value: str | None) -> bytes:
+    return struct.pack(">h", -1) if value is None else struct.pack(">h", len(value)) + value.encode()
+
+
+def sized(value: bytes) -> bytes:
+    return struct.pack(">i", len(value)) + value
+
+
+def stored(version: int) -> bytes:
+    """Kafka's GroupMetadataValue with one member."""
+    return b"".join(
+        [
+            struct.pack(">h", version) + text("consumer") + struct.pack(">i", 7) + text("range") + text("m"),
+            struct.pack(">q", 1_700_000_000_000) if version >= 2 else b"",
+            struct.pack(">i", 1) + text("m"),
+            text("instance") if version >= 3 else b"",
+            text("client") + text("/127.0.0.1"),
+            struct.pack(">i", 60_000) if version >= 1 else b"",
+            struct.pack(">i", 10_000) + sized(b"subscription") + sized(b"assignment"),
+        ]
+    )
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_a_group_is_read_in_every_version(version: int) -> None:
+    member = StoredMember(
+        "m",
+        "instance" if version >= 3 else None,
+        "client",
+        "/127.0.0.1",
+        # Before version 1, the session timeout limits the rebalance too.
+        60_000 if version >= 1 else 10_000,
+        10_000,
+        b"subscription",
+        b"assignment",
+    )
+    since = 1_700_000_000_000 if version >= 2 else NO_TIMESTAMP
+    assert decode_group_value(stored(version)) == StoredGroup("consumer", 7, "range", "m", since, [member])
+
+
+@pytest.mark.parametrize("version", [-1, 5, 9])
+def test_other_versions_are_malformed(version: int) -> None:
+    with pytest.raises(Malformed):
+        decode_group_value(struct.pack(">h", version) + stored(3)[2:])
+
+
+@pytest.mark.parametrize("size", range(0, len(stored(3)), 3))
+def test_a_truncated_value_is_malformed(size: int) -> None:
+    with pytest.raises(Malformed):
+        decode_group_value(stored(3)[:size])
+
+
+@pytest.mark.parametrize(
+    ("metadata", "topics"),
+    [
+        (struct.pack(">hi", 1, 0), set()),
+        (struct.pack(">hi", 1, 2) + text("a") + text("bc"), {"a", "bc"}),
+        (struct.pack(">hi", 1, 1) + text("a") + b"user data", {"a"}),
+        (struct.pack(">hi", 1, 1) + text(""), {""}),
+        (struct.pack(">hi", 1, -1), None),
+        (struct.pack(">hi", 1, 2) + text("a"), None),
+        (struct.pack(">hi", 1, 1) + struct.pack(">h", 2) + b"a", None),
+        (struct.pack(">hi", 1, 1) + struct.pack(">h", -1), None),
+        (struct.pack(">hi", 1, 1) + struct.pack(">h", 1) + b"\xff", None),
+        (b"\0\1\0", None),
+        (b"", None),
+    ],
+)
+def test_the_topics_of_a_subscription(metadata: bytes, topics: set[str] | None) -> None:
+    assert subscribed_topics(metadata) == topics
