@@ -211,7 +211,7 @@ def _first_producer_id(
     if not is_damaged and ends_agree(journal_end, file_end) and seen < end:
         return end
     first = far_ahead(ends, seen, clock.wall_ms())
-    logger.warning("the last producer id may be lost: ids go on at %d, beyond every id that was given out", first)
+    logger.warning("the last producer id may be lost: new ids start at %d, above all allocated ids", first)
     return first
 
 

@@ -1,6 +1,6 @@
 """Allocates unique producer ids in blocks of a thousand, so that one write to the disk serves a thousand producers.
 
-An id that is allocated twice loses records: the broker takes batches of the second producer for duplicates.
+An id that is allocated twice loses records: the broker treats batches of the second producer as duplicates.
 The end of the last block is therefore stored twice, in the metadata journal and in the file `producer-ids`. If the two
 differ, or if one is damaged, allocation continues far ahead.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 # Kafka's own block size. A crash wastes the rest of a block, which 63 bits can afford.
 block_ids = 1000
 
-# Ids skipped when the end of the last block is in doubt. More than any broker gives out.
+# Ids skipped when the end of the last block is in doubt. More than any broker allocates.
 skipped_ids = 2**40
 
 # Clients can write with ids that they made up. Larger ones do not move the start, so that no client uses up the range.

@@ -81,6 +81,6 @@ def rejection(code: ErrorCode, topic: str) -> KafkaClientError:
 
 def possibly_written(error: KafkaClientError) -> KafkaClientError:
     """Return the same error with a note that the outcome is unknown."""
-    found = type(error)(f"{error} The records may have been written all the same.")
+    found = type(error)(f"{error} The records may have been written anyway.")
     found.subject, found.kafka_code, found.kafka_message = error.subject, error.kafka_code, error.kafka_message
     return found

@@ -40,7 +40,7 @@ class Mark:
         """Returns the topics with another id in `later`. A missing id counts as the same id."""
         return {topic for topic, id_ in self.topic_ids.items() if later.topic_ids.get(topic, id_) != id_}
 
-    def made_anew(self, later: "Mark") -> set[TopicPartition]:
+    def recreated(self, later: "Mark") -> set[TopicPartition]:
         """Returns partitions of re-created topics: the topic id differs, or the end precedes the read offset."""
         others = self.other_topics(later)
         return {

@@ -64,10 +64,10 @@ async def batch_ranges(cluster: Cluster, options: ReadOptions) -> list[OffsetRan
 async def stream_ranges(cluster: Cluster, options: ReadOptions, start: Mark, end: Mark) -> list[OffsetRange]:
     """Returns the offset ranges of a micro-batch. Raises `DataLost` if the brokers lack offsets of the checkpoint."""
     check_gone(options, start.offsets.keys() - end.offsets.keys())
-    check_anew(options, start, end)
+    check_recreated(options, start, end)
     ends = await _still_there(cluster, options, end)
     new = ends.keys() - start.offsets.keys()
-    anew = start.made_anew(end)
+    recreated = start.recreated(end)
     first = await cluster.edges(ends, EARLIEST, options.isolation)
     for at in sorted(new):
         if first[at] > 0:
@@ -75,7 +75,7 @@ async def stream_ranges(cluster: Cluster, options: ReadOptions, start: Mark, end
                 f"{text_of([at])} is new and its first {first[at]} records are gone already.",
                 is_fatal=options.is_loss_fatal,
             )
-    begin = {at: first[at] if at in new | anew else start.offsets[at] for at in ends}
+    begin = {at: first[at] if at in new | recreated else start.offsets[at] for at in ends}
     for at, offset in sorted(begin.items()):
         if offset < first[at] and offset < ends[at]:
             lost(
@@ -87,18 +87,18 @@ async def stream_ranges(cluster: Cluster, options: ReadOptions, start: Mark, end
     return divided(ranges, options.partitions_min, options.records_per_partition_max)
 
 
-def check_anew(options: ReadOptions, start: Mark, end: Mark) -> None:
+def check_recreated(options: ReadOptions, start: Mark, end: Mark) -> None:
     """Checks that no topic was re-created since it was read. Raises `DataLost`."""
     others = start.other_topics(end)
-    for at in sorted(start.made_anew(end)):
+    for at in sorted(start.recreated(end)):
         sign, advice = f"now ends at {end.offsets[at]}", ""
         if at.topic in others:
             before, after = start.topic_ids[at.topic], end.topic_ids[at.topic]
             sign = f"topic {at.topic} had the id {before} then, and has {after} now"
-            advice = " Where it is a copy with the same offsets, in another cluster, set checkTopicIds to false."
+            advice = " If it is a copy with the same offsets in another cluster, set checkTopicIds to false."
         lost(
-            f"{text_of([at])} was read up to offset {start.offsets[at]} and {sign}: the topic was deleted and made "
-            f"anew.{advice}",
+            f"{text_of([at])} was read up to offset {start.offsets[at]} and {sign}: the topic was deleted and "
+            f"re-created.{advice}",
             is_fatal=options.is_loss_fatal,
         )
 
@@ -120,8 +120,8 @@ async def _still_there(cluster: Cluster, options: ReadOptions, end: Mark) -> Off
     gone = end.offsets.keys() - there.keys()
     if gone:
         lost(
-            f"{text_of(gone)} was to be read and is not in the cluster any more: its topic was deleted, and perhaps "
-            "made anew, after the batch was planned.",
+            f"{text_of(gone)} is part of the batch but no longer in the cluster: its topic was deleted, and perhaps "
+            "re-created, after the batch was planned.",
             is_fatal=options.is_loss_fatal,
         )
     return there
@@ -141,7 +141,7 @@ def check_gone(options: ReadOptions, gone: Set[TopicPartition]) -> None:
         )
     if gone:
         lost(
-            f"{text_of(gone)} was read before and is not in the cluster any more: records that were not read are lost.",
+            f"{text_of(gone)} was read before and is no longer in the cluster: records that were not read are lost.",
             is_fatal=options.is_loss_fatal,
         )
 

@@ -15,7 +15,13 @@ from headgate.spark_udfs.source.cluster import Cluster
 from headgate.spark_udfs.source.loop import loop_thread
 from headgate.spark_udfs.source.offsets import INITIAL, Mark, Offsets, from_json, to_json
 from headgate.spark_udfs.source.options import ReadOptions
-from headgate.spark_udfs.source.planning import check_anew, check_gone, partitions_and_latest, resolved, stream_ranges
+from headgate.spark_udfs.source.planning import (
+    check_gone,
+    check_recreated,
+    partitions_and_latest,
+    resolved,
+    stream_ranges,
+)
 from headgate.spark_udfs.source.positions import EARLIEST, AtEdge, AtOffsets, Edge
 from headgate.spark_udfs.source.ranges import limited
 from headgate.spark_udfs.source.reading import RangePartition, ReadSpec, read_range
@@ -51,15 +57,15 @@ class StreamPositions:
         if self._options.is_loss_fatal:
             # Check before Spark stores the batch in its checkpoint, because Spark repeats a stored batch unchanged.
             check_gone(self._options, begin.offsets.keys() - latest.offsets.keys())
-            check_anew(self._options, begin, latest)
-        anew = begin.made_anew(latest)
+            check_recreated(self._options, begin, latest)
+        recreated = begin.recreated(latest)
         end = latest.offsets
         if records_max is not None:
-            known = {at: offset for at, offset in begin.offsets.items() if at in end and at not in anew}
+            known = {at: offset for at, offset in begin.offsets.items() if at in end and at not in recreated}
             beginning = end.keys() - known.keys()
             known |= self._thread.run(self._cluster.edges(beginning, EARLIEST, self._options.isolation))
             end = limited(known, end, records_max)
-        if end == begin.offsets and not anew and not (is_first and self._is_moving()):
+        if end == begin.offsets and not recreated and not (is_first and self._is_moving()):
             return start
         # Keep known ids if an older broker sends none.
         topics = {at.topic for at in end}

@@ -85,9 +85,9 @@ def test_ids_of_topics_that_are_none_are_refused(ids: object) -> None:
 
 def test_a_topic_without_a_known_id_is_considered_the_same() -> None:
     known, other, unknown = (Mark({A: 1, B: 1}, ids) for ids in ({A.topic: "x"}, {A.topic: "y"}, {}))
-    assert known.made_anew(other) == {at for at in (A, B) if at.topic == A.topic}
-    assert known.made_anew(known) == known.made_anew(unknown) == unknown.made_anew(known) == set()
-    assert unknown.made_anew(Mark({A: 1, B: 0})) == {B}
+    assert known.recreated(other) == {at for at in (A, B) if at.topic == A.topic}
+    assert known.recreated(known) == known.recreated(unknown) == unknown.recreated(known) == set()
+    assert unknown.recreated(Mark({A: 1, B: 0})) == {B}
 
 
 def test_partitions_are_ordered_by_number() -> None:
