@@ -1,6 +1,7 @@
 """Start and stop an HTTP server: listening socket, uvicorn configuration, signals, end of standard input."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -68,6 +69,7 @@ async def serve(application: Application, options: ServerOptions) -> None:
         timeout_graceful_shutdown=options.grace_seconds,
         ws_max_size=options.websocket_message_bytes_max,
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_logged)
     if options.stop_at_eof:
         _terminate_at_eof(asyncio.get_running_loop())
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
@@ -92,6 +94,11 @@ def run(name: str, server: Coroutine[Any, Any, None]) -> int:
         print(f"{name}: {error}", file=sys.stderr)
         return _EXIT_FAILURE
     return 0
+
+
+def _is_logged(record: logging.LogRecord) -> bool:
+    """uvicorn logs this error for every WebSocket handshake with an error response, such as 403."""
+    return record.msg != "ASGI callable returned without completing handshake."
 
 
 def _terminate_at_eof(loop: asyncio.AbstractEventLoop) -> None:

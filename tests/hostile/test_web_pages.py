@@ -165,6 +165,9 @@ def test_websockets_check_host_and_origin(
             headers["Origin"] = origin
         path = f"/v3/clusters/{cluster}/topics/forged/records:{way}"
         assert answer(proxy.port, "GET", path, headers)[0] == expected
+    # A page must not be able to fill the log.
+    assert proxy.process is not None
+    assert "handshake" not in proxy.process.log.read_text()
 
 
 def test_the_error_names_an_invalid_setting(tmp_path: Path) -> None:
