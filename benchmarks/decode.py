@@ -281,6 +281,7 @@ def memory(report: Report) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="do not measure memory, and do not save the results")
     parser.add_argument("--memory", choices=["ours", "peer"], help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.memory:
@@ -292,8 +293,9 @@ def main() -> None:
     decoding(report)
     encoding(report)
     records(report)
-    memory(report)
-    report.write()
+    if not chosen.quick:
+        memory(report)
+        report.write()
 
 
 if __name__ == "__main__":

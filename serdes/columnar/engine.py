@@ -9,11 +9,15 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final, Protocol, TypeAlias
 
+import numpy as np
+
 from headgate.serdes.columnar.kernels import decode_rows, encode_rows, frames, records
 from headgate.serdes.columnar.native.library import LIBRARY, CodeLibrary
 
 PLAIN_ROWS: Final = 500
-"""Rows that plain Python decodes or encodes before it checks again for machine code: about ten milliseconds."""
+PLAIN_BYTES: Final = 16 * 1024
+"""Rows, and bytes of their payloads, that plain Python processes before it checks again for machine code: about ten
+milliseconds. A single row can be larger and take seconds."""
 DONE: Final = 0
 """The result of `decode_rows` and `encode_rows` after the last row."""
 
@@ -94,7 +98,8 @@ class Adaptive:
         self._plain = Plain()
 
     def decode_rows(self, *arguments: Any) -> int:
-        return self._by_row("decode_rows", decode_rows.SLOTS_AT, arguments)
+        _, starts, ends, *_ = arguments
+        return self._by_row("decode_rows", decode_rows.SLOTS_AT, arguments, ends - starts)
 
     def scan_frames(self, *arguments: Any) -> int:
         return (self._library.get("scan_frames") or self._plain.scan_frames)(*arguments)
@@ -114,12 +119,19 @@ class Adaptive:
     def make_text(self, *arguments: Any) -> int:
         return (self._library.get("make_text") or self._plain.make_text)(*arguments)
 
-    def _by_row(self, kernel: str, rows_at: int, arguments: tuple[Any, ...]) -> int:
-        """Run a kernel that continues at row `progress[0]`. The array at `rows_at` has one cell for each row."""
+    def _by_row(self, kernel: str, rows_at: int, arguments: tuple[Any, ...], sizes: Any = None) -> int:
+        """Run a kernel that continues at row `progress[0]`. The array at `rows_at` has one cell for each row.
+
+        `sizes` are the bytes of the rows, if known.
+        """
         rows, progress = arguments[rows_at], arguments[-1]
         plain = getattr(self._plain, kernel)
         while (machine := self._library.get(kernel)) is None:
-            end = min(int(progress[0]) + PLAIN_ROWS, len(rows))
+            start = int(progress[0])
+            end = min(start + PLAIN_ROWS, len(rows))
+            if sizes is not None:
+                fitting = int(np.searchsorted(np.cumsum(sizes[start:end]), PLAIN_BYTES, "right"))
+                end = min(start + max(fitting, 1), end)
             status = int(plain(*arguments[:rows_at], rows[:end], *arguments[rows_at + 1 :]))
             if status != DONE or end == len(rows):
                 return status

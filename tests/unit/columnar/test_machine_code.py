@@ -24,6 +24,7 @@ from headgate.serdes.columnar import (
     Engine,
     FixedSchemas,
     Plain,
+    project,
 )
 from headgate.serdes.columnar import engine as engines
 from headgate.serdes.columnar.kernels import decode_rows, encode_rows
@@ -238,6 +239,20 @@ def test_verdicts_are_the_same_before_and_after_the_switch(
         assert len(reasons) == len(payloads)
         met |= set(reasons)
     assert {0, Reason.NULL, Reason.TRUNCATED, Reason.CORRUPT} <= met
+
+
+def test_large_rows_are_checked_for_the_switch_one_by_one() -> None:
+    """Plain Python can take seconds for one row. The next row must not wait for the end of the batch."""
+    numbers = {"type": "array", "items": "int"}
+    schema = json.dumps({"type": "record", "name": "R", "fields": [
+        {"name": "skipped", "type": numbers}, {"name": "id", "type": "int"},
+    ]})  # fmt: skip
+    row = b"\0\0\0\0\1" + b"\x02\x02" * engines.PLAIN_BYTES + b"\0\2"
+    library = Late(1000)
+    decoder = ColumnarDecoder(project(parse(schema), ["id"]), FixedSchemas({1: schema}), engine=Adaptive(library))
+    assert decoder.decode(pa.array([row] * 4, pa.binary())).values.to_pylist() == [{"id": 1}] * 4
+    requests_of_scan_frames = 1
+    assert 1000 - library.requests == requests_of_scan_frames + 4
 
 
 def test_encoding_is_the_same_before_and_after_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
