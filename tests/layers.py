@@ -58,7 +58,7 @@ PACKAGES: dict[str, Package] = {
             ("driver",),
             ("dead_letter", "source"),
             ("frame", "functions"),
-            ("batches", "table_function"),
+            ("batches", "databricks", "table_function"),
             ("sql",),
             ("pipeline",),
         ),

@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +40,12 @@ def open_session(pipeline: Pipeline) -> "SparkSession":
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
+    if is_remote(pipeline.spark):
+        raise PipelineError(
+            "a pipeline cannot run over Spark Connect",
+            why="it writes each batch from the driver, which needs a session in the same process",
+            advice="unset SPARK_REMOTE and spark.remote, and use spark-submit as in docs/spark.md#packaging",
+        )
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
@@ -65,6 +72,14 @@ def open_session(pipeline: Pipeline) -> "SparkSession":
         raise PipelineError(
             "Spark does not start", why=str(error), advice="Java 17 or newer is required; set JAVA_HOME to select it"
         ) from error
+
+
+def is_remote(settings: Mapping[str, str]) -> bool:
+    """Whether the environment or the settings of a pipeline select Spark Connect."""
+    if "spark.remote" in settings or settings.get("spark.api.mode", "").lower() == "connect":
+        return True
+    # PySpark sets the second variable itself when it opens a remote session.
+    return bool(os.environ.get("SPARK_REMOTE") or os.environ.get("SPARK_CONNECT_MODE_ENABLED"))
 
 
 _JAVA_SCRIPT = """#!/bin/sh

@@ -16,9 +16,10 @@ from headgate.spark_udfs import (
     register_function,
     schema_id,
 )
+from headgate.spark_udfs.databricks import from_avro
 from headgate.spark_udfs.driver.session_settings import COLUMNAR_INPUT
 from tests.live.headgate_registry import HeadgateRegistry
-from tests.spark.functions.payloads import CUSTOMER_V2, CUSTOMERS, customers, frame_of, register, rows_of
+from tests.spark.functions.payloads import CUSTOMER_V2, CUSTOMERS, customers, encoded, frame_of, register, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -217,3 +218,17 @@ def test_invalid_arguments_fail_on_the_driver_with_advice(
         from_registry_avro("value", "columns-value", registry=registry.url, on_poison="IGNORE")
     with pytest.raises(OptionError, match=r"registry\.ulr"):
         from_registry_avro("value", "columns-value", registry={"registry.ulr": registry.url})
+
+
+def test_from_avro_has_the_parameters_and_modes_of_databricks(
+    spark: "SparkSession", registry: HeadgateRegistry
+) -> None:
+    (number,) = register(registry, "databricks-value", CUSTOMER_V2)
+    good = encoded(CUSTOMER_V2, {"id": 1, "fullname": "Ada", "email": None}, number)
+    df = frame_of(spark, [good, good[:-1]])
+    place: dict[str, Any] = {"subject": "databricks-value", "schemaRegistryAddress": registry.url}
+    decoded = df.select("n", from_avro(data=df.value, options={"mode": "PERMISSIVE"}, **place).alias("value"))
+    assert decoded.schema["value"].dataType.simpleString() == "struct<id:bigint,fullname:string,email:string>"
+    assert [row.value and row.value.fullname for row in rows_of(decoded)] == ["Ada", None]
+    with pytest.raises(Exception, match="TRUNCATED"):
+        df.select(from_avro("value", **place)).collect()

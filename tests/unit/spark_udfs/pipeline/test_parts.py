@@ -15,7 +15,9 @@ from headgate.serdes.client.errors import RegistryUnreachable
 from headgate.spark_udfs.pipeline import session
 from headgate.spark_udfs.pipeline.avro_schema import avro_text
 from headgate.spark_udfs.pipeline.batch_gate import BatchGate, QueryStopping
+from headgate.spark_udfs.pipeline.checks.load import check
 from headgate.spark_udfs.pipeline.command import parse_overrides
+from headgate.spark_udfs.pipeline.document import parse_toml
 from headgate.spark_udfs.pipeline.errors import PipelineError, PipelineMistakes
 from headgate.spark_udfs.pipeline.plan import shown_value
 from headgate.spark_udfs.pipeline.sinks.function import FunctionSink, find_function
@@ -189,3 +191,29 @@ def test_java_is_found_in_every_supported_place(tmp_path: Path, monkeypatch: pyt
 
 def _missing(name: str) -> object:
     raise ImportError(name)
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment", "expected"),
+    [
+        ("", {}, False),
+        ("[spark]\nremote = 'sc://cluster'\n", {}, True),
+        ("[spark]\napi.mode = 'connect'\n", {}, True),
+        ("", {"SPARK_REMOTE": "sc://cluster"}, True),
+    ],
+)
+def test_a_pipeline_over_spark_connect_fails_with_advice(
+    monkeypatch: pytest.MonkeyPatch, settings: str, environment: dict[str, str], expected: bool
+) -> None:
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    monkeypatch.delenv("SPARK_CONNECT_MODE_ENABLED", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    text = f'checkpoint = "s"\n{settings}[sources.a]\ntype = "topic"\n[sinks.c]\ntype = "console"\nfrom = "a"\n'
+    text += '[dead_letters]\ntype = "topic"\ntopic = "dead"\n'
+    pipeline = check(parse_toml(text, "p.toml", Path("/pipelines"), {}), {})
+    assert session.is_remote(pipeline.spark) is expected
+    if expected:
+        with pytest.raises(PipelineError, match="cannot run over Spark Connect") as caught:
+            session.open_session(pipeline)
+        assert "spark-submit" in caught.value.advice
