@@ -2,6 +2,6 @@
 
 from headgate.broker.state.groups.coordinator import GroupCoordinator
 from headgate.broker.state.groups.journal import Journal
-from headgate.broker.state.groups.settings import GroupConfig, GroupSettings
+from headgate.broker.state.groups.settings import GroupConfig
 
-__all__ = ["GroupConfig", "GroupCoordinator", "GroupSettings", "Journal"]
+__all__ = ["GroupConfig", "GroupCoordinator", "Journal"]

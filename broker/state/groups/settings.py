@@ -1,10 +1,8 @@
 """The configs and fixed limits of groups.
 
-Names and defaults are Kafka's (`group.max.size` is `group_max_size`), with one exception. The default of
-`group.initial.rebalance.delay.ms` is 0, as in Kafka's default configuration file. In Kafka's code it is 3000.
+Names are Kafka's: `group.max.size` is `group_max_size`.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
 GROUP_ID_BYTES_MAX = 32_767
@@ -55,16 +53,3 @@ class GroupConfig(Protocol):
     def offsets_retention_minutes(self) -> int: ...
     @property
     def offsets_retention_check_interval_ms(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class GroupSettings:
-    """The default configs, for use without a broker."""
-
-    group_min_session_timeout_ms: int = 6_000
-    group_max_session_timeout_ms: int = 1_800_000
-    group_initial_rebalance_delay_ms: int = 0
-    group_max_size: int = 2_147_483_647
-    offset_metadata_max_bytes: int = 4_096
-    offsets_retention_minutes: int = 10_080
-    offsets_retention_check_interval_ms: int = 600_000

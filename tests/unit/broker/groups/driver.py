@@ -23,8 +23,8 @@ from headgate.broker.state.groups.messages import (
     SyncResult,
 )
 from headgate.broker.state.groups.records import CommittedOffset
-from headgate.broker.state.groups.settings import GroupSettings
 from tests.manual_clock import ManualClock
+from tests.unit.broker.groups.group_settings import GroupSettings
 
 T = TypeVar("T")
 

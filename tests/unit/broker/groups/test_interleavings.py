@@ -18,8 +18,8 @@ from kio.schema.errors import ErrorCode
 
 from headgate.broker.runtime.deferred import Deferred
 from headgate.broker.state.groups.messages import JoinResult, SyncResult
-from headgate.broker.state.groups.settings import GroupSettings
 from tests.unit.broker.groups.driver import Cluster, subscription
+from tests.unit.broker.groups.group_settings import GroupSettings
 
 STEPS = 500
 SEEDS = range(40)

@@ -1,8 +1,9 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.state.groups.settings import GROUP_ID_BYTES_MAX, PENDING_MEMBERS_MAX, GroupSettings
+from headgate.broker.state.groups.settings import GROUP_ID_BYTES_MAX, PENDING_MEMBERS_MAX
 from tests.unit.broker.groups.driver import GROUP, SESSION_MS, Cluster, result_of, subscription
+from tests.unit.broker.groups.group_settings import GroupSettings
 
 
 def test_the_first_member_becomes_the_leader_of_generation_one() -> None:

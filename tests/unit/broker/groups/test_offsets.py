@@ -1,8 +1,8 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
-from headgate.broker.state.groups.settings import GroupSettings
 from tests.unit.broker.groups.driver import GROUP, Cluster, result_of
+from tests.unit.broker.groups.group_settings import GroupSettings
 
 DAY_MS = 24 * 3600 * 1000
 
